@@ -25,7 +25,7 @@ fn canary(of: &str) -> String {
 
 fn load(engine: &Engine, name: &'static str) -> Tool {
     let mut grants = Grants::default();
-    grants.keys.push("write *".parse().expect("a rule"));
+    grants.kv.push("write *".parse().expect("a rule"));
     grants.reveal.insert("gossip_key".into());
     grants.http.push("https://granted.example".parse().expect("a rule"));
     let engine = engine.clone();

@@ -10,7 +10,7 @@ use std::path::Path;
 /// Enums of `toolcell-contract`: the file, the name, and the text before its word in an ending.
 const CAUSES: [(&str, &str, &str); 8] = [
     ("outcome/tool_error.rs", "Reason", ""),
-    ("outcome/tool_error/raised.rs", "RaisedKind", "handler_raised/"),
+    ("outcome/tool_error/raised.rs", "CrashKind", "handler_raised/"),
     ("outcome/tool_error/raised.rs", "LimitKind", "+"),
     ("outcome/tool_error.rs", "Exit", "handler_exit/"),
     ("outcome/tool_error.rs", "Timeout", "timeout/"),

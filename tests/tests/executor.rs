@@ -191,7 +191,7 @@ impl Handler for Elsewhere {
                 );
             match work.await {
                 Ok(number) => CallResult::Outcome(json!(number).into()),
-                Err(_) => CallResult::ToolError(ToolError::HandlerExit(Exit::Died)),
+                Err(_) => CallResult::ToolError(ToolError::HandlerExit(Exit::ProcessEnded)),
             }
         })
     }
@@ -202,7 +202,7 @@ fn handler_reported_death_is_kept() {
     let tool = Tool::with_handler(definition(), Elsewhere).expect("a tool");
     assert_eq!(
         ending(&run(&tool, r#"{"name": "Ada"}"#, Limits::default()).result),
-        "handler_exit/died"
+        "handler_exit/process_ended"
     );
 }
 

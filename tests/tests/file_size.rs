@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolcell::component::LoadOptions;
-use toolcell::grants::{Access, Directory, Room};
+use toolcell::grants::{Access, Directory, DirectoryQuota};
 use toolcell::runtime::Placement;
 use toolcell::{CallOptions, Completion, Component, Executor, Grants, Limits, ToolCall};
 use toolcell_tests::{ending, engine, wait};
@@ -44,11 +44,11 @@ fn write_past_file_size_limit_fails_alone() {
         return;
     }
     let dir = tempfile::tempdir().expect("a directory");
-    let room = Room { bytes: 64 << 20, files: 100 };
+    let room = DirectoryQuota { bytes: 64 << 20, files: 100 };
     let mut grants = Grants::default();
     grants
         .directories
-        .push(Directory::new("/data", dir.path(), Access::Write).expect("a name").with_room(room));
+        .push(Directory::new("/data", dir.path(), Access::Write).expect("a name").with_quota(room));
     let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
     let bytes = toolcell_test_guests::bytes("clerk");
     let component = wait(async move {

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use toolcell::call::{LogLevel, LogSource};
 use toolcell::grants::Layer;
 use toolcell::message::ResultView;
-use toolcell::outcome::{Exit, LimitKind, Part, RaisedKind, Reason, ReturnRule, Timeout};
-use toolcell::run::{Halted, RunEvent, RunFailure, RunOutcome, Settled};
+use toolcell::outcome::{CrashKind, Exit, LimitKind, Part, Reason, ReturnRule, Timeout};
+use toolcell::run::{RunEvent, RunFailure, RunHalt, RunOutcome, SettledCall};
 use toolcell::step::{AbortStatus, Step, StepEvent};
 use toolcell::{CallResult, Completion, Definition, Event, Refusal, Usage};
 
@@ -51,7 +51,7 @@ fn same<T: Serialize + DeserializeOwned + Debug>(written: &Value) {
 fn check(kind: &str, example: &Value) {
     match kind {
         "Event" => same::<Event>(example),
-        "Settled" => same::<Settled>(example),
+        "Settled" => same::<SettledCall>(example),
         "StepEvent" => same::<StepEvent>(example),
         "RunEvent" => run_event(example),
         "Completion" => same::<Completion>(example),
@@ -59,7 +59,7 @@ fn check(kind: &str, example: &Value) {
         "Usage" => same::<Usage>(example),
         "Definition" => same::<Definition>(example),
         "RunOutcome" => same::<RunOutcome>(example),
-        "Halted" => same::<Halted>(example),
+        "Halted" => same::<RunHalt>(example),
         "Step" => same::<Step>(example),
         "ResultView" => same::<ResultView>(example),
         other => panic!("there is no type `{other}`"),
@@ -114,7 +114,7 @@ fn every_event_is_documented() {
     let page = page("events.md");
     let types = [
         known::<Event>(&json!({"type": "?", "id": "c"})),
-        known::<Settled>(&json!({"type": "?"})),
+        known::<SettledCall>(&json!({"type": "?"})),
         known::<StepEvent>(&json!({"type": "?"})),
         ["run_halted", "error"].map(str::to_owned).to_vec(),
     ];
@@ -143,7 +143,7 @@ fn every_kind_and_reason_is_documented() {
         known::<CallResult>(&json!({"?": 1})),
         known::<Part>(&json!({"type": "?"})),
         known::<Reason>(&json!("?")),
-        known::<RaisedKind>(&json!("?")),
+        known::<CrashKind>(&json!("?")),
         known::<LimitKind>(&json!("?")),
         known::<Exit>(&json!({"status": "?"})),
         timeout,

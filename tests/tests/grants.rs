@@ -45,7 +45,7 @@ fn load(
 
 fn notes(engine: &Engine) -> Tool {
     let mut grants = Grants::default();
-    grants.keys.push("write notes/*".parse().expect("a rule"));
+    grants.kv.push("write notes/*".parse().expect("a rule"));
     load(engine, "notes", grants, OnMissingGrant::Refused).expect("it loads").tools()[0].clone()
 }
 
@@ -79,7 +79,7 @@ fn ungranted_import_is_refused_with_the_grant_to_add() {
     assert!(error.hint().contains(r#"kv = ["write notes/*"]"#), "{}", error.hint());
     let granted = r#"write notes/*"#.parse().expect("what the hint says");
     let mut grants = Grants::default();
-    grants.keys.push(granted);
+    grants.kv.push(granted);
     assert!(load(&engine, "notes", grants, OnMissingGrant::Refused).is_ok());
     let error =
         load(&engine, "fetch", Grants::default(), OnMissingGrant::Refused).expect_err("no grant");
@@ -145,7 +145,7 @@ fn notes_persist_across_calls_per_tenant() {
     }
     // The same keys in a store of another name are other keys.
     let mut grants = Grants::default();
-    grants.keys.push("write *".parse().expect("a rule"));
+    grants.kv.push("write *".parse().expect("a rule"));
     grants.store = Some("elsewhere".into());
     let other = load(&engine, "notes", grants, OnMissingGrant::Refused).expect("it loads").tools()
         [0]
@@ -157,7 +157,7 @@ fn notes_persist_across_calls_per_tenant() {
 fn tools_of_a_component_share_its_keys() {
     let engine = engine();
     let mut grants = Grants::default();
-    grants.keys.push("write *".parse().expect("a rule"));
+    grants.kv.push("write *".parse().expect("a rule"));
     let component = load(&engine, "messenger", grants, OnMissingGrant::Denied).expect("it loads");
     let [repeat, stored] =
         ["repeat", "stored"].map(|name| component.tool(name).expect("a tool").clone());
@@ -201,14 +201,14 @@ fn ungranted_use_is_denied_and_observers_are_notified() {
     );
     let overlay = |keys: &[&str]| {
         let mut overlay = Overlay::default();
-        overlay.keys = Some(keys.iter().map(|rule| rule.parse().expect("a rule")).collect());
+        overlay.kv = Some(keys.iter().map(|rule| rule.parse().expect("a rule")).collect());
         overlay
     };
     let granted = notes(&engine);
     let reader = CallOptions::default().with_overlay(overlay(&["read notes/*"]));
     assert!(outcome(&executor, &granted, &add, reader)["error"].is_object());
     let tenants = executor.clone().with_tenant("a", Tenant::default().with_overlay(overlay(&[])));
-    let tenants = tenants.with_untenanted(Tenant::default());
+    let tenants = tenants.with_anonymous(Tenant::default());
     let of_a = CallOptions::default().with_context(context(&json!({"tenant": "a"})));
     assert!(outcome(&tenants, &granted, &add, of_a)["error"].is_object());
     assert!(
@@ -217,7 +217,7 @@ fn ungranted_use_is_denied_and_observers_are_notified() {
     );
     let request = "kv write notes/milk";
     let grant = r#"kv = ["write notes/milk"]"#;
-    let expected: Vec<_> = ["granted", "call", "tenant"]
+    let expected: Vec<_> = ["component", "call", "tenant"]
         .map(|layer| json!({"layer": layer, "request": request, "grant": grant}))
         .into();
     assert_eq!(*denials.lock().expect("denials"), expected);

@@ -61,7 +61,7 @@ fn rows(misdeed: Misdeed) -> Vec<(Limits, &'static str)> {
         | Misdeed::AskTooMuch
         | Misdeed::PollMany => row("handler_raised/host_call"),
         Misdeed::SayTooMuch => vec![(tight().with_memory(16 << 20), "handler_raised/host_call")],
-        Misdeed::Exit => row("handler_exit/called"),
+        Misdeed::Exit => row("handler_exit/exited"),
         Misdeed::Chatter => row("handler_raised/host_call+host_calls"),
         Misdeed::ReadClock | Misdeed::DrawRandom => {
             vec![(tight().with_fuel(u64::MAX), "handler_raised/host_call+host_calls")]

@@ -55,8 +55,8 @@ fn guest_ends_as_the_contract_says() {
             ("hoard", "{}", Limits::default(), "handler_raised/unreachable+memory"),
             ("dive", "{}", Limits::default(), "handler_raised/stack_overflow"),
             ("panics", r#"{"words": "ouch"}"#, little, "handler_raised/unreachable"),
-            ("exits", r#"{"code": 0}"#, little, "handler_exit/called"),
-            ("exits", r#"{"code": 3}"#, little, "handler_exit/called"),
+            ("exits", r#"{"code": 0}"#, little, "handler_exit/exited"),
+            ("exits", r#"{"code": 3}"#, little, "handler_exit/exited"),
             ("lies", "{}", little, "invalid_return/schema"),
             ("chatters", r#"{"lines": 3}"#, little, "ok"),
             ("panics", "{}", little, "refusal/invalid_arguments"),
@@ -149,7 +149,7 @@ fn output_becomes_log_events_within_bounds() {
         ]
     );
     assert_eq!(
-        (completion.usage.log_bytes, completion.usage.log_bytes_lost),
+        (completion.usage.log_bytes, completion.usage.log_bytes_dropped),
         (7 + 10 + 7 + 10 + 6, 0)
     );
 
@@ -159,7 +159,7 @@ fn output_becomes_log_events_within_bounds() {
     let said = (0..5000).map(|n| format!("line {n}\nwarning {n}\n").len() as u64).sum::<u64>() + 6;
     let kept: u64 = events.iter().map(heard).sum();
     let usage = completion.usage;
-    assert_eq!((usage.log_bytes, usage.log_bytes + usage.log_bytes_lost), (kept, said));
+    assert_eq!((usage.log_bytes, usage.log_bytes + usage.log_bytes_dropped), (kept, said));
     assert!(kept <= 1000, "{usage:?}");
 }
 
@@ -181,7 +181,7 @@ fn flooded_output_is_kept_or_counted_exactly() {
             assert_eq!(ending(&completion.result), "ok", "{completion:?}");
             // A line that does not end is cut at every 4096 bytes, and two of those fit.
             assert_eq!(
-                (completion.usage.log_bytes, completion.usage.log_bytes_lost),
+                (completion.usage.log_bytes, completion.usage.log_bytes_dropped),
                 (8192, 20_000_000 - 8192)
             );
             assert_eq!(events.len(), 4, "it starts and ends, and twice it speaks");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Handle};
-use toolcell::run::{Halted, RunOutcome, Verdict};
+use toolcell::run::{RunHalt, RunOutcome, Verdict};
 use toolcell::{
     AbortSignal, Definition, Executor, Limits, OnToolError, Registry, RunOptions, Runner, Tool,
     ToolCall,
@@ -141,7 +141,10 @@ fn failing_async_policy_halts_the_run() {
                     .to_string())
         );
         let exception = Some(expected.to_owned());
-        assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "0".into(), exception }));
+        assert_eq!(
+            outcome.halted,
+            Some(RunHalt::ToolError { tool_call_id: "0".into(), exception })
+        );
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use toolcell::component::LoadOptions;
 use toolcell::grants::{HttpRule, Injection, SecretGrant};
-use toolcell::http::{Egress, Resolved, Resolver};
+use toolcell::http::{Egress, ResolveFuture, Resolver};
 use toolcell::secrets::{Secret, StoredSecrets};
 use toolcell::{CallOptions, Component, Engine, Executor, Grants, Tool, ToolCall};
 use toolcell_test_guests::bytes;
@@ -23,7 +23,7 @@ const TENANTS: [&str; 2] = ["a", "b"];
 struct Loopback;
 
 impl Resolver for Loopback {
-    fn resolve(&self, _host: &str, _port: u16) -> Resolved {
+    fn resolve(&self, _host: &str, _port: u16) -> ResolveFuture {
         Box::pin(async { Ok(vec!["127.0.0.1".parse().expect("an address")]) })
     }
 }

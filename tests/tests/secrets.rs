@@ -83,7 +83,7 @@ impl Scene {
 fn reveals(server: &Server, secret: Option<&str>) -> Grants {
     let mut grants = Grants::default();
     grants.reveal.insert("gossip_key".into());
-    grants.keys.push("write *".parse().expect("a rule"));
+    grants.kv.push("write *".parse().expect("a rule"));
     grants.http.push(server.rule("GET,POST", "/"));
     if let Some(path) = secret {
         grants.secrets.insert(

@@ -117,7 +117,7 @@ fn hung_store_calls_block_only_their_tenant() {
         engine.keys(Gated { store: SqliteStore::in_memory(), began, gate: Mutex::new(gate) })
     });
     let mut grants = Grants::default();
-    grants.keys.push("write notes/*".parse().expect("a rule"));
+    grants.kv.push("write notes/*".parse().expect("a rule"));
     let notes = tool(&engine, "notes", "notes", grants);
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("a"), "inside").expect("a file");
@@ -302,7 +302,7 @@ fn call_of_an_undefined_tenant_is_refused() {
     let good = r#"{"secret_word": "a"}"#;
     let open = Executor::new();
     let some = open.clone().with_tenant("a", Tenant::default());
-    let own = some.clone().with_untenanted(Tenant::default());
+    let own = some.clone().with_anonymous(Tenant::default());
     for (executor, tenant, expected) in [
         (&open, None, "ok"),
         (&open, Some("b"), "ok"),
@@ -324,7 +324,7 @@ fn call_of_an_undefined_tenant_is_refused() {
     };
     assert_eq!(refused, Refusal::UnknownTenant);
     let narrow =
-        some.with_untenanted(Tenant::default().with_limits(Limits::default().with_arguments(3)));
+        some.with_anonymous(Tenant::default().with_limits(Limits::default().with_arguments(3)));
     assert_eq!(
         ending(&said(&narrow, None, good)),
         "refusal/invalid_arguments",

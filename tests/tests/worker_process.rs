@@ -218,13 +218,16 @@ fn dying_worker_ends_only_its_own_calls() {
         let hangs = running(&one, "hangs");
         match death {
             "abort" => {
-                assert_eq!(ending(&call(&one, "aborts", json!({})).result), "handler_exit/died")
+                assert_eq!(
+                    ending(&call(&one, "aborts", json!({})).result),
+                    "handler_exit/process_ended"
+                )
             }
             _ => send(before.expect("a child"), Signal::KILL),
         }
         let died = Instant::now();
         let ended = hangs.recv_timeout(PATIENCE).expect("it ends");
-        assert_eq!(ending(&ended.result), "handler_exit/died", "{death}");
+        assert_eq!(ending(&ended.result), "handler_exit/process_ended", "{death}");
         // The next child is there, and it is the one that answers.
         let next = said(&call(&one, "pid", json!({})));
         assert!(
@@ -243,7 +246,7 @@ fn dying_worker_ends_only_its_own_calls() {
 fn idempotent_call_is_retried_after_worker_death() {
     let (worker_process, dir) = (worker_process(), TempDir::new().expect("a directory"));
     for (tool, expected) in
-        [("dies_once", "handler_exit/died"), ("dies_once_and_may_be_called_twice", "ok")]
+        [("dies_once", "handler_exit/process_ended"), ("dies_once_and_may_be_called_twice", "ok")]
     {
         let mark = dir.path().join(tool);
         assert_eq!(ending(&call(&worker_process, tool, json!({ "mark": mark })).result), expected);
@@ -284,7 +287,7 @@ fn call_is_refused_if_no_worker_restarts_in_time() {
         let ended =
             ending(&wait(complete(tool, json!({}), executor, CallOptions::default())).result);
         assert!(
-            ["ok", "handler_exit/died", "refusal/restarting"].contains(&ended.as_str()),
+            ["ok", "handler_exit/process_ended", "refusal/restarting"].contains(&ended.as_str()),
             "{ended}"
         );
         ended == "refusal/restarting"
@@ -296,7 +299,10 @@ fn call_is_refused_if_no_worker_restarts_in_time() {
 fn worker_with_malformed_reply_is_replaced() {
     let worker_process = worker_process();
     let before = worker_process.pid();
-    assert_eq!(ending(&call(&worker_process, "rubbish", json!({})).result), "handler_exit/died");
+    assert_eq!(
+        ending(&call(&worker_process, "rubbish", json!({})).result),
+        "handler_exit/process_ended"
+    );
     assert_ne!(said(&call(&worker_process, "pid", json!({}))), json!(before));
 }
 

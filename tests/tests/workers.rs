@@ -50,22 +50,22 @@ fn every_call_ends_despite_a_hostile_worker() {
     let honest = worker_process(env!("CARGO_BIN_EXE_ward"), &["tools"]);
     for (mode, expected) in [
         ("honest", "not_found"),
-        ("malformed", "handler_exit/died"),
-        ("nested", "handler_exit/died"),
-        ("not text", "handler_exit/died"),
-        ("oversized", "handler_exit/died"),
+        ("malformed", "handler_exit/process_ended"),
+        ("nested", "handler_exit/process_ended"),
+        ("not text", "handler_exit/process_ended"),
+        ("oversized", "handler_exit/process_ended"),
         ("endless", "timeout/blocked"),
         ("silent", "timeout/blocked"),
-        ("cut off", "handler_exit/died"),
-        ("closes", "handler_exit/died"),
+        ("cut off", "handler_exit/process_ended"),
+        ("closes", "handler_exit/process_ended"),
         ("answers for others", "not_found"),
         ("answers twice", "not_found"),
-        ("answers another question", "handler_exit/died"),
-        ("out of order", "handler_exit/died"),
-        ("refuses late", "handler_exit/died"),
-        ("unknown news", "handler_exit/died"),
+        ("answers another question", "handler_exit/process_ended"),
+        ("out of order", "handler_exit/process_ended"),
+        ("refuses late", "handler_exit/process_ended"),
+        ("unknown news", "handler_exit/process_ended"),
         ("huge numbers", "refusal/overloaded"),
-        ("floods of others", "handler_exit/died"),
+        ("floods of others", "handler_exit/process_ended"),
         ("floods of beginnings", "timeout/blocked"),
         ("floods of progress", "timeout/blocked"),
         ("floods of lines", "timeout/blocked"),
@@ -76,7 +76,7 @@ fn every_call_ends_despite_a_hostile_worker() {
         assert_eq!(ends(&impostor, "asked", time), expected, "{mode}");
         // The next call goes to the next child, if it accepts one: it ends too.
         let again = ends(&impostor, "asked", SHORT);
-        let known = [expected, "handler_exit/died", "timeout/blocked"];
+        let known = [expected, "handler_exit/process_ended", "timeout/blocked"];
         assert!(
             known.contains(&again.as_str()) || again.starts_with("refusal/"),
             "{mode}: {again}"
@@ -92,7 +92,7 @@ fn every_call_ends_despite_a_hostile_worker() {
 fn worker_flooding_foreign_answers_is_killed() {
     let impostor = worker_process(env!("CARGO_BIN_EXE_impostor"), &["floods of others"]);
     let before = impostor.pid();
-    assert_eq!(ends(&impostor, "asked", PATIENCE), "handler_exit/died");
+    assert_eq!(ends(&impostor, "asked", PATIENCE), "handler_exit/process_ended");
     assert_ne!(impostor.pid(), before);
 }
 

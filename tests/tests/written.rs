@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use toolcell::message::{Message, ResultView};
 use toolcell::outcome::{Halt, HandlerError, Media, Output, Part};
-use toolcell::run::{Halted, RunEvent, RunOutcome, Settled};
+use toolcell::run::{RunEvent, RunHalt, RunOutcome, SettledCall};
 use toolcell::step::{HistoryEntry, Step, StepEvent};
 use toolcell::{
     CallOptions, CallResult, Completion, Definition, Event, Executor, Limits, Outcome, Question,
@@ -40,25 +40,25 @@ fn refused<T: DeserializeOwned + Debug>(table: &[Value]) {
 }
 
 fn tool_errors() -> Vec<Value> {
-    let raised = json!({"kind": "unreachable", "limit": {"kind": "memory", "limit": 1, "asked": 2},
+    let raised = json!({"kind": "unreachable", "limit": {"kind": "memory", "limit": 1, "requested": 2},
         "backtrace": ["f"], "frames": [{"function": 1, "offset": 2}], "panic_message": "no", "stdout": "a"});
-    let fault = json!({"path": "/a", "code": "rule", "expected": "a number", "got": "\"b\"", "nearest": "1"});
+    let fault = json!({"path": "/a", "code": "rule", "expected": "a number", "actual": "\"b\"", "nearest": "1"});
     let rule = |rule: Value| json!({"reason": "invalid_return", "cause": rule});
     let mut errors = vec![
         json!({"reason": "handler_raised", "cause": raised}),
         json!({"reason": "handler_raised", "cause": {"kind": "native_panic"}}),
-        json!({"reason": "handler_exit", "cause": {"status": "called", "code": 1}}),
-        json!({"reason": "handler_exit", "cause": {"status": "died"}}),
+        json!({"reason": "handler_exit", "cause": {"status": "exited", "code": 1}}),
+        json!({"reason": "handler_exit", "cause": {"status": "process_ended"}}),
         json!({"reason": "timeout", "cause": {"kind": "fuel", "budget": 5, "used": 6, "stdout": "a"}}),
         json!({"reason": "timeout", "cause": {"kind": "deadline", "budget_ms": 5, "used_ms": 6}}),
         json!({"reason": "timeout", "cause": {"kind": "blocked", "budget_ms": 5, "used_ms": 6}}),
-        json!({"reason": "timeout", "cause": {"kind": "blocked", "budget_ms": 5, "used_ms": 6, "awaited": "http"}}),
+        json!({"reason": "timeout", "cause": {"kind": "blocked", "budget_ms": 5, "used_ms": 6, "blocked_on": "http"}}),
         json!({"reason": "not_found"}),
         json!({"reason": "encoding_failed", "cause": "no text"}),
         rule(json!({"rule": "not_json", "field": "value", "detail": "not valid JSON"})),
-        rule(json!({"rule": "too_large", "limit": 1, "got": 2})),
-        rule(json!({"rule": "too_many_parts", "limit": 1, "got": 2})),
-        rule(json!({"rule": "state_too_large", "limit": 1, "got": 2})),
+        rule(json!({"rule": "too_large", "limit": 1, "actual": 2})),
+        rule(json!({"rule": "too_many_parts", "limit": 1, "actual": 2})),
+        rule(json!({"rule": "state_too_large", "limit": 1, "actual": 2})),
         rule(json!({"rule": "schema", "faults": [fault]})),
         rule(json!({"rule": "policy", "detail": "panicked"})),
         rule(json!({"rule": "unreadable", "detail": "far over"})),
@@ -96,7 +96,7 @@ fn refusals() -> Vec<Value> {
     );
     refusals.push(json!({"kind": "unset_secret", "secrets": ["key", "token"]}));
     let faults = json!([
-        {"path": "", "code": "type", "types": ["object"], "expected": "expected an object", "got": "an array"},
+        {"path": "", "code": "type", "types": ["object"], "expected": "expected an object", "actual": "an array"},
         {"path": "", "code": "syntax", "message": "EOF", "line": 1, "column": 2, "expected": "not valid JSON: EOF"},
         {"path": "", "code": "more", "count": 2, "expected": "2 more"},
     ]);
@@ -125,7 +125,7 @@ fn outcomes() -> Vec<Value> {
 
 fn usage() -> Value {
     json!({"fuel": 7, "wall_us": 1500, "peak_memory": 1, "bytes_in": 2, "bytes_out": 3, "host_calls": 4, "log_bytes": 5,
-        "log_bytes_lost": 6})
+        "log_bytes_dropped": 6})
 }
 
 fn results() -> Vec<Value> {
@@ -162,7 +162,7 @@ fn invalid_result_json_is_refused() {
         json!({"reason": "timeout", "message": ""}),
         json!({"reason": "timeout", "cause": {"kind": "fuel"}, "message": ""}),
         json!({"reason": "timeout", "cause": {"kind": "deadline", "budget": 1, "used": 1}, "message": ""}),
-        json!({"reason": "handler_exit", "cause": "died", "message": ""}),
+        json!({"reason": "handler_exit", "cause": "process_ended", "message": ""}),
         json!("timeout"),
     ]);
     refused::<Refusal>(&[
@@ -179,11 +179,11 @@ fn invalid_result_json_is_refused() {
         json!({"type": "tool_execution_started", "id": "c"}),
         json!({"type": "tool_ended", "id": "c"}),
     ]);
-    refused::<Settled>(&[
+    refused::<SettledCall>(&[
         json!({"type": "tool_halt", "id": "c"}),
         json!({"type": "tool_result_encoded", "id": "c"}),
     ]);
-    refused::<Halted>(&[
+    refused::<RunHalt>(&[
         json!({"halted_reason": "ask_user"}),
         json!({"halted_reason": "done", "halt_tool_call_id": "c"}),
     ]);
@@ -204,7 +204,7 @@ fn invalid_result_json_is_refused() {
 #[test]
 fn events_round_trip_through_json() {
     let denial =
-        json!({"layer": "granted", "request": "read /data", "grant": "files = [\"/data\"]"});
+        json!({"layer": "component", "request": "read /data", "grant": "paths = [\"/data\"]"});
     all_same::<Event>(&[
         json!({"type": "tool_execution_started", "id": "c", "name": "t", "arguments": "{\"a\": 1}"}),
         json!({"type": "tool_progress", "id": "c", "done": 1, "total": null, "message": null}),
@@ -212,7 +212,7 @@ fn events_round_trip_through_json() {
         json!({"type": "tool_log", "id": "c", "source": "stdout", "level": "info", "message": "hi"}),
         json!({"type": "tool_denied", "id": "c", "denial": denial}),
     ]);
-    all_same::<Settled>(&[
+    all_same::<SettledCall>(&[
         json!({"type": "tool_result_encoded", "id": "c", "content": "ok"}),
         json!({"type": "tool_halt", "tool_call_id": "c", "reason": "done", "result": null, "content": "null"}),
     ]);
@@ -287,7 +287,7 @@ fn real_call_results_round_trip_through_json() {
         .chain([ToolCall::new("manual", "manual", "")])
         .collect();
     let (heard, sink) = (Arc::new(Mutex::new(Vec::new())), Arc::default());
-    let kept: Arc<Mutex<Vec<Settled>>> = Arc::clone(&sink);
+    let kept: Arc<Mutex<Vec<SettledCall>>> = Arc::clone(&sink);
     let events = Arc::clone(&heard);
     let limits = Limits::unlimited().with_timeout(Duration::from_millis(20));
     let options = RunOptions::default().with_limits(limits);
@@ -334,6 +334,6 @@ fn real_call_results_round_trip_through_json() {
         round_trips(&ResultView::of(completion, tool().definition()));
     }
     steps.iter().for_each(round_trips);
-    sink.lock().expect("no panic").iter().for_each(round_trips::<Settled>);
+    sink.lock().expect("no panic").iter().for_each(round_trips::<SettledCall>);
     heard.lock().expect("no panic").iter().for_each(round_trips::<Event>);
 }

@@ -142,7 +142,7 @@ impl DemoPaths {
         // The options for the tour's own configuration and state are left out of hints.
         let own =
             format!(" --config {} --state-dir {}", world.config.display(), world.state.display());
-        let output = command.arg("run").arg(named).args(&arguments).arg("--receipt").output()?;
+        let output = command.arg("run").arg(named).args(&arguments).arg("--usage").output()?;
         for text in [&output.stdout, &output.stderr] {
             let text = String::from_utf8_lossy(text)
                 .replace(&own, "")

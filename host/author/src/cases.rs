@@ -43,7 +43,7 @@ pub use run::{Cases, Options};
 /// The results of the cases of a component.
 ///
 /// # Shape
-/// As JSON: `{"passed", "failed", "blessed", "cases", "coverage"?}`.
+/// As JSON: `{"passed", "failed", "updated", "cases", "coverage"?}`.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Report {
@@ -52,7 +52,7 @@ pub struct Report {
     /// Cases that ended otherwise.
     pub failed: usize,
     /// Cases whose expectation was rewritten.
-    pub blessed: usize,
+    pub updated: usize,
     /// The report of each case, in the order of the files.
     pub cases: Vec<CaseReport>,
     /// The coverage of each tool, if [`Options::coverage`] is set.
@@ -63,7 +63,7 @@ pub struct Report {
 /// The result of one case.
 ///
 /// # Shape
-/// As JSON: `{"file", "name", "tool", "passed", "failures", "blessed", "seen", "fuel", "memory",
+/// As JSON: `{"file", "name", "tool", "passed", "failures", "updated", "outcome", "fuel", "memory",
 /// "seconds"}`.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
@@ -79,9 +79,9 @@ pub struct CaseReport {
     /// Each deviation from the expectation, in one sentence.
     pub failures: Vec<String>,
     /// True if the expectation was rewritten.
-    pub blessed: bool,
+    pub updated: bool,
     /// The actual ending, in the form of an expectation.
-    pub seen: Expect,
+    pub outcome: Expect,
     /// Fuel that the call used.
     pub fuel: Option<u64>,
     /// Peak memory of the call, in bytes.

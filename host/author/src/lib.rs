@@ -20,6 +20,6 @@ mod project;
 pub use error::{Error, ErrorKind, Fault};
 pub use languages::step::Step;
 pub use lines::{SourceLine, shown_lines, source_lines};
-pub use project::create::{Created, create};
+pub use project::create::{NewProject, create};
 pub use project::language::Language;
-pub use project::{Built, build, build_with, component_of};
+pub use project::{BuildOutput, build, build_with, component_of};

@@ -38,11 +38,11 @@ const ENTRIES: [(&str, Language); 9] = [
 /// A component that was built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Built {
+pub struct BuildOutput {
     /// The file.
     pub component: PathBuf,
     /// Its size in bytes.
-    pub bytes: u64,
+    pub size: u64,
     /// The language of its source.
     pub language: Language,
     /// The names of its tools. Empty for Python and Rust, where the build does not read them.
@@ -64,7 +64,7 @@ pub struct Built {
 /// [`ErrorKind::File`] if the folder has no project or the component cannot be written,
 /// [`ErrorKind::Source`] if the author's source has a fault, [`ErrorKind::Toolchain`] if a compiler
 /// is missing.
-pub fn build(source: &Path, out: Option<&Path>) -> Result<Built, Error> {
+pub fn build(source: &Path, out: Option<&Path>) -> Result<BuildOutput, Error> {
     build_with(source, out, &|_| {})
 }
 
@@ -72,7 +72,11 @@ pub fn build(source: &Path, out: Option<&Path>) -> Result<Built, Error> {
 ///
 /// # Errors
 /// As [`build`].
-pub fn build_with(source: &Path, out: Option<&Path>, tell: &dyn Fn(Step)) -> Result<Built, Error> {
+pub fn build_with(
+    source: &Path,
+    out: Option<&Path>,
+    tell: &dyn Fn(Step),
+) -> Result<BuildOutput, Error> {
     let begun = Instant::now();
     let (folder, entry, language) = project(source)?;
     let out = match out {
@@ -105,8 +109,8 @@ pub fn build_with(source: &Path, out: Option<&Path>, tell: &dyn Fn(Step)) -> Res
         (None, _) => rust::build(&folder)?,
     };
     write(&out, &component)?;
-    Ok(Built {
-        bytes: component.len() as u64,
+    Ok(BuildOutput {
+        size: component.len() as u64,
         component: out,
         language,
         tools,
@@ -161,7 +165,7 @@ fn project(source: &Path) -> Result<(PathBuf, Option<String>, Language), Error> 
         return Err(Error::new(
             ErrorKind::File,
             message,
-            "correct the path, or make a project with `toolcell new NAME --lang js`",
+            "correct the path, or make a project with `toolcell new NAME --language js`",
         ));
     }
     let message = format!(
@@ -172,7 +176,7 @@ fn project(source: &Path) -> Result<(PathBuf, Option<String>, Language), Error> 
     Err(Error::new(
         ErrorKind::File,
         message,
-        "make one with `toolcell new NAME --lang js`, or name its folder",
+        "make one with `toolcell new NAME --language js`, or name its folder",
     ))
 }
 

@@ -30,7 +30,7 @@ fn new_project_builds_and_passes_its_cases() {
         assert!(created.files.contains(&"cases.schema.json".to_owned()), "{created:?}");
         let built = build(&folder, None).expect("it builds");
         assert_eq!((built.tools, built.language), (vec!["greet".to_owned()], language));
-        assert!(built.bytes <= 2_200_000, "{}", built.bytes);
+        assert!(built.size <= 2_200_000, "{}", built.size);
         let report = run(&built.component, &find(&folder).expect("cases"), &Options::default());
         assert_eq!((report.passed, report.failed), (2, 0), "{report:?}");
         assert!(junit(&report, &[]).contains("tests=\"2\" failures=\"0\""));
@@ -145,22 +145,22 @@ fn failing_case_says_why_and_can_be_blessed() {
         "{failures:?}"
     );
     assert!(failures[1].contains("fuel; its budget is 10"), "{failures:?}");
-    let bless = Options { bless: true, ..Options::default() };
+    let update = Options { update: true, ..Options::default() };
     // Blessing writes the ending but not the budget, so the case fails until the author changes
     // that.
-    for blessed in [1, 0] {
-        let report = run(&built.component, std::slice::from_ref(&file), &bless);
-        assert_eq!((report.passed, report.failed, report.blessed), (0, 1, blessed), "{report:?}");
+    for updated in [1, 0] {
+        let report = run(&built.component, std::slice::from_ref(&file), &update);
+        assert_eq!((report.passed, report.failed, report.updated), (0, 1, updated), "{report:?}");
         let [failure] = &report.cases[0].failures[..] else { panic!("one failure: {report:?}") };
         assert!(failure.contains("fuel; its budget is 10"), "{failure}");
         assert_eq!(
-            read(&file).expect("cases").cases[0].expect.clone().expect("blessed").ok,
+            read(&file).expect("cases").cases[0].expect.clone().expect("updated").ok,
             Some("Hello, A!".into())
         );
     }
     fs::write(&file, case.replace(r#""fuel": 10"#, r#""memory": 1000000000"#)).expect("written");
-    let report = run(&built.component, std::slice::from_ref(&file), &bless);
-    assert_eq!((report.passed, report.failed, report.blessed), (0, 0, 1), "{report:?}");
+    let report = run(&built.component, std::slice::from_ref(&file), &update);
+    assert_eq!((report.passed, report.failed, report.updated), (0, 0, 1), "{report:?}");
     assert_eq!(run(&built.component, std::slice::from_ref(&file), &Options::default()).passed, 1);
 }
 
@@ -181,11 +181,11 @@ export default tool({ name: "length", description: "Measures.", parameters, hand
     let report = run(&built.component, &find(place.path()).expect("cases"), &options);
     let [coverage] = &report.coverage.expect("it was asked for")[..] else { panic!("one tool") };
     assert_eq!(
-        (coverage.endings["ok"], coverage.endings["refusal"], coverage.endings["halt"]),
+        (coverage.outcomes["ok"], coverage.outcomes["refusal"], coverage.outcomes["halt"]),
         (2, 1, 0)
     );
-    assert_eq!(coverage.unseen_parameters, ["digits"]);
-    assert_eq!(coverage.unseen_values, ["unit=\"ft\""]);
+    assert_eq!(coverage.uncovered_parameters, ["digits"]);
+    assert_eq!(coverage.uncovered_values, ["unit=\"ft\""]);
 }
 
 #[test]

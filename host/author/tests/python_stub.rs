@@ -111,8 +111,8 @@ fn python_editor_types_match_the_sdk() {
     let created = create(&place.path().join("greeter"), Language::Python).expect("a project");
     let path = "typings/toolcell/__init__.pyi";
     assert!(created.files.contains(&path.to_owned()), "{created:?}");
-    let stub = names(&fs::read_to_string(created.folder.join(path)).expect("the types"));
-    let page = fs::read_to_string(created.folder.join("README.md")).expect("a page");
+    let stub = names(&fs::read_to_string(created.directory.join(path)).expect("the types"));
+    let page = fs::read_to_string(created.directory.join("README.md")).expect("a page");
     assert!(page.contains("`typings/toolcell`"), "{page}");
 
     let text = |file: &str| fs::read_to_string(format!("{SDK}/{file}")).expect("a file of the SDK");

@@ -41,7 +41,7 @@ impl ToolOwners {
 
     /// Checks that no two names look alike.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        match names::look_alike(self.tools.iter().map(String::as_str)) {
+        match names::confusable(self.tools.iter().map(String::as_str)) {
             Some((tool, other)) if enforced(Control::LookAlikes) => {
                 let place = |name: &str| self.owners.get(name).cloned().unwrap_or_default();
                 let message = anyhow!(

@@ -19,14 +19,14 @@ use toolcell::component::{ComponentBytes, Inspection, OnMissingGrant};
 use toolcell::grants::{Access, Suggestion};
 use toolcell::{Component, Definition, Grants, Tool};
 use toolcell_config::Error;
-use toolcell_config::approval::Rebuilt;
+use toolcell_config::approval::RebuiltComponent;
 
 use crate::args::target;
 use crate::built::{self, CURRENT_DIR};
 use crate::clash::ToolOwners;
 use crate::config::{
-    Approval, ApprovalState, Approved, Config, Development, Difference, Lock, ResolvedComponent,
-    Signer,
+    Approval, ApprovalState, ApprovedVersion, Config, Development, Difference, Lock,
+    ResolvedComponent, Signer,
 };
 use crate::grants::{advice, gaps, grant_text, unset};
 use crate::host::{self, Engines};
@@ -84,9 +84,9 @@ pub(crate) fn is_approved(
     if config.approval == Approval::Missing {
         return Ok(false);
     }
-    let now = Approved::of(component, signer.map(|signer| signer.publisher.clone()));
+    let now = ApprovedVersion::of(component, signer.map(|signer| signer.publisher.clone()));
     let lock = Lock::beside(config)?;
-    Ok(Difference { old: lock.components.get(name), new: &now }.state() == ApprovalState::Locked)
+    Ok(Difference { old: lock.components.get(name), new: &now }.state() == ApprovalState::Unchanged)
 }
 
 /// Loads a component from its bytes under its grants, for use. If a configuration names it, it must
@@ -102,7 +102,7 @@ pub(crate) async fn approved(
     let vetted = config.vet(lock, chosen, &bytes, signer.as_ref())?;
     if let Some(development) = chosen
         .development()
-        .filter(|kind| **kind != Development::Typed || chosen.is_granted_anything())
+        .filter(|kind| **kind != Development::CommandLine || chosen.is_granted_anything())
     {
         printer.note(
             "warning",
@@ -113,7 +113,7 @@ pub(crate) async fn approved(
         );
     }
     let component = loaded(printer, engines, config, chosen, bytes).await?;
-    if let (Some(Rebuilt), Some((name, _))) =
+    if let (Some(RebuiltComponent), Some((name, _))) =
         (config.confirm(&vetted, &component)?, chosen.configured)
     {
         let message = format!(
@@ -149,7 +149,7 @@ pub(crate) async fn loaded(
     let (engine, grants) = (engines.of(chosen.isolation)?, chosen.grants());
     let written = grants.directories.iter().find(|dir| dir.access == Access::Write);
     match (&engines.state, written) {
-        (None, _) if !grants.keys.is_empty() => {
+        (None, _) if !grants.kv.is_empty() => {
             let message =
                 anyhow!("no place for stored keys: neither `XDG_STATE_HOME` nor `HOME` is set");
             let hint = "pass `--state-dir DIR`: commands with the same DIR share the stored keys";
@@ -165,7 +165,7 @@ pub(crate) async fn loaded(
         }
         // An unusable state directory is an error now: during a call it would look like a fault of
         // the tool.
-        (Some(state), written) if written.is_some() || !grants.keys.is_empty() => {
+        (Some(state), written) if written.is_some() || !grants.kv.is_empty() => {
             state::create_state_dir(state)?
         }
         (Some(_) | None, _) => {}
@@ -308,7 +308,7 @@ pub(crate) fn typed_components(
 }
 
 /// Adds these components with the grants typed by `--grant`.
-pub(crate) fn with_typed(
+pub(crate) fn with_command_line_grants(
     config: Config,
     components: &[PathBuf],
     grants: &[String],
@@ -316,7 +316,7 @@ pub(crate) fn with_typed(
     let mut components = components.iter().filter(|_| !grants.is_empty());
     components.try_fold(config, |config, component| {
         let component = resolve_word(&config, component)?;
-        Ok(config.with_typed(&component, grants)?)
+        Ok(config.with_command_line_grants(&component, grants)?)
     })
 }
 

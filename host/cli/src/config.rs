@@ -19,14 +19,15 @@ use crate::print::failure::Failure;
 use crate::print::units::Time;
 
 pub(crate) use toolcell_config::approval::{
-    Approval, ApprovalState, Approved, Development, Difference, FoundConfiguration, Page, Signer,
+    Approval, ApprovalState, ApprovedVersion, Development, Difference, FoundConfiguration, Page,
+    Signer,
 };
 pub(crate) use toolcell_config::file::{
     ComponentConfig, Isolation, NAME, ResolvedComponent, Section, schema,
 };
 pub(crate) use toolcell_config::grants::effective::{self, Effective};
-pub(crate) use toolcell_config::grants::{RuleSection, WrittenRule, unusual};
-pub(crate) use toolcell_config::serving::{Keys, Unset};
+pub(crate) use toolcell_config::grants::{ConfiguredRule, RuleSection, unusual};
+pub(crate) use toolcell_config::serving::{Keys, UnsetSecret};
 pub(crate) use toolcell_config::text::{HintCommand, quoted};
 pub(crate) use toolcell_config::{Configuration as Config, Lock, Problem, SecretSelection};
 
@@ -78,7 +79,7 @@ fn hint_command(typed: Options<'_>) -> HintCommand {
     let typed = [
         ("--config", config.as_deref().map(path)),
         ("--state-dir", typed.state_dir.map(path)),
-        ("--compile-time", compile_time.map(|time| time.to_string())),
+        ("--max-compile-time", compile_time.map(|time| time.to_string())),
     ];
     let options =
         typed.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?])).flatten();

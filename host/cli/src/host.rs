@@ -18,7 +18,7 @@ use std::sync::Once;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use toolcell::component::{Code, ComponentBytes, LoadOptions, OnMissingGrant};
+use toolcell::component::{CodeTier, ComponentBytes, LoadOptions, OnMissingGrant};
 use toolcell::http::{Egress, Proxy};
 use toolcell::runtime::{EngineBuilder, Optimise, Placement, Recorder};
 use toolcell::{Component, Engine, Error, Grants};
@@ -56,7 +56,8 @@ pub(crate) fn engines<'a>(
     calls: usize,
     config: &Config,
 ) -> Result<Engines<'a>, Failure> {
-    let builder = with_compile_notes(printer, builder(env::own_program(), global.compile_time.0)?);
+    let builder =
+        with_compile_notes(printer, builder(env::own_program(), global.max_compile_time.0)?);
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     // Two cells for each call: a tenant leaves as many cells to other tenants of the configuration
     // as it holds.
@@ -195,7 +196,7 @@ pub(crate) fn compile_worker(
     global: &Global,
 ) -> Result<impl FnOnce(EngineBuilder) -> EngineBuilder, Failure> {
     let worker = program_path(env::own_program(), "compile in a separate process")?;
-    let time = global.compile_time.0;
+    let time = global.max_compile_time.0;
     Ok(move |builder: EngineBuilder| builder.compile_in(worker, [args::COMPILE_WORKER], time))
 }
 
@@ -246,9 +247,9 @@ pub(crate) async fn load(
 
 /// Waits until the component is optimised, or cannot be, and shows a spinner if that takes long.
 /// The result is cached for later commands.
-pub(crate) async fn optimised(printer: &Printer, component: &Component, path: &Path) -> Code {
+pub(crate) async fn optimised(printer: &Printer, component: &Component, path: &Path) -> CodeTier {
     let size = component.inspection().size;
-    if component.code() == Code::Quick && size > SMALL {
+    if component.code() == CodeTier::Quick && size > SMALL {
         printer.step(&format!(
             "optimising a component of {}, which can take some seconds",
             Size(size).rounded()

@@ -39,7 +39,7 @@ use print::printer::Printer;
 fn main() -> ExitCode {
     core_dumps::disable();
     // Standard output may be a file with a size limit.
-    toolcell::files::survive_file_size_limit();
+    toolcell::files::ignore_file_size_signal();
     args::complete::answer();
     let printer = Printer::new();
     logging::report_panics(&printer);

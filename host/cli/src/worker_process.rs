@@ -123,7 +123,7 @@ async fn tools(
     let wanted = SecretSelection::Only { names: args.secrets.clone(), tenant: args.tenant.clone() };
     let mut config = config::read_with(global.into(), wanted)?;
     config.hint = config.hint.with_call(args.call.iter().cloned());
-    let config = components::with_typed(config, &args.components, &args.grants)?;
+    let config = components::with_command_line_grants(config, &args.components, &args.grants)?;
     let engines = host::engines(printer, global, args.calls, &config)?;
     let engines = engines.with_proxy_hint(&config, args.proxy_hint.clone());
     let chosen = components::chosen(&config, &args.components)?;

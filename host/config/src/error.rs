@@ -33,7 +33,7 @@ pub enum Error {
     Unsigned(Box<Problem>),
     /// The digest of a component is not the one that the configuration demands.
     #[error("{0}")]
-    OtherDigest(Box<Problem>),
+    DigestMismatch(Box<Problem>),
     /// A file cannot be read or written, or is not used because other users can write to it.
     #[error("{message}")]
     File {
@@ -65,7 +65,7 @@ pub enum Error {
     },
     /// Two components offer tools of the same name, or of names that look alike.
     #[error("{message}")]
-    SameName {
+    DuplicateTool {
         /// The message.
         message: String,
         /// The hint.
@@ -103,11 +103,11 @@ impl Error {
             Self::Invalid { problems, .. } => {
                 problems.first().map(|problem| problem.hint.clone()).unwrap_or_default()
             }
-            Self::Unsigned(problem) | Self::OtherDigest(problem) => problem.hint.clone(),
+            Self::Unsigned(problem) | Self::DigestMismatch(problem) => problem.hint.clone(),
             Self::File { hint, .. }
             | Self::Usage { hint, .. }
             | Self::NotApproved { hint, .. }
-            | Self::SameName { hint, .. } => hint.clone(),
+            | Self::DuplicateTool { hint, .. } => hint.clone(),
             Self::Toolcell(error) => error.hint(),
         }
     }
@@ -118,11 +118,13 @@ impl Error {
     pub fn problems(&self) -> &[Problem] {
         match self {
             Self::Invalid { problems, .. } => problems,
-            Self::Unsigned(problem) | Self::OtherDigest(problem) => std::slice::from_ref(problem),
+            Self::Unsigned(problem) | Self::DigestMismatch(problem) => {
+                std::slice::from_ref(problem)
+            }
             Self::File { .. }
             | Self::Usage { .. }
             | Self::NotApproved { .. }
-            | Self::SameName { .. }
+            | Self::DuplicateTool { .. }
             | Self::Toolcell(_) => &[],
         }
     }

@@ -26,7 +26,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! [`Loaded::registry`] has the tools, [`Loaded::executor`] the tenants and the limits. A
+//! [`LoadedTools::registry`] has the tools, [`LoadedTools::executor`] the tenants and the limits. A
 //! [`Reloader`] reads everything again when a file changes. [`Configuration::rollback`] goes back
 //! to the previously approved version of a component.
 
@@ -47,7 +47,7 @@ pub use configuration::Configuration;
 #[doc(inline)]
 pub use configuration::lock::Lock;
 #[doc(inline)]
-pub use configuration::reload::{Reloaded, Reloader};
+pub use configuration::reload::{ReloadChanges, Reloader};
 pub use error::Error;
 #[doc(inline)]
 pub use file::options::ReadOptions;
@@ -58,7 +58,7 @@ pub use problem::Problem;
 #[doc(inline)]
 pub use serving::engines::{Engines, EnginesBuilder};
 #[doc(inline)]
-pub use serving::loaded::Loaded;
+pub use serving::loaded::LoadedTools;
 #[doc(inline)]
 pub use serving::report::{ComponentProblem, Reason, Serving};
 #[doc(inline)]

@@ -31,7 +31,7 @@ pub struct Error {
 /// Private, so that new kinds are not a breaking change.
 #[derive(Debug)]
 enum Kind {
-    BadName(String),
+    InvalidName(String),
     Definition {
         tool: String,
         problem: String,
@@ -94,7 +94,7 @@ enum Kind {
 #[doc(hidden)]
 impl Error {
     pub(crate) fn bad_name(name: &str) -> Self {
-        Self::from(Kind::BadName(name.chars().take(80).collect()))
+        Self::from(Kind::InvalidName(name.chars().take(80).collect()))
     }
 
     pub fn definition(tool: &str, problem: impl fmt::Display) -> Self {
@@ -204,7 +204,7 @@ impl Error {
     /// Returns true if the tool's definition is not usable.
     #[must_use]
     pub fn is_definition(&self) -> bool {
-        matches!(self.kind, Kind::BadName(_) | Kind::Definition { .. })
+        matches!(self.kind, Kind::InvalidName(_) | Kind::Definition { .. })
     }
 
     /// Returns true if the bytes are not a usable component: another format, malformed, too large.
@@ -287,21 +287,21 @@ impl Error {
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match &self.kind {
-            Kind::BadName(_) | Kind::Definition { .. } => "bad_definition",
+            Kind::InvalidName(_) | Kind::Definition { .. } => "invalid_definition",
             Kind::NotAComponent { .. }
             | Kind::Malformed(_)
             | Kind::Proposals(_)
             | Kind::TooLarge { .. }
             | Kind::TooCostly(_)
             | Kind::NoTools(..)
-            | Kind::Describe(_) => "bad_component",
+            | Kind::Describe(_) => "invalid_component",
             Kind::NotGranted { .. } => "not_granted",
             Kind::UnknownTool { .. } => "unknown_tool",
             Kind::DuplicateTool(_) => "duplicate_tool",
             Kind::DuplicateCall(_) => "duplicate_call_id",
-            Kind::Options { .. } => "bad_option",
-            Kind::Directory { .. } => "bad_directory",
-            Kind::Quota { .. } => "quota",
+            Kind::Options { .. } => "invalid_option",
+            Kind::Directory { .. } => "invalid_directory",
+            Kind::Quota { .. } => "quota_exceeded",
             Kind::Worker => "worker",
             Kind::Engine(_)
             | Kind::NoCell(_)
@@ -329,7 +329,7 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> String {
         match &self.kind {
-            Kind::BadName(_) => "write 1 to 64 of the characters A-Z a-z 0-9 _ -".into(),
+            Kind::InvalidName(_) => "write 1 to 64 of the characters A-Z a-z 0-9 _ -".into(),
             Kind::Definition { .. } => "correct the definition of the tool and build it again".into(),
             Kind::NotAComponent { hint, .. } => (*hint).into(),
             Kind::Malformed(_) => "build the component again, or download it again".into(),
@@ -389,7 +389,7 @@ impl From<Kind> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
-            Kind::BadName(name) => write!(f, "`{}` is not a tool name", name.escape_debug()),
+            Kind::InvalidName(name) => write!(f, "`{}` is not a tool name", name.escape_debug()),
             Kind::Definition { tool, problem } => {
                 write!(f, "the definition of the tool `{tool}` is not valid: {problem}")
             }

@@ -73,7 +73,7 @@ fn endings(name: &str) -> Vec<&str> {
 /// with the same outline can be mistaken for each other. Names are ASCII; the pairs are the ASCII
 /// ones in Unicode's list of confusables (UTS 39).
 #[must_use]
-pub fn outline(name: &str) -> String {
+pub fn confusable_skeleton(name: &str) -> String {
     let mut outline = String::with_capacity(name.len());
     for c in name.chars().map(|c| c.to_ascii_lowercase()) {
         match c {
@@ -93,17 +93,17 @@ pub fn outline(name: &str) -> String {
 /// Returns the first of these names that can be mistaken for an earlier, different one, with that
 /// earlier name.
 #[must_use]
-pub fn look_alike<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<(&'a str, &'a str)> {
+pub fn confusable<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<(&'a str, &'a str)> {
     let mut seen = HashMap::new();
     names.into_iter().find_map(|name| {
-        let first = *seen.entry(outline(name)).or_insert(name);
+        let first = *seen.entry(confusable_skeleton(name)).or_insert(name);
         (first != name).then_some((name, first))
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{look_alike, nearest, outline};
+    use super::{confusable, confusable_skeleton, nearest};
 
     #[test]
     fn look_alike_names_share_an_outline_others_do_not() {
@@ -126,8 +126,8 @@ mod tests {
         ] {
             for alike in alikes.split_whitespace() {
                 refused += usize::from(alike != name);
-                assert_eq!(outline(alike), outline(name), "{alike}");
-                assert_eq!(look_alike([name, alike]), (alike != name).then_some((alike, name)));
+                assert_eq!(confusable_skeleton(alike), confusable_skeleton(name), "{alike}");
+                assert_eq!(confusable([name, alike]), (alike != name).then_some((alike, name)));
             }
         }
         let all = [
@@ -146,9 +146,12 @@ mod tests {
             "12",
         ];
         assert!(refused >= 50, "{refused}");
-        assert_eq!(look_alike(all), None);
-        assert_eq!(look_alike(["a", "b", "a"]), None, "the same name is no look-alike of itself");
-        assert_eq!((outline(""), outline("_-.")), (String::new(), String::new()));
+        assert_eq!(confusable(all), None);
+        assert_eq!(confusable(["a", "b", "a"]), None, "the same name is no look-alike of itself");
+        assert_eq!(
+            (confusable_skeleton(""), confusable_skeleton("_-.")),
+            (String::new(), String::new())
+        );
     }
 
     #[test]

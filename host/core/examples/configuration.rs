@@ -8,7 +8,7 @@ use std::path::Path;
 
 use toolcell::files::TemporaryDirectory;
 use toolcell::{CallContext, CallOptions, ToolCall};
-use toolcell_config::{Configuration, Loaded, ReadOptions, Reloader};
+use toolcell_config::{Configuration, LoadedTools, ReadOptions, Reloader};
 use toolcell_examples::{approve, component};
 
 #[tokio::main]
@@ -58,7 +58,7 @@ fn read(file: &Path, folder: &Path) -> anyhow::Result<Configuration> {
     Ok(Configuration::read_with(file, options)?)
 }
 
-fn show(when: &str, loaded: &Loaded) {
+fn show(when: &str, loaded: &LoadedTools) {
     let tools: Vec<_> = loaded.registry().list().into_iter().map(|tool| tool.name).collect();
     println!("{when}: the tools are {tools:?}");
     for problem in loaded.problems() {

@@ -25,7 +25,7 @@ async fn main() -> anyhow::Result<()> {
         Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(2)));
     let call = ToolCall::new("call-1", "calculator", r#"{"expression": "6 * 7"}"#);
 
-    // No `?` here: a call that fails is an answer too, and has a receipt.
+    // No `?` here: a call that fails is an answer too, and has its usage.
     let completion = executor.call(tool, call, CallOptions::default()).await;
     match &completion.result {
         CallResult::Outcome(outcome) => {
@@ -34,6 +34,6 @@ async fn main() -> anyhow::Result<()> {
         CallResult::ToolError(error) => println!("the tool could not answer: {error}"),
         CallResult::Refusal(refusal) => println!("the host says no: {refusal}"),
     }
-    println!("the receipt: {}", serde_json::to_string(&completion.usage)?);
+    println!("the usage: {}", serde_json::to_string(&completion.usage)?);
     Ok(())
 }

@@ -27,7 +27,7 @@ async fn main() -> anyhow::Result<()> {
     let granted = Component::load_with(&engine, bytes, options).await?;
 
     // An overlay of a tenant or of a call narrows the grants: here, to nothing.
-    let nothing = CallOptions::default().with_overlay(Overlay::nothing());
+    let nothing = CallOptions::default().with_overlay(Overlay::deny_all());
     let executor = Executor::new();
     for (title, component, options) in [
         ("without a grant", &without, CallOptions::default()),

@@ -15,7 +15,7 @@ async fn main() -> anyhow::Result<()> {
 
     // The operator grants which keys a tool may read and write.
     let mut grants = Grants::default();
-    grants.keys.push("write notes/*".parse()?);
+    grants.kv.push("write notes/*".parse()?);
     let bytes = toolcell_examples::component("notes")?;
     let options = LoadOptions::default().with_grants(grants);
     let component = Component::load_with(&engine, bytes, options).await?;

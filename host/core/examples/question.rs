@@ -21,7 +21,7 @@ async fn main() -> anyhow::Result<()> {
 
     // A tool's state travels through a client together with its question. The sealer makes sure
     // that it comes back unchanged, for the same tool, arguments and tenant. With
-    // `Sealer::kept_in`, it can come back after a restart, too.
+    // `Sealer::from_directory`, it can come back after a restart, too.
     let executor = Executor::new().with_sealer(Sealer::generate()?);
     let arguments = json!({"name": "Ada", "party_size": 2, "date": "2026-03-03"});
     let mut context = CallContext::default();

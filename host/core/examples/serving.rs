@@ -33,8 +33,8 @@ async fn main() -> anyhow::Result<()> {
     std::fs::write(folder.path().join("mine.wasm"), component("hello")?)?;
     approve(&Configuration::read_with(&file, options.clone())?, "mine").await?;
 
-    // The approved configuration, and the store of the API keys that `toolcell tenant key` creates.
-    // A program can create keys as well.
+    // The approved configuration, and the store of the API keys that `toolcell tenant add-key`
+    // creates. A program can create keys as well.
     let configuration = Configuration::read_with(&file, options)?;
     let keys =
         ApiKeyStore::of_configuration(&configuration)?.context("there is no state directory")?;

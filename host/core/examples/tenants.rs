@@ -14,7 +14,7 @@ use toolcell::{CallContext, CallOptions, Component, Engine, Executor, Limits, Te
 const CALLS: usize = 8;
 const SUM: &str = "map(.price) | add";
 
-/// The receipts of a tenant's calls, added up.
+/// The usage of a tenant's calls, added up.
 #[derive(Default)]
 struct Bill {
     answered: usize,
@@ -59,7 +59,7 @@ async fn main() -> anyhow::Result<()> {
     while let Some(ended) = calls.join_next().await {
         let (name, completion) = ended?;
         let bill = bills.entry(name).or_default();
-        // Every completion has a receipt, however the call ended.
+        // Every completion has its usage, however the call ended.
         bill.fuel += completion.usage.fuel.unwrap_or_default();
         match completion.failure() {
             None => bill.answered += 1,

@@ -50,7 +50,7 @@ async fn parent() -> anyhow::Result<()> {
         ("mallory", &mallory, "calculator", r#"{"expression": "8 * 7"}"#),
     ] {
         // The executor treats a tool in a worker process like any other: schemas, limits, overlays
-        // and receipts apply.
+        // and the usage apply.
         let call = ToolCall::new("call-1", tool, arguments);
         let completion = executor.call(process.tool(tool)?, call, CallOptions::default()).await;
         match (completion.output(), completion.failure()) {

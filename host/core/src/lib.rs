@@ -150,7 +150,7 @@ pub mod call {
     pub use toolcell_contract::json::JsonFault;
 
     pub use crate::capability::files::CallFiles;
-    pub use crate::executor::TreeRoom;
+    pub use crate::executor::JsonReservation;
 }
 
 /// Clocks, so that a test can set the time.
@@ -164,7 +164,7 @@ pub mod component {
         Command, CommandInput, CommandOutput, ComponentBytes, ComponentKind,
     };
     pub use crate::engine::{
-        Code, Contents, ImportStatus, Inspection, LoadOptions, Module, OnMissingGrant, PathUse,
+        CodeTier, Contents, ImportStatus, Inspection, LoadOptions, Module, OnMissingGrant, PathUse,
         Producer, Section,
     };
 }
@@ -172,7 +172,7 @@ pub mod component {
 /// Files of the host: temporary directories, private files, directories that may not be granted.
 pub mod files {
     pub use crate::capability::files::{TemporaryDirectory, forbidden_root, remove_tree};
-    pub use crate::os::signals::survive_file_size_limit;
+    pub use crate::os::signals::ignore_file_size_signal;
 
     /// Files that only this user can read and write.
     pub mod private_file {
@@ -188,15 +188,17 @@ pub mod grants {
     };
     #[doc(inline)]
     pub use toolcell_contract::grants::{
-        Access, BadRule, BadTarget, Directory, GrantKind, Host, HttpRule, Injection, InvokeRule,
-        KeyRule, Method, PathRule, Room, SecretGrant, Target, has_metadata_service,
+        Access, Directory, DirectoryQuota, GrantKind, Host, HttpRule, Injection, InvalidRule,
+        InvalidTarget, InvokeRule, KeyRule, Method, PathRule, SecretGrant, Target,
+        has_metadata_service,
     };
 }
 
 /// Requests of tools: connections, proxies, certificate authorities, name resolution.
 pub mod http {
     pub use crate::capability::http::{
-        Answer, Egress, Proxy, Resolved, Resolver, Roots, Route, SystemResolver,
+        CannedResponse, Egress, Proxy, ResolveFuture, Resolver, RootCertificates, Route,
+        SystemResolver,
     };
 }
 
@@ -234,7 +236,7 @@ pub mod outcome {
     pub use toolcell_contract::outcome::refusal::{Fault, FaultKind, LengthUnit, ResumeFault};
     #[doc(inline)]
     pub use toolcell_contract::outcome::tool_error::{
-        Awaited, Exit, Frame, LimitHit, LimitKind, Raised, RaisedKind, Reason, ReturnRule, Timeout,
+        BlockedOn, Crash, CrashKind, Exit, Frame, LimitHit, LimitKind, Reason, ReturnRule, Timeout,
     };
     #[doc(inline)]
     pub use toolcell_contract::outcome::{
@@ -268,7 +270,7 @@ pub mod outcome {
 pub mod provider {
     #[doc(inline)]
     pub use toolcell_provider::{
-        AssembleError, Assembler, Calls, Converted, Fragment, Note, OpenCall, Provider,
+        AssembleError, Assembler, Calls, Conversion, Fragment, Note, OpenCall, Provider,
         ProviderError, UnreadableCall, agui_events, agui_run_end,
     };
 }
@@ -276,12 +278,12 @@ pub mod provider {
 /// Similar names: the nearest known name, for hints, and names that can be mistaken for each other.
 pub mod names {
     #[doc(inline)]
-    pub use toolcell_contract::names::{look_alike, nearest, outline};
+    pub use toolcell_contract::names::{confusable, confusable_skeleton, nearest};
 }
 
 /// Settings of an [`Engine`]: isolation, compilation, the place of cells, recording.
 pub mod runtime {
     pub use crate::engine::{
-        EngineBuilder, InUse, Isolation, Optimise, Placement, Recorded, Recorder, compile_worker,
+        EngineBuilder, InUse, Isolation, Optimise, Placement, Recorder, Recording, compile_worker,
     };
 }

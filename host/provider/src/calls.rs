@@ -81,7 +81,7 @@ impl Calls {
         let index = self.calls.len() + self.unreadable.len();
         let is_read = self.unreadable.last().is_none_or(|last| last.index + 1 < index);
         if let Some(ToolCall { id, name, .. }) = self.calls.pop_if(|_| is_read) {
-            let error = ProviderError::Cut { provider, reason: shorten(reason, REASON) };
+            let error = ProviderError::Truncated { provider, reason: shorten(reason, REASON) };
             self.unreadable.push(UnreadableCall {
                 index: index - 1,
                 id: Some(id),

@@ -40,7 +40,7 @@ pub use assemble::{AssembleError, Assembler, Fragment, OpenCall};
 pub use calls::{Calls, UnreadableCall};
 pub use formats::agui::{agui_events, agui_run_end};
 use note::Changes;
-pub use note::{Converted, Note};
+pub use note::{Conversion, Note};
 use place::Place;
 
 /// The API of a model provider, or a protocol for tools, in the version that its public reference
@@ -94,7 +94,7 @@ impl Provider {
     pub fn definitions<'a>(
         self,
         definitions: impl IntoIterator<Item = &'a Definition>,
-    ) -> Result<Converted, ProviderError> {
+    ) -> Result<Conversion, ProviderError> {
         let (converted, first) = self.listed(definitions);
         match first {
             Some(error) if converted.value.as_array().is_some_and(Vec::is_empty) => Err(error),
@@ -104,7 +104,7 @@ impl Provider {
 
     /// Converts one page of a longer list, as [`definitions`](Self::definitions) does. The page may
     /// be empty; it is never an error.
-    pub fn page<'a>(self, definitions: impl IntoIterator<Item = &'a Definition>) -> Converted {
+    pub fn page<'a>(self, definitions: impl IntoIterator<Item = &'a Definition>) -> Conversion {
         self.listed(definitions).0
     }
 
@@ -112,7 +112,7 @@ impl Provider {
     fn listed<'a>(
         self,
         definitions: impl IntoIterator<Item = &'a Definition>,
-    ) -> (Converted, Option<ProviderError>) {
+    ) -> (Conversion, Option<ProviderError>) {
         let (mut tools, mut notes, mut names, mut first) =
             (Vec::new(), Vec::new(), BTreeSet::new(), None);
         for definition in definitions {
@@ -129,7 +129,7 @@ impl Provider {
             }
         }
         let value = if self == Self::Gemini { gemini::tools(tools) } else { tools.into() };
-        (Converted { value, notes }, first)
+        (Conversion { value, notes }, first)
     }
 
     /// Converts one tool of a list.
@@ -219,7 +219,7 @@ impl Provider {
     /// and Gemini, one message holds all results. For MCP one `CallToolResult` per message, with
     /// the call's id at `_meta` `toolcell/tool_call_id`.
     #[must_use]
-    pub fn results(self, messages: &[Message]) -> Converted {
+    pub fn results(self, messages: &[Message]) -> Conversion {
         let mut notes = Vec::new();
         let each = |result: fn(&Message, &mut Vec<Note>) -> Value, notes: &mut Vec<Note>| {
             messages.iter().map(|message| result(message, notes)).collect::<Vec<_>>()
@@ -232,7 +232,7 @@ impl Provider {
             Self::Mcp => each(mcp::result, &mut notes),
             Self::AgUi => each(agui::result, &mut notes),
         };
-        Converted { value: items.into(), notes }
+        Conversion { value: items.into(), notes }
     }
 }
 
@@ -247,7 +247,7 @@ impl FromStr for Provider {
 
     fn from_str(name: &str) -> Result<Self, ProviderError> {
         let found = Self::ALL.into_iter().find(|provider| provider.name() == name);
-        found.ok_or_else(|| ProviderError::Unknown { asked: name.chars().take(80).collect() })
+        found.ok_or_else(|| ProviderError::Unknown { name: name.chars().take(80).collect() })
     }
 }
 
@@ -256,10 +256,10 @@ impl FromStr for Provider {
 #[non_exhaustive]
 pub enum ProviderError {
     /// No provider has this name.
-    #[error("`{asked}` is not a provider")]
+    #[error("`{name}` is not a provider")]
     Unknown {
         /// The unknown name.
-        asked: String,
+        name: String,
     },
     /// An API cannot express a definition.
     #[error("`{tool}` cannot be offered to {provider}: at `{pointer}`: {problem}")]
@@ -286,7 +286,7 @@ pub enum ProviderError {
     #[error(
         "this call was not made: {provider} cut the answer (`{reason}`), so the arguments may be incomplete; send the call again"
     )]
-    Cut {
+    Truncated {
         /// The API.
         provider: Provider,
         /// The provider's own reason, `max_tokens` for instance.
@@ -309,7 +309,7 @@ impl ProviderError {
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            Self::Unknown { asked } => match names::nearest(asked, Provider::ALL.map(Provider::name)) {
+            Self::Unknown { name } => match names::nearest(name, Provider::ALL.map(Provider::name)) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("there are: {}", names_of(&Provider::ALL)),
             },
@@ -319,7 +319,7 @@ impl ProviderError {
             Self::UnknownForm | Self::AmbiguousForm { .. } => {
                 format!("say which API it comes from: {}", names_of(&Provider::ALL))
             }
-            Self::Cut { .. } => {
+            Self::Truncated { .. } => {
                 "let the model send the call again with shorter arguments, or allow the answer more tokens".into()
             }
             Self::Malformed { .. } => "pass on the whole response as it came; put a streamed one together first".into(),

@@ -15,7 +15,7 @@ use super::{Provider, ProviderError};
 /// A value in a provider's format, with notes on the changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Converted {
+pub struct Conversion {
     /// The JSON for the API.
     pub value: Value,
     /// The changes, for the features that the API lacks.

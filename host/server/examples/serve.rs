@@ -9,7 +9,7 @@ use std::io::Write as _;
 use serde_json::{Value, json};
 use toolcell::{Definition, Registry, Tool};
 use toolcell_server::mcp::{self, McpOptions};
-use toolcell_server::{Authenticator, HttpServer, ListenOptions, Served, Service};
+use toolcell_server::{Authenticator, HttpServer, ListenOptions, ServedTools, Service};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .register(Tool::native(Definition::new("now", "Tells the time.")?, async |_: Value| {
             json!("noon")
         })?)?;
-    let service = Service::builder(Served::new(&registry)).build()?;
+    let service = Service::builder(ServedTools::new(&registry)).build()?;
     let routes = mcp::routes(service.clone(), McpOptions::default());
     let options = ListenOptions::default().with_protected(routes);
     let server = HttpServer::bind(service, Authenticator::open(), options).await?;

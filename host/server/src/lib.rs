@@ -19,12 +19,12 @@
 //!
 //! - [`Service`] is the core, independent of protocols: a [`Principal`] lists tools, makes calls,
 //!   runs and steps, and cancels them. HTTP and MCP both use it.
-//! - [`Served`] is one version of the served tools. [`Service::replace`] changes it while calls
-//!   run.
+//! - [`ServedTools`] is one version of the served tools. [`Service::replace`] changes it while
+//!   calls run.
 //! - [`Authenticator`] determines from a request's headers which principal sent it.
 //! - [`HttpServer`] is the HTTP API under `/v1`, described by `GET /openapi.json`.
-//! - `ConfigServer`, with the feature `config`, serves a `toolcell.toml` and follows its changes, as
-//!   the command does.
+//! - `ConfigServer`, with the feature `config`, serves a `toolcell.toml` and follows its changes,
+//!   as the command does.
 //! - [`mcp`] offers the same over the Model Context Protocol, at `/mcp` or on standard input and
 //!   output.
 //! - [`artifacts`] keep content that is too long for a model; [`tenants`] have quotas.
@@ -57,10 +57,10 @@ pub use listener::{HttpServer, ListenOptions};
 #[doc(inline)]
 pub use service::calls::CallRequest;
 #[doc(inline)]
-pub use service::served::{Served, ServedTenant};
+pub use service::served::{ServedTenant, ServedTools};
 #[doc(inline)]
 pub use service::{Service, ServiceBuilder, ServiceLimits};
 #[doc(inline)]
 pub use tenants::principal::Principal;
 #[doc(inline)]
-pub use tenants::refused::Refused;
+pub use tenants::refused::RequestError;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolcell::{CallResult, Definition, Refusal, Registry, Tool, ToolCall, Turn};
 use toolcell_server::service::{ManyTools, RunRequest, StepRequest};
-use toolcell_server::{CallRequest, Principal, Refused, Served, ServedTenant, Service};
+use toolcell_server::{CallRequest, Principal, RequestError, ServedTenant, ServedTools, Service};
 
 const FACADE: [&str; 3] = ["tools_call", "tools_describe", "tools_search"];
 
@@ -39,14 +39,14 @@ fn registry() -> Registry {
 }
 
 fn service(many: ManyTools) -> Service {
-    let served = Served::new(&registry()).with_many_tools(many);
+    let served = ServedTools::new(&registry()).with_many_tools(many);
     let few = ServedTenant::default().with_tools(["invoice_create", "invoice_find"]);
     let served = served.with_tenant("all", ServedTenant::default()).with_tenant("few", few);
-    Service::builder(served.with_untenanted(ServedTenant::default())).build().expect("a service")
+    Service::builder(served.with_anonymous(ServedTenant::default())).build().expect("a service")
 }
 
 fn above(tools: usize) -> Service {
-    service(ManyTools::default().with_above(tools))
+    service(ManyTools::default().with_threshold(tools))
 }
 
 async fn names(service: &Service, principal: &Principal) -> Vec<String> {
@@ -54,7 +54,11 @@ async fn names(service: &Service, principal: &Principal) -> Vec<String> {
     page.tools.iter().map(|tool| tool.definition().name.clone()).collect()
 }
 
-async fn called(service: &Service, tool: &str, arguments: Value) -> Result<CallResult, Refused> {
+async fn called(
+    service: &Service,
+    tool: &str,
+    arguments: Value,
+) -> Result<CallResult, RequestError> {
     let request = CallRequest::new(ToolCall::new("1", tool, arguments.to_string()));
     Ok(service.call(&Principal::local(), request).await?.completion.result)
 }
@@ -75,7 +79,7 @@ async fn search_replaces_only_tenants_long_tool_lists() {
     let refused = called(&whole, "tools_search", json!({"query": "x"}))
         .await
         .expect_err("there is no search");
-    assert!(matches!(refused, Refused::UnknownTool { .. }), "{refused:?}");
+    assert!(matches!(refused, RequestError::UnknownTool { .. }), "{refused:?}");
 }
 
 #[tokio::test]
@@ -118,7 +122,7 @@ async fn searches_reveal_no_hidden_tools() {
         let refused =
             called(&service, "tools_call", json!({"name": name, "arguments": {"id": 1}})).await;
         assert!(
-            matches!(&refused, Err(Refused::UnknownTool { name: told, .. }) if told == name),
+            matches!(&refused, Err(RequestError::UnknownTool { name: told, .. }) if told == name),
             "{refused:?}"
         );
     }
@@ -145,18 +149,18 @@ async fn argument_errors_refer_to_the_target_tool() {
 
 #[tokio::test]
 async fn search_answers_stay_within_token_budget() {
-    let many = ManyTools::default().with_above(5).with_tokens(60);
+    let many = ManyTools::default().with_threshold(5).with_tokens(60);
     let service = service(many);
     let found = value(&service, "tools_search", json!({"query": "invoice", "limit": 20})).await;
     assert_eq!(
-        (found["tools"].as_array().map(Vec::len), &found["left_out"]),
+        (found["tools"].as_array().map(Vec::len), &found["omitted"]),
         (Some(2), &json!(1)),
         "{found}"
     );
     let all = ["invoice_create", "invoice_find"];
     let described = value(&service, "tools_describe", json!({"names": all})).await;
     assert_eq!(
-        described["left_out"],
+        described["omitted"],
         json!(["invoice_find"]),
         "the first is always whole: {described}"
     );
@@ -187,7 +191,8 @@ async fn authors_tool_takes_precedence_over_search() {
         Tool::native(Definition::new("tools_call", "").expect("a name"), async |_: Value| json!(1))
             .expect("a tool");
     registry.register(taken).expect("a name of its own");
-    let served = Served::new(&registry).with_many_tools(ManyTools::default().with_above(1));
+    let served =
+        ServedTools::new(&registry).with_many_tools(ManyTools::default().with_threshold(1));
     let service = Service::builder(served).build().expect("a service");
     assert_eq!(names(&service, &Principal::local()).await.len(), 7);
 }

@@ -10,7 +10,7 @@
 use serde_json::{Value, json};
 use toolcell::{Definition, Registry, Tool, ToolCall};
 use toolcell_server::service::ManyTools;
-use toolcell_server::{CallRequest, Principal, Served, Service};
+use toolcell_server::{CallRequest, Principal, ServedTools, Service};
 
 /// A service's name, its description, and its kinds of things, in the singular.
 const SERVICES: [(&str, &str, [&str; 8]); 25] = [
@@ -292,7 +292,7 @@ fn service(many: ManyTools) -> Service {
         let tool = Tool::native(definition, async |_: Value| json!("done")).expect("a tool");
         registry.register(tool).expect("a name of its own");
     }
-    Service::builder(Served::new(&registry).with_many_tools(many)).build().expect("a service")
+    Service::builder(ServedTools::new(&registry).with_many_tools(many)).build().expect("a service")
 }
 
 async fn found(service: &Service, query: &str) -> Value {
@@ -335,7 +335,7 @@ async fn right_tool_of_a_thousand_is_among_five_results() {
 
 #[tokio::test]
 async fn search_takes_a_fiftieth_of_the_full_lists_bytes() {
-    let whole = bytes(&service(ManyTools::default().with_above(usize::MAX))).await;
+    let whole = bytes(&service(ManyTools::default().with_threshold(usize::MAX))).await;
     let service = service(ManyTools::default());
     let facade = bytes(&service).await;
     let searches =

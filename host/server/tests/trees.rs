@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use toolcell::{Definition, Registry, Tool};
 use toolcell_server::http::router;
 use toolcell_server::mcp::{McpOptions, routes};
-use toolcell_server::{Authenticator, HttpOptions, Served, Service};
+use toolcell_server::{Authenticator, HttpOptions, ServedTools, Service};
 use tower::ServiceExt as _;
 
 struct Counting;
@@ -73,7 +73,7 @@ async fn non_argument_members_are_not_parsed_into_trees() {
         Tool::native(Definition::new("text", "Tells.").unwrap(), async |_: Value| json!("plain"))
             .unwrap();
     registry.register(told).unwrap();
-    let service = Service::builder(Served::new(&registry)).build().unwrap();
+    let service = Service::builder(ServedTools::new(&registry)).build().unwrap();
     let mcp = routes(service.clone(), McpOptions::default());
     let app = router(service, Authenticator::open(), HttpOptions::default(), mcp);
     let both = ("Accept", "application/json, text/event-stream");

@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
-use toolcell::component::Code;
+use toolcell::component::CodeTier;
 use toolcell::runtime::Placement;
 use toolcell::{
     CallOptions, Component, Definition, Engine, Executor, Registry, RunOptions, Runner, Tool,
@@ -50,7 +50,7 @@ fn run(runtime: &Runtime, placement: Placement, most: usize) -> Result<()> {
     let component =
         runtime.block_on(Component::load(&engine, Hostile::answering(Answer::Echo).component()))?;
     ensure!(
-        runtime.block_on(component.optimised()) == Code::Optimised,
+        runtime.block_on(component.optimised()) == CodeTier::Optimised,
         "the guest is not optimised"
     );
     let tool = component.tools().first().cloned().ok_or_else(|| anyhow::anyhow!("no tool"))?;

@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 use anyhow::{Result, ensure};
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
-use toolcell::component::{Code, LoadOptions};
+use toolcell::component::{CodeTier, LoadOptions};
 use toolcell::grants::{HttpRule, Injection, SecretGrant};
 use toolcell::kv::SqliteStore;
 use toolcell::runtime::Placement;
@@ -101,7 +101,7 @@ fn loaded(
         .build()?;
     let options = LoadOptions::default().with_grants(grants);
     let component = runtime.block_on(Component::load_with(&engine, bytes, options))?;
-    ensure!(runtime.block_on(component.optimised()) == Code::Optimised, "it is not optimised");
+    ensure!(runtime.block_on(component.optimised()) == CodeTier::Optimised, "it is not optimised");
     Ok(component.tools()[0].clone())
 }
 
@@ -129,7 +129,7 @@ fn requests(runtime: &Runtime, name: &str, text: &str, server: &Server) -> Resul
         grants.http.push(server.rule("POST", "/"));
         // The guest imports more than it uses here.
         grants.reveal.insert("gossip_key".into());
-        grants.keys.push("read *".parse()?);
+        grants.kv.push("read *".parse()?);
         loaded(runtime, gossip.clone(), grants, secrets(count)?)
     };
     let arguments =

@@ -23,7 +23,7 @@ use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::mcp::{self, McpOptions};
 use toolcell_server::tenants::Quota;
 use toolcell_server::{
-    Authenticator, HttpOptions, HttpServer, ListenOptions, Served, ServedTenant, Service,
+    Authenticator, HttpOptions, HttpServer, ListenOptions, ServedTenant, ServedTools, Service,
     ServiceLimits,
 };
 use toolcell_test_guests::{Answer, Hostile};
@@ -88,7 +88,12 @@ fn mcp_call() -> Vec<u8> {
 }
 
 /// Starts a server of these tools on `runtime`, for at most `most` connections and calls.
-fn serve(runtime: &Runtime, served: Served, auth: Authenticator, most: usize) -> Result<Server> {
+fn serve(
+    runtime: &Runtime,
+    served: ServedTools,
+    auth: Authenticator,
+    most: usize,
+) -> Result<Server> {
     let limits = ServiceLimits::default().with_in_flight(most);
     let service = Service::builder(served).with_limits(limits).build()?;
     let options = ListenOptions::default()
@@ -111,7 +116,7 @@ fn echo(runtime: &Runtime) -> Result<SocketAddr> {
 }
 
 fn calls(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()> {
-    let server = serve(servers, Served::new(registry), Authenticator::open(), 256)?;
+    let server = serve(servers, ServedTools::new(registry), Authenticator::open(), 256)?;
     let contenders = [
         ("axum route that echoes", echo(servers)?, call()),
         ("HTTP call", server.address, call()),
@@ -206,7 +211,7 @@ fn reload(clients: &Runtime, server: &Server, registry: &Registry) -> Result<()>
         });
         let mut replaced = 0;
         while !calls.is_finished() {
-            server.service.replace(Served::new(registry).with_version(format!("{replaced}")));
+            server.service.replace(ServedTools::new(registry).with_version(format!("{replaced}")));
             replaced += 1;
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -227,10 +232,11 @@ fn quota(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()
     let keys = ApiKeyStore::open(dir.path().join("keys.json"))?;
     let [good, greedy] = [keys.add("good")?, keys.add("greedy")?];
     let (minute, often) = (6000, Duration::from_millis(1));
-    let served = Served::new(registry).with_tenant("good", ServedTenant::default()).with_tenant(
-        "greedy",
-        ServedTenant::default().with_quota(Quota::default().with_calls_per_minute(minute)),
-    );
+    let served =
+        ServedTools::new(registry).with_tenant("good", ServedTenant::default()).with_tenant(
+            "greedy",
+            ServedTenant::default().with_quota(Quota::default().with_calls_per_minute(minute)),
+        );
     let server = serve(servers, served, Authenticator::api_keys(keys), 256)?;
     let of = |key: &str| {
         let authorization = format!("Authorization: Bearer {key}\r\n");
@@ -287,7 +293,7 @@ fn streams(servers: &Runtime, clients: &Runtime) -> Result<()> {
     registry.register(Tool::native(definition, async |_: Value| {
         std::future::pending::<Value>().await
     })?)?;
-    let server = serve(servers, Served::new(&registry), Authenticator::open(), STREAMS + 10)?;
+    let server = serve(servers, ServedTools::new(&registry), Authenticator::open(), STREAMS + 10)?;
     let before = many::resident()?;
     let began = Instant::now();
     let open = clients.block_on(async {

@@ -1,7 +1,7 @@
 //! Tools to measure, and calls to them.
 
 use anyhow::{Result, ensure};
-use toolcell::component::{Code, LoadOptions};
+use toolcell::component::{CodeTier, LoadOptions};
 use toolcell::{Component, Engine, Grants, Tool, ToolCall};
 
 /// Loads a tool and waits for its optimised code.
@@ -24,7 +24,7 @@ pub async fn optimised_with(
 ) -> Result<Tool> {
     let options = LoadOptions::default().with_grants(grants);
     let component = Component::load_with(engine, bytes.to_vec(), options).await?;
-    ensure!(component.optimised().await == Code::Optimised, "{name} is not optimised");
+    ensure!(component.optimised().await == CodeTier::Optimised, "{name} is not optimised");
     Ok(component.tool(name)?.clone())
 }
 

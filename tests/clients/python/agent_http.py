@@ -84,7 +84,7 @@ async def main(url: str, key: str) -> None:
     ending = completion["outcome"]["tool_error"]
     check("the call says that it was cancelled", ending["cause"]["status"] == "cancelled", completion)
     _, usage = server.request("GET", "/v1/usage")
-    check("the tool has ended", usage["running"] == 0 and usage["endings"]["cancelled"] == 1, usage)
+    check("the tool has ended", usage["running"] == 0 and usage["outcomes"]["cancelled"] == 1, usage)
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ async def main(mode: str, target: list[str]) -> None:
         check("cancels a call that runs", tasks.cancel_scope.cancelled_caught)
         usage = await runs(0)
         if http is not None:
-            check("the tool has ended", usage["endings"].get("cancelled") == 1, usage)
+            check("the tool has ended", usage["outcomes"].get("cancelled") == 1, usage)
         answer = await call("calculator", {"expression": "1 + 1"})
         check("goes on after it", answer["content"][0]["text"] == "2", answer)
 

@@ -38,7 +38,7 @@ fn main() -> anyhow::Result<()> {
 fn done(number: u64) -> Value {
     let usage = json!({
         "fuel": null, "wall": {"secs": 0, "nanos": 0}, "peak_memory": 0, "bytes_in": 0, "bytes_out": 0, "host_calls": 0,
-        "log_bytes": 0, "log_bytes_lost": 0,
+        "log_bytes": 0, "log_bytes_dropped": 0,
     });
     json!({"Done": [number, {"Called": {"result": {"ToolError": "NotFound"}, "usage": usage}}]})
 }
@@ -88,7 +88,7 @@ fn answer(mode: &str, number: u64, ready: &Value) -> anyhow::Result<()> {
                 "bytes_out",
                 "host_calls",
                 "log_bytes",
-                "log_bytes_lost",
+                "log_bytes_dropped",
                 "fuel",
             ] {
                 called["usage"][count] = u64::MAX.into();

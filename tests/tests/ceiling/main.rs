@@ -21,7 +21,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use toolcell::component::{LoadOptions, OnMissingGrant};
-use toolcell::grants::Room;
+use toolcell::grants::DirectoryQuota;
 use toolcell::kv::SqliteStore;
 use toolcell::runtime::Placement;
 use toolcell::{
@@ -177,8 +177,8 @@ fn kinds(placement: Placement) -> (Kind, Vec<Kind>) {
     let engine = builder.build().expect("an engine");
     let load = |bytes: Vec<u8>| {
         let mut grants = Grants::default();
-        grants.scratch = Some(Room { bytes: 4 << 20, files: 100 });
-        grants.keys.push("write *".parse().expect("a rule"));
+        grants.scratch = Some(DirectoryQuota { bytes: 4 << 20, files: 100 });
+        grants.kv.push("write *".parse().expect("a rule"));
         let engine = engine.clone();
         let loaded = wait(async move {
             let options =

@@ -247,7 +247,7 @@ path = "fetch.wasm"
 [components.fetch.grants]
 http = ["GET http://127.0.0.1:9/menu", "GET https://example.com/"]
 [components.fetch.grants.secrets]
-token = { for = "https://example.com", as = "bearer", from = { env = "NOT_SET_ANYWHERE" } }
+token = { destination = "https://example.com", injection = "bearer", source = { env = "NOT_SET_ANYWHERE" } }
 [components.notes]
 path = "notes.wasm"
 [components.notes.grants]
@@ -280,7 +280,7 @@ const UNGRANTED: &str = r#"
 [components.fetch]
 path = "fetch.wasm"
 [components.fetch.grants]
-secrets = { fetch_token = { for = "https://a.example" } }
+secrets = { fetch_token = { destination = "https://a.example" } }
 "#;
 
 const FIRST: &str = r#"
@@ -291,7 +291,7 @@ path = "odd/odd.wasm"
 [components.program]
 path = "program.wasm"
 as = "command"
-command = { argv = ["write", "a"], stdin = "nothing" }
+command = { argv = ["write", "a"], stdin = "empty" }
 [components.program.grants]
 environment = { LANG = "C" }
 "#;
@@ -377,9 +377,9 @@ fn printed() -> Vec<(&'static str, Value)> {
     let key = tenants.typed("tenant add acme --json");
     let id = key["id"].as_str().expect("an id").to_owned();
     add("toolcell-tenant-add", key);
-    add("toolcell-tenant-add", tenants.typed("tenant key acme --json"));
+    add("toolcell-tenant-add", tenants.typed("tenant add-key acme --json"));
     add("toolcell-tenant-list", tenants.typed("tenant list --json"));
-    add("toolcell-tenant-revoke", tenants.typed(&format!("tenant revoke {id} --json")));
+    add("toolcell-tenant-revoke-key", tenants.typed(&format!("tenant revoke-key {id} --json")));
     all
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::grants::{HttpRule, Injection, SecretGrant};
-use toolcell::http::{Egress, Resolved, Resolver};
+use toolcell::http::{Egress, ResolveFuture, Resolver};
 use toolcell::kv::{Entry, KeyStore, Namespace, Page, StoreError};
 use toolcell::runtime::Placement;
 use toolcell::secrets::{SecretFuture, SecretSource};
@@ -31,7 +31,7 @@ const TIME: Duration = Duration::from_millis(400);
 struct NoAnswer;
 
 impl Resolver for NoAnswer {
-    fn resolve(&self, _host: &str, _port: u16) -> Resolved {
+    fn resolve(&self, _host: &str, _port: u16) -> ResolveFuture {
         Box::pin(pending())
     }
 }
@@ -216,7 +216,7 @@ fn store_wait_times_out_as_blocked() {
         let (opens, gate) = mpsc::channel();
         let engine = engine(placement).keys(Gated(Mutex::new(gate))).build().expect("an engine");
         let mut grants = Grants::default();
-        grants.keys.push("write notes/*".parse().expect("a rule"));
+        grants.kv.push("write notes/*".parse().expect("a rule"));
         let notes = tool(&engine, "notes", "notes", grants);
         let arguments = json!({"action": "add", "title": "milk", "text": "two litres"});
         assert_blocked("a store", placement, &notes, &arguments, CALLS_WITH_THREADS);

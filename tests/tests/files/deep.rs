@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use toolcell::grants::{Access, Room};
+use toolcell::grants::{Access, DirectoryQuota};
 
 use super::{BIG, expect, granted, load, tree};
 
@@ -46,9 +46,9 @@ fn with_few_descriptors() {
     setrlimit(Resource::Nofile, limit).expect("a process may have less");
     let (kept, read) = (tree().keep(), tree().keep());
     fs::write(read.join("word"), "inside").expect("a file");
-    let room = Room { bytes: 1 << 20, files: LEVELS + 2 };
+    let room = DirectoryQuota { bytes: 1 << 20, files: LEVELS + 2 };
     let mut grants = granted(&[("/kept", &kept, Access::Write, room)]);
-    grants.scratch = Some(Room::default());
+    grants.scratch = Some(DirectoryQuota::default());
     let reader = load(granted(&[("/data", &read, Access::Read, BIG)]));
     let digger = load(grants.clone());
     let levels = LEVELS.to_string();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::{env, fs};
 
 use serde_json::json;
-use toolcell::grants::{Access, Room};
+use toolcell::grants::{Access, DirectoryQuota};
 use toolcell::{CallOptions, Event, Executor, ToolCall};
 use toolcell_tests::wait;
 
@@ -35,8 +35,12 @@ fn file_error_text_reveals_nothing_of_the_host() {
         return;
     }
     let dir = tree();
-    let component =
-        load(granted(&[("/data", dir.path(), Access::Write, Room { bytes: 10, files: 10 })]));
+    let component = load(granted(&[(
+        "/data",
+        dir.path(),
+        Access::Write,
+        DirectoryQuota { bytes: 10, files: 10 },
+    )]));
     expect(&component, &[(&["failure", "/data/a", "11"], "no storage space")]);
 }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 use serde_json::json;
 use tempfile::TempDir;
 use toolcell::component::LoadOptions;
-use toolcell::grants::{Access, Directory, Room};
+use toolcell::grants::{Access, Directory, DirectoryQuota};
 use toolcell::runtime::Placement;
 use toolcell::{
     CallOptions, Completion, Component, Engine, Error, Executor, Grants, Limits, Overlay, ToolCall,
@@ -29,18 +29,18 @@ use toolcell_tests::{context, engine, wait};
 /// library of guests turns into `EIO`, like any failure of a stream. Without a stream in between it
 /// is `StorageFull`.
 const FULL: &str = "error 29";
-const BIG: Room = Room { bytes: 1 << 20, files: 1000 };
+const BIG: DirectoryQuota = DirectoryQuota { bytes: 1 << 20, files: 1000 };
 
 fn tree() -> TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
-fn granted(directories: &[(&str, &Path, Access, Room)]) -> Grants {
+fn granted(directories: &[(&str, &Path, Access, DirectoryQuota)]) -> Grants {
     let mut grants = Grants::default();
     for (name, path, access, room) in directories {
         grants
             .directories
-            .push(Directory::new(*name, *path, *access).expect("a name").with_room(*room));
+            .push(Directory::new(*name, *path, *access).expect("a name").with_quota(*room));
     }
     grants
 }
@@ -97,6 +97,6 @@ fn expect_with(component: &Component, steps: &[(&[&str], &str)], options: CallOp
 
 fn narrowed(files: &[&str]) -> CallOptions {
     let mut overlay = Overlay::default();
-    overlay.files = Some(files.iter().map(|rule| rule.parse().expect("a rule")).collect());
+    overlay.paths = Some(files.iter().map(|rule| rule.parse().expect("a rule")).collect());
     CallOptions::default().with_overlay(overlay)
 }

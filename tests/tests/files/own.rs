@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use toolcell::grants::{Access, Room};
+use toolcell::grants::{Access, DirectoryQuota};
 use toolcell::runtime::EngineBuilder;
 use toolcell::{CallOptions, Engine, Executor, Grants, Limits, Overlay, ToolCall};
 use toolcell_tests::{ending, wait};
@@ -27,7 +27,7 @@ fn environment_is_limited_to_grant_and_overlay() {
     assert_eq!(answers(&completion), ["LEFT=1"]);
 }
 
-fn with_scratch(room: Room) -> Grants {
+fn with_scratch(room: DirectoryQuota) -> Grants {
     let mut grants = Grants::default();
     grants.scratch = Some(room);
     grants
@@ -48,7 +48,7 @@ fn left_behind(name: &str) -> Vec<PathBuf> {
 
 #[test]
 fn tmpdir_and_tmp_lead_to_scratch() {
-    let component = load(with_scratch(Room::default()));
+    let component = load(with_scratch(DirectoryQuota::default()));
     expect(
         &component,
         &[
@@ -63,7 +63,7 @@ fn tmpdir_and_tmp_lead_to_scratch() {
     fs::create_dir(root.path().join("tmp")).expect("a directory");
     fs::write(root.path().join("tmp/notes"), "x").expect("a file");
     let mut grants = granted(&[("/", root.path(), Access::Read, BIG)]);
-    grants.scratch = Some(Room::default());
+    grants.scratch = Some(DirectoryQuota::default());
     expect(
         &load(grants),
         &[(&["read", "/tmp/notes"], "x"), (&["write", "/scratch/a", "3"], "done")],
@@ -109,7 +109,7 @@ fn devices_need_no_grant() {
 /// Fails without: the removal of the directory.
 #[test]
 fn scratch_directory_is_removed_after_the_call() {
-    let component = load(with_scratch(Room { bytes: 1000, files: 50 }));
+    let component = load(with_scratch(DirectoryQuota { bytes: 1000, files: 50 }));
     let name = format!("mark-{}", std::process::id());
     let path = format!("/scratch/{name}");
     for _ in 0..3 {
@@ -147,7 +147,7 @@ fn scratch_directory_is_removed_after_the_call() {
 
 #[test]
 fn overlay_can_remove_the_scratch_directory() {
-    let component = load(with_scratch(Room::default()));
+    let component = load(with_scratch(DirectoryQuota::default()));
     let answer = answers(&call(
         &component,
         "1",
@@ -227,7 +227,7 @@ fn file_times_reveal_no_more_than_clocks() {
     old.set_times(before).expect("a time");
     let mut grants =
         super::granted(&[("/data", dir.path(), toolcell::grants::Access::Write, super::BIG)]);
-    grants.scratch = Some(Room::default());
+    grants.scratch = Some(DirectoryQuota::default());
     // A moment in 2001.
     let (start, minute) = (1_000_000_000_000_000_000, 60_000_000_000);
     let date = UNIX_EPOCH + Duration::from_nanos(start);

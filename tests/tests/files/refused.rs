@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use toolcell::grants::{Access, Room};
+use toolcell::grants::{Access, DirectoryQuota};
 use toolcell::runtime::Placement;
 use toolcell::{Error, Grants};
 use toolcell_tests::engine;
@@ -72,7 +72,7 @@ fn unmountable_directory_is_named_with_a_hint() {
         refused(granted(&[("/a", &one, Access::Read, BIG), ("/a", &sub, Access::Read, BIG)]));
     assert!(error.to_string().contains("another directory has this name"), "{error}");
     let mut grants = granted(&[("/scratch", &one, Access::Read, BIG)]);
-    grants.scratch = Some(Room::default());
+    grants.scratch = Some(DirectoryQuota::default());
     assert!(refused(grants).to_string().contains("another directory has this name"));
 }
 

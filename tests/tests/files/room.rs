@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use toolcell::CallOptions;
-use toolcell::grants::{Access, Room};
+use toolcell::grants::{Access, DirectoryQuota};
 use toolcell_tests::ending;
 
 use super::{BIG, FULL, call, expect, granted, load, run, tree};
@@ -24,7 +24,7 @@ fn bytes_in(dir: &Path) -> u64 {
 fn byte_and_file_quotas_are_exact() {
     let dir = tree();
     fs::write(dir.path().join("old"), "0123456789").expect("a file");
-    let room = Room { bytes: 1000, files: 5 };
+    let room = DirectoryQuota { bytes: 1000, files: 5 };
     let component = load(granted(&[("/data", dir.path(), Access::Write, room)]));
     expect(
         &component,
@@ -74,7 +74,7 @@ fn byte_and_file_quotas_are_exact() {
 #[test]
 fn concurrent_cells_share_the_quota() {
     let dir = tree();
-    let room = Room { bytes: 10_000, files: 1000 };
+    let room = DirectoryQuota { bytes: 10_000, files: 1000 };
     let component = load(granted(&[("/data", dir.path(), Access::Write, room)]));
     let again = load(granted(&[("/data", dir.path(), Access::Write, room)]));
     std::thread::scope(|threads| {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use toolcell::grants::{Access, Room};
+use toolcell::grants::{Access, DirectoryQuota};
 use toolcell::{CallOptions, Component, Engine};
 use toolcell_tests::ending;
 
@@ -13,7 +13,7 @@ use super::{FULL, call, expect, granted, load_on, tree};
 /// The variables of a child process: the directory, the directory of counts, and the prefix of its
 /// files.
 const CHILD: [&str; 3] = ["TOOLCELL_TEST_GRANTED", "TOOLCELL_TEST_COUNTS", "TOOLCELL_TEST_FILES"];
-const ROOM: Room = Room { bytes: 20_000, files: 1000 };
+const ROOM: DirectoryQuota = DirectoryQuota { bytes: 20_000, files: 1000 };
 const PROCESSES: usize = 6;
 
 fn load(dir: &Path, counts: &Path) -> Component {

@@ -81,7 +81,7 @@ fn ungranted_path_is_reported_with_its_directory() {
             let (answers, denials) = denied(component, &[step], CallOptions::default());
             assert!(["NotFound", "no-entry"].contains(&&*answers[0]), "{step:?}: {answers:?}");
             let [only] = denials.as_slice() else { panic!("{step:?}: {denials:?}") };
-            assert_eq!((only.layer, &*only.request), (Layer::Granted, request), "{step:?}");
+            assert_eq!((only.layer, &*only.request), (Layer::Component, request), "{step:?}");
             assert_eq!(only.grant.as_deref(), Some(&*grant(directory, access)), "{step:?}");
         }
     }
@@ -93,7 +93,7 @@ fn ungranted_path_is_reported_with_its_directory() {
     );
     assert_eq!((answers[0].as_str(), answers[1].as_str(), denials.len()), ("NotFound", "x", 0));
     let mut overlay = Overlay::default();
-    overlay.files = Some(Vec::new());
+    overlay.paths = Some(Vec::new());
     let narrowed = CallOptions::default().with_overlay(overlay);
     let (_, denials) = denied(&data, &[&["read", "/data/there"]], narrowed);
     assert_eq!(denials.iter().map(|denial| denial.layer).collect::<Vec<_>>(), [Layer::Call]);
@@ -106,9 +106,9 @@ fn denials_cover_only_declared_or_granted_paths() {
     const NEED: &[u8] = b"read /data";
     let dir = tree();
     for (declared, granted, expected) in [
-        (NEED, false, &[(Layer::Granted, "read /data/unit.txt")][..]),
+        (NEED, false, &[(Layer::Component, "read /data/unit.txt")][..]),
         (b"read /docs", false, &[]),
-        (b"read /docs", true, &[(Layer::Declared, "read /data/unit.txt")]),
+        (b"read /docs", true, &[(Layer::Declaration, "read /data/unit.txt")]),
     ] {
         let mut bytes = toolcell_test_guests::bytes("forecast");
         for at in 0..bytes.len() - NEED.len() {

@@ -271,21 +271,21 @@ fn settings_define_argv_stdin_and_output() {
     for (argv, stdin, output, arguments, expected) in [
         (
             words(&["write", "<{a}>"]),
-            CommandInput::Nothing,
+            CommandInput::Empty,
             CommandOutput::Text,
             r#"{"a": "x y"}"#,
             json!("<x y>"),
         ),
         (
             words(&["write", "[{a}]"]),
-            CommandInput::Nothing,
+            CommandInput::Empty,
             CommandOutput::Json,
             r#"{"a": "1"}"#,
             json!([1]),
         ),
         (
             words(&["write", "[{a}]"]),
-            CommandInput::Nothing,
+            CommandInput::Empty,
             CommandOutput::Json,
             r#"{"a": "x"}"#,
             json!("[x]"),
@@ -304,7 +304,7 @@ fn settings_define_argv_stdin_and_output() {
             r#"{"stdin": "{}"}"#,
             json!("{}"),
         ),
-        (words(&["copy"]), CommandInput::Nothing, CommandOutput::Text, "{}", json!("")),
+        (words(&["copy"]), CommandInput::Empty, CommandOutput::Text, "{}", json!("")),
     ] {
         let kind = command(|command| {
             (command.argv, command.stdin, command.output) = (argv, stdin, output);

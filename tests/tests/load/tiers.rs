@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
-use toolcell::component::Code;
+use toolcell::component::CodeTier;
 use toolcell::runtime::{EngineBuilder, Optimise};
 use toolcell::{Component, Engine, Limits};
 use toolcell_test_guests::{Hostile, Misdeed, Place, bytes, compile_bomb};
@@ -76,7 +76,7 @@ impl Workshop {
     }
 }
 
-fn last(component: &Component) -> Code {
+fn last(component: &Component) -> CodeTier {
     let component = component.clone();
     wait(async move { component.optimised().await })
 }
@@ -88,20 +88,20 @@ fn component_answers_before_it_is_optimised() {
     let (engine, component) = shop.load(shop.builder("read word <gate"));
     // The optimiser waits at the gate.
     assert!(answers(&component));
-    assert_eq!((component.code(), component.is_cached()), (Code::Quick, false));
+    assert_eq!((component.code(), component.is_cached()), (CodeTier::Quick, false));
     let (_, other) = shop.load(shop.scratch.builder().optimise(Optimise::Never));
     assert_eq!(
         (other.code(), other.is_cached()),
-        (Code::Unoptimised, true),
+        (CodeTier::Unoptimised, true),
         "the quick code was not kept"
     );
 
     fs::write(gate, "go\n").expect("the optimiser is at the gate");
-    assert_eq!(last(&component), Code::Optimised);
-    assert!(answers(&component) && component.code() == Code::Optimised);
+    assert_eq!(last(&component), CodeTier::Optimised);
+    assert!(answers(&component) && component.code() == CodeTier::Optimised);
     for optimise in [Optimise::Later, Optimise::First, Optimise::Never] {
         let (_, next) = shop.load(shop.builder("exit 3").optimise(optimise));
-        assert_eq!((next.code(), next.is_cached()), (Code::Optimised, true), "{optimise:?}");
+        assert_eq!((next.code(), next.is_cached()), (CodeTier::Optimised, true), "{optimise:?}");
         assert!(answers(&next));
     }
     assert_eq!(shop.orders(), ["quick", "optimised"]);
@@ -115,9 +115,9 @@ fn component_answers_before_it_is_optimised() {
 fn next_process_resumes_missed_optimisation() {
     let shop = Workshop::new(echo().component());
     for (script, code) in [
-        ("kill -TERM $$", Code::Unoptimised),
-        ("exit 4", Code::Unoptimised),
-        (":", Code::Optimised),
+        ("kill -TERM $$", CodeTier::Unoptimised),
+        ("exit 4", CodeTier::Unoptimised),
+        (":", CodeTier::Optimised),
     ] {
         let (_, component) = shop.load(shop.builder(script));
         assert_eq!(last(&component), code, "{script}");
@@ -134,21 +134,21 @@ fn failed_optimisation_is_tried_once() {
         let (engine, component) = shop.load(shop.builder(script));
         assert_eq!(
             (last(&component), component.code()),
-            (Code::Unoptimised, Code::Unoptimised),
+            (CodeTier::Unoptimised, CodeTier::Unoptimised),
             "{script}"
         );
         assert!(answers(&component));
         let again = load(&engine, shop.guest.clone()).expect("it loads");
-        assert_eq!((last(&again), again.is_cached()), (Code::Unoptimised, true));
+        assert_eq!((last(&again), again.is_cached()), (CodeTier::Unoptimised, true));
         let (_, next) = shop.load(shop.limited(":", 59));
-        assert_eq!((last(&next), next.is_cached()), (Code::Unoptimised, true));
+        assert_eq!((last(&next), next.is_cached()), (CodeTier::Unoptimised, true));
         assert!(answers(&next));
         assert_eq!(shop.orders(), ["quick", "optimised"], "{script}");
 
         let (_, patient) = shop.load(shop.limited(":", 61));
-        assert_eq!(last(&patient), Code::Optimised, "{script}");
+        assert_eq!(last(&patient), CodeTier::Optimised, "{script}");
         let (_, next) = shop.load(shop.limited("exit 3", 1));
-        assert_eq!(next.code(), Code::Optimised, "{script}");
+        assert_eq!(next.code(), CodeTier::Optimised, "{script}");
     }
 }
 
@@ -165,7 +165,10 @@ fn failed_optimisation_is_remembered_without_cache() {
         .build()
         .unwrap();
     for _ in 0..2 {
-        assert_eq!(last(&load(&engine, shop.guest.clone()).expect("it loads")), Code::Unoptimised);
+        assert_eq!(
+            last(&load(&engine, shop.guest.clone()).expect("it loads")),
+            CodeTier::Unoptimised
+        );
     }
     assert_eq!(shop.orders(), ["quick/60", "optimised/120", "quick/60"]);
 }
@@ -184,7 +187,7 @@ fn dropped_component_kills_its_optimiser() {
     // Ends when the last process that holds the pipe has ended.
     assert_eq!(pipe.read_to_end(&mut Vec::new()).expect("the end"), 0);
     let (_, next) = shop.load(shop.builder(":"));
-    assert_eq!((next.is_cached(), last(&next)), (true, Code::Optimised));
+    assert_eq!((next.is_cached(), last(&next)), (true, CodeTier::Optimised));
 }
 
 /// A directory is in the place of the optimised code in the cache.
@@ -198,9 +201,9 @@ fn quick_code_stays_if_optimised_cannot_be_cached() {
     fs::create_dir(quick.with_file_name(optimised).with_extension("code")).expect("a directory");
     for optimise in [Optimise::Later, Optimise::First] {
         let (_, component) = shop.load(shop.builder(":").optimise(optimise));
-        assert_eq!((last(&component), answers(&component)), (Code::Optimised, true));
+        assert_eq!((last(&component), answers(&component)), (CodeTier::Optimised, true));
         let (_, next) = shop.load(shop.builder("exit 3").optimise(Optimise::Never));
-        assert_eq!((next.code(), next.is_cached()), (Code::Unoptimised, true), "{optimise:?}");
+        assert_eq!((next.code(), next.is_cached()), (CodeTier::Unoptimised, true), "{optimise:?}");
     }
     assert_eq!(shop.orders(), ["quick", "optimised", "optimised"]);
 }
@@ -209,10 +212,10 @@ fn quick_code_stays_if_optimised_cannot_be_cached() {
 fn builder_decides_when_code_is_optimised() {
     let shop = Workshop::new(echo().component());
     let (_, never) = shop.load(shop.builder("exit 3").optimise(Optimise::Never));
-    assert_eq!((never.code(), last(&never)), (Code::Unoptimised, Code::Unoptimised));
+    assert_eq!((never.code(), last(&never)), (CodeTier::Unoptimised, CodeTier::Unoptimised));
     assert_eq!(shop.orders(), ["quick"]);
     let (_, first) = shop.load(shop.builder(":").optimise(Optimise::First));
-    assert_eq!((first.code(), first.is_cached()), (Code::Optimised, false));
+    assert_eq!((first.code(), first.is_cached()), (CodeTier::Optimised, false));
     assert_eq!(shop.orders(), ["quick", "optimised"]);
     assert!(answers(&never) && answers(&first));
 }
@@ -243,7 +246,10 @@ fn both_tiers_give_equal_results_and_fuel() {
             let component = load(engine, guest.clone()).expect("it loads");
             (call(&component, tool, arguments, limits), component)
         });
-        assert_eq!([quick.1.code(), optimised.1.code()], [Code::Unoptimised, Code::Optimised]);
+        assert_eq!(
+            [quick.1.code(), optimised.1.code()],
+            [CodeTier::Unoptimised, CodeTier::Optimised]
+        );
         let text = |completion: &toolcell::Completion| {
             serde_json::to_string(&completion.result).expect("JSON")
         };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use toolcell::http::{Egress, Resolved, Resolver};
+use toolcell::http::{Egress, ResolveFuture, Resolver};
 use toolcell::kv::SqliteStore;
 use toolcell::runtime::Placement;
 use toolcell::secrets::{Secret, StoredSecrets};
@@ -85,7 +85,7 @@ fn in_reach() -> BTreeSet<Function> {
 struct Known;
 
 impl Resolver for Known {
-    fn resolve(&self, _host: &str, _port: u16) -> Resolved {
+    fn resolve(&self, _host: &str, _port: u16) -> ResolveFuture {
         Box::pin(std::future::ready(Ok(vec![Ipv4Addr::LOCALHOST.into()])))
     }
 }
@@ -110,7 +110,7 @@ fn panic_in_any_host_function_ends_only_its_call() {
         let visitor = visitor(placement);
         assert_eq!(visitor.stays(), "ok", "{:?}", visitor.guest.result());
         for door in DOORS {
-            assert_eq!(visitor.leaves_by(door), "handler_exit/called");
+            assert_eq!(visitor.leaves_by(door), "handler_exit/exited");
         }
         let moments = watch::seen();
         let called: BTreeSet<_> = moments.iter().map(|(function, _)| function.clone()).collect();

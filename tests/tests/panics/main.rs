@@ -17,7 +17,7 @@ use std::thread;
 
 use serde_json::json;
 use toolcell::component::{LoadOptions, OnMissingGrant};
-use toolcell::grants::{HttpRule, Injection, Room, SecretGrant};
+use toolcell::grants::{DirectoryQuota, HttpRule, Injection, SecretGrant};
 use toolcell::http::Egress;
 use toolcell::kv::KeyStore;
 use toolcell::runtime::Placement;
@@ -111,10 +111,10 @@ impl Host {
         let rule = rule.with_private(["127.0.0.0/8".parse().expect("a network")]);
         let mut grants = Grants::default();
         grants.http.push(rule.clone());
-        grants.keys.push("write *".parse().expect("a rule"));
+        grants.kv.push("write *".parse().expect("a rule"));
         grants.secrets.insert("token".into(), SecretGrant::new(rule, Injection::Bearer));
         grants.reveal.insert("token".into());
-        grants.scratch = Some(Room { bytes: 16 << 10, files: 20 });
+        grants.scratch = Some(DirectoryQuota { bytes: 16 << 10, files: 20 });
         Self { engine, url, grants }
     }
 

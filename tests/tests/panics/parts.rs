@@ -6,7 +6,7 @@ use std::num::NonZero;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use toolcell::http::{Egress, Resolved, Resolver};
+use toolcell::http::{Egress, ResolveFuture, Resolver};
 use toolcell::kv::{Entry, KeyStore, Namespace, Page, SqliteStore, StoreError};
 use toolcell::runtime::Placement;
 use toolcell::secrets::{KnownFuture, Secret, SecretFuture, SecretSource, StoredSecrets};
@@ -88,7 +88,7 @@ impl SecretSource for Parts {
 }
 
 impl Resolver for Parts {
-    fn resolve(&self, _host: &str, _port: u16) -> Resolved {
+    fn resolve(&self, _host: &str, _port: u16) -> ResolveFuture {
         self.enter("resolve");
         Box::pin(std::future::ready(Ok(vec![Ipv4Addr::LOCALHOST.into()])))
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore};
 use toolcell::message::{EncodeError, EncodeInput, Encoder, Failure, JsonEncoder, Message};
 use toolcell::outcome::{Halt, HandlerError, Reason};
-use toolcell::run::{Halted, RunEvent, RunOutcome, Settled, Verdict};
+use toolcell::run::{RunEvent, RunHalt, RunOutcome, SettledCall, Verdict};
 use toolcell::tool::Invocation;
 use toolcell::{
     CallContext, Executor, OnToolError, Outcome, Question, Registry, RunOptions, Runner, Tool,
@@ -199,9 +199,9 @@ fn calls_beside_a_halt_still_complete() -> anyhow::Result<()> {
     messages.sort_by(|one, other| one.tool_call_id.cmp(&other.tool_call_id));
     assert_eq!(messages, outcome.messages);
     assert!(events.iter().any(|event| {
-        matches!(event, RunEvent::Settled { settled: Settled::AskUser { tool_call_id, .. }, .. } if tool_call_id == "2")
+        matches!(event, RunEvent::Settled { settled: SettledCall::AskUser { tool_call_id, .. }, .. } if tool_call_id == "2")
     }));
-    assert!(matches!(events.last(), Some(RunEvent::Halted(Halted::AskUser { .. }))), "{events:?}");
+    assert!(matches!(events.last(), Some(RunEvent::Halted(RunHalt::AskUser { .. }))), "{events:?}");
 
     let halts = run(
         vec![answers("3", "halt", "booked"), answers("2", "ask", "Really?")],
@@ -278,7 +278,7 @@ fn panicking_policy_halts_and_is_asked_once() -> anyhow::Result<()> {
         RunOptions::default().with_on_tool_error(broken),
     )?;
     assert_eq!(asked.load(SeqCst), 1);
-    let Some(Halted::ToolError { tool_call_id, exception }) = &outcome.halted else {
+    let Some(RunHalt::ToolError { tool_call_id, exception }) = &outcome.halted else {
         panic!("{outcome:?}")
     };
     assert_eq!(tool_call_id, "1");

@@ -9,7 +9,7 @@ use std::task::{Context, Waker};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use toolcell::message::{EncodeError, EncodeInput};
-use toolcell::run::{Halted, Verdict};
+use toolcell::run::{RunHalt, Verdict};
 use toolcell::step::{Deliberate, Step, StepConfig, StepEvent};
 use toolcell::{Definition, OnToolError, Tool, Turn};
 
@@ -217,7 +217,10 @@ fn policy_decides_the_response_to_the_model() {
     turn.deliberate = Some(Deliberate::new(["say"]));
     let steps = agent.step_all(calls, &mut turn);
     let halted = |id: &str, exception: Option<&str>| {
-        Some(Halted::ToolError { tool_call_id: id.into(), exception: exception.map(str::to_owned) })
+        Some(RunHalt::ToolError {
+            tool_call_id: id.into(),
+            exception: exception.map(str::to_owned),
+        })
     };
     let why = "the policy function of the run panicked: policy bug";
     for (step, (expected, is_error, halted)) in steps.iter().zip([

@@ -24,7 +24,7 @@ const REQUIREMENTS: &str = "tests/languages/requirements.txt";
 
 /// Raises the limit: the wasm compiler of this build is not optimised, and on a slow machine it
 /// takes longer than the default limit for a component of 11 MiB.
-const COMPILE_TIME: [&str; 2] = ["--compile-time", "5m"];
+const COMPILE_TIME: [&str; 2] = ["--max-compile-time", "5m"];
 
 /// An array of command-line words from texts and paths.
 macro_rules! words {
@@ -55,7 +55,7 @@ pub(crate) fn run() -> Result<()> {
     for language in ["rust", "python", "c"] {
         let folder = made.join(format!("new-{language}"));
         ensure!(
-            bench.toolcell(&words!["new", &folder, "--lang", language])?,
+            bench.toolcell(&words!["new", &folder, "--language", language])?,
             "`toolcell new` failed"
         );
         new.push(folder);
@@ -217,7 +217,10 @@ impl Bench {
     /// Returns true if the TypeScript compiler accepts the files of `tests/types`, and the example
     /// tools in TypeScript, with the declarations of a new project.
     fn types_hold(&self, packages: &Packages, folder: &Path) -> Result<bool> {
-        ensure!(self.toolcell(&words!["new", folder, "--lang", "ts"])?, "`toolcell new` failed");
+        ensure!(
+            self.toolcell(&words!["new", folder, "--language", "ts"])?,
+            "`toolcell new` failed"
+        );
         let own = std::iter::once((OsString::from("types"), root().join("tests/types")));
         let examples = projects(&root().join("example-tools/ts"))?.into_iter();
         let examples = examples

@@ -75,9 +75,8 @@ impl Served {
         let mut child = command.spawn().context("the server does not start")?;
         let mut line = String::new();
         BufReader::new(child.stdout.take().context("no output")?).read_line(&mut line)?;
-        let url = member(&line, "listening")
-            .context("the server does not say where it listens")?
-            .to_owned();
+        let url =
+            member(&line, "url").context("the server does not say where it listens")?.to_owned();
         Ok(Self { toolcell, config, folder, url, keys, child })
     }
 

@@ -30,8 +30,8 @@ directories = [{ name = "/data", path = "data", access = "read" }]
 [components.fetch]
 path = "FETCH"
 [components.fetch.grants]
-http = [{ rule = "GET http://SERVER/menu", private = ["127.0.0.0/8"] }]
-secrets = { fetch_token = { for = "http://SERVER/menu", as = "bearer", from = { env = "TOUR_TOKEN" } } }
+http = [{ rule = "GET http://SERVER/menu", private_networks = ["127.0.0.0/8"] }]
+secrets = { fetch_token = { destination = "http://SERVER/menu", injection = "bearer", source = { env = "TOUR_TOKEN" } } }
 "#;
 
 /// The resources that the tour's tools may reach.

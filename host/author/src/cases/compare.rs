@@ -113,7 +113,7 @@ pub(super) fn failures(
     }
     if *expect == Expect::default() {
         failures
-            .push(format!("the case has no expected ending yet (`--bless` writes it); the call ended with {ending}"));
+            .push(format!("the case has no expected ending yet (`--update` writes it); the call ended with {ending}"));
     }
     let usage = &completion.usage;
     if let Some(most) = budget.and_then(|budget| budget.fuel)

@@ -21,18 +21,18 @@ const ENDINGS: [&str; 6] = ["ok", "error", "ask_user", "halt", "tool_error", "re
 /// The coverage of one tool's cases.
 ///
 /// # Shape
-/// As JSON: `{"tool", "endings", "unseen_parameters", "unseen_values"}`.
+/// As JSON: `{"tool", "outcomes", "uncovered_parameters", "uncovered_values"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Coverage {
     /// The tool's name.
     pub tool: String,
     /// The number of cases for each ending, 0 included.
-    pub endings: BTreeMap<&'static str, usize>,
+    pub outcomes: BTreeMap<&'static str, usize>,
     /// Top-level parameters of the schema that no case passes.
-    pub unseen_parameters: Vec<String>,
+    pub uncovered_parameters: Vec<String>,
     /// `enum` values that no case passes, as `parameter=value`.
-    pub unseen_values: Vec<String>,
+    pub uncovered_values: Vec<String>,
 }
 
 /// Returns the coverage of each tool. `ran` has the reports of the cases with the arguments of
@@ -54,24 +54,24 @@ fn of<'a>(
     let mut endings: BTreeMap<_, _> = ENDINGS.into_iter().map(|ending| (ending, 0)).collect();
     let mut seen: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for (report, arguments) in ran {
-        *endings.entry(ending(&report.seen)).or_default() += 1;
+        *endings.entry(ending(&report.outcome)).or_default() += 1;
         for (name, value) in arguments.iter().filter_map(Value::as_object).flatten() {
             seen.entry(name).or_default().insert(value.to_string());
         }
     }
-    let (mut unseen_parameters, mut unseen_values) = (Vec::new(), Vec::new());
+    let (mut uncovered_parameters, mut uncovered_values) = (Vec::new(), Vec::new());
     let properties =
         tool.parameters.as_ref().and_then(|schema| schema.get("properties")?.as_object());
     for (name, schema) in properties.into_iter().flatten() {
         let Some(values) = seen.get(name.as_str()) else {
-            unseen_parameters.push(name.clone());
+            uncovered_parameters.push(name.clone());
             continue;
         };
         let wanted = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
         let unseen = wanted.map(Value::to_string).filter(|value| !values.contains(value));
-        unseen_values.extend(unseen.map(|value| format!("{name}={value}")));
+        uncovered_values.extend(unseen.map(|value| format!("{name}={value}")));
     }
-    Coverage { tool: tool.name.clone(), endings, unseen_parameters, unseen_values }
+    Coverage { tool: tool.name.clone(), outcomes: endings, uncovered_parameters, uncovered_values }
 }
 
 fn ending(seen: &Expect) -> &'static str {

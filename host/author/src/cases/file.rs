@@ -65,7 +65,7 @@ pub struct Case {
     /// The seed of random numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// The expected ending. A case with `None` fails unless it is blessed.
+    /// The expected ending. A case with `None` fails unless `--update` writes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Expect>,
     /// Upper bounds on the resources of the call.

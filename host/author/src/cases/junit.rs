@@ -104,8 +104,8 @@ mod tests {
             tool: name.into(),
             passed: failures.is_empty(),
             failures: failures.iter().map(ToString::to_string).collect(),
-            blessed: false,
-            seen: Expect::default(),
+            updated: false,
+            outcome: Expect::default(),
             fuel: None,
             memory: 0,
             time: Duration::from_millis(1500),
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn junit_attributes_escape_hostile_text() {
         let cases = vec![case("fine", &[]), case(HOSTILE, &[HOSTILE, "two\nlines"])];
-        let report = Report { passed: 1, failed: 1, blessed: 0, cases, coverage: None };
+        let report = Report { passed: 1, failed: 1, updated: 0, cases, coverage: None };
         let line = SourceLine { file: "tool.c".into(), line: 5, function: Some("go".into()) };
         let lines = vec![line.clone(), line.clone(), line];
         let failure = FuzzFailure {

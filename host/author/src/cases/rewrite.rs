@@ -56,9 +56,9 @@ impl Node {
 
 /// Writes the endings of the cases with these numbers into the file. Apart from them, the file must
 /// still parse to `suite`.
-pub(super) fn write_endings(path: &Path, suite: &Suite, blessed: &[usize]) -> Result<(), Error> {
+pub(super) fn write_endings(path: &Path, suite: &Suite, updated: &[usize]) -> Result<(), Error> {
     let text = fs::read_to_string(path).map_err(|error| Error::file("read", path, &error))?;
-    let endings: Vec<_> = blessed
+    let endings: Vec<_> = updated
         .iter()
         .filter_map(|number| Some((*number, suite.cases.get(*number)?.expect.as_ref()?)))
         .collect();
@@ -70,7 +70,8 @@ pub(super) fn write_endings(path: &Path, suite: &Suite, blessed: &[usize]) -> Re
             "{}: the endings that were seen cannot be written into the text",
             path.display()
         );
-        let hint = "run again without `--bless`, and write the endings that it tells into the file";
+        let hint =
+            "run again without `--update`, and write the endings that it tells into the file";
         return Err(Error::new(ErrorKind::Cases, message, hint));
     };
     fs::write(path, written).map_err(|error| Error::file("write", path, &error))

@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 use toolcell::call::Resume;
 use toolcell::component::{ComponentBytes, ComponentKind, LoadOptions, OnMissingGrant};
 use toolcell::grants::{HttpRule, Injection, Method, SecretGrant, Target};
-use toolcell::http::{Answer, Egress};
+use toolcell::http::{CannedResponse, Egress};
 use toolcell::kv::{KeyStore as _, Namespace, SqliteStore};
 use toolcell::runtime::{EngineBuilder, Isolation, Optimise, Placement};
 use toolcell::secrets::{Secret, StoredSecrets};
@@ -44,7 +44,7 @@ pub struct Options {
     pub filter: Option<String>,
     /// Writes the actual ending into the file if it differs from the expected one. The rest of the
     /// file stays. A case over its budget still fails: only its author may change the budget.
-    pub bless: bool,
+    pub update: bool,
     /// Adds the coverage to the report.
     pub coverage: bool,
 }
@@ -99,28 +99,28 @@ impl Cases {
     pub async fn run(mut self, options: &Options) -> Result<Report, Error> {
         let tools = self.offered_tools().await?;
         let mut report =
-            Report { passed: 0, failed: 0, blessed: 0, cases: Vec::new(), coverage: None };
+            Report { passed: 0, failed: 0, updated: 0, cases: Vec::new(), coverage: None };
         let mut arguments = Vec::new();
         let mut files = std::mem::take(&mut self.files);
         for (path, suite) in &mut files {
-            let mut blessed = Vec::new();
+            let mut updated = Vec::new();
             for (number, case) in suite.cases.iter_mut().enumerate() {
                 if options.filter.as_ref().is_some_and(|part| !case.name.contains(part)) {
                     continue;
                 }
-                let ended = self.run_case(path, case, &tools, options.bless).await?;
-                if ended.blessed {
-                    case.expect = Some(ended.seen.clone());
-                    blessed.push(number);
+                let ended = self.run_case(path, case, &tools, options.update).await?;
+                if ended.updated {
+                    case.expect = Some(ended.outcome.clone());
+                    updated.push(number);
                 }
-                report.passed += usize::from(ended.passed && !ended.blessed);
-                report.blessed += usize::from(ended.blessed);
+                report.passed += usize::from(ended.passed && !ended.updated);
+                report.updated += usize::from(ended.updated);
                 report.failed += usize::from(!ended.passed);
                 report.cases.push(ended);
                 arguments.push(case.arguments.clone());
             }
-            if !blessed.is_empty() {
-                rewrite::write_endings(path, suite, &blessed)?;
+            if !updated.is_empty() {
+                rewrite::write_endings(path, suite, &updated)?;
             }
         }
         if options.coverage {
@@ -156,7 +156,7 @@ impl Cases {
         path: &Path,
         case: &Case,
         tools: &[OfferedTool],
-        bless: bool,
+        update: bool,
     ) -> Result<CaseReport, Error> {
         let fault = |problem: String, hint: &str| {
             let message = format!("{}: the case `{}`: {problem}", path.display(), case.name);
@@ -184,8 +184,8 @@ impl Cases {
         let mut seen = compare::actual(&completion.result);
         let mut failures = judge(&expect, case.budget)?;
         let mut passed = failures.is_empty();
-        let blessed = bless && !judge(&expect, None)?.is_empty();
-        if blessed {
+        let updated = update && !judge(&expect, None)?.is_empty();
+        if updated {
             // Conditions of the author beyond the ending itself stay if they still hold.
             for one in expect.conditions() {
                 if judge(&one, None)?.is_empty() {
@@ -205,8 +205,8 @@ impl Cases {
             tool: tool.name.clone(),
             passed,
             failures,
-            blessed,
-            seen,
+            updated,
+            outcome: seen,
             fuel: completion.usage.fuel,
             memory: completion.usage.peak_memory,
             time: completion.usage.wall,
@@ -271,7 +271,7 @@ impl Cases {
             .clone()
             .secrets(secrets)
             .keys(keys)
-            .egress(Egress::new().with_answers(answers));
+            .egress(Egress::new().with_canned_responses(answers));
         engine = engine.seed(case.seed.unwrap_or_default());
         if let Some(now) = &case.now {
             engine = engine.now(date(now).ok_or_else(|| {
@@ -291,7 +291,7 @@ impl Cases {
 fn lookup_answers(
     exchanges: &[Exchange],
 ) -> Result<
-    impl Fn(Method, &Target) -> Option<Answer> + Send + Sync + 'static,
+    impl Fn(Method, &Target) -> Option<CannedResponse> + Send + Sync + 'static,
     (String, &'static str),
 > {
     let mut known = Vec::new();
@@ -315,7 +315,7 @@ fn lookup_answers(
         known.push((
             method,
             target,
-            Answer { status: exchange.status, headers, body: body.into_bytes() },
+            CannedResponse { status: exchange.status, headers, body: body.into_bytes() },
         ));
     }
     Ok(move |method, target: &Target| {
@@ -336,7 +336,7 @@ pub(crate) fn grants(needs: &[Need], tools: &[OtherTool]) -> Result<Grants, Stri
     let everywhere: Option<HttpRule> = grants.http.first().cloned();
     for Need { kind, pattern, .. } in needs {
         match kind.as_str() {
-            "kv" => grants.keys.push(pattern.parse().map_err(|error| format!("{error}"))?),
+            "kv" => grants.kv.push(pattern.parse().map_err(|error| format!("{error}"))?),
             "reveal" => {
                 grants.reveal.insert(pattern.clone());
             }

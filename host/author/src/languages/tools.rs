@@ -31,7 +31,7 @@ pub(crate) fn names(component: &[u8], hint: &str) -> Result<(Vec<String>, Vec<St
         let loaded = runtime.block_on(loading);
         let loaded =
             loaded.map_err(|error| Error::new(ErrorKind::Source, error.to_string(), hint))?;
-        let left_out = loaded.left_out().map(|(_, problem)| problem.to_owned());
+        let left_out = loaded.unusable_tools().map(|(_, problem)| problem.to_owned());
         let warnings = left_out.chain(loaded.described().flat_map(unenforced)).collect();
         Ok((loaded.definitions().map(|tool| tool.name.clone()).collect(), warnings))
     };

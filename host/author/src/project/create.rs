@@ -77,9 +77,9 @@ struct RustSdk;
 /// A project that was created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Created {
+pub struct NewProject {
     /// Its folder.
-    pub folder: PathBuf,
+    pub directory: PathBuf,
     /// Its files, relative to the folder. A name that ends in `/` is a folder whose files are not
     /// the author's.
     pub files: Vec<String>,
@@ -91,7 +91,7 @@ pub struct Created {
 /// [`ErrorKind::Usage`] for a name with other characters than `a-z`, `0-9`, `-` and `_`, for a path
 /// without a name at its end, and for the name of the SDK in Rust; [`ErrorKind::File`] if the
 /// folder is not empty or cannot be written to. Files that were written before an error stay.
-pub fn create(folder: &Path, language: Language) -> Result<Created, Error> {
+pub fn create(folder: &Path, language: Language) -> Result<NewProject, Error> {
     let Some(name) = folder.file_name() else {
         let message = format!("the name of a new folder is expected, not `{}`", folder.display());
         return Err(Error::usage(message, "give the project a name: `toolcell new greeter`"));
@@ -114,7 +114,7 @@ pub fn create(folder: &Path, language: Language) -> Result<Created, Error> {
         );
         return Err(Error::usage(
             message,
-            "choose another name: `toolcell new greeter --lang rust`",
+            "choose another name: `toolcell new greeter --language rust`",
         ));
     }
     is_free(folder)?;
@@ -139,7 +139,7 @@ pub fn create(folder: &Path, language: Language) -> Result<Created, Error> {
         files.extend(["Cargo.lock".to_owned(), format!("{RUST_SDK}/")]);
     }
     files.sort();
-    Ok(Created { folder: folder.to_owned(), files })
+    Ok(NewProject { directory: folder.to_owned(), files })
 }
 
 /// Returns the text on the programs that have to be installed first.

@@ -21,10 +21,10 @@ use crate::print::units::{Time, number, whole_number_parser};
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  toolcell new greeter --lang js
-  toolcell new tools/greeter --lang rust
-  toolcell new summary --lang python
-  toolcell new checksum --lang c
+  toolcell new greeter --language js
+  toolcell new tools/greeter --language rust
+  toolcell new summary --language python
+  toolcell new checksum --language c
 
 Exit status: 0 the project was made, 1 its folder is not empty or cannot be written, 2 bad usage")]
 pub(crate) struct NewArgs {
@@ -33,8 +33,8 @@ pub(crate) struct NewArgs {
     pub(crate) folder: PathBuf,
     /// The language: js, ts, python, rust or c
     #[arg(long, value_name = "LANGUAGE", default_value = "js")]
-    pub(crate) lang: String,
-    /// Print one JSON object instead: {"folder", "language", "files", "next"}
+    pub(crate) language: String,
+    /// Print one JSON object instead: {"directory", "language", "files", "next_commands"}
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -65,7 +65,7 @@ pub(crate) struct BuildArgs {
     /// Write the component to this file
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
-    /// Print one JSON object instead: {"component", "bytes", "language", "tools"?, "warnings"?,
+    /// Print one JSON object instead: {"component", "size", "language", "tools"?, "warnings"?,
     /// "seconds"}
     #[arg(long)]
     pub(crate) json: bool,
@@ -83,7 +83,7 @@ Examples:
   toolcell test
   toolcell test greeter --filter name --json
   toolcell test --junit report.xml
-  toolcell test --bless                                    write the endings that were seen into the files
+  toolcell test --update                                   write the endings that were seen into the files
   toolcell test --component greeter.wasm                   cases of a component that exists, in any language
   toolcell test --component sql.wasm --as command          cases of a program
   toolcell test --coverage                                 which endings, parameters and values no case has
@@ -109,7 +109,7 @@ pub(crate) struct TestArgs {
     pub(crate) filter: Option<String>,
     /// Write the ending that was seen into the file of each case that fails
     #[arg(long)]
-    pub(crate) bless: bool,
+    pub(crate) update: bool,
     /// Write a report in the form of JUnit to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) junit: Option<PathBuf>,
@@ -122,7 +122,7 @@ pub(crate) struct TestArgs {
     /// Make the arguments of `--fuzz` from this number: the same one makes the same arguments
     #[arg(long, value_name = "NUMBER", value_parser = number, default_value_t = 0, requires = "fuzz")]
     pub(crate) fuzz_seed: u64,
-    /// Print one JSON object instead: {"passed", "failed", "blessed", "cases", "coverage"?,
+    /// Print one JSON object instead: {"passed", "failed", "updated", "cases", "coverage"?,
     /// "fuzz"?}
     #[arg(long)]
     pub(crate) json: bool,
@@ -139,5 +139,5 @@ pub(crate) struct DevArgs {
     pub(crate) project: PathBuf,
     /// Check the files for changes this often
     #[arg(long, value_name = "TIME", default_value_t = Time(Duration::from_millis(300)))]
-    pub(crate) watch: Time,
+    pub(crate) watch_interval: Time,
 }

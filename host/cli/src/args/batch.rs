@@ -136,7 +136,7 @@ The output is {\"messages\": […]}, one message for each call. With a provider'
 `messages`, `input` or `contents` of the next request to its API; a `note:` tells what that form cannot express. If an \
 agent's loop must stop, the output has `halt` too: {\"halted_reason\", …} with the question, the halting tool's \
 result, or the call that failed. If several calls halt the run, `halt` is about the first of them in the list. If log \
-text of the tools was lost, `log_bytes` counts what was kept and `log_bytes_lost` the rest.
+text of the tools was lost, `log_bytes` counts what was kept and `log_bytes_dropped` the rest.
 
 With --stream each call has these events: `tool_execution_started`, any number of `tool_progress` and `tool_log`, \
 `tool_execution_completed` with its usage, and one of `tool_result_encoded`, `ask_user_requested` and `tool_halt`. \

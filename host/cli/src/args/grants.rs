@@ -100,7 +100,7 @@ pub(crate) struct RollbackArgs {
     /// The component: its name in `toolcell.toml`
     #[arg(value_name = "NAME", add = complete::components())]
     pub(crate) component: String,
-    /// Print one JSON object instead: {"component", "from", "to", "replaced_file", "kept"}
+    /// Print one JSON object instead: {"component", "from", "to", "replaced_file", "backup"}
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -19,7 +19,7 @@ Examples:
 
 Exit status: 0 the file was written, 1 it exists or cannot be written, 2 bad usage")]
 pub(crate) struct InitArgs {
-    /// Print one JSON object instead: {"file", "components", "next"}
+    /// Print one JSON object instead: {"file", "components", "next_commands"}
     #[arg(long)]
     pub(crate) json: bool,
 }

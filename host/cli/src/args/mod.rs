@@ -64,7 +64,7 @@ pub(crate) const DEFAULT_ID: &str = "call-1";
 
 const TOUR: &str = "\
 Examples:
-  toolcell new greeter --lang js                           a small project with a tool of your own
+  toolcell new greeter --language js                       a small project with a tool of your own
   toolcell build greeter                                   its component
   toolcell test greeter                                    its cases
   toolcell list *.wasm                                     the tools of components
@@ -132,7 +132,7 @@ pub(crate) struct Global {
     /// Limit on the processor time to compile a component that is not in the cache. A second,
     /// optimising compilation runs in the background; its limit is twice this
     #[arg(long, global = true, hide_short_help = true, value_name = "TIME", default_value_t = Time(Engine::DEFAULT_COMPILE_TIME), help_heading = "Global options")]
-    pub(crate) compile_time: Time,
+    pub(crate) max_compile_time: Time,
     /// Log to standard error; -vv logs more
     #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet", help_heading = "Global options")]
     pub(crate) verbose: u8,
@@ -149,7 +149,7 @@ impl<'a> From<&'a Global> for config::Options<'a> {
             config: global.config.as_deref(),
             cache_dir: global.cache_dir.as_deref(),
             state_dir: global.state_dir.as_deref(),
-            compile_time: global.compile_time,
+            compile_time: global.max_compile_time,
         }
     }
 }
@@ -263,7 +263,7 @@ pub(crate) struct RunArgs {
     pub(crate) json: bool,
     /// Print what the call used, as one line on standard error
     #[arg(long)]
-    pub(crate) receipt: bool,
+    pub(crate) usage: bool,
 
     #[command(flatten)]
     pub(crate) grants: GrantArgs,

@@ -45,7 +45,7 @@ Examples:
   toolcell serve --check                           what would be served, and what is wrong
   toolcell serve --listen 0.0.0.0:8700 --tls-cert cert.pem --tls-key key.pem
 
-SIGTERM and Ctrl-C end the server: it takes no new calls, waits up to `--drain` for running calls, and cancels the rest.
+SIGTERM and Ctrl-C end the server: it takes no new calls, waits up to `--drain-timeout` for running calls, and cancels the rest.
 SIGHUP ends the server too, unless this signal is ignored.
 
 Exit status: 0 it served until a signal ended it, or `--check` found nothing wrong, 2 bad usage, 1 anything else")]
@@ -80,28 +80,28 @@ pub(crate) struct ServeArgs {
     pub(crate) shutdown_delay: Option<Time>,
     /// Time for running calls once a signal ends the server
     #[arg(long, value_name = "TIME", default_value_t = Time(Duration::from_secs(30)))]
-    pub(crate) drain: Time,
+    pub(crate) drain_timeout: Time,
     /// Check the files for changes this often
     #[arg(long, value_name = "TIME", default_value_t = Time(Duration::from_secs(1)))]
-    pub(crate) watch: Time,
+    pub(crate) watch_interval: Time,
     /// The most calls that run at once
     #[arg(long, value_name = "NUMBER", default_value_t = 64, value_parser = whole_number_parser(1..=1000_u32))]
-    pub(crate) cells: u32,
+    pub(crate) max_cells: u32,
     /// Offer a search instead of the list if there are more tools than this
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
-    pub(crate) search_above: usize,
+    pub(crate) search_threshold: usize,
     /// Keep artifacts in this directory; without it they are lost when the server ends
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) artifacts: Option<PathBuf>,
+    pub(crate) artifact_dir: Option<PathBuf>,
     /// Keep a part of a result as an artifact if the part is longer than this
     #[arg(long, value_name = "SIZE", default_value_t = Size(256 << 10))]
-    pub(crate) artifact_above: Size,
+    pub(crate) artifact_threshold: Size,
     /// The most bytes of artifacts that one tenant can keep
     #[arg(long, value_name = "SIZE", default_value_t = Size(256 << 20))]
     pub(crate) artifact_quota: Size,
     /// Time after which an artifact is removed
     #[arg(long, value_name = "TIME", default_value_t = Time(Duration::from_secs(24 * 60 * 60)))]
-    pub(crate) artifact_time: Time,
+    pub(crate) artifact_lifetime: Time,
     /// Answer `GET /metrics` for Prometheus at this loopback address
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub(crate) metrics: Option<SocketAddr>,
@@ -139,8 +139,8 @@ pub(crate) enum TenantCommand {
         json: bool,
     },
     /// Make a further key for a tenant, for instance before the old one is revoked
-    #[command(after_long_help = "Example:\n  toolcell tenant key acme")]
-    Key {
+    #[command(after_long_help = "Example:\n  toolcell tenant add-key acme")]
+    AddKey {
         /// The tenant
         name: String,
         /// Print one JSON object instead
@@ -148,8 +148,8 @@ pub(crate) enum TenantCommand {
         json: bool,
     },
     /// Revoke a key: a running server refuses it from the next request on
-    #[command(after_long_help = "Example:\n  toolcell tenant revoke k_0123456789ab")]
-    Revoke {
+    #[command(after_long_help = "Example:\n  toolcell tenant revoke-key k_0123456789ab")]
+    RevokeKey {
         /// The key's id, as `toolcell tenant list` shows it
         id: String,
         /// Print one JSON object instead
@@ -168,8 +168,8 @@ impl TenantCommand {
     pub(crate) fn is_json(&self) -> bool {
         match self {
             Self::Add { json, .. }
-            | Self::Key { json, .. }
-            | Self::Revoke { json, .. }
+            | Self::AddKey { json, .. }
+            | Self::RevokeKey { json, .. }
             | Self::List { json } => *json,
         }
     }

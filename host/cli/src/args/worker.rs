@@ -55,7 +55,7 @@ impl Global {
             state_dir,
             seed,
             now,
-            compile_time,
+            max_compile_time: compile_time,
             verbose,
             quiet,
         } = self;
@@ -72,7 +72,7 @@ impl Global {
         words.extend(seed.map(|seed| format!("--seed={seed}").into()));
         words.extend(now.map(|date| format!("--now={date}").into()));
         words.push(format!("--cache-size={cache_size}").into());
-        words.push(format!("--compile-time={compile_time}").into());
+        words.push(format!("--max-compile-time={compile_time}").into());
         words.extend(quiet.then(|| "--quiet".into()));
         words.extend((0..*verbose).map(|_| "--verbose".into()));
         words
@@ -104,14 +104,15 @@ mod tests {
             "7",
             "--now",
             "2026-01-31T12:00:00.250Z",
-            "--compile-time",
+            "--max-compile-time",
             "1.5s",
             "-vv",
         ];
         // The first and the last value that can be written.
-        let least = [&typed[..3], &["--now", "0", "--compile-time", "1ms"]].concat();
+        let least = [&typed[..3], &["--now", "0", "--max-compile-time", "1ms"]].concat();
         let quiet = [&typed[..3], &["--quiet"]].concat();
-        let most = [&typed[..3], &["--now", "253402300799", "--compile-time", "1000000m"]].concat();
+        let most =
+            [&typed[..3], &["--now", "253402300799", "--max-compile-time", "1000000m"]].concat();
         for words in [&typed[..], &typed[..3], &least, &most, &quiet] {
             let global = Args::try_parse_from(words).unwrap().global;
             let again = ["toolcell".into(), "list".into(), "x.wasm".into()]

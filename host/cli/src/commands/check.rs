@@ -18,7 +18,7 @@ use crate::args::{CheckArgs, Global};
 use crate::clash::ToolOwners;
 use crate::config::{
     self, Approval, ApprovalState, Config, Effective, Isolation, Lock, Problem, ResolvedComponent,
-    Signer, Unset, effective,
+    Signer, UnsetSecret, effective,
 };
 use crate::grants::gaps::{self, Gap};
 use crate::grants::{secrets, unset};
@@ -65,7 +65,7 @@ pub(crate) async fn check(
                 let standing =
                     approve::approval_state(&lock, name(&chosen), component, signer.as_ref());
                 let signer = signer.as_ref();
-                if standing != ApprovalState::Locked {
+                if standing != ApprovalState::Unchanged {
                     let list = if chosen.development().is_some() {
                         &mut developed
                     } else {
@@ -130,8 +130,8 @@ pub(crate) async fn check(
         let unset: Vec<_> =
             unset.iter().map(|unset| unset_secret(&config, *unset, &components)).collect();
         printer.json(&json!({
-            "config": file, "ok": ok, "approved": approved, "in_development": developed, "warnings": warnings, "unset_secrets": unset,
-            "components": shown, "quotas": quotas, "tools_of_tenants": tools,
+            "config": file, "ok": ok, "approved": approved, "development_components": developed, "warnings": warnings, "unset_secrets": unset,
+            "components": shown, "quotas": quotas, "tenant_tools": tools,
             "secrets": secrets::to_json(&config),
         }))?;
         return Ok(status);
@@ -208,15 +208,19 @@ fn rules_without_effect(config: &Config, components: &[(&str, Component)]) -> Ve
 }
 
 /// Returns the names of the tools whose calls need a value that is not set.
-fn users(config: &Config, unset: Unset<'_>, components: &[(&str, Component)]) -> Vec<String> {
+fn users(config: &Config, unset: UnsetSecret<'_>, components: &[(&str, Component)]) -> Vec<String> {
     let may_need =
         |tool: &&Tool| tool.rights().is_some_and(|rights| config.may_need(unset, rights));
     let tools = components.iter().flat_map(|(_, component)| component.tools()).filter(may_need);
     tools.map(|tool| tool.definition().name.clone()).collect()
 }
 
-fn unset_secret(config: &Config, unset: Unset<'_>, components: &[(&str, Component)]) -> Value {
-    let Unset { name, tenant, problem } = unset;
+fn unset_secret(
+    config: &Config,
+    unset: UnsetSecret<'_>,
+    components: &[(&str, Component)],
+) -> Value {
+    let UnsetSecret { name, tenant, problem } = unset;
     json!({ "name": name, "tenant": tenant, "problem": problem, "tools": users(config, unset, components) })
 }
 
@@ -261,7 +265,7 @@ fn to_json(
         let limits = limits(&chosen.limits.tightened(&chosen.limits_of(&definition.name)));
         let (name, needs) = (&definition.name, &definition.needs);
         json!({
-            "name": name, "needs": needs, "not_granted": not_granted(config, chosen, tool), "may": effective_grants(tool, None), "limits": limits,
+            "name": name, "needs": needs, "unmet_needs": not_granted(config, chosen, tool), "rights": effective_grants(tool, None), "limits": limits,
             "tenants": tenants,
         })
     };
@@ -274,7 +278,7 @@ fn to_json(
         "development": chosen.development().is_some(),
         "limits": limits(&chosen.limits),
         "isolation": chosen.isolation,
-        "isolation_of_tenants": tenants(config, chosen).collect::<BTreeMap<_, _>>(),
+        "tenant_isolation": tenants(config, chosen).collect::<BTreeMap<_, _>>(),
         "tools": component.tools().iter().map(tool).collect::<Vec<_>>(),
     })
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::json;
-use toolcell::grants::{BadRule, Denial, Layer, Request, Rights, Suggestion};
+use toolcell::grants::{Denial, InvalidRule, Layer, Request, Rights, Suggestion};
 use toolcell::http::Egress;
 use toolcell::{CallContext, Component, Tool};
 
@@ -70,7 +70,7 @@ pub(crate) async fn explain(
     let rights = rights.narrowed(tenant.and_then(|tenant| tenant.overlay.clone()), None);
     let egress = Egress::new();
     let mut answer = decision::decided_by(&egress, &rights, &request).await;
-    if let Answer::Denied(denial @ Denial { layer: Layer::Granted, .. }) = &mut answer
+    if let Answer::Denied(denial @ Denial { layer: Layer::Component, .. }) = &mut answer
         && let Some(Ok(rule)) = advice::private_rule(&egress, &request).await
     {
         denial.grant = Some(Suggestion::of_rule(&rule).lines().concat());
@@ -113,7 +113,7 @@ pub(crate) async fn explain(
             "unset_secrets": unset.iter().map(|(name, problem)| json!({ "name": name, "problem": problem })).collect::<Vec<_>>(),
         });
         if let Some((_, origin)) = &origin {
-            shown["from"] = json!(origin.to_string());
+            shown["source"] = json!(origin.to_string());
         }
         if let Some(failure) = &unusable {
             shown["error"] = failure.to_json();
@@ -127,7 +127,7 @@ pub(crate) async fn explain(
                 );
                 shown["denial"] =
                     json!({ "layer": "network", "request": request.to_string(), "grant": grant });
-                shown["private"] = json!(networks);
+                shown["private_networks"] = json!(networks);
             }
             Answer::Allowed | Answer::Unresolved(_) => {}
         }
@@ -243,7 +243,7 @@ const BEGUN: [&str; 14] = [
 fn unreadable(
     config: &Config,
     (component, tool, word): (&Path, Option<&str>, &str),
-    bad: &BadRule,
+    bad: &InvalidRule,
 ) -> Failure {
     let capitals = word
         .trim()

@@ -67,8 +67,9 @@ pub(crate) fn init(
     let next = ["check", "approve", "serve"].map(|command| format!("toolcell {command}{config}"));
     if args.json {
         let files: BTreeMap<_, _> = found.iter().map(|(name, found)| (name, &found.file)).collect();
-        printer
-            .json(&json!({ "file": path.to_string_lossy(), "components": files, "next": next }))?;
+        printer.json(
+            &json!({ "file": path.to_string_lossy(), "components": files, "next_commands": next }),
+        )?;
         return Ok(ExitStatus::Ok);
     }
     printer.note(

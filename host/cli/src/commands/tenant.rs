@@ -62,7 +62,7 @@ pub(crate) fn tenant(
             }
             show(printer, &store.add(name).map_err(failed)?, name, is_new, *json)
         }
-        TenantCommand::Key { name, json } => {
+        TenantCommand::AddKey { name, json } => {
             if !config.tenants.contains_key(name) {
                 let file = config.file.as_deref().unwrap_or(config::NAME);
                 let add = config.hint.command("tenant", &["add"], &[name]);
@@ -71,7 +71,7 @@ pub(crate) fn tenant(
             }
             show(printer, &store.add(name).map_err(failed)?, name, false, *json)
         }
-        TenantCommand::Revoke { id, json } => revoke(printer, &config, &store, id, *json),
+        TenantCommand::RevokeKey { id, json } => revoke(printer, &config, &store, id, *json),
         TenantCommand::List { json } => list(printer, &config, &store, *json),
     }
 }
@@ -150,7 +150,7 @@ fn revoke(
         ));
     }
     if json {
-        printer.json(&json!({ "revoked": id }))?;
+        printer.json(&json!({ "id": id }))?;
     } else {
         printer.note("note", &format!("the key {id} is refused from now on"));
     }

@@ -73,7 +73,7 @@ impl RequestOrigin<'_> {
                 continue;
             };
             match denial.layer {
-                Layer::Granted => {
+                Layer::Component => {
                     let above = suggest(&mut asked, self.definition, &request);
                     let is_new = |above: &str| {
                         !self
@@ -110,7 +110,7 @@ impl RequestOrigin<'_> {
                 },
                 Layer::Tool => of_tool.push(request),
                 Layer::Tenant => of_tenant.push(request),
-                Layer::Declared
+                Layer::Declaration
                 | Layer::Call
                 | Layer::Caller
                 | Layer::Secrets
@@ -182,13 +182,13 @@ impl RequestOrigin<'_> {
         let old = old.unwrap_or_else(|| request.to_string());
         let new = decision::with_private(self.rights, request, &old, networks);
         let hint = match self.chosen.development() {
-            Some(Development::Typed) => {
+            Some(Development::CommandLine) => {
                 format!(
                     "to allow it, write this in place of the grant of `{old}`:\n{}",
                     grant_text::option(&format!("http={new}"))
                 )
             }
-            Some(Development::Folder(_)) | None => {
+            Some(Development::Directory(_)) | None => {
                 format!("to allow it, write this in place of the rule: {new}")
             }
         };
@@ -274,8 +274,8 @@ pub(crate) async fn private_rule(
 /// Returns the word for `--as`, if the kind has to be typed. A kind that a file states need not be.
 pub(crate) fn used_as(chosen: &ResolvedComponent<'_>) -> Option<&'static str> {
     match (chosen.development(), chosen.kind()) {
-        (Some(Development::Typed), kind) if kind != ComponentKind::Tools => Some(kind.word()),
-        (Some(Development::Typed | Development::Folder(_)) | None, _) => None,
+        (Some(Development::CommandLine), kind) if kind != ComponentKind::Tools => Some(kind.word()),
+        (Some(Development::CommandLine | Development::Directory(_)) | None, _) => None,
     }
 }
 
@@ -351,7 +351,7 @@ fn add_imports(
 #[cfg(test)]
 mod tests {
     use toolcell::grants::Decision;
-    use toolcell::http::{Resolved, Resolver};
+    use toolcell::http::{ResolveFuture, Resolver};
 
     use super::*;
 
@@ -359,7 +359,7 @@ mod tests {
     struct Here;
 
     impl Resolver for Here {
-        fn resolve(&self, _host: &str, _port: u16) -> Resolved {
+        fn resolve(&self, _host: &str, _port: u16) -> ResolveFuture {
             Box::pin(std::future::ready(Ok(vec![[10, 1, 2, 3].into()])))
         }
     }
@@ -373,7 +373,7 @@ mod tests {
         let rule =
             private_rule(&egress, &request).await.expect("a private host").expect("an address");
         asked.add_http(&rule);
-        let line = r#"http = [{ rule = "GET http://wiki.internal/x", private = ["10.1.2.3/32"] }]"#;
+        let line = r#"http = [{ rule = "GET http://wiki.internal/x", private_networks = ["10.1.2.3/32"] }]"#;
         assert_eq!(asked.to_paste(), [line]);
         let mut grants = Grants::default();
         grants.http.push(rule);

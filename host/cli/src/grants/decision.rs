@@ -68,7 +68,7 @@ pub(crate) fn with_private<'a>(
     let networks: BTreeSet<_> =
         before.chain(networks.into_iter().cloned()).map(|network| toml_text(&network)).collect();
     let networks: Vec<_> = networks.into_iter().collect();
-    format!("{{ rule = {}, private = [{}] }}", toml_text(rule), networks.join(", "))
+    format!("{{ rule = {}, private_networks = [{}] }}", toml_text(rule), networks.join(", "))
 }
 
 /// Returns the rule of the configuration that decided, if one did.

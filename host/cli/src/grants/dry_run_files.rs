@@ -16,7 +16,7 @@ use anyhow::Context as _;
 use toolcell::component::PathUse;
 use toolcell::files::TemporaryDirectory;
 use toolcell::grants::{Access, Directory};
-use toolcell::runtime::Recorded;
+use toolcell::runtime::Recording;
 use toolcell::{Definition, Grants};
 
 use crate::print::failure::Failure;
@@ -80,7 +80,7 @@ impl DryRunFiles {
 
     /// Empties the directory and adds the paths that the tool looked for. Returns false if all
     /// existed already.
-    pub(crate) fn extend(&mut self, recorded: &Recorded) -> Result<bool, Failure> {
+    pub(crate) fn extend(&mut self, recorded: &Recording) -> Result<bool, Failure> {
         let before = self.added.len();
         for (path, PathUse { access, is_directory, .. }) in &recorded.paths {
             let is_read = *access == Access::Read;
@@ -191,7 +191,7 @@ mod tests {
         let definition = Definition::new("t", "").unwrap();
         let mut root = DryRunFiles::new(Grants::default(), &definition).unwrap();
         let at = root.grants().directories[0].path.clone();
-        let mut recorded = Recorded::default();
+        let mut recorded = Recording::default();
         for (path, access, is_directory) in [
             ("/data/a.txt", Access::Read, false),
             ("/out/b.txt", Access::Write, false),

@@ -21,7 +21,7 @@ use toolcell::{Definition, Overlay};
 use super::rule_lines::RuleLines;
 use super::uses;
 use crate::config::effective::{self, TOO_MANY};
-use crate::config::{Config, Problem, RuleSection, WrittenRule};
+use crate::config::{Config, ConfiguredRule, Problem, RuleSection};
 use crate::print::clean;
 
 /// A loaded component: its name in the configuration, and the rights of each of its tools.
@@ -68,7 +68,7 @@ impl fmt::Display for Narrowing {
 impl Narrowing {
     /// Returns the section that narrows this kind of a tool's grants.
     fn of(config: &Config, component: &str, tool: &str, kind: &str) -> Option<Self> {
-        let key = if kind == "directories" { "files" } else { kind };
+        let key = if kind == "directories" { "paths" } else { kind };
         let line = RuleLines::read(config)?.line(&["components", component, "tools", tool, key])?;
         Some(Self {
             section: format!("components.{component}.tools.{tool}"),
@@ -156,11 +156,11 @@ fn layer(need: &Need) -> Option<(&'static str, String, Overlay)> {
             ("http", rules.first()?.to_string())
         }
         "filesystem" => {
-            let rules = only.files.insert(vec![need.pattern.parse().ok()?]);
+            let rules = only.paths.insert(vec![need.pattern.parse().ok()?]);
             ("directories", rules.first()?.to_string())
         }
         "kv" => {
-            let rules = only.keys.insert(vec![need.pattern.parse().ok()?]);
+            let rules = only.kv.insert(vec![need.pattern.parse().ok()?]);
             ("kv", rules.first()?.to_string())
         }
         "invoke" => {
@@ -207,7 +207,7 @@ fn without_sections(rights: &Rights) -> Rights {
 /// only if all are given.
 pub(crate) fn rules_without_effect(config: &Config, components: &[Loaded<'_>]) -> Vec<Problem> {
     let is_complete = components.len() == config.components.len();
-    let is_idle = |rule: &&WrittenRule| match &rule.of {
+    let is_idle = |rule: &&ConfiguredRule| match &rule.of {
         RuleSection::Component(name) => {
             let component = components.iter().find(|component| component.name == name);
             component.is_some_and(|found| {
@@ -241,7 +241,7 @@ pub(crate) fn rules_without_effect(config: &Config, components: &[Loaded<'_>]) -
 
 /// Returns true if a rule allows the tool anything. Without a tool: any tool of the component.
 fn allows(
-    WrittenRule { kind, only, .. }: &WrittenRule,
+    ConfiguredRule { kind, only, .. }: &ConfiguredRule,
     component: &Loaded<'_>,
     tool: Option<&str>,
 ) -> bool {
@@ -253,8 +253,8 @@ fn allows(
 }
 
 /// Returns the problem of a rule that has no effect, with the reason.
-fn useless_rule(config: &Config, components: &[Loaded<'_>], rule: &WrittenRule) -> Problem {
-    let WrittenRule { of, kind, only, place } = rule;
+fn useless_rule(config: &Config, components: &[Loaded<'_>], rule: &ConfiguredRule) -> Problem {
+    let ConfiguredRule { of, kind, only, place } = rule;
     let useless = format!("the rule `{}` in {kind} has no effect", clean::escaped(&place.message));
     let inspect = |name: &str| config.hint.command("inspect", &[], &[name]);
     let found = |name: &str| components.iter().find(|component| component.name == name);
@@ -405,7 +405,7 @@ mod tests {
                 .unwrap()
                 .with_private(["10.0.0.0/8".parse().unwrap()]),
         );
-        grants.keys.push("write notes/*".parse().unwrap());
+        grants.kv.push("write notes/*".parse().unwrap());
         grants.environment.insert("LANG".into(), "C".into());
         grants.directories.push(
             toolcell::grants::Directory::new("/data", "/x", toolcell::grants::Access::Write)

@@ -73,7 +73,7 @@ pub(crate) fn pasted(
     // A component whose grants were typed is not in the file.
     match chosen
         .configured
-        .filter(|(_, configured)| configured.development != Some(Development::Typed))
+        .filter(|(_, configured)| configured.development != Some(Development::CommandLine))
     {
         Some((name, ComponentConfig { section: Section { line, has_grants: true }, .. })) => {
             let lines = widened_lines(config, chosen, name, suggestion, changes).unwrap_or(lines);
@@ -127,7 +127,7 @@ pub(crate) fn advice(
     let steps =
         if steps.is_empty() { String::new() } else { format!("\nthen:\n- {}", steps.join("\n- ")) };
     let development = chosen.development();
-    if let Some(Development::Typed) = development {
+    if let Some(Development::CommandLine) = development {
         return format!("to allow it, add to the command:\n{}{steps}", options(suggestion));
     }
     let pasted = pasted(config, chosen, suggestion, &[]);
@@ -427,7 +427,7 @@ fn free_name(config: &Config, path: &Path) -> String {
         config
             .components
             .get(name)
-            .is_some_and(|written| written.development != Some(Development::Typed))
+            .is_some_and(|written| written.development != Some(Development::CommandLine))
     };
     names.find(|name| !is_written(name)).unwrap_or(name)
 }

@@ -110,7 +110,7 @@ impl RuleLines {
 pub(super) fn keys(request: &Request<'_>) -> (&'static str, &'static str) {
     match request {
         Request::Http { .. } => ("http", "http"),
-        Request::File { .. } => ("directories", "files"),
+        Request::File { .. } => ("directories", "paths"),
         Request::Environment { .. } => ("environment", "environment"),
         Request::Secret { .. } => ("secrets", "secrets"),
         Request::Reveal { .. } => ("reveal", "reveal"),
@@ -134,8 +134,8 @@ mod tests {
     #[test]
     fn rules_are_located_by_line() {
         let text = "[components.x]\npath = \"x\"\n[components.x.grants]\nhttp = [\n  \"GET https://a.example\",\n\
-                    { rule = \"GET http://b\", private = [] },\n]\nkv = [\"read a\"]\n[components.x.grants.secrets]\n\
-                    key = { for = \"https://a.example\" }\n";
+                    { rule = \"GET http://b\", private_networks = [] },\n]\nkv = [\"read a\"]\n[components.x.grants.secrets]\n\
+                    key = { destination = \"https://a.example\" }\n";
         let lines = RuleLines(text.to_owned());
         let items = |kind: &str| -> Vec<(String, usize)> {
             let items = lines.items(&["components", "x", "grants", kind]);

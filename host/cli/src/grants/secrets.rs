@@ -43,7 +43,7 @@ pub(crate) fn to_json(config: &Config) -> Value {
     let secret = |(name, origin): (&String, &toolcell_config::file::Origin)| {
         (
             name.clone(),
-            json!({ "from": origin.to_string(), "tenants": tenant_sources(config, name) }),
+            json!({ "source": origin.to_string(), "tenants": tenant_sources(config, name) }),
         )
     };
     Value::Object(config.origins.iter().map(secret).collect::<Map<_, _>>())

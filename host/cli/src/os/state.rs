@@ -6,7 +6,7 @@
 //! `--state-dir`, or the user's own ([`dir`]); without either, sealing is an error with a hint.
 //! [`create_state_dir`] creates the directory and checks that it can be written to.
 //!
-//! Not here: the protection of the key file, in [`Sealer::kept_in`].
+//! Not here: the protection of the key file, in [`Sealer::from_directory`].
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -48,5 +48,5 @@ pub(crate) fn sealer(typed: Option<&Path>) -> Result<Sealer, Failure> {
             "name a directory with `--state-dir DIR`",
         ));
     };
-    Sealer::kept_in(dir).map_err(Failure::from)
+    Sealer::from_directory(dir).map_err(Failure::from)
 }

@@ -57,7 +57,7 @@ pub(crate) fn result(result: &str, reader: Reader) -> CleanText<'_> {
 
 #[cfg(test)]
 mod tests {
-    use toolcell::tool::is_unseen;
+    use toolcell::tool::is_invisible;
 
     use super::*;
 
@@ -88,7 +88,7 @@ mod tests {
         );
         let shown = result(&exact, Reader::Person);
         assert_eq!(
-            (shown.text.contains(is_unseen), shown.lost, shown.cut),
+            (shown.text.contains(is_invisible), shown.lost, shown.cut),
             (false, 2 * HARMFUL.len(), 0),
             "{shown:?}"
         );

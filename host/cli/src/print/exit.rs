@@ -7,7 +7,7 @@
 
 use std::process::ExitCode;
 
-use toolcell::run::Halted;
+use toolcell::run::RunHalt;
 use toolcell::{CallResult, Outcome};
 
 /// The status with which the command ends.
@@ -63,12 +63,12 @@ impl From<&CallResult> for ExitStatus {
     }
 }
 
-impl From<&Halted> for ExitStatus {
-    fn from(halted: &Halted) -> Self {
+impl From<&RunHalt> for ExitStatus {
+    fn from(halted: &RunHalt) -> Self {
         match halted {
-            Halted::AskUser { .. } => Self::AskUser,
-            Halted::Handler { .. } => Self::Halt,
-            Halted::ToolError { .. } | _ => Self::ToolError,
+            RunHalt::AskUser { .. } => Self::AskUser,
+            RunHalt::Handler { .. } => Self::Halt,
+            RunHalt::ToolError { .. } | _ => Self::ToolError,
         }
     }
 }

@@ -238,14 +238,14 @@ impl From<Error> for Failure {
         };
         match error {
             Error::Invalid { file, problems } => Self::config(&file, problems),
-            Error::Unsigned(problem) | Error::OtherDigest(problem) => {
+            Error::Unsigned(problem) | Error::DigestMismatch(problem) => {
                 let file = problem.file.clone();
                 Self::config(&file, vec![*problem])
             }
             Error::Toolcell(error) => error.into(),
             error @ Error::NotApproved { .. } => of("not_approved", ExitStatus::Refusal, error),
             error @ Error::Usage { .. } => of("usage", ExitStatus::BadUsage, error),
-            error @ (Error::File { .. } | Error::SameName { .. } | _) => {
+            error @ (Error::File { .. } | Error::DuplicateTool { .. } | _) => {
                 of("file", ExitStatus::Failed, error)
             }
         }

@@ -49,7 +49,7 @@ pub(crate) struct Printer {
 
 /// Labels of lines that are printed in spite of `--quiet`.
 const ALWAYS_PRINTED: [&str; 7] =
-    ["error", "caused by", "reason", "in", "bug", "interrupted", "receipt"];
+    ["error", "caused by", "reason", "in", "bug", "interrupted", "usage"];
 
 impl Printer {
     /// Returns the printer of this process; one instance.

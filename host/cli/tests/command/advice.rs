@@ -75,7 +75,7 @@ fn wrong_command_line_gets_working_hint() {
             "write a whole number from 1 to 4000",
             "digit",
         ),
-        (&["serve", "--cells", "1.5"], 2, "write a whole number from 1 to 1000", "digit"),
+        (&["serve", "--max-cells", "1.5"], 2, "write a whole number from 1 to 1000", "digit"),
         (
             &["inspect", "https://a.example/x.wasm"],
             1,

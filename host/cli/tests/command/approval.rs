@@ -13,7 +13,7 @@ const PLAIN: &str = "[components.mine]\npath = \"mine.wasm\"\n";
 /// A configuration that grants something.
 const GRANTING: &str = "[components.mine]\npath = \"mine.wasm\"\n[components.mine.grants]\nenvironment = { A = \"B\" }\n\
                         directories = [{ name = \"/data\", path = \"data\", access = \"read\" }]\n\
-                        secrets = { token = { for = \"https://a.example\", from = { env = \"TOKEN\" } } }\nreveal = [\"token\"]\n";
+                        secrets = { token = { destination = \"https://a.example\", source = { env = \"TOKEN\" } } }\nreveal = [\"token\"]\n";
 const ARGUMENTS: &str = "{\"name\": \"Ada\"}";
 
 /// A place with this configuration and a component `mine.wasm` of one tool, `greet`.
@@ -114,7 +114,7 @@ fn configured_component_runs_only_when_approved() {
     let checked = place.typed(&["check", "--json"]).json();
     assert_eq!(
         (&checked["components"][0]["state"], &checked["approved"]),
-        (&"locked".into(), &true.into())
+        (&"unchanged".into(), &true.into())
     );
     let again = place.typed(&["approve"]);
     assert_eq!(
@@ -319,7 +319,7 @@ fn unapproved_found_config_raises_no_limit() {
     .unwrap();
     let ends = |key: &str| {
         let learned = place.typed(&["learn", "mine", "hostile", "--json"]).json();
-        assert!(learned["ended"].get(key).is_some(), "{learned:.200}");
+        assert!(learned["outcome"].get(key).is_some(), "{learned:.200}");
         let run = place.typed(&["run", "other.wasm", "hostile", "--json"]).json();
         assert!(run["outcome"].get(key).is_some(), "{run:.200}");
     };

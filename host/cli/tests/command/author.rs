@@ -38,8 +38,8 @@ export default tool({ name: "caller", description: "Calls.", handler: () => invo
 fn new_project_builds_tests_and_runs() {
     for language in ["js", "ts"] {
         let place = Place::new("");
-        let made = place.typed(&["new", "greeter", "--lang", language, "--json"]).json();
-        assert_eq!(made["next"][0], "toolcell build greeter", "{made}");
+        let made = place.typed(&["new", "greeter", "--language", language, "--json"]).json();
+        assert_eq!(made["next_commands"][0], "toolcell build greeter", "{made}");
         let built = place.typed(&["build", "greeter", "--json"]).json();
         assert_eq!(built["tools"], json!(["greet"]), "{built}");
         let tested = place.typed(&["test", "greeter", "--json", "--junit", "report.xml"]).json();
@@ -59,14 +59,14 @@ const handler = ({ list = [] }) => { if (list.length > 1) throw new RangeError("
 export default tool({ name: "greet", description: "Counts.", parameters, handler });
 "#;
     let place = Place::new("");
-    assert_eq!(place.typed(&["new", "greeter", "--lang", "js"]).status, 0);
+    assert_eq!(place.typed(&["new", "greeter", "--language", "js"]).status, 0);
     let fine = place.typed(&["test", "greeter", "--fuzz", "20", "--coverage", "--json"]);
     let json = fine.json();
     assert_eq!(
         (fine.status, &json["fuzz"][0]["calls"], &json["fuzz"][0]["failures"]),
         (0, &json!(20), &json!([]))
     );
-    assert_eq!(json["coverage"][0]["unseen_parameters"], json!([]), "{json}");
+    assert_eq!(json["coverage"][0]["uncovered_parameters"], json!([]), "{json}");
     fs::write(place.path().join("greeter/src/tool.js"), FAULTY).expect("a file");
     fs::write(
         place.path().join("greeter/cases.yaml"),
@@ -111,7 +111,7 @@ fn error_contains_thrown_exception() {
     const TOOL: &str = r#"import { tool } from "toolcell";
 export default tool({ name: "greet", description: "Throws.", handler: () => { throw new RangeError("too many"); } });"#;
     let place = Place::new("");
-    assert_eq!(place.typed(&["new", "greeter", "--lang", "js"]).status, 0);
+    assert_eq!(place.typed(&["new", "greeter", "--language", "js"]).status, 0);
     fs::write(place.path().join("greeter/src/tool.js"), TOOL).expect("a file");
     assert_eq!(place.typed(&["build", "greeter"]).status, 0);
     let quiet = place.typed(&["run", "--quiet", "greeter", "{}"]);
@@ -155,7 +155,7 @@ tool({ name: "reports", description: "Reports.", handler });"#;
 #[test]
 fn dev_rebuilds_and_tests_after_each_change() {
     let place = Place::new("");
-    assert_eq!(place.typed(&["new", "greeter", "--lang", "js"]).status, 0);
+    assert_eq!(place.typed(&["new", "greeter", "--language", "js"]).status, 0);
     let source = place.path().join("greeter/src/tool.js");
     let good = fs::read_to_string(&source).expect("the tool");
     // Replaced in one step, so that no build sees half of the file.
@@ -165,7 +165,7 @@ fn dev_rebuilds_and_tests_after_each_change() {
     };
     signals_by_default();
     let mut dev = place.command();
-    dev.args(["dev", "greeter", "--watch", "20ms"])
+    dev.args(["dev", "greeter", "--watch-interval", "20ms"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -205,7 +205,7 @@ fn dev_rebuilds_and_tests_after_each_change() {
 #[test]
 fn python_build_names_toolchain_install_command() {
     let place = Place::new("");
-    let made = place.typed(&["new", "greeter", "--lang", "python", "--json"]).json();
+    let made = place.typed(&["new", "greeter", "--language", "python", "--json"]).json();
     assert!(made["files"].as_array().expect("files").contains(&json!("tool.py")), "{made}");
     let version = include_str!("../../../../tests/languages/requirements.txt");
     let version =
@@ -240,7 +240,7 @@ fn python_build_names_toolchain_install_command() {
 #[test]
 fn slow_build_announces_steps_as_they_begin() {
     let place = Place::new("");
-    assert_eq!(place.typed(&["new", "greeter", "--lang", "python"]).status, 0);
+    assert_eq!(place.typed(&["new", "greeter", "--language", "python"]).status, 0);
     let version = include_str!("../../../../tests/languages/requirements.txt");
     let version =
         version.lines().find_map(|line| line.strip_prefix("componentize-py==")).expect("a version");
@@ -284,7 +284,7 @@ fn slow_build_announces_steps_as_they_begin() {
 #[test]
 fn slow_compilation_is_announced_at_start() {
     let place = Place::new("");
-    assert_eq!(place.typed(&["new", "greeter", "--lang", "js"]).status, 0);
+    assert_eq!(place.typed(&["new", "greeter", "--language", "js"]).status, 0);
     assert_eq!(place.typed(&["build", "greeter"]).status, 0);
     let bytes = fs::metadata(place.path().join("greeter/greeter.wasm")).expect("it is built").len();
     let size = format!("{}.{} MiB", bytes >> 20, ((bytes & 0xf_ffff) * 10) >> 20);
@@ -329,10 +329,10 @@ fn project_errors_have_location_and_hint() {
             "{words:?}: {typed:?}"
         );
     };
-    told(&["new", "x", "--lang", "cobol"], 2, "there is no language `cobol`");
+    told(&["new", "x", "--language", "cobol"], 2, "there is no language `cobol`");
     told(&["build", "nowhere"], 1, "nowhere");
-    assert_eq!(place.typed(&["new", "greeter", "--lang", "js"]).status, 0);
-    told(&["new", "greeter", "--lang", "js"], 1, "is not empty, and was not changed");
+    assert_eq!(place.typed(&["new", "greeter", "--language", "js"]).status, 0);
+    told(&["new", "greeter", "--language", "js"], 1, "is not empty, and was not changed");
     fs::write(place.path().join("greeter/src/tool.js"), "let x = ;").expect("a file");
     told(&["build", "greeter"], 1, "tool.js:1:9: ");
     // A problem without a place of its own is reported with the first file.
@@ -388,7 +388,7 @@ fn build_programs_get_no_secret_variables() {
         ("rust", &["bin/rustc", "bin/cargo"], 3),
     ] {
         let place = Place::new("");
-        assert_eq!(place.typed(&["new", "greeter", "--lang", language]).status, 0);
+        assert_eq!(place.typed(&["new", "greeter", "--language", language]).status, 0);
         let (here, seen) = (place.path().display(), place.path().join("seen"));
         fs::create_dir_all(place.path().join("lib/rustlib/wasm32-wasip2/lib")).expect("a folder");
         let script = format!(

@@ -108,7 +108,7 @@ fn compile_bomb_hits_cpu_limit() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), toolcell_test_guests::compile_bomb(8)).unwrap();
     let path = file.path().to_str().unwrap();
-    let shown = typed(&["inspect", path, "--compile-time", "1s", "--no-cache"]);
+    let shown = typed(&["inspect", path, "--max-compile-time", "1s", "--no-cache"]);
     assert_eq!(shown.status, 1, "{shown}");
     assert!(
         shown.stderr.contains("cannot be compiled within the limits of CPU time (1s)"),
@@ -143,7 +143,7 @@ fn optimiser_bomb_runs_unoptimised() {
     assert_eq!((run.status, run.stderr.as_str()), (0, ""), "{run}");
     let config = Place::new(&format!("[components.bomb]\npath = \"{path}\"\n"));
     for warnings in [1, 0] {
-        let shown = config.typed(&["check", "--cache-dir", cache, "--compile-time", "1s"]);
+        let shown = config.typed(&["check", "--cache-dir", cache, "--max-compile-time", "1s"]);
         assert_eq!(shown.status, 0, "{shown}");
         assert_eq!(shown.stderr.matches("stays unoptimised").count(), warnings, "{shown}");
     }
@@ -157,12 +157,20 @@ fn check_optimises_component_inspect_does_not() {
     let cache = dir.path().to_str().unwrap();
     let inspected = || place.typed(&["inspect", "hello", "--json", "--cache-dir", cache]).json();
     let json = inspected();
-    assert_eq!((&json["code"], &json["cached"]), (&"quick".into(), &false.into()), "{json}");
+    assert_eq!((&json["code_tier"], &json["cached"]), (&"quick".into(), &false.into()), "{json}");
     assert_eq!(place.typed(&["check", "--cache-dir", cache]).status, 0);
     let json = inspected();
-    assert_eq!((&json["code"], &json["cached"]), (&"optimised".into(), &true.into()), "{json}");
+    assert_eq!(
+        (&json["code_tier"], &json["cached"]),
+        (&"optimised".into(), &true.into()),
+        "{json}"
+    );
     let json = typed(&["inspect", "hello.wasm", "--json", "--no-cache"]).json();
-    assert_eq!((&json["code"], &json["cached"]), (&"unoptimised".into(), &false.into()), "{json}");
+    assert_eq!(
+        (&json["code_tier"], &json["cached"]),
+        (&"unoptimised".into(), &false.into()),
+        "{json}"
+    );
 }
 
 /// A component that does not fit into the cache works, and is compiled each time.
@@ -232,7 +240,7 @@ fn inspect_shows_ungranted_component() {
         (&false.into(), &"not_granted".into()),
         "{json}"
     );
-    assert_eq!(json["imports"][0]["standing"], "needs_grant", "{json}");
+    assert_eq!(json["imports"][0]["status"], "needs_grant", "{json}");
 }
 
 #[test]

@@ -441,15 +441,15 @@ fn lost_log_bytes_are_counted_and_reported() {
     // Eight letters and an end of line for each call except the last, which exceeds the limit of
     // calls.
     assert_eq!(
-        count("log_bytes") + count("log_bytes_lost"),
+        count("log_bytes") + count("log_bytes_dropped"),
         9 * (count("host_calls") - 1),
         "{usage}"
     );
-    assert!(count("log_bytes_lost") > 0, "{usage}");
+    assert!(count("log_bytes_dropped") > 0, "{usage}");
     let twice = "{\"name\": \"hostile\"}\n".repeat(2);
     for format in ["messages", "openai"] {
         let shown = fed(&["batch", path, "--calls", "-", "--format", format], twice.as_bytes());
-        for count in ["log_bytes", "log_bytes_lost"] {
+        for count in ["log_bytes", "log_bytes_dropped"] {
             assert_eq!(
                 shown.json()[count].as_u64(),
                 usage[count].as_u64().map(|one| 2 * one),

@@ -123,7 +123,7 @@ fn project_folder_resolves_to_its_component() {
         let within = |words: &[&str]| {
             place.shown(place.command().current_dir(place.path().join(folder)).args(words))
         };
-        assert_eq!(place.typed(&["new", "greeter", "--lang", "js"]).status, 0);
+        assert_eq!(place.typed(&["new", "greeter", "--language", "js"]).status, 0);
         fs::rename(place.path().join("greeter"), place.path().join(folder)).expect("a place");
         let file = format!("{folder}.wasm");
         let (unbuilt, here) = (place.typed(&["run", folder, "name=Ada"]), within(&["inspect"]));
@@ -259,7 +259,7 @@ fn grant_option_works_for_folder_component() {
 #[test]
 fn rust_build_names_missing_tool_and_install_command() {
     let place = Place::new("");
-    assert_eq!(place.typed(&["new", "greeter", "--lang", "rust"]).status, 0);
+    assert_eq!(place.typed(&["new", "greeter", "--language", "rust"]).status, 0);
     let bin = place.path().join("bin");
     fs::create_dir(&bin).expect("a place");
     let build = |told: &str, hint: &str| {

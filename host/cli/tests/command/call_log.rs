@@ -24,7 +24,7 @@ fn calls_and_denials_are_logged() {
         server.wait_for_stderr("denial=\"`read /docs/in.txt` is denied");
         if !words.is_empty() {
             server.wait_for_stderr("a call ended tool=\"clerk\"");
-            server.wait_for_stderr("ending=\"ok\"");
+            server.wait_for_stderr("outcome=\"ok\"");
         }
         server.end(Signal::TERM);
     }

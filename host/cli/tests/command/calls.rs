@@ -10,7 +10,7 @@ use crate::typed::{CommandResult, check, command, example, fed, typed};
 
 /// One call for each exit status: name, status, and the words after `run`.
 const ENDINGS: [(&str, i32, &[&str]); 12] = [
-    ("ok_text", 0, &["hello.wasm", "greet", r#"{"name": "Ada"}"#, "--receipt"]),
+    ("ok_text", 0, &["hello.wasm", "greet", r#"{"name": "Ada"}"#, "--usage"]),
     ("ok_json", 0, &["calculator.wasm", "calculator", r#"{"expression": "6 * 7"}"#]),
     (
         "ok_message",
@@ -316,7 +316,7 @@ fn huge_arguments_are_refused_at_once_with_size() {
     let from_input = fed(&["run", "hello.wasm", "greet", "-", "--json"], &vec![b' '; 4 << 20]);
     assert_eq!(from_input.status, 21, "{from_input}");
     let fault = &from_input.json()["outcome"]["refusal"]["faults"][0];
-    assert_eq!(fault["got"], "more than 1048576", "{from_input}");
+    assert_eq!(fault["actual"], "more than 1048576", "{from_input}");
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
@@ -351,5 +351,8 @@ fn limited_address_space_shrinks_pool_with_hint() {
     let told = String::from_utf8_lossy(&output.stderr);
     let expected =
         "for a pool of 64 cells: it has 4, and further calls wait; set the number of cells";
-    assert!(told.contains(expected) && told.contains("`toolcell serve --cells 4`"), "{output:?}");
+    assert!(
+        told.contains(expected) && told.contains("`toolcell serve --max-cells 4`"),
+        "{output:?}"
+    );
 }

@@ -23,7 +23,7 @@ path = "needy.wasm"
 http = ["GET https://api.example.com", "https://elsewhere.example"]
 kv = ["write notes/*", "read settings"]
 environment = { LANG = "C" }
-secrets = { token = { for = "https://api.example.com" }, key = { from = { env = "TOKEN" } } }
+secrets = { token = { destination = "https://api.example.com" }, key = { source = { env = "TOKEN" } } }
 reveal = ["key"]
 [components.needy.tools.needs]
 kv = ["read notes/a/*", "write other"]
@@ -86,7 +86,7 @@ fn gaps_and_idle_rules_show_in_approve_and_check() {
     place.approve();
     check("decide_check", &place.typed(&["check"]));
     let json = place.typed(&["check", "--json"]).json();
-    let gaps = &json["components"][0]["tools"][0]["not_granted"];
+    let gaps = &json["components"][0]["tools"][0]["unmet_needs"];
     assert_eq!(gaps[0]["granted"][0], "GET https://api.example.com/v1", "{gaps}");
     let warnings = json["warnings"].as_array().expect("a list");
     let lines: Vec<_> = warnings.iter().filter_map(|warning| warning["line"].as_u64()).collect();
@@ -180,7 +180,7 @@ fn approve_with_name_approves_only_that_component() {
 fn unset_secret_refuses_only_tools_that_may_use_it() {
     let place = Place::new(
         "[components.hello]\npath = \"hello.wasm\"\n[components.asks]\npath = \"asks.wasm\"\n[components.asks.grants]\n\
-         secrets = { token = { for = \"https://a.example\", from = { env = \"NOT_SET\" } }, key = { from = { file = \"open\" } } }\n\
+         secrets = { token = { destination = \"https://a.example\", source = { env = \"NOT_SET\" } }, key = { source = { file = \"open\" } } }\n\
          reveal = [\"key\"]\n[tenants.none]\nsecrets = []\nreveal = []\n",
     )
     .approved();
@@ -260,26 +260,26 @@ fn too_narrow_or_wide_network_rules_are_reported() {
         (
             r#""GET http://localhost:8080""#,
             Some(
-                r#"write it as { rule = "GET http://localhost:8080/", private = ["127.0.0.1/32", "::1/128"] }"#,
+                r#"write it as { rule = "GET http://localhost:8080/", private_networks = ["127.0.0.1/32", "::1/128"] }"#,
             ),
         ),
-        (r#""GET http://10.1.2.3""#, Some(r#"private = ["10.1.2.3/32"] }"#)),
+        (r#""GET http://10.1.2.3""#, Some(r#"private_networks = ["10.1.2.3/32"] }"#)),
         (r#""https://93.184.215.14""#, None),
-        (r#"{ rule = "GET http://10.1.2.3", private = ["10.0.0.0/8"] }"#, None),
+        (r#"{ rule = "GET http://10.1.2.3", private_networks = ["10.0.0.0/8"] }"#, None),
         (
-            r#"{ rule = "GET http://169.254.169.254", private = ["169.254.169.254/32"] }"#,
+            r#"{ rule = "GET http://169.254.169.254", private_networks = ["169.254.169.254/32"] }"#,
             Some("the network `169.254.169.254/32` has the address of a metadata service in it"),
         ),
         (
-            r#"{ rule = "GET http://a.example", private = ["0.0.0.0/0"] }"#,
+            r#"{ rule = "GET http://a.example", private_networks = ["0.0.0.0/0"] }"#,
             Some("the network `0.0.0.0/0` has the address"),
         ),
         (
-            r#"{ rule = "GET http://a.example", private = ["::/0"] }"#,
+            r#"{ rule = "GET http://a.example", private_networks = ["::/0"] }"#,
             Some("the network `::/0` has the address"),
         ),
         (
-            r#""GET http://10.1.2.3/a", { rule = "GET http://10.1.2.3", private = ["10.1.2.3/32"] }"#,
+            r#""GET http://10.1.2.3/a", { rule = "GET http://10.1.2.3", private_networks = ["10.1.2.3/32"] }"#,
             None,
         ),
     ] {
@@ -336,7 +336,7 @@ fn ungranted_component_does_not_stop_others() {
 fn silent_tool_gets_no_grants_if_sibling_declares() {
     let place = Place::new(
         "[components.x]\npath = \"x.wasm\"\n[components.x.grants]\nhttp = [\"https://a.example\"]\n\
-         secrets = { token = { for = \"https://a.example\", from = { file = \"token\" } }, key = { from = { file = \"token\" } } }\n\
+         secrets = { token = { destination = \"https://a.example\", source = { file = \"token\" } }, key = { source = { file = \"token\" } } }\n\
          reveal = [\"key\"]\n",
     );
     let asks =

@@ -8,8 +8,9 @@ use toolcell_test_guests::example;
 use crate::place::Place;
 use crate::typed::check;
 
-const TOKEN: &str = "secret=token={ for = 'https://a.example', from = { file = 'token' } }";
-const KEY: &str = "secret=key={ from = { env = 'TOKEN' } }";
+const TOKEN: &str =
+    "secret=token={ destination = 'https://a.example', source = { file = 'token' } }";
+const KEY: &str = "secret=key={ source = { env = 'TOKEN' } }";
 
 /// For a file that no configuration names: each use prints a warning, and the errors are those of a
 /// configuration.
@@ -141,7 +142,7 @@ fn grant_option_keys_are_stored_separately() {
     assert!(!place.typed(&["run", "notes", "notes", list]).stdout.contains("milk"));
 }
 
-const DEV: &str = "[dev]\nfolders = [\"target\", \"not_built_yet\"]\n[components.dev]\npath = \"target/hello.wasm\"\n\
+const DEV: &str = "[dev]\ndirectories = [\"target\", \"not_built_yet\"]\n[components.dev]\npath = \"target/hello.wasm\"\n\
                    grants = { environment = { A = \"B\" } }\n[components.other]\npath = \"other.wasm\"\n";
 const GREET: [&str; 4] = ["run", "dev", "greet", "{\"name\": \"Ada\"}"];
 
@@ -159,7 +160,7 @@ fn dev_folder_component_needs_no_approval() {
     let place = built(DEV);
     let named = |words: &[&str]| place.typed(&[&["--config", "toolcell.toml"], words].concat());
     let warning = "warning: development mode: HERE/target/hello.wasm is used without approval, because it lies in \
-                   `HERE/target`, a folder of [dev]\n";
+                   `HERE/target`, a directory of [dev]\n";
     let shown = named(&GREET);
     assert_eq!(
         (shown.status, shown.stdout.as_str(), shown.stderr.as_str()),
@@ -179,7 +180,7 @@ fn dev_folder_component_needs_no_approval() {
         "{checked}"
     );
     let served = named(&["serve", "--check", "--json"]);
-    assert_eq!(served.json()["in_development"], serde_json::json!(["dev"]), "{served}");
+    assert_eq!(served.json()["development_components"], serde_json::json!(["dev"]), "{served}");
     assert!(
         served.stderr.contains("development mode: `dev` is served without approval"),
         "{served}"
@@ -217,7 +218,7 @@ fn dev_folder_component_needs_no_approval() {
 #[test]
 fn check_lists_components_in_development() {
     const VALID: &str = "note: `toolcell.toml` is valid";
-    let one = "[dev]\nfolders = [\"target\"]\n[components.dev]\npath = \"target/hello.wasm\"\n";
+    let one = "[dev]\ndirectories = [\"target\"]\n[components.dev]\npath = \"target/hello.wasm\"\n";
     let two = format!("{one}[components.two]\npath = \"target/two.wasm\"\n");
     let place = built(one);
     fs::copy(example("calculator"), place.path().join("target/two.wasm")).expect("a place");
@@ -239,7 +240,7 @@ fn check_lists_components_in_development() {
             "{shown}"
         );
         let json = named(&["check", "--json"]).json();
-        let developed: Vec<_> = json["in_development"]
+        let developed: Vec<_> = json["development_components"]
             .as_array()
             .unwrap()
             .iter()
@@ -271,7 +272,7 @@ fn found_config_waives_no_approval() {
         shown.status == 21 && shown.stderr.contains("is not the one that was approved"),
         "{shown}"
     );
-    let warning = "warning: toolcell.toml:2:12: [dev] is not used: this file was found, not named\n\
+    let warning = "warning: toolcell.toml:2:16: [dev] is not used: this file was found, not named\n\
                    hint: to use [dev], name the file with `--config FILE`\n";
     assert!(place.typed(&["check"]).stderr.contains(warning), "{}", place.typed(&["check"]));
 }

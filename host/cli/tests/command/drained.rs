@@ -29,7 +29,7 @@ impl Waiting {
     fn new() -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let rule = format!(
-            "{{ rule = \"GET http://{}\", private = [\"127.0.0.1/32\"] }}",
+            "{{ rule = \"GET http://{}\", private_networks = [\"127.0.0.1/32\"] }}",
             listener.local_addr().expect("bound")
         );
         let config = format!(
@@ -67,7 +67,7 @@ impl Waiting {
 #[test]
 fn drain_answers_running_call_refuses_connections() {
     let waiting = Waiting::new();
-    let server = Served::start(&waiting.place, &["--drain", "10m"]);
+    let server = Served::start(&waiting.place, &["--drain-timeout", "10m"]);
     let (client, mut request) = waiting.called(&server);
     server.signal(Signal::TERM);
     server.wait_for_stderr(
@@ -88,7 +88,7 @@ fn drain_answers_running_call_refuses_connections() {
 #[test]
 fn second_signal_ends_server_at_once() {
     let waiting = Waiting::new();
-    let server = Served::start(&waiting.place, &["--drain", "10m"]);
+    let server = Served::start(&waiting.place, &["--drain-timeout", "10m"]);
     let (client, _request) = waiting.called(&server);
     server.signal(Signal::TERM);
     server.wait_for_stderr("a second signal stops now");
@@ -101,7 +101,7 @@ fn second_signal_ends_server_at_once() {
 #[test]
 fn call_outlasting_drain_is_cancelled_and_answered() {
     let waiting = Waiting::new();
-    let server = Served::start(&waiting.place, &["--drain", "10ms"]);
+    let server = Served::start(&waiting.place, &["--drain-timeout", "10ms"]);
     let (client, _request) = waiting.called(&server);
     server.signal(Signal::TERM);
     let (status, answer) = client.join().expect("a client").expect("an answer");
@@ -135,7 +135,7 @@ fn stdio_drain_answers_running_call() {
 fn lines(waiting: &Waiting, drain: &str) -> (Child, ChildStdin, Lines<BufReader<ChildStdout>>) {
     signals_by_default();
     let mut command = waiting.place.command();
-    command.args(["serve", "--stdio", "--drain", drain]);
+    command.args(["serve", "--stdio", "--drain-timeout", drain]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().expect("the binary runs");
     let meta = json!({

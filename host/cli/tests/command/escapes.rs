@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use toolcell::tool::is_unseen;
+use toolcell::tool::is_invisible;
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place as At, herald};
 
 use crate::place::Place;
@@ -27,7 +27,7 @@ path = "herald.wasm"
 [components.herald.grants]
 environment = { LANG = "v\u001b[2J\u202e" }
 kv = ["write notes/*"]
-secrets = { token = { for = "https://a.example", from = { file = "token" } } }
+secrets = { token = { destination = "https://a.example", source = { file = "token" } } }
 "#;
 
 fn hostile_guest(schema: Option<&'static str>) -> Hostile {
@@ -44,7 +44,7 @@ fn is_harmless(words: &[&str], shown: &CommandResult) {
     let printed = [if is_result { "" } else { shown.stdout.as_str() }, shown.stderr.as_str()];
     for text in printed {
         let harmful: Vec<_> =
-            text.chars().filter(|c| is_unseen(*c) && *c != '\n' && *c != '\t').collect();
+            text.chars().filter(|c| is_invisible(*c) && *c != '\n' && *c != '\t').collect();
         assert!(harmful.is_empty(), "{words:?}: {harmful:?} in {text:?}");
         assert!(!text.lines().any(|line| line.starts_with("error: forged")), "{words:?}: {text}");
     }
@@ -87,7 +87,7 @@ fn component_text_never_reaches_terminal_raw() {
             &["learn", "herald"],
             &["learn", "herald", "--json"],
             &["run", "herald", "herald"],
-            &["run", "herald", "herald", "--json", "--receipt"],
+            &["run", "herald", "herald", "--json", "--usage"],
             &[
                 "run",
                 "herald",

@@ -24,7 +24,7 @@ as = "functions"
 [components.writer]
 path = "program.wasm"
 as = "command"
-command = { argv = ["write", "<{text}>"], stdin = "nothing" }
+command = { argv = ["write", "<{text}>"], stdin = "empty" }
 "#;
 
 /// A component with one function.
@@ -198,7 +198,7 @@ fn component_kind_is_part_of_approval() {
     }
     // The definitions stay equal: only the setting differs.
     for (from, to, needle) in [
-        ("stdin = \"nothing\"", "stdin = \"nothing\", output = \"json\"", "→ command {\"argv\""),
+        ("stdin = \"empty\"", "stdin = \"empty\", output = \"json\"", "→ command {\"argv\""),
         ("as = \"functions\"", "as = \"command\"", "does not export `wasi:cli/run@0.2`"),
         ("as = \"functions\"\n", "", "does not export `toolcell:tool/tool`"),
     ] {

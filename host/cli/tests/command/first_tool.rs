@@ -52,7 +52,7 @@ fn walk(language: &str) {
     for file in ["toolcell.toml", "hello.wasm", "asks.wasm", "declares.wasm"] {
         fs::remove_file(place.path().join(file)).expect("it is there");
     }
-    let made = typed(&place, "", &["new", "greeter", "--lang", language]);
+    let made = typed(&place, "", &["new", "greeter", "--language", language]);
     let next: Vec<Vec<&str>> =
         made.stdout.lines().map(|line| line.split(' ').skip(1).collect()).collect();
     assert_eq!(next, [["build", "greeter"], ["test", "greeter"], ["dev", "greeter"]], "{made}");

@@ -16,23 +16,23 @@ path = "hello.wasm"
 fuel = "500M"
 memory = "16MiB"
 [components.hello.grants]
-http = ["GET,POST https://.example.com/v1", { rule = "http://localhost:8080", private = ["127.0.0.0/8"] }]
-directories = [{ name = "/data", path = "data", access = "read", bytes = "1MiB", files = 100 }]
+http = ["GET,POST https://.example.com/v1", { rule = "http://localhost:8080", private_networks = ["127.0.0.0/8"] }]
+directories = [{ name = "/data", path = "data", access = "read", max_bytes = "1MiB", max_files = 100 }]
 scratch = true
 environment = { LANG = "C" }
 kv = ["write notes/*"]
 [components.hello.grants.secrets]
-token = { for = "https://api.example.com", as = { header = "X-Key" }, from = { file = "token" } }
-TOKEN = { for = "https://elsewhere.example" }
+token = { destination = "https://api.example.com", injection = { header = "X-Key" }, source = { file = "token" } }
+TOKEN = { destination = "https://elsewhere.example" }
 [components.asks]
 path = "asks.wasm"
 [components.asks.grants]
-secrets = { key = { from = { env = "TOKEN" } }, token = { for = "https://a.example", from = { file = "token" } } }
+secrets = { key = { source = { env = "TOKEN" } }, token = { destination = "https://a.example", source = { file = "token" } } }
 reveal = ["key"]
 
 [tenants.acme]
 http = ["GET https://api.example.com"]
-files = []
+paths = []
 reveal = []
 [tenants.acme.limits]
 timeout = "1s"
@@ -49,7 +49,7 @@ fn check_shows_resulting_rights() {
     assert_eq!((&json["ok"], &json["warnings"][0]["line"]), (&true.into(), &18.into()), "{json}");
     let asks = &json["components"][0]["tools"][0];
     assert_eq!(
-        (&asks["may"]["reveal"][0], &asks["tenants"]["acme"]["reveal"]),
+        (&asks["rights"]["reveal"][0], &asks["tenants"]["acme"]["reveal"]),
         (&"key".into(), &serde_json::Value::Null),
         "{json}"
     );
@@ -71,8 +71,8 @@ fn all_config_errors_are_listed_with_location() {
         (
             "rules",
             "[components.x]\npath = \"hello.wasm\"\ndigest = \"sha256:no\"\n[components.x.grants]\n\
-             http = [\"https://*\", \"GET nowhere\", { rule = \"https://.com\", private = [\"all\"] }]\n\
-             kv = [\"*\"]\nenvironment = { A = \"…\" }\nreveal = [\"key\"]\nsecrets = { a = { from = { env = \"TOKEN\" } } }\n\
+             http = [\"https://*\", \"GET nowhere\", { rule = \"https://.com\", private_networks = [\"all\"] }]\n\
+             kv = [\"*\"]\nenvironment = { A = \"…\" }\nreveal = [\"key\"]\nsecrets = { a = { source = { env = \"TOKEN\" } } }\n\
              [components.x.limits]\nfuel = \"lots\"\ntimeout = 5\nmemory = -1\n",
         ),
         (
@@ -106,13 +106,13 @@ fn all_config_errors_are_listed_with_location() {
         (
             "secrets",
             "[components.x]\npath = \"hello.wasm\"\n[components.x.grants.secrets]\n\
-             a = { for = \"https://a.example\", from = { env = \"NOT_SET\" } }\n\
-             b = { for = \"https://a.example\", from = { file = \"open\" } }\n\
-             c = { for = \"https://a.example\", from = { file = \"nothing\" } }\n\
-             d = { for = \"https://a.example\", from = { file = \"token\", env = \"TOKEN\" } }\n\
-             e = { for = \"…\", as = \"magic\", from = { env = \"TOKEN\" } }\n\
+             a = { destination = \"https://a.example\", source = { env = \"NOT_SET\" } }\n\
+             b = { destination = \"https://a.example\", source = { file = \"open\" } }\n\
+             c = { destination = \"https://a.example\", source = { file = \"nothing\" } }\n\
+             d = { destination = \"https://a.example\", source = { file = \"token\", env = \"TOKEN\" } }\n\
+             e = { destination = \"…\", injection = \"magic\", source = { env = \"TOKEN\" } }\n\
              [components.y]\npath = \"hello.wasm\"\n[components.y.grants.secrets]\n\
-             a = { for = \"https://a.example\", from = { file = \"token\" } }\n\
+             a = { destination = \"https://a.example\", source = { file = \"token\" } }\n\
              [components.\"a b\"]\npath = \"asks.wasm\"\n[tenants.t]\nhttp = [\"x\"]\nlimits = { fuel = 0 }\n",
         ),
     ] {
@@ -266,7 +266,7 @@ fn explain_reports_decision_and_remedy() {
         check(&format!("explain_{name}"), &shown);
     }
     // A hint can be pasted unchanged: the tenant's section lists these grants by name.
-    place.write(&GOOD.replace("files = []", "files = []\nsecrets = []\nkv = []"));
+    place.write(&GOOD.replace("paths = []", "paths = []\nsecrets = []\nkv = []"));
     let shown = place.typed(&["explain", "asks", "asks", "secret token", "--tenant", "acme"]);
     let line = r#"write this in [tenants.acme]: secrets = ["token"]  # in place of line "#;
     assert!(shown.stderr.contains(line), "{shown}");

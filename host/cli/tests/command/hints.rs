@@ -110,7 +110,7 @@ fn learn_finds_needs_of_programs() {
 #[test]
 fn run_and_explain_agree_on_ungranted_import() {
     let config = "[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\n\
-                  secrets = { fetch_token = { for = \"https://a.example\", from = { file = \"token\" } } }\n";
+                  secrets = { fetch_token = { destination = \"https://a.example\", source = { file = \"token\" } } }\n";
     let place = place(config, &["fetch"]).approved();
     let error = "error: HERE/fetch.wasm: the component imports interfaces that are not granted: toolcell:tool/http@0.1.0\n";
     let ran = place.typed(&["run", "fetch", "url=https://a.example/x"]);

@@ -55,7 +55,7 @@ fn init_lists_folder_components_for_approval() {
         json!({
             "file": "toolcell.toml",
             "components": {"hello": "hello.wasm", "my-tool": "my tool.wasm", "my-tool-2": "my+tool.wasm"},
-            "next": ["toolcell check", "toolcell approve", "toolcell serve"],
+            "next_commands": ["toolcell check", "toolcell approve", "toolcell serve"],
         })
     );
     let page = place.typed(&["approve"]).stdout;

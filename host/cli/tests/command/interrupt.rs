@@ -146,7 +146,7 @@ export default tool({ name: "waits", description: "Waits.", handler });"#;
 #[test]
 fn interrupted_build_leaves_nothing() {
     let place = place(CONFIG);
-    assert_eq!(place.typed(&["new", "greeter", "--lang", "python"]).status, 0);
+    assert_eq!(place.typed(&["new", "greeter", "--language", "python"]).status, 0);
     let programs = place.path().join("greeter/.venv/bin");
     fs::create_dir_all(&programs).expect("a folder");
     let version = include_str!("../../../../tests/languages/requirements.txt");

@@ -12,7 +12,7 @@ path = "hello.wasm"
 path = "asks.wasm"
 isolation = "strict"
 [components.careful.grants]
-secrets = { key = { from = { env = "TOKEN" } } }
+secrets = { key = { source = { env = "TOKEN" } } }
 reveal = ["key"]
 [tenants.acme]
 isolation = "strict"
@@ -30,7 +30,7 @@ fn layers_can_only_raise_isolation() {
         let components = told["components"].as_array().expect("components");
         let found =
             components.iter().find(|component| component["name"] == name).expect("it is there");
-        (found["isolation"].clone(), found["isolation_of_tenants"].clone())
+        (found["isolation"].clone(), found["tenant_isolation"].clone())
     };
     assert_eq!(of("plain"), (json!("pooled"), json!({"acme": "strict", "free": "pooled"})));
     assert_eq!(of("careful"), (json!("strict"), json!({"acme": "strict", "free": "strict"})));
@@ -42,7 +42,7 @@ fn layers_can_only_raise_isolation() {
     assert_eq!((&inspected["isolation"], &inspected["pooled"]), (&json!("strict"), &json!(false)));
     let told = place.typed(&["check", "--json"]).json();
     assert_eq!(
-        told["components"][1]["isolation_of_tenants"],
+        told["components"][1]["tenant_isolation"],
         json!({"acme": "strict", "free": "strict"}),
         "{told}"
     );

@@ -76,11 +76,11 @@ fn acknowledged_data_survives_kill_and_restart() {
     };
     let artifacts = place.path().join("artifacts").display().to_string();
     let (mut told, mut made_keys) = (Vec::new(), Vec::new());
-    let first = made(&["tenant", "key", "acme", "--json"]);
+    let first = made(&["tenant", "add-key", "acme", "--json"]);
     let key = first["key"].as_str().expect("a key").to_owned();
     made_keys.push(first["id"].clone());
     for round in 0..=kills {
-        let server = Served::start(&place, &["--artifacts", &artifacts]);
+        let server = Served::start(&place, &["--artifact-dir", &artifacts]);
         // All data that was acknowledged before is there, whole.
         let list = json!({"name": "notes", "arguments": {"action": "list"}});
         let (status, listed) = server.asked("POST", "/v1/calls", Some(&key), Some(&list));
@@ -111,7 +111,7 @@ fn acknowledged_data_survives_kill_and_restart() {
         // One command that makes a key is killed too; another one is not.
         let mut killed = place.command();
         killed
-            .args(["tenant", "key", "acme"])
+            .args(["tenant", "add-key", "acme"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
@@ -127,7 +127,7 @@ fn acknowledged_data_survives_kill_and_restart() {
         told.extend(receiver.try_iter());
         killed.wait().expect("it ends");
         if round % 6 == 0 {
-            made_keys.push(made(&["tenant", "key", "acme", "--json"])["id"].clone());
+            made_keys.push(made(&["tenant", "add-key", "acme", "--json"])["id"].clone());
         }
     }
     assert!(told.len() >= 2 * kills, "only {} things were written", told.len());

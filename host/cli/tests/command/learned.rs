@@ -43,25 +43,25 @@ fn dry_run_has_no_effects() {
         "[components.clerk]\npath = \"clerk.wasm\"\n[components.clerk.grants]\n\
          directories = [{{ name = \"/out\", path = \"other\", access = \"write\" }}]\n\
          [components.caller]\npath = \"caller.wasm\"\n[components.caller.grants]\n\
-         http = [{{ rule = \"POST {}\", private = [\"127.0.0.0/8\"] }}]\n\
+         http = [{{ rule = \"POST {}\", private_networks = [\"127.0.0.0/8\"] }}]\n\
          [components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n",
         server.url("")
     );
     let place = place(&config, &["clerk", "caller", "notes"]).approved();
     let written =
         learned(&place, "clerk", &steps(&[&["write", "/out/x", "3"], &["write", "/new/y", "3"]]));
-    assert_eq!(texts(&written["ended"]["ok"]["value"]), ["done", "done"], "{written}");
+    assert_eq!(texts(&written["outcome"]["ok"]["value"]), ["done", "done"], "{written}");
     assert_eq!(
         fs::read_dir(place.path().join("other")).unwrap().count(),
         0,
         "it writes to the host"
     );
-    assert_eq!(texts(&written["granted"]), ["write /out/x"], "{written}");
+    assert_eq!(texts(&written["used_grants"]), ["write /out/x"], "{written}");
     let call =
         serde_json::json!({ "authority": server.address(), "path": "/x", "body": "b" }).to_string();
     let called = place.typed(&["learn", "caller", "caller", &call, "--json"]).json();
-    assert_eq!(called["ended"]["ok"]["value"], "200 {}", "{called}");
-    assert_eq!(texts(&called["granted"]), [format!("POST {}", server.url("/x"))], "{called}");
+    assert_eq!(called["outcome"]["ok"]["value"], "200 {}", "{called}");
+    assert_eq!(texts(&called["used_grants"]), [format!("POST {}", server.url("/x"))], "{called}");
     learned(&place, "notes", r#"{"action": "add", "title": "tea", "text": "x"}"#);
     let kept = place.typed(&["run", "notes", "notes", r#"{"action": "list"}"#]);
     assert!(kept.stdout.contains(r#""titles":[]"#), "{kept}");
@@ -73,7 +73,7 @@ fn dry_run_reads_granted_and_approved_data() {
     let server = Server::answering("<p>here</p>");
     let config = format!(
         "[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\n\
-         http = [{{ rule = \"GET {}\", private = [\"127.0.0.0/8\"] }}]\n\
+         http = [{{ rule = \"GET {}\", private_networks = [\"127.0.0.0/8\"] }}]\n\
          [components.clerk]\npath = \"clerk.wasm\"\n[components.clerk.grants]\n\
          directories = [{{ name = \"/data\", path = \"data\", access = \"read\" }}]\n",
         server.url("/page")
@@ -88,16 +88,16 @@ fn dry_run_reads_granted_and_approved_data() {
         "{unapproved}"
     );
     assert_eq!(
-        texts(&learned(&place, "clerk", &read)["ended"]["ok"]["value"]),
+        texts(&learned(&place, "clerk", &read)["outcome"]["ok"]["value"]),
         [""],
         "a stand-in, found empty"
     );
     assert_eq!(server.heads().len(), 0);
     place.approve();
     let fetched = learned(&place, "fetch", &asked);
-    assert_eq!(fetched["ended"]["ok"]["value"]["text"], "<p>here</p>", "{fetched}");
+    assert_eq!(fetched["outcome"]["ok"]["value"]["text"], "<p>here</p>", "{fetched}");
     assert_eq!((texts(&fetched["grants"]), server.heads().len()), (vec![], 1), "{fetched}");
-    assert_eq!(texts(&learned(&place, "clerk", &read)["ended"]["ok"]["value"]), ["real"]);
+    assert_eq!(texts(&learned(&place, "clerk", &read)["outcome"]["ok"]["value"]), ["real"]);
     let shown = place.typed(&["learn", "fetch", &asked]);
     assert!(
         shown.stderr.contains("note: already granted and used: GET http://127.0.0.1:"),
@@ -157,11 +157,12 @@ fn new_grants_are_added_to_the_old() {
 fn learn_widens_insufficient_grant() {
     let server = Server::answering("here");
     let url = server.url("");
-    let private =
-        |path: &str| format!("{{ rule = \"GET {url}{path}\", private = [\"127.0.0.1/32\"] }}");
+    let private = |path: &str| {
+        format!("{{ rule = \"GET {url}{path}\", private_networks = [\"127.0.0.1/32\"] }}")
+    };
     let token = |rule: &str| {
         format!(
-            "secrets = {{ fetch_token = {{ for = \"{rule}\", from = {{ file = \"token\" }} }} }}"
+            "secrets = {{ fetch_token = {{ destination = \"{rule}\", source = {{ file = \"token\" }} }} }}"
         )
     };
     let grants = |lines: &[&str]| {
@@ -293,7 +294,7 @@ fn dry_run_repeats_with_sought_files_present() {
             [format!("directories = [{grant}]")],
             "{asked:?}: {shown}"
         );
-        let told = texts(&shown["ended"]["ok"]["value"]);
+        let told = texts(&shown["outcome"]["ok"]["value"]);
         assert!(told[0] != "NotFound", "{asked:?}: {shown}");
     }
 }
@@ -311,7 +312,7 @@ fn dangerous_grant_is_proposed_with_warning_first() {
         metadata.stderr.starts_with("warning: `169.254.169.254` serves the credentials"),
         "{metadata}"
     );
-    assert!(metadata.stdout.contains(r#"private = ["169.254.169.254/32"]"#), "{metadata}");
+    assert!(metadata.stdout.contains(r#"private_networks = ["169.254.169.254/32"]"#), "{metadata}");
     let explained = place.typed(&["explain", "fetch", "GET http://169.254.169.254/latest/"]);
     assert!(
         explained.stderr.starts_with("warning: `169.254.169.254` serves the credentials"),
@@ -385,7 +386,7 @@ fn explain_matches_call_on_private_network() {
     assert_eq!((explain().status, run().status), (0, 0), "{}", explain());
     assert!(explain().stdout.starts_with("allowed by `GET http://127.0.0.1:"), "{}", explain());
     let named = place.typed(&["explain", "fetch", &request.replace("127.0.0.1", "localhost")]);
-    assert!(named.stderr.contains(r#"private = ["127.0.0.1/32""#), "{named}");
+    assert!(named.stderr.contains(r#"private_networks = ["127.0.0.1/32""#), "{named}");
 }
 
 /// Both commands that show a definition warn of texts that seem written to steer a model.
@@ -405,6 +406,6 @@ fn prompt_injection_in_definition_gets_warning() {
             .any(|line| line.starts_with("warning: ") && line.contains("ignore all previous"));
         assert!(shown.status == 0 && told, "{shown}");
         let json = place.typed(&[words[0], words[1], "--json"]).to_string();
-        assert!(json.contains(r#""kind":"overriding""#), "{json}");
+        assert!(json.contains(r#""kind":"instruction_override""#), "{json}");
     }
 }

@@ -22,7 +22,7 @@ fn inspect_shows_tools_and_imports() {
     assert_eq!((tools.len(), &tools[0]["name"]), (2, &"book_table".into()), "{json}");
     assert_eq!(tools[0]["parameters"]["properties"]["date"]["type"][0], "string", "{json}");
     assert!(
-        json["imports"].as_array().unwrap().iter().all(|import| import["standing"] == "inert"),
+        json["imports"].as_array().unwrap().iter().all(|import| import["status"] == "inert"),
         "{json}"
     );
 }

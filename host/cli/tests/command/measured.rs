@@ -31,7 +31,7 @@ fn call_waiting_for_a_host_shows_in_metrics() {
     let url = format!("http://{}/", site.local_addr().expect("bound"));
     let place = Place::new(&format!(
         "[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\n\
-         http = [{{ rule = \"GET {url}\", private = [\"127.0.0.0/8\"] }}]\n"
+         http = [{{ rule = \"GET {url}\", private_networks = [\"127.0.0.0/8\"] }}]\n"
     ));
     fs::copy(example("fetch"), place.path().join("fetch.wasm")).expect("a place");
     place.approve();

@@ -103,7 +103,7 @@ fn site() -> (SocketAddr, String) {
 fn config(url: &str, lines: &str) -> String {
     format!(
         "{lines}\n[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\n\
-         http = [{{ rule = \"GET {url}\", private = [\"127.0.0.1/32\"] }}]\n[tenants.acme]\nisolation = \"process\"\n[tenants.plain]\n"
+         http = [{{ rule = \"GET {url}\", private_networks = [\"127.0.0.1/32\"] }}]\n[tenants.acme]\nisolation = \"process\"\n[tenants.plain]\n"
     )
 }
 
@@ -132,7 +132,7 @@ fn requests_use_configured_proxy_and_roots() {
     let (proxy, heads) = proxy();
     let url = format!("https://{site}/");
     let address = format!("http://us%40er:{PASSWORD}@{proxy}");
-    let roots = "roots = [\"corp.pem\"]";
+    let roots = "root_certificates = [\"corp.pem\"]";
     for line in [
         format!("proxy = \"{address}\""),
         "proxy = { file = \"proxy.url\" }".into(),
@@ -190,7 +190,8 @@ fn requests_use_configured_proxy_and_roots() {
 fn server_reloads_changed_network() {
     let (proxy, heads) = proxy();
     let (site, certificate) = site();
-    let (url, lines) = (format!("https://{site}/"), "[network]\nroots = [\"corp.pem\"]\n");
+    let (url, lines) =
+        (format!("https://{site}/"), "[network]\nroot_certificates = [\"corp.pem\"]\n");
     let config = |lines: &str| {
         config(&url, lines)
             .replace("[tenants.acme]\nisolation = \"process\"\n[tenants.plain]\n", "")
@@ -233,13 +234,21 @@ fn unusable_network_error_names_its_line() {
     private(&place, "bad.url", &format!("ftp://u:{PASSWORD}@proxy"));
     let certificates = "-----BEGIN CERTIFICATE-----";
     for (line, problem, hint) in [
-        ("roots = [\"absent.pem\"]", "absent.pem` does not exist", "check the path"),
-        ("roots = [\"empty.pem\"]", "empty.pem`: there is no certificate", certificates),
-        ("roots = [\"no.pem\"]", "no.pem`: there is no certificate", certificates),
-        ("roots = [\"key.pem\"]", "key.pem`: they are not PEM", certificates),
-        ("roots = [\"open.pem\"]", "other users can write to", "chmod go-w"),
-        ("roots = [\"data\"]", "data` is a directory", "give a file in it"),
-        ("roots = \"no.pem\"", "`network.roots` must be a list", "roots = […]"),
+        ("root_certificates = [\"absent.pem\"]", "absent.pem` does not exist", "check the path"),
+        (
+            "root_certificates = [\"empty.pem\"]",
+            "empty.pem`: there is no certificate",
+            certificates,
+        ),
+        ("root_certificates = [\"no.pem\"]", "no.pem`: there is no certificate", certificates),
+        ("root_certificates = [\"key.pem\"]", "key.pem`: they are not PEM", certificates),
+        ("root_certificates = [\"open.pem\"]", "other users can write to", "chmod go-w"),
+        ("root_certificates = [\"data\"]", "data` is a directory", "give a file in it"),
+        (
+            "root_certificates = \"no.pem\"",
+            "`network.root_certificates` must be a list",
+            "root_certificates = […]",
+        ),
         (
             "proxy = \"proxy:3128\"",
             "`proxy`: its scheme is not `http`",
@@ -291,10 +300,12 @@ fn unapproved_network_is_not_used() {
     let (proxy, heads) = proxy();
     let place = place(
         &server.url("/"),
-        &format!("[network]\nproxy = \"http://{proxy}\"\nroots = [\"absent.pem\"]\n"),
+        &format!("[network]\nproxy = \"http://{proxy}\"\nroot_certificates = [\"absent.pem\"]\n"),
     );
-    let grant =
-        format!("http={{ rule = \"GET {}\", private = [\"127.0.0.1/32\"] }}", server.url("/"));
+    let grant = format!(
+        "http={{ rule = \"GET {}\", private_networks = [\"127.0.0.1/32\"] }}",
+        server.url("/")
+    );
     fs::copy(example("fetch"), place.path().join("other.wasm")).expect("a place");
     let shown =
         place.typed(&["run", "other.wasm", &format!("url={}", server.url("/")), "--grant", &grant]);
@@ -341,7 +352,9 @@ fn folder_with_proxy_password_is_not_granted() {
         ]));
         assert!(shown.stderr.contains(told), "{shown}");
     }
-    place.write("[network]\nproxy = \"http://u:p@proxy\"\nroots = [\"certs/corp.pem\"]\n");
+    place.write(
+        "[network]\nproxy = \"http://u:p@proxy\"\nroot_certificates = [\"certs/corp.pem\"]\n",
+    );
     fs::create_dir(place.path().join("certs")).expect("a place");
     fs::write(place.path().join("certs/corp.pem"), site().1).expect("a place");
     for (path, access, told) in

@@ -120,7 +120,7 @@ fn refused_dry_run_prints_json() {
     let shown = typed(&["learn", "hello.wasm", "nme=Ada", "--json"]);
     assert_eq!((shown.status, shown.stderr.as_str()), (21, ""), "{shown}");
     let json = shown.json();
-    let fault = &json["ended"]["refusal"]["faults"][0];
+    let fault = &json["outcome"]["refusal"]["faults"][0];
     assert_eq!(
         (&fault["code"], &fault["nearest"]),
         (&json!("unknown_member"), &json!("name")),
@@ -249,10 +249,10 @@ fn kv_without_state_dir_fails_with_hint() {
 #[test]
 fn usage_error_names_help_of_subcommand() {
     leads_on(
-        &typed(&["tenant", "revoke"]),
+        &typed(&["tenant", "revoke-key"]),
         2,
         "required arguments",
-        "`toolcell tenant revoke --help` shows",
+        "`toolcell tenant revoke-key --help` shows",
     );
     leads_on(
         &typed(&["run", "--nothing"]),

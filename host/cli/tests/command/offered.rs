@@ -50,7 +50,7 @@ fn without_names(answer: &str, tool: &str) -> String {
 fn key_gives_access_to_its_tenants_tools_only() {
     let place = place("tools = [\"greet\"]", "tools = [\"book_*\", \"relay\"]");
     let key = |tenant: &str| {
-        let made = place.typed(&["tenant", "key", tenant, "--json"]).json();
+        let made = place.typed(&["tenant", "add-key", tenant, "--json"]).json();
         made["key"].as_str().expect("a key").to_owned()
     };
     let (acme, globex) = (key("acme"), key("globex"));
@@ -197,10 +197,7 @@ fn check_and_explain_show_tools_offered_to_tenant() {
     let warning = "toolcell.toml:9:10: `tools` has the name `grete`, and no component has such a tool\nhint: did you mean `greet`?\n";
     assert!(shown.stderr.contains(warning), "{shown}");
     let json = place.typed(&["check", "--json"]).json();
-    assert_eq!(
-        json["tools_of_tenants"],
-        json!({"acme": ["grete", "relay", "later_*"], "globex": []})
-    );
+    assert_eq!(json["tenant_tools"], json!({"acme": ["grete", "relay", "later_*"], "globex": []}));
     let tools = json["components"]
         .as_array()
         .expect("components")

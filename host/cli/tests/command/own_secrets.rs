@@ -22,8 +22,8 @@ fn place(server: &Server, tenants: &str) -> Place {
     let url = server.url("/");
     let config = format!(
         "[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\n\
-         http = [{{ rule = \"GET {url}\", private = [\"127.0.0.1/32\"] }}]\n[components.fetch.grants.secrets]\n\
-         fetch_token = {{ for = \"GET {url}\", from = {{ env = \"SHARED_TOKEN\" }} }}\n{tenants}"
+         http = [{{ rule = \"GET {url}\", private_networks = [\"127.0.0.1/32\"] }}]\n[components.fetch.grants.secrets]\n\
+         fetch_token = {{ destination = \"GET {url}\", source = {{ env = \"SHARED_TOKEN\" }} }}\n{tenants}"
     );
     let place = Place::new(&config);
     fs::copy(example("fetch"), place.path().join("fetch.wasm")).expect("a place");
@@ -93,7 +93,7 @@ fn server_uses_and_reloads_tenant_secret_values() {
         (sent(&server), answer.to_string())
     };
     let key = |tenant: &str| {
-        let made = place.typed(&["tenant", "key", tenant, "--json"]).json();
+        let made = place.typed(&["tenant", "add-key", tenant, "--json"]).json();
         made["key"].as_str().expect("a key").to_owned()
     };
     let keys = EACH.map(|(tenant, value)| (key(tenant), value));
@@ -159,7 +159,7 @@ fn source_of_each_secret_value_is_shown() {
     let json = place.shown(command(&place, &VARIABLES).args(["check", "--json"]));
     let secret = &json.json()["secrets"]["fetch_token"];
     assert_eq!(
-        (&secret["from"], &secret["tenants"]["acme"]),
+        (&secret["source"], &secret["tenants"]["acme"]),
         (
             &json!("the environment variable `SHARED_TOKEN`"),
             &json!("the environment variable `ACME_TOKEN`")

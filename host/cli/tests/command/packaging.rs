@@ -127,7 +127,8 @@ fn systemd_unit_is_hardened_and_starts_server() {
     let seconds = |text: &str| {
         text.strip_suffix('s').and_then(|text| text.parse::<u64>().ok()).expect("seconds")
     };
-    let drain = words.iter().skip_while(|word| **word != "--drain").nth(1).expect("a drain");
+    let drain =
+        words.iter().skip_while(|word| **word != "--drain-timeout").nth(1).expect("a drain");
     assert!(
         seconds(&found["TimeoutStopSec"]) > seconds(drain),
         "systemd would kill a server that drains"

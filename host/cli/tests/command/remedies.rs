@@ -70,7 +70,7 @@ fn run_denial_prints_the_allowing_line() {
                  [components.notes.tools.notes]\nkv = [\"read notes/a\"]\n";
     let get = format!("url={url}");
     let add = ["run", "notes", "action=add", "title=b", "text=x"];
-    let private = "private = [\"127.0.0.1/32\"]";
+    let private = "private_networks = [\"127.0.0.1/32\"]";
     for (config, words, denied, beginning, hint) in [
         (
             fetch("http = [\"GET https://example.com\"]"),
@@ -236,7 +236,7 @@ fn need_removed_by_tool_section_names_that_section() {
                           [components.notes.tools.notes]\nkv = [\"read notes/a\"]\n\
                           [components.search]\npath = \"file_search.wasm\"\n[components.search.grants]\n\
                           directories = [{ name = \"/data\", path = \"data\", access = \"read\" }]\n\
-                          [components.search.tools.file_search]\nfiles = []\n";
+                          [components.search.tools.file_search]\npaths = []\n";
     let place = place(CONFIG, &["notes", "file_search"]);
     let part = "`notes` declares kv write notes/* (reason: to keep the notes): granted to the component, but \
                 [components.notes.tools.notes] (`toolcell.toml`, line 6) leaves only read notes/a";
@@ -253,7 +253,7 @@ fn need_removed_by_tool_section_names_that_section() {
                 (`toolcell.toml`, line 12) takes it away\n";
     assert!(checked.stderr.contains(idle), "{checked}");
     let gap =
-        &place.typed(&["check", "--json"]).json()["components"][1]["tools"][0]["not_granted"][0];
+        &place.typed(&["check", "--json"]).json()["components"][1]["tools"][0]["unmet_needs"][0];
     let by = json!({ "section": "components.search.tools.file_search", "file": "toolcell.toml", "line": 12 });
     assert_eq!(gap["narrowed_by"], by, "{gap}");
     let ran = place.typed(&["run", "search", "text=x"]);
@@ -345,7 +345,7 @@ fn learn_names_tried_files_and_variables() {
         "{listed}"
     );
     let json = place.typed(&[&call[..], &["--json"]].concat()).json();
-    let denied: Vec<_> = json["denied"].as_array().expect("a list").iter().collect();
+    let denied: Vec<_> = json["denials"].as_array().expect("a list").iter().collect();
     for (request, grant) in [
         (
             "read /data/unit.txt",
@@ -353,7 +353,7 @@ fn learn_names_tried_files_and_variables() {
         ),
         ("environment CITY", "environment = { CITY = \"…\" }"),
     ] {
-        let expected = json!({ "layer": "granted", "request": request, "grant": grant });
+        let expected = json!({ "layer": "component", "request": request, "grant": grant });
         assert!(denied.iter().any(|denial| **denial == expected), "{request}: {json}");
     }
 }
@@ -364,7 +364,7 @@ fn learn_names_tried_files_and_variables() {
 fn each_printed_line_names_its_location() {
     let place = place(
         "[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\nhttp = [\"https://a.example\"]\n\
-         [components.fetch.grants.secrets]\nother = { for = \"https://a.example\" }\n",
+         [components.fetch.grants.secrets]\nother = { destination = \"https://a.example\" }\n",
         &["fetch"],
     );
     let shown = place.typed(&["learn", "fetch", "url=https://a.example/x", "with_token:=true"]);

@@ -39,7 +39,7 @@ fn rollback_restores_previous_version() {
     assert_eq!(place.typed(&["tools", "mine"]).status, 21);
     let shown = place.typed(&["rollback", "mine", "--json"]);
     assert_eq!((shown.status, &shown.json()["replaced_file"]), (0, &true.into()), "{shown}");
-    let kept = shown.json()["kept"].as_str().expect("a path").to_owned();
+    let kept = shown.json()["backup"].as_str().expect("a path").to_owned();
     assert_eq!(
         fs::read(kept.replace("HERE", place.path().to_str().expect("UTF-8"))).expect("no error"),
         version("Never approved.")

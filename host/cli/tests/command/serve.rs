@@ -45,15 +45,16 @@ impl Served {
     /// Starts a server by this command.
     pub(crate) fn started(mut command: Command, words: &[&str]) -> Self {
         signals_by_default();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--json", "--watch", "5ms"]).args(words);
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--json", "--watch-interval", "5ms"])
+            .args(words);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary runs");
         let mut line = String::new();
         let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
         stdout.read_line(&mut line).expect("a line");
         let started: Value = serde_json::from_str(&line).expect("JSON");
-        let url =
-            started["listening"].as_str().unwrap_or_else(|| panic!("it does not listen: {line}"));
+        let url = started["url"].as_str().unwrap_or_else(|| panic!("it does not listen: {line}"));
         let address = url.strip_prefix("http://").expect("a URL").to_owned();
         let (told, stderr) = (Arc::<Mutex<String>>::default(), child.stderr.take().expect("piped"));
         let telling = Arc::clone(&told);
@@ -62,7 +63,7 @@ impl Served {
                 telling.lock().push_str(&format!("{line}\n"));
             }
         });
-        let metrics = started["metrics"].as_str().and_then(|url| url.strip_prefix("http://"));
+        let metrics = started["metrics_url"].as_str().and_then(|url| url.strip_prefix("http://"));
         let metrics = metrics.and_then(|url| url.strip_suffix("/metrics")).map(str::to_owned);
         Self { child, told, address, metrics }
     }
@@ -232,7 +233,7 @@ fn approved_tools_are_served_until_a_signal() {
 #[test]
 fn tool_with_unset_secret_is_refused() {
     const ASKS: &str = "[components.asks]\npath = \"asks.wasm\"\n[components.asks.grants.secrets]\n\
-                        token = { for = \"https://a.example\", from = { env = \"NOT_SET\" } }\n\
+                        token = { destination = \"https://a.example\", source = { env = \"NOT_SET\" } }\n\
                         [components.asks.grants]\nreveal = [\"token\"]\n";
     let place = Place::new(&format!("{CONFIG}{ASKS}")).approved();
     let server = Served::start(&place, &[]);
@@ -323,7 +324,7 @@ fn key_gives_access_until_revoked() {
         )
     };
     let (_, acme) = key(&["tenant", "add", "acme", "--json"]);
-    let (id, other) = key(&["tenant", "key", "acme", "--json"]);
+    let (id, other) = key(&["tenant", "add-key", "acme", "--json"]);
     place.approve();
     let server = Served::start(&place, &[]);
     let statuses =
@@ -331,7 +332,7 @@ fn key_gives_access_until_revoked() {
     assert_eq!(statuses(), [401, 401, 200, 200]);
     let listed = place.typed(&["tenant", "list", "--json"]);
     assert!(!listed.stdout.contains(&acme) && listed.stdout.contains(&id), "{listed}");
-    assert_eq!(place.typed(&["tenant", "revoke", &id]).status, 0);
+    assert_eq!(place.typed(&["tenant", "revoke-key", &id]).status, 0);
     assert_eq!(statuses(), [401, 401, 200, 401]);
 }
 
@@ -361,7 +362,7 @@ fn open_server_requires_keys_once_a_tenant_exists() {
     server.wait_for_stderr("hint: ");
     assert_eq!(server.greets(None).0, 401);
     assert_eq!(server.asked("GET", "/ready", None, None).1["authentication"], "required");
-    let made = place.typed(&["tenant", "key", "acme", "--json"]).json();
+    let made = place.typed(&["tenant", "add-key", "acme", "--json"]).json();
     assert_eq!(server.greets(made["key"].as_str()).0, 200);
 }
 
@@ -426,15 +427,15 @@ fn invalid_servers_and_keys_are_errors_with_hint() {
             &["serve", "--check", "--tls-cert", "hello.wasm", "--tls-key", "absent"],
         ),
         ("check_tenant", &place, &["serve", "--check", "--stdio", "--tenant", "acme"]),
-        ("check_artifacts", &place, &["serve", "--check", "--artifacts", "hello.wasm"]),
+        ("check_artifacts", &place, &["serve", "--check", "--artifact-dir", "hello.wasm"]),
         ("check_key", &place, &["serve", "--check", "--state-dir", "spoiled"]),
         ("check_host", &place, &["serve", "--check", "--host", "https://tools.example.com"]),
         ("check_origin", &place, &["serve", "--check", "--origin", "app.example.com"]),
         ("add_without_file", &empty, &["tenant", "add", "acme"]),
         ("add_bad_name", &place, &["tenant", "add", "a b"]),
         ("add_to_inline_table", &inline, &["tenant", "add", "globex"]),
-        ("key_unknown_tenant", &place, &["tenant", "key", "acme"]),
-        ("revoke_unknown", &place, &["tenant", "revoke", "k_nothing"]),
+        ("key_unknown_tenant", &place, &["tenant", "add-key", "acme"]),
+        ("revoke_unknown", &place, &["tenant", "revoke-key", "k_nothing"]),
         ("list_empty", &place, &["tenant", "list"]),
     ] {
         check(&format!("serve_bad_{name}"), &place.typed(words));

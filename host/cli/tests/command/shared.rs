@@ -12,7 +12,7 @@ use toolcell_test_guests::example;
 use crate::place::{Place, eventually};
 
 const CLERK: &str = "[components.clerk]\npath = \"clerk.wasm\"\n[components.clerk.grants]\nscratch = true\n\
-                     directories = [{ name = \"/data\", path = \"data\", access = \"write\", bytes = 10000 }]\n";
+                     directories = [{ name = \"/data\", path = \"data\", access = \"write\", max_bytes = 10000 }]\n";
 
 fn clerk(config: &str) -> Place {
     let place = Place::new(config);

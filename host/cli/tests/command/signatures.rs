@@ -58,7 +58,7 @@ fn of_rsa() -> String {
 fn config(host: &str, component: &str) -> String {
     let (acme, other, revoked) = (public(ACME), public(OTHER), public(REVOKED));
     format!(
-        "{host}\n[publishers]\nacme = {{ keys = [\"{acme}\"], revoked = [\"{revoked}\"] }}\n\
+        "{host}\n[publishers]\nacme = {{ keys = [\"{acme}\"], revoked_keys = [\"{revoked}\"] }}\n\
          other = {{ keys = [\"{other}\"] }}\n[components.mine]\npath = \"mine.wasm\"\n{component}\n"
     )
 }
@@ -244,7 +244,7 @@ fn no_command_uses_wrongly_signed_component() {
 /// setting no signature is required.
 #[test]
 fn require_signed_applies_to_every_component() {
-    let place = place(&config("[host]\nrequire_signed = true", ""), OTHER).approved();
+    let place = place(&config("[host]\nrequire_signatures = true", ""), OTHER).approved();
     let by_path = ["run", "hello.wasm", "greet", "{\"name\": \"Ada\"}"];
     assert_eq!(place.typed(&RUN).status, 0, "any of the publishers will do");
     refused(
@@ -273,7 +273,7 @@ fn require_signed_applies_to_every_component() {
     refused(&place.typed(&RUN), "2:18", "`HERE/mine.wasm.sig` is not there");
     // If no signature is required, none is read.
     fs::write(place.path().join("hello.wasm.sig"), "no signature").unwrap();
-    for without in ["", "[host]\nrequire_signed = false"] {
+    for without in ["", "[host]\nrequire_signatures = false"] {
         place.write(&config(without, ""));
         place.approve();
         assert_eq!((place.typed(&RUN).status, place.typed(&by_path).status), (0, 0));
@@ -351,16 +351,16 @@ fn publisher_errors_name_their_location() {
     let key = public(ACME);
     let component = "[components.mine]\npath = \"hello.wasm\"\n";
     place.write(&format!(
-        "[host]\nrequire_singed = true\n[publishers.acme]\nrevoked = []\n[publishers.other]\nkeys = \"{key}\"\n{component}"
+        "[host]\nrequire_singatures = true\n[publishers.acme]\nrevoked_keys = []\n[publishers.other]\nkeys = \"{key}\"\n{component}"
     ));
     check("config_publishers_keys", &place.typed(&["check"]));
     place.write(&format!(
         "[publishers.acme]\nkeys = [\"{key}\", \"ssh-rsa AAAAB3NzaC1yc2E\", \"a private key\"]\n\
-         [publishers.other]\nkeys = []\nrevoked = [\"{key}\"]\n[publishers.\"a\\nb\"]\nkeys = []\n\
+         [publishers.other]\nkeys = []\nrevoked_keys = [\"{key}\"]\n[publishers.\"a\\nb\"]\nkeys = []\n\
          {component}publisher = \"amce\"\n[components.yours]\npath = \"asks.wasm\"\nsignature = \"asks.sig\"\n"
     ));
     check("config_publishers", &place.typed(&["check"]));
-    place.write(&format!("[host]\nrequire_signed = true\n{component}"));
+    place.write(&format!("[host]\nrequire_signatures = true\n{component}"));
     check("config_publishers_none", &place.typed(&["check"]));
     let json = place.typed(&["check", "--json"]).json();
     assert_eq!(

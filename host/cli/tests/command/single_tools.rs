@@ -9,7 +9,7 @@ const CONFIG: &str = r#"
 [components.asks]
 path = "asks.wasm"
 [components.asks.grants]
-secrets = { key = { from = { env = "TOKEN" } }, token = { for = "https://a.example", from = { file = "token" } } }
+secrets = { key = { source = { env = "TOKEN" } }, token = { destination = "https://a.example", source = { file = "token" } } }
 reveal = ["key"]
 http = ["https://a.example"]
 kv = ["write notes/*"]

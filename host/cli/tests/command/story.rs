@@ -61,8 +61,12 @@ fn new_user_serves_tools_and_updates_one() {
     let place = folder();
     write_version(&place, "Greets.");
     let begun = place.typed(&["init", "--json"]).json();
-    let next: Vec<&str> =
-        begun["next"].as_array().expect("commands").iter().filter_map(Value::as_str).collect();
+    let next: Vec<&str> = begun["next_commands"]
+        .as_array()
+        .expect("commands")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
     let [check, _, serve] = next[..] else { panic!("{begun}") };
     let checked = typed(&place, check);
     assert_eq!(checked.status, 0, "{checked}");
@@ -127,7 +131,7 @@ fn new_user_serves_tools_and_updates_one() {
         .expect("an id")
         .to_owned();
     assert_eq!(sent("GET", "/v1/tools", None).0, 200);
-    assert_eq!(place.typed(&["tenant", "revoke", &id]).status, 0);
+    assert_eq!(place.typed(&["tenant", "revoke-key", &id]).status, 0);
     let (status, problem) = sent("GET", "/v1/tools", None);
     assert_eq!((status, &problem["code"]), (401, &json!("unauthenticated")));
 }

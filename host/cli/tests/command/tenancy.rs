@@ -33,7 +33,7 @@ fn config_quota_is_enforced_and_reloaded() {
     };
     let place = Place::new(&quotas(2)).approved();
     let key = |tenant: &str| {
-        let made = place.typed(&["tenant", "key", tenant, "--json"]).json();
+        let made = place.typed(&["tenant", "add-key", tenant, "--json"]).json();
         made["key"].as_str().expect("a key").to_owned()
     };
     let (acme, globex) = (key("acme"), key("globex"));
@@ -41,7 +41,7 @@ fn config_quota_is_enforced_and_reloaded() {
     let statuses = |key: &str| [(); 3].map(|()| server.greets(Some(key)).0);
     assert_eq!((statuses(&acme), statuses(&globex)), ([200, 200, 429], [200, 429, 429]));
     let usage = server.asked("GET", "/v1/usage", Some(&acme), None).1;
-    assert_eq!((&usage["calls"], &usage["calls_left"]), (&json!(2), &json!(0)), "{usage}");
+    assert_eq!((&usage["calls"], &usage["calls_remaining"]), (&json!(2), &json!(0)), "{usage}");
     // Earlier use still counts, so that a higher quota does not allow a second full minute.
     place.write(&format!("{CONFIG}[tenants.acme]\n[tenants.globex]\n"));
     place.approve();

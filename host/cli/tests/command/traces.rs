@@ -110,7 +110,7 @@ fn mcp_call_with_one_request_has_three_nested_spans() {
     let site = Server::answering("canary-body");
     let place = Place::new(&format!(
         "[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\n\
-         http = [{{ rule = \"GET {}\", private = [\"127.0.0.0/8\"] }}]\n",
+         http = [{{ rule = \"GET {}\", private_networks = [\"127.0.0.0/8\"] }}]\n",
         site.url("/")
     ));
     fs::copy(example("fetch"), place.path().join("fetch.wasm")).expect("a place");
@@ -202,7 +202,8 @@ fn failed_request_span_has_error_type() {
         (Server::answering("canary-body"), Server::answering_with("503 Busy", "canary-body"));
     let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let gone_url = format!("http://{}/canary", gone.local_addr().expect("bound"));
-    let rule = |url: &str| format!("{{ rule = \"GET {url}\", private = [\"127.0.0.0/8\"] }}");
+    let rule =
+        |url: &str| format!("{{ rule = \"GET {url}\", private_networks = [\"127.0.0.0/8\"] }}");
     let rules = [rule(&good.url("/canary")), rule(&bad.url("/canary")), rule(&gone_url)].join(", ");
     let place = Place::new(&format!(
         "[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\nhttp = [{rules}]\n"

@@ -17,7 +17,7 @@ path = "hello.wasm"
 [components.careful]
 path = "asks.wasm"
 [components.careful.grants]
-secrets = { key = { from = { env = "TOKEN" } } }
+secrets = { key = { source = { env = "TOKEN" } } }
 reveal = ["key"]
 [components.desk]
 path = "desk.wasm"
@@ -199,12 +199,12 @@ fn worker_has_only_tenant_secrets_and_dies_with_cli() {
 [components.mischief]
 path = "mischief.wasm"
 [components.mischief.grants.secrets]
-own = { from = { env = "OWN" }, for = "https://a.example" }
-theirs = { from = { env = "THEIRS" }, for = "https://a.example" }
+own = { source = { env = "OWN" }, destination = "https://a.example" }
+theirs = { source = { env = "THEIRS" }, destination = "https://a.example" }
 [components.careful]
 path = "asks.wasm"
 [components.careful.grants]
-secrets = { key = { from = { env = "TOKEN" } } }
+secrets = { key = { source = { env = "TOKEN" } } }
 reveal = ["key"]
 [tenants.acme]
 isolation = "process"

@@ -30,18 +30,18 @@ const BUILDS: &str =
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Development {
     /// It is in this folder of `[dev]`.
-    Folder(PathBuf),
+    Directory(PathBuf),
     /// Its grants were given on the command line: `--grant`.
-    Typed,
+    CommandLine,
 }
 
 impl fmt::Display for Development {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Folder(folder) => {
-                write!(f, "because it lies in `{}`, a folder of [dev]", folder.display())
+            Self::Directory(folder) => {
+                write!(f, "because it lies in `{}`, a directory of [dev]", folder.display())
             }
-            Self::Typed => f.write_str("with the grants of `--grant`"),
+            Self::CommandLine => f.write_str("with the grants of `--grant`"),
         }
     }
 }
@@ -60,7 +60,7 @@ impl Folders {
         found: Option<&FoundConfiguration>,
     ) -> Self {
         let mut folders = Vec::new();
-        for folder in &said.folders {
+        for folder in &said.directories {
             if found.is_some() && enforced(Control::FoundDevelopment) {
                 let message = "[dev] is not used: this file was found, not named";
                 problems.warning(
@@ -85,12 +85,12 @@ impl Folders {
         Self(folders)
     }
 
-    /// Returns [`Development::Folder`] if a folder contains the component, with links resolved.
+    /// Returns [`Development::Directory`] if a folder contains the component, with links resolved.
     pub(crate) fn development(&self, component: &Path) -> Option<Development> {
         let path = fs::canonicalize(component).ok()?;
         self.0
             .iter()
             .find(|folder| path.starts_with(folder))
-            .map(|folder| Development::Folder(folder.clone()))
+            .map(|folder| Development::Directory(folder.clone()))
     }
 }

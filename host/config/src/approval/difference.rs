@@ -1,6 +1,6 @@
 //! Compares a component with its approved version.
 //!
-//! The lock records each approved component as an [`Approved`]: digest, imports, the tools'
+//! The lock records each approved component as an [`ApprovedVersion`]: digest, imports, the tools'
 //! definitions. A [`Difference`] takes the old one and the present one. `state` returns an
 //! [`ApprovalState`]: approved, other code only, changed, or new. The checks before loading use it,
 //! with `sentence` for the error. `toolcell approve` shows `page`, the lines for a person, or
@@ -23,7 +23,7 @@ use toolcell::Definition;
 use toolcell::component::ComponentKind;
 use toolcell::tool::Suspicion;
 
-use crate::approval::lock::Approved;
+use crate::approval::lock::ApprovedVersion;
 use crate::text::clean;
 
 /// Lines shown of one change. A long description has some dozens.
@@ -41,7 +41,7 @@ const DIFF_TIMEOUT: Duration = Duration::from_millis(200);
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalState {
     /// Identical.
-    Locked,
+    Unchanged,
     /// Other code, with the same definitions and imports.
     Rebuilt,
     /// Other definitions or imports.
@@ -54,7 +54,7 @@ impl ApprovalState {
     /// Returns the state in one or two words.
     pub fn word(self) -> &'static str {
         match self {
-            Self::Locked => "approved",
+            Self::Unchanged => "approved",
             Self::Rebuilt => "changed code",
             Self::Changed => "changed",
             Self::New => "new",
@@ -64,24 +64,24 @@ impl ApprovalState {
 
 /// Permission to load a component, granted before it is compiled.
 #[derive(Debug)]
-pub struct Vetted<'a> {
+pub struct LoadPermit<'a> {
     /// The approved version, and its name. `None`: there is nothing to compare with.
-    pub(crate) approved: Option<(&'a str, &'a Approved)>,
+    pub(crate) approved: Option<(&'a str, &'a ApprovedVersion)>,
     pub(crate) publisher: Option<String>,
 }
 
 /// The code of a component differs from what was approved, with the same tools and imports, and it
 /// may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rebuilt;
+pub struct RebuiltComponent;
 
 /// A component before and after a change.
 #[derive(Debug)]
 pub struct Difference<'a> {
     /// The approved version, if there is one.
-    pub old: Option<&'a Approved>,
+    pub old: Option<&'a ApprovedVersion>,
     /// The current version.
-    pub new: &'a Approved,
+    pub new: &'a ApprovedVersion,
 }
 
 /// Lines for display.
@@ -97,7 +97,7 @@ pub struct Page {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Change {
     /// A JSON pointer (RFC 6901).
-    place: String,
+    pointer: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     old: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,7 +110,7 @@ impl<'a> Difference<'a> {
     pub fn state(&self) -> ApprovalState {
         match self.old {
             None => ApprovalState::New,
-            Some(old) if old == self.new => ApprovalState::Locked,
+            Some(old) if old == self.new => ApprovalState::Unchanged,
             Some(old)
                 if self.publishers().is_none()
                     && self.kinds().is_none()
@@ -125,7 +125,8 @@ impl<'a> Difference<'a> {
 
     /// Returns the old and the new publisher, if they differ.
     fn publishers(&self) -> Option<(&'a str, &'a str)> {
-        let name = |approved: &'a Approved| approved.publisher.as_deref().unwrap_or("not checked");
+        let name =
+            |approved: &'a ApprovedVersion| approved.publisher.as_deref().unwrap_or("not checked");
         self.old
             .filter(|old| old.publisher != self.new.publisher)
             .map(|old| (name(old), name(self.new)))
@@ -138,7 +139,7 @@ impl<'a> Difference<'a> {
 
     /// Returns the added and the removed imports.
     fn imports(&self) -> (Vec<&'a str>, Vec<&'a str>) {
-        let without = |one: Option<&'a Approved>, other: Option<&'a Approved>| {
+        let without = |one: Option<&'a ApprovedVersion>, other: Option<&'a ApprovedVersion>| {
             let names = one.into_iter().flat_map(|one| &one.imports);
             names
                 .filter(|name| other.is_none_or(|other| !other.imports.contains(*name)))
@@ -162,12 +163,12 @@ impl<'a> Difference<'a> {
             let (old, new) = (old(name), self.new.tools.get(name));
             let standing = match (old, new) {
                 (None, _) => ApprovalState::New,
-                (Some(old), Some(new)) if old == new => ApprovalState::Locked,
+                (Some(old), Some(new)) if old == new => ApprovalState::Unchanged,
                 (Some(_), _) => ApprovalState::Changed,
             };
             (name.as_str(), standing, changes(old, new))
         });
-        compared.filter(|(_, standing, _)| *standing != ApprovalState::Locked).collect()
+        compared.filter(|(_, standing, _)| *standing != ApprovalState::Unchanged).collect()
     }
 
     /// Returns the parts of a tool's definition that may be meant to manipulate a model.
@@ -183,7 +184,7 @@ impl<'a> Difference<'a> {
         let (came, went) = self.imports();
         let of_tools = self.tools().into_iter().flat_map(|(tool, _, changes)| {
             changes.into_iter().map(move |change| {
-                format!("{tool}: {}", clean::escaped(&rest::in_words(&change.place)))
+                format!("{tool}: {}", clean::escaped(&rest::in_words(&change.pointer)))
             })
         });
         let publisher = self.publishers().map(|(old, new)| {
@@ -235,8 +236,8 @@ impl<'a> Difference<'a> {
     /// Returns the warnings about new and changed definitions, one a line.
     pub fn warnings(&self) -> Vec<String> {
         let of_tool = |name: &str| {
-            let warning = |Suspicion { place, kind, excerpt, .. }: &Suspicion| {
-                format!("{name}{} {kind}: \"{}\"", clean::escaped(place), clean::escaped(excerpt))
+            let warning = |Suspicion { pointer, kind, excerpt, .. }: &Suspicion| {
+                format!("{name}{} {kind}: \"{}\"", clean::escaped(pointer), clean::escaped(excerpt))
             };
             self.suspicions(name).iter().map(warning).collect::<Vec<_>>()
         };
@@ -299,7 +300,7 @@ impl<'a> Difference<'a> {
                 continue;
             }
             for change in changes {
-                lines.push(format!("    {}", clean::escaped(&change.place)));
+                lines.push(format!("    {}", clean::escaped(&change.pointer)));
                 let page = change.page();
                 lines.extend(page.lines);
                 is_cut |= page.is_cut;
@@ -390,10 +391,10 @@ fn changes(old: Option<&Definition>, new: Option<&Definition>) -> Vec<Change> {
     // A flag that is absent is false.
     let is_flag = |place: &str| place.starts_with("/hints/") || place.starts_with("/checks/");
     found.retain(|change| {
-        change.old.is_some() || change.new != Some(Value::Bool(false)) || !is_flag(&change.place)
+        change.old.is_some() || change.new != Some(Value::Bool(false)) || !is_flag(&change.pointer)
     });
     // The description, which a model reads first, comes first.
-    found.sort_by_key(|change| change.place != "/description");
+    found.sort_by_key(|change| change.pointer != "/description");
     found
 }
 
@@ -422,7 +423,7 @@ fn compare(place: &str, old: Option<&Value>, new: Option<&Value>, found: &mut Ve
     // If a list has only plain values on one side, both lists are shown as a whole.
     let is_whole = |value: Option<&Value>, parts: &[String]| value.is_some() && parts.is_empty();
     if !is_alike || is_whole(old, &keys) || is_whole(new, &of_new) {
-        found.push(Change { place: place.to_owned(), old: old.cloned(), new: new.cloned() });
+        found.push(Change { pointer: place.to_owned(), old: old.cloned(), new: new.cloned() });
         return;
     }
     let known: BTreeSet<_> = keys.iter().cloned().collect();

@@ -55,7 +55,7 @@ pub(crate) fn lock_path(config: &Path) -> Result<PathBuf, Error> {
 
 /// The definitions and imports of a component, when it was approved or now.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Approved {
+pub struct ApprovedVersion {
     /// `sha256:` and 64 hex digits.
     pub digest: String,
     /// The use of the component: the text of a [`ComponentKind`].
@@ -68,7 +68,7 @@ pub struct Approved {
     pub tools: BTreeMap<String, Definition>,
 }
 
-impl Approved {
+impl ApprovedVersion {
     /// Returns the definitions and imports of a loaded component.
     pub fn of(component: &Component, publisher: Option<String>) -> Self {
         let seen = component.inspection();
@@ -121,7 +121,7 @@ pub(crate) fn parsed(
     path: &Path,
     text: &str,
     restore: &str,
-) -> Result<BTreeMap<String, Approved>, Error> {
+) -> Result<BTreeMap<String, ApprovedVersion>, Error> {
     let shown = path.display().to_string();
     let mut problems = Problems::new(&shown, text);
     let components = approved(&mut problems, text, restore).unwrap_or_default();
@@ -137,7 +137,7 @@ fn approved(
     problems: &mut Problems<'_>,
     text: &str,
     restore: &str,
-) -> Option<BTreeMap<String, Approved>> {
+) -> Option<BTreeMap<String, ApprovedVersion>> {
     let unread = |problems: &mut Problems<'_>, error: toml::de::Error| {
         problems.error(
             &error.span().unwrap_or_default(),
@@ -165,7 +165,7 @@ fn approved(
             .map(|(tool, said)| definition(problems, tool, &said, restore))
             .collect::<Option<_>>()?;
         let kind = kind.unwrap_or_else(|| ComponentKind::Tools.to_string());
-        components.insert(name, Approved { digest, kind, imports, publisher, tools });
+        components.insert(name, ApprovedVersion { digest, kind, imports, publisher, tools });
     }
     Some(components)
 }
@@ -193,11 +193,11 @@ fn definition(
 }
 
 pub(crate) fn to_text<'a>(
-    components: impl IntoIterator<Item = (&'a String, &'a Approved)>,
+    components: impl IntoIterator<Item = (&'a String, &'a ApprovedVersion)>,
 ) -> String {
     let mut text = format!("{HEADER}\nversion = {VERSION}\n");
     let components: BTreeMap<_, _> = components.into_iter().collect();
-    for (name, Approved { digest, kind, imports, publisher, tools }) in components {
+    for (name, ApprovedVersion { digest, kind, imports, publisher, tools }) in components {
         // Writing to a `String` cannot fail.
         let _ = write!(text, "\n[components.{name}]\ndigest = {}\n", quoted(digest));
         if *kind != ComponentKind::Tools.to_string() {
@@ -225,7 +225,7 @@ pub(crate) fn to_text<'a>(
 /// Quotes text for TOML, with invisible characters escaped.
 fn quoted(text: &str) -> String {
     let shown = |c: char| {
-        if toolcell::tool::is_unseen(c) {
+        if toolcell::tool::is_invisible(c) {
             format!("\\U{:08X}", u32::from(c))
         } else {
             c.to_string()
@@ -249,10 +249,10 @@ mod tests {
 
     use super::*;
 
-    fn component(description: &str) -> Approved {
+    fn component(description: &str) -> ApprovedVersion {
         let definition = json!({ "name": "t", "description": description, "parameters": { "b": 1.5, "a": [null, "'"] } });
         let definition: Definition = serde_json::from_value(definition).unwrap();
-        Approved {
+        ApprovedVersion {
             digest: "sha256:00".into(),
             kind: "tools".into(),
             imports: ["toolcell:tool/kv@0.1.0", "a\"\n\u{202e}"].map(str::to_owned).into(),
@@ -261,8 +261,8 @@ mod tests {
         }
     }
 
-    fn signed_approval() -> Approved {
-        Approved {
+    fn signed_approval() -> ApprovedVersion {
+        ApprovedVersion {
             publisher: Some("p".into()),
             kind: r#"command {"name":"x"}"#.into(),
             ..component("x")

@@ -17,9 +17,9 @@ pub(crate) mod versions;
 
 pub use crate::error::Unapproved;
 pub use dev::Development;
-pub use difference::{ApprovalState, Difference, Page, Rebuilt, Vetted};
-pub use lock::Approved;
+pub use difference::{ApprovalState, Difference, LoadPermit, Page, RebuiltComponent};
+pub use lock::ApprovedVersion;
 pub use signature::Signer;
-pub use signed::Demand;
+pub use signed::SignatureRequirement;
 pub use trust::{Approval, FoundConfiguration};
-pub use versions::RolledBack;
+pub use versions::Rollback;

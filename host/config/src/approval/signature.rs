@@ -69,14 +69,14 @@ impl fmt::Display for Signer {
 /// The reason why a text is not a publisher's key. The text is in no message, since it may be a
 /// private key by mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum BadKey {
+pub(crate) enum InvalidKey {
     /// It is not an Ed25519 public key.
     NotEd25519,
     /// It belongs to this publisher.
     Taken(String),
 }
 
-impl fmt::Display for BadKey {
+impl fmt::Display for InvalidKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotEd25519 => f.write_str("this is not an Ed25519 public key"),
@@ -85,7 +85,7 @@ impl fmt::Display for BadKey {
     }
 }
 
-impl BadKey {
+impl InvalidKey {
     /// Returns a suggestion on how to resolve it.
     pub(crate) fn hint(&self) -> &'static str {
         match self {
@@ -182,13 +182,18 @@ impl Fault {
 
 impl Publishers {
     /// Adds a publisher's key. A revoked key stays revoked.
-    pub(crate) fn add(&mut self, publisher: &str, key: &str, trust: Trust) -> Result<(), BadKey> {
-        let key = PublicKey::from_openssh(key).map_err(|_| BadKey::NotEd25519)?;
-        let key = key.key_data().ed25519().ok_or(BadKey::NotEd25519)?.0;
+    pub(crate) fn add(
+        &mut self,
+        publisher: &str,
+        key: &str,
+        trust: Trust,
+    ) -> Result<(), InvalidKey> {
+        let key = PublicKey::from_openssh(key).map_err(|_| InvalidKey::NotEd25519)?;
+        let key = key.key_data().ed25519().ok_or(InvalidKey::NotEd25519)?.0;
         let new = || Owner { publisher: publisher.to_owned(), trust };
         let owner = self.0.entry(key).or_insert_with(new);
         if owner.publisher != publisher {
-            return Err(BadKey::Taken(owner.publisher.clone()));
+            return Err(InvalidKey::Taken(owner.publisher.clone()));
         }
         if trust == Trust::Revoked {
             owner.trust = trust;

@@ -1,7 +1,7 @@
 //! Decides which components must be signed, and by which publisher.
 //!
 //! Reading a configuration creates [`Signatures`] from its publishers, and asks it for each
-//! component. The result is a [`Demand`] if the component names a publisher, or if `require_signed`
+//! component. The result is a [`SignatureRequirement`] if the component names a publisher, or if `require_signed`
 //! of `[host]` demands a signature of every component. When the component is read, the demand finds
 //! the signature's file (`FILE.sig` unless configured) and returns the signer or an error at the
 //! place of the demand. A signature that is not demanded is not read. A configured path of a
@@ -27,7 +27,7 @@ const ENDING: &str = ".sig";
 
 /// The requirement that a component is signed.
 #[derive(Debug, Clone)]
-pub struct Demand {
+pub struct SignatureRequirement {
     publishers: Arc<Publishers>,
     /// The required publisher. `None` allows all of them.
     publisher: Option<String>,
@@ -37,7 +37,7 @@ pub struct Demand {
     problem: Problem,
 }
 
-impl Demand {
+impl SignatureRequirement {
     /// Returns the path of this component's signature.
     pub(crate) fn signature(&self, component: &Path) -> PathBuf {
         self.signature.clone().unwrap_or_else(|| signature_path(component))
@@ -80,7 +80,7 @@ pub(crate) struct Signatures<'a> {
     file: &'a schema::File,
     publishers: Arc<Publishers>,
     /// The demand on every component, if there is one.
-    pub(crate) of_all: Option<Demand>,
+    pub(crate) of_all: Option<SignatureRequirement>,
 }
 
 impl<'a> Signatures<'a> {
@@ -97,7 +97,7 @@ impl<'a> Signatures<'a> {
                 );
             }
             let good = said.value.keys.iter().map(|key| (key, Trust::Good));
-            let revoked = said.value.revoked.iter().map(|key| (key, Trust::Revoked));
+            let revoked = said.value.revoked_keys.iter().map(|key| (key, Trust::Revoked));
             for (key, trust) in good.chain(revoked) {
                 if let Err(bad) = publishers.add(name, &key.value, trust) {
                     problems.error(&key.span, bad.to_string(), bad.hint());
@@ -105,7 +105,7 @@ impl<'a> Signatures<'a> {
             }
         }
         let mut signatures = Self { file, publishers: Arc::new(publishers), of_all: None };
-        if let Some(said) = file.host.require_signed.as_ref().filter(|said| said.value) {
+        if let Some(said) = file.host.require_signatures.as_ref().filter(|said| said.value) {
             if file.publishers.is_empty() {
                 let hint = "add [publishers.NAME] with the `keys` of a publisher you trust";
                 problems.error(
@@ -127,7 +127,7 @@ impl<'a> Signatures<'a> {
         problems: &mut Problems<'_>,
         base: &Path,
         said: &schema::Component,
-    ) -> Option<Demand> {
+    ) -> Option<SignatureRequirement> {
         let path = said.signature.as_ref().map(|path| base.join(&path.value));
         let path = Some(path.unwrap_or_else(|| signature_path(&base.join(&said.path.value))));
         if let Some(publisher) = &said.publisher {
@@ -149,7 +149,7 @@ impl<'a> Signatures<'a> {
             problems.error(
                 &signature.span,
                 message,
-                "add `publisher = \"NAME\"`; or, for all components and every publisher, `require_signed = true` in [host]",
+                "add `publisher = \"NAME\"`; or, for all components and every publisher, `require_signatures = true` in [host]",
             );
         }
         self.of_all.as_ref().map(|demand| self.demand(None, path, demand.problem.clone()))
@@ -160,7 +160,12 @@ impl<'a> Signatures<'a> {
         publisher: Option<String>,
         signature: Option<PathBuf>,
         problem: Problem,
-    ) -> Demand {
-        Demand { publishers: Arc::clone(&self.publishers), publisher, signature, problem }
+    ) -> SignatureRequirement {
+        SignatureRequirement {
+            publishers: Arc::clone(&self.publishers),
+            publisher,
+            signature,
+            problem,
+        }
     }
 }

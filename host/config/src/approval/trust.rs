@@ -292,7 +292,7 @@ mod tests {
     /// of a list is not.
     #[test]
     fn config_equality_ignores_comments_but_no_value() {
-        let text = "[host]\nrequire_signed = false\n\n[components.a]\npath = \"a.wasm\"\n[components.a.grants]\n\
+        let text = "[host]\nrequire_signatures = false\n\n[components.a]\npath = \"a.wasm\"\n[components.a.grants]\n\
                     http = [\"https://a.example\", \"https://b.example\"]\nscratch = true\n\
                     limits_of_none = { fuel = 1000, timeout = \"2s\" }\n[tenants.t]\nkv = []\n";
         for (from, to) in [

@@ -18,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 use toolcell::controls::{Control, enforced};
 
 use super::lock;
-use crate::approval::lock::Approved;
+use crate::approval::lock::ApprovedVersion;
 use crate::error::Error;
 use crate::paths::atomic_file::PendingFile;
 use crate::paths::files;
@@ -37,7 +37,7 @@ const STATE_DIR_HINT: &str = "name a state directory that you can write to: `--s
 /// The result of a rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct RolledBack {
+pub struct Rollback {
     /// The component's name.
     pub component: String,
     /// The digest of the version before: the current one, or that of the file that had replaced it.
@@ -74,7 +74,7 @@ impl Versions {
     }
 
     /// Returns true if this version is in the list and its bytes exist.
-    pub(crate) fn has(&self, approved: &Approved) -> bool {
+    pub(crate) fn has(&self, approved: &ApprovedVersion) -> bool {
         self.history().is_ok_and(|history| history.contains(approved))
             && self.file(&approved.digest).is_some_and(|file| file.is_file())
     }
@@ -82,8 +82,8 @@ impl Versions {
     /// Keeps a version as the latest, directly after `before`. Bytes of another digest are ignored.
     pub(crate) fn store(
         &self,
-        approved: &Approved,
-        before: Option<&Approved>,
+        approved: &ApprovedVersion,
+        before: Option<&ApprovedVersion>,
         bytes: &[u8],
         signature: Option<&[u8]>,
     ) -> Result<(), Error> {
@@ -121,7 +121,7 @@ impl Versions {
     }
 
     /// Removes the bytes of versions that are not in the list.
-    fn remove_unlisted(&self, history: &[Approved]) {
+    fn remove_unlisted(&self, history: &[ApprovedVersion]) {
         let is_kept = |name: &str| {
             let hex = name.split('.').next().unwrap_or_default();
             name == HISTORY || history.iter().any(|version| version.digest.ends_with(hex))
@@ -144,7 +144,7 @@ impl Versions {
     }
 
     /// Returns the approvals, the latest last.
-    pub(crate) fn history(&self) -> Result<Vec<Approved>, Error> {
+    pub(crate) fn history(&self) -> Result<Vec<ApprovedVersion>, Error> {
         let path = self.dir.join(HISTORY);
         if self.dir.is_dir() {
             files::own_directory(&self.dir, RESTORE)?;
@@ -163,7 +163,7 @@ impl Versions {
 }
 
 /// Formats the approvals as a lock, numbered in their order.
-fn list(history: &[Approved]) -> String {
+fn list(history: &[ApprovedVersion]) -> String {
     let numbered =
         history.iter().enumerate().map(|(place, version)| (format!("{place:04}"), version));
     let numbered: BTreeMap<_, _> = numbered.collect();

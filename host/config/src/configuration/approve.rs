@@ -18,7 +18,7 @@ use toolcell::component::{ComponentBytes, LoadOptions, OnMissingGrant};
 
 use super::Configuration;
 use super::lock::Lock;
-use crate::approval::lock::Approved;
+use crate::approval::lock::ApprovedVersion;
 use crate::approval::trust::Approval;
 use crate::approval::versions::Versions;
 use crate::error::Error;
@@ -36,14 +36,18 @@ impl Configuration {
     /// # Errors
     /// [`Error::Usage`] for an unknown component name; other errors if the file cannot be read or
     /// loaded, or lacks the signature that the configuration demands.
-    pub async fn review(&self, engines: &Engines, component: &str) -> Result<Approved, Error> {
+    pub async fn review(
+        &self,
+        engines: &Engines,
+        component: &str,
+    ) -> Result<ApprovedVersion, Error> {
         let chosen = self.choose(component.as_ref())?;
         let (bytes, signer) = chosen.bytes()?;
         let engine = engines.of(chosen.isolation)?;
         let bytes = ComponentBytes::new(bytes, chosen.kind());
         let options = LoadOptions::default().with_missing(OnMissingGrant::Denied);
         let component = Component::load_with(engine, bytes, options).await?;
-        Ok(Approved::of(&component, signer.map(|signer| signer.publisher)))
+        Ok(ApprovedVersion::of(&component, signer.map(|signer| signer.publisher)))
     }
 
     /// Records that the user approved these components as they were shown, and removes the
@@ -56,7 +60,7 @@ impl Configuration {
     pub fn approve(
         &self,
         lock: &Lock,
-        seen: &[(String, Approved)],
+        seen: &[(String, ApprovedVersion)],
         gone: &[String],
     ) -> Result<(), Error> {
         self.record(lock, seen, gone)?;
@@ -73,7 +77,7 @@ impl Configuration {
     pub(super) fn record(
         &self,
         lock: &Lock,
-        seen: &[(String, Approved)],
+        seen: &[(String, ApprovedVersion)],
         gone: &[String],
     ) -> Result<(), Error> {
         let only = self.only_approved(lock, seen.iter().map(|(name, _)| name.as_str()), gone);
@@ -141,8 +145,8 @@ impl Configuration {
     pub(super) fn keep_version(
         &self,
         chosen: &ResolvedComponent<'_>,
-        approved: &Approved,
-        before: Option<&Approved>,
+        approved: &ApprovedVersion,
+        before: Option<&ApprovedVersion>,
     ) {
         let Some((name, _)) = chosen.configured else { return };
         let Some(versions) = self.versions(name) else { return };
@@ -158,7 +162,11 @@ impl Configuration {
     }
 
     /// As `keep_version`, for a component that is used, unless that version is kept already.
-    pub(super) fn keep_used_version(&self, chosen: &ResolvedComponent<'_>, approved: &Approved) {
+    pub(super) fn keep_used_version(
+        &self,
+        chosen: &ResolvedComponent<'_>,
+        approved: &ApprovedVersion,
+    ) {
         let versions = chosen.configured.and_then(|(name, _)| self.versions(name));
         if versions.is_some_and(|versions| !versions.has(approved)) {
             self.keep_version(chosen, approved, None);

@@ -50,7 +50,7 @@ impl Configuration {
         Ok(match self.components.iter().find(|(_, configured)| same(configured)) {
             Some((name, configured)) => {
                 let chosen = self.chosen(name, configured);
-                let is_typed = configured.development == Some(Development::Typed);
+                let is_typed = configured.development == Some(Development::CommandLine);
                 let is_surprise = self.found.is_some() && chosen.is_granted_anything() && !is_typed;
                 ResolvedComponent { path: word.to_owned(), is_surprise, ..chosen }
             }
@@ -111,9 +111,11 @@ impl Configuration {
     pub fn used(&self, word: &Path) -> Result<ResolvedComponent<'_>, Error> {
         let chosen = self.choose(word)?;
         match (self.approval, &self.file, chosen.configured) {
-            (_, _, Some((_, ComponentConfig { development: Some(Development::Typed), .. }))) => {
-                Ok(chosen)
-            }
+            (
+                _,
+                _,
+                Some((_, ComponentConfig { development: Some(Development::CommandLine), .. })),
+            ) => Ok(chosen),
             (Approval::Missing, Some(file), Some((name, _)))
                 if enforced(Control::FoundConfiguration) =>
             {

@@ -1,7 +1,7 @@
 //! Loads the approved tools of a configuration.
 //!
 //! A server calls `Configuration::load` with the engines, and again through a reload. Up to eight
-//! components are loaded at the same time. The result is a [`Loaded`]: the tools in a registry, an
+//! components are loaded at the same time. The result is a [`LoadedTools`]: the tools in a registry, an
 //! executor with the tenants, and the problems. A component that cannot be served does not prevent
 //! others from being served. If its file cannot be used or is not approved, the approved version,
 //! whose bytes are kept, is still served. Each version that is served passed the same checks. Two
@@ -24,16 +24,16 @@ use crate::error::Error;
 use crate::file::resolved::ResolvedComponent;
 use crate::paths::files;
 use crate::serving::engines::Engines;
-use crate::serving::loaded::{Loaded, Served, TenantSettings};
+use crate::serving::loaded::{LoadedTools, Served, TenantSettings};
 use crate::serving::report::{ComponentProblem, Reason, Serving};
-use crate::serving::unset_secrets::Unset;
+use crate::serving::unset_secrets::UnsetSecret;
 use crate::tenants::offered::{self, OfferedTools};
 
 /// Components that are loaded concurrently.
 const AT_ONCE: usize = 8;
 
 impl Configuration {
-    /// Loads the approved tools. The problems of components are in [`Loaded::problems`].
+    /// Loads the approved tools. The problems of components are in [`LoadedTools::problems`].
     ///
     /// # Errors
     /// Fails if the lock cannot be used: it is damaged, of a later version, or other users can
@@ -41,7 +41,7 @@ impl Configuration {
     ///
     /// # Cancel safety
     /// May be dropped. Then nothing is served.
-    pub async fn load(&self, engines: &Engines) -> Result<Loaded, Error> {
+    pub async fn load(&self, engines: &Engines) -> Result<LoadedTools, Error> {
         self.load_over(engines, None).await
     }
 
@@ -50,8 +50,8 @@ impl Configuration {
     pub(super) async fn load_over(
         &self,
         engines: &Engines,
-        before: Option<&Loaded>,
-    ) -> Result<Loaded, Error> {
+        before: Option<&LoadedTools>,
+    ) -> Result<LoadedTools, Error> {
         let lock = Lock::beside(self)?;
         let loading = Loading { configuration: self, lock: &lock, engines, before };
         let names: Vec<_> = self.components.keys().collect();
@@ -78,7 +78,7 @@ impl Configuration {
         &self,
         served: BTreeMap<String, Served>,
         mut problems: Vec<ComponentProblem>,
-    ) -> Loaded {
+    ) -> LoadedTools {
         let settings = |(name, tenant): (&String, &Tenant)| {
             let quota = self.quotas.get(name).copied().unwrap_or(self.quota);
             let isolation = self.isolation_of(Some(name));
@@ -99,11 +99,12 @@ impl Configuration {
         };
         let offered: Arc<BTreeMap<_, _>> = Arc::new(tenants.iter().map(offered).collect());
         let mut limits = self.bounded(self.defaults);
-        let (mut tools, mut in_development) = (Vec::new(), BTreeMap::new());
+        let (mut tools, mut development_components) = (Vec::new(), BTreeMap::new());
         for chosen in self.all() {
             let name = chosen.configured.map_or("", |(name, _)| name);
             let Some(served) = served.get(name) else { continue };
-            in_development.extend(chosen.development().map(|why| (name.to_owned(), why.clone())));
+            development_components
+                .extend(chosen.development().map(|why| (name.to_owned(), why.clone())));
             limits = loosest(&limits, &chosen.limits);
             for tool in served.component.tools() {
                 let of_tool = chosen.limits.tightened(&chosen.limits_of(&tool.definition().name));
@@ -132,7 +133,16 @@ impl Configuration {
             .map(|problem| problem.with_place(self.file.as_deref(), &self.components))
             .collect();
         let (quota, issuer) = (self.quota, self.issuer.clone());
-        Loaded { registry, executor, tenants, quota, issuer, problems, in_development, served }
+        LoadedTools {
+            registry,
+            executor,
+            tenants,
+            quota,
+            issuer,
+            problems,
+            development_components,
+            served,
+        }
     }
 
     /// Returns true if a tenant's calls need a process of their own.
@@ -159,11 +169,11 @@ impl Configuration {
         component: &'a str,
         tool: &'a Tool,
     ) -> impl Iterator<Item = ComponentProblem> + 'a {
-        let may_need = move |unset: &Unset<'_>| {
+        let may_need = move |unset: &UnsetSecret<'_>| {
             tool.rights().is_some_and(|rights| self.may_need(*unset, rights))
         };
         self.unset_values().into_iter().filter(may_need).map(
-            move |Unset { tenant, problem, .. }| {
+            move |UnsetSecret { tenant, problem, .. }| {
                 let error = Error::invalid(&problem.file, vec![problem.clone()]);
                 let (tool, tenant) =
                     (Some(tool.definition().name.clone()), tenant.map(str::to_owned));
@@ -180,7 +190,7 @@ struct Loading<'a> {
     configuration: &'a Configuration,
     lock: &'a Lock,
     engines: &'a Engines,
-    before: Option<&'a Loaded>,
+    before: Option<&'a LoadedTools>,
 }
 
 impl Loading<'_> {
@@ -337,7 +347,7 @@ fn without_same_names(served: &mut BTreeMap<String, Served>) -> Vec<ComponentPro
             homes.get(&tool.to_owned()).map(|home| (*home).clone()).unwrap_or_default()
         };
         let alike = || {
-            let (tool, other) = names::look_alike(tools.iter().map(|(tool, _)| tool.as_str()))?;
+            let (tool, other) = names::confusable(tools.iter().map(|(tool, _)| tool.as_str()))?;
             enforced(Control::LookAlikes)
                 .then(|| (tool.to_owned(), home(tool), other.to_owned(), home(other)))
         };
@@ -351,7 +361,7 @@ fn without_same_names(served: &mut BTreeMap<String, Served>) -> Vec<ComponentPro
         problems.extend(
             homes
                 .into_iter()
-                .map(|name| ComponentProblem::same_name(name, (&tool, &one), (&other, &two))),
+                .map(|name| ComponentProblem::duplicate_tool(name, (&tool, &one), (&other, &two))),
         );
     }
 }

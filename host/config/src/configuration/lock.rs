@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::Configuration;
-use crate::approval::lock::{Approved, parsed, to_text};
+use crate::approval::lock::{ApprovedVersion, parsed, to_text};
 use crate::approval::trust::FoundConfiguration;
 use crate::error::Error;
 use crate::paths::atomic_file::PendingFile;
@@ -30,9 +30,9 @@ pub struct Lock {
     /// The text that was read, to detect a write by another process.
     text: Option<String>,
     /// The components that this user approved, or trusts because the configuration was named.
-    pub components: BTreeMap<String, Approved>,
+    pub components: BTreeMap<String, ApprovedVersion>,
     /// The other entries of the file, which this user has not approved.
-    pub others: BTreeMap<String, Approved>,
+    pub others: BTreeMap<String, ApprovedVersion>,
 }
 
 impl Lock {
@@ -61,7 +61,7 @@ impl Lock {
             .unwrap_or_default();
         let only = config.found.as_ref().and_then(FoundConfiguration::only);
         let is_approved =
-            |name: &String, _: &mut Approved| only.is_none_or(|only| only.contains(name));
+            |name: &String, _: &mut ApprovedVersion| only.is_none_or(|only| only.contains(name));
         let mut others = all;
         let components = others.extract_if(.., is_approved).collect();
         Ok(Self { path, text, components, others })
@@ -70,7 +70,7 @@ impl Lock {
     /// Returns the lock with these components approved, and without those in `gone`.
     pub fn with(
         &self,
-        approved: impl IntoIterator<Item = (String, Approved)>,
+        approved: impl IntoIterator<Item = (String, ApprovedVersion)>,
         gone: &[String],
     ) -> Self {
         let (mut components, mut others) = (self.components.clone(), self.others.clone());

@@ -34,14 +34,14 @@ use toolcell::{Definition, Executor, Limits, Tenant};
 
 use crate::approval::dev;
 use crate::approval::lock::lock_path;
-use crate::approval::signed::{Demand, Signatures};
+use crate::approval::signed::{SignatureRequirement, Signatures};
 use crate::approval::trust::{Approval, FoundConfiguration};
 use crate::error::Error;
 use crate::file::network::Network;
 use crate::file::options::ReadOptions;
 use crate::file::resolved::{ComponentConfig, Section, ToolConfig};
 use crate::file::secrets::{Origin, OwnSecrets, Secrets};
-use crate::grants::rules::{self, WrittenRule};
+use crate::grants::rules::{self, ConfiguredRule};
 use crate::grants::{self, limits};
 use crate::paths::files;
 use crate::paths::roots::Guarded;
@@ -77,7 +77,7 @@ pub struct Configuration {
     /// The limits of a component that has none of its own.
     defaults: Limits,
     /// The signature that is demanded of a component outside of the configuration.
-    demand: Option<Demand>,
+    demand: Option<SignatureRequirement>,
     /// The minimum isolation of every component.
     isolation: Isolation,
     /// The restrictions of each tenant's calls, by name.
@@ -105,7 +105,7 @@ pub struct Configuration {
     /// Grants from the command line: `--grant`.
     pub typed: Vec<String>,
     /// The rules of the file, each with its place.
-    pub rules: Vec<WrittenRule>,
+    pub rules: Vec<ConfiguredRule>,
     /// Entries that are probably mistakes.
     pub warnings: Vec<Problem>,
     /// The start of the commands that hints show.
@@ -449,7 +449,7 @@ impl Configuration {
         let with = |executor: Executor, (name, tenant): (&String, &Tenant)| {
             executor.with_tenant(name, tenant.clone())
         };
-        self.tenants.iter().fold(Executor::new().with_untenanted(Tenant::default()), with)
+        self.tenants.iter().fold(Executor::new().with_anonymous(Tenant::default()), with)
     }
 }
 

@@ -25,13 +25,13 @@ use crate::approval::trust::{Approval, FoundConfiguration};
 use crate::error::{Error, Unapproved};
 use crate::schema::NAME;
 use crate::serving::engines::Engines;
-use crate::serving::loaded::Loaded;
+use crate::serving::loaded::LoadedTools;
 
 /// Serves a configuration, and reloads it on request or when a file changes.
 #[derive(Debug)]
 pub struct Reloader {
     engines: Engines,
-    current: RwLock<Arc<Loaded>>,
+    current: RwLock<Arc<LoadedTools>>,
     /// The configuration that was read last. Locked during a reload.
     configuration: tokio::sync::Mutex<Configuration>,
     /// The state of the files before they were last read.
@@ -41,7 +41,7 @@ pub struct Reloader {
 /// The changes that a reload made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Reloaded {
+pub struct ReloadChanges {
     /// Components that are newly served.
     pub added: BTreeSet<String>,
     /// Components that are no longer served.
@@ -68,12 +68,12 @@ impl Reloader {
     /// Returns the version that is served now. A caller that keeps it still has that version after
     /// a reload.
     #[must_use]
-    pub fn loaded(&self) -> Arc<Loaded> {
+    pub fn loaded(&self) -> Arc<LoadedTools> {
         Arc::clone(&self.current.read())
     }
 
     /// Reads everything again and serves it. The problems of single components are in
-    /// [`Loaded::problems`].
+    /// [`LoadedTools::problems`].
     ///
     /// # Errors
     /// Fails if the configuration or the lock cannot be used, or if the configuration was found and
@@ -81,7 +81,7 @@ impl Reloader {
     ///
     /// # Cancel safety
     /// May be dropped. Then nothing changes.
-    pub async fn reload(&self) -> Result<Reloaded, Error> {
+    pub async fn reload(&self) -> Result<ReloadChanges, Error> {
         let mut current = self.configuration.lock().await;
         // Taken before the files are read, so that the next reload sees later changes. If a
         // configuration cannot be read, its files are those of the last one.
@@ -101,9 +101,11 @@ impl Reloader {
         }
         let before = self.loaded();
         let loaded = next.load_over(&self.engines, Some(&before)).await?;
-        let reloaded = Reloaded::between(&before, &loaded);
+        let reloaded = ReloadChanges::between(&before, &loaded);
         self.engines.secrets.replace(next.secrets.clone());
-        self.engines.egress.replace(next.network.proxy.clone(), next.network.roots.clone());
+        self.engines
+            .egress
+            .replace(next.network.proxy.clone(), next.network.root_certificates.clone());
         *self.last_files.lock() = seen;
         *self.current.write() = Arc::new(loaded);
         *current = next;
@@ -122,7 +124,7 @@ impl Reloader {
     pub fn changes(
         &self,
         every: Duration,
-    ) -> impl Stream<Item = Result<Reloaded, Error>> + Send + '_ {
+    ) -> impl Stream<Item = Result<ReloadChanges, Error>> + Send + '_ {
         futures_util::stream::unfold(self, move |reloader| async move {
             Some((reloader.next_change(every).await, reloader))
         })
@@ -135,7 +137,7 @@ impl Reloader {
     ///
     /// # Cancel safety
     /// May be dropped: the next call sees the change.
-    pub async fn next_change(&self, every: Duration) -> Result<Reloaded, Error> {
+    pub async fn next_change(&self, every: Duration) -> Result<ReloadChanges, Error> {
         self.settled_change(every).await;
         self.reload().await
     }
@@ -157,7 +159,7 @@ impl Reloader {
     }
 }
 
-impl Reloaded {
+impl ReloadChanges {
     /// Returns true if the same components are served as before. Limits, tenants and problems can
     /// still have changed.
     #[must_use]
@@ -165,8 +167,8 @@ impl Reloaded {
         *self == Self::default()
     }
 
-    fn between(before: &Loaded, after: &Loaded) -> Self {
-        let digests = |loaded: &Loaded| -> BTreeMap<String, String> {
+    fn between(before: &LoadedTools, after: &LoadedTools) -> Self {
+        let digests = |loaded: &LoadedTools| -> BTreeMap<String, String> {
             loaded.components().map(|(name, digest)| (name.to_owned(), digest.to_owned())).collect()
         };
         let (old, new) = (digests(before), digests(after));

@@ -14,8 +14,8 @@ use toolcell::names;
 
 use super::Configuration;
 use super::lock::Lock;
-use crate::approval::lock::Approved;
-use crate::approval::versions::{KeptVersion, RolledBack, digest};
+use crate::approval::lock::ApprovedVersion;
+use crate::approval::versions::{KeptVersion, Rollback, digest};
 use crate::error::{Error, Unapproved};
 use crate::paths::atomic_file::PendingFile;
 use crate::paths::files;
@@ -33,11 +33,11 @@ impl Configuration {
     /// # Errors
     /// [`Error::Usage`] for an unknown component name or a component that needs no approval,
     /// [`Error::NotApproved`] if the configuration is not approved, [`Error::File`] if no earlier
-    /// version is kept or a file cannot be written, [`Error::Unsigned`] and [`Error::OtherDigest`]
-    /// if the configuration refuses the earlier version. Then nothing is changed, with one
-    /// exception: the lock is changed if the system refuses to rename the component's new file into
-    /// place.
-    pub fn rollback(&self, name: &str) -> Result<RolledBack, Error> {
+    /// version is kept or a file cannot be written, [`Error::Unsigned`] and
+    /// [`Error::DigestMismatch`] if the configuration refuses the earlier version. Then nothing is
+    /// changed, with one exception: the lock is changed if the system refuses to rename the
+    /// component's new file into place.
+    pub fn rollback(&self, name: &str) -> Result<Rollback, Error> {
         if !self.components.contains_key(name) {
             let near = names::nearest(name, self.components.keys().map(String::as_str));
             let hint = near.map_or_else(
@@ -68,7 +68,7 @@ impl Configuration {
             read => Some(read?),
         };
         let there = found.as_deref().map(digest);
-        let is_there = |version: &Approved| there.as_ref() == Some(&version.digest);
+        let is_there = |version: &ApprovedVersion| there.as_ref() == Some(&version.digest);
         let before = self.before(name, current);
         let is_before = before.as_ref().is_ok_and(|(before, _)| is_there(before));
         let overwritten = self.versions(name).filter(|_| !is_there(current) && !is_before);
@@ -116,11 +116,15 @@ impl Configuration {
             self.record(&lock, &[(name.to_owned(), to)], &[])?;
         }
         writes.into_iter().try_for_each(PendingFile::put).map_err(failed)?;
-        Ok(RolledBack { component: name.to_owned(), from, to: digest, replaced_file, backup: kept })
+        Ok(Rollback { component: name.to_owned(), from, to: digest, replaced_file, backup: kept })
     }
 
     /// Returns the previously approved version, with its bytes.
-    fn before(&self, name: &str, current: &Approved) -> Result<(Approved, KeptVersion), Error> {
+    fn before(
+        &self,
+        name: &str,
+        current: &ApprovedVersion,
+    ) -> Result<(ApprovedVersion, KeptVersion), Error> {
         let hint = "restore the component and the lock from version control, then approve";
         let none = || {
             Error::file(

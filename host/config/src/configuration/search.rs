@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::ReadOptions;
 use crate::error::Error;
-use crate::paths::files::{self, Foreign};
+use crate::paths::files::{self, ForeignFile};
 use crate::schema::NAME;
 
 /// The result of the search.
@@ -27,7 +27,7 @@ pub(super) struct Nearest {
 #[derive(Debug)]
 pub(super) struct Ignored {
     file: PathBuf,
-    reason: Foreign,
+    reason: ForeignFile,
 }
 
 /// Searches upwards from the current directory. A file of another user is skipped, so that it does

@@ -20,7 +20,7 @@ use super::Configuration;
 use crate::file::resolved::ResolvedComponent;
 use crate::file::secrets::Origin;
 use crate::problem::Problem;
-use crate::serving::unset_secrets::{Stopped, TenantUnset, Unset, may_use_secret};
+use crate::serving::unset_secrets::{Stopped, TenantUnset, UnsetSecret, may_use_secret};
 
 impl Configuration {
     /// Returns the names of the secrets that these components may use or read on behalf of a
@@ -99,15 +99,15 @@ impl Configuration {
     /// Returns the secrets without a value that calls may need, both tenants' own and shared ones.
     /// If some tenants have their own value of a secret, the shared one is included only if another
     /// tenant may still use or read it.
-    pub fn unset_values(&self) -> Vec<Unset<'_>> {
+    pub fn unset_values(&self) -> Vec<UnsetSecret<'_>> {
         let shared = self.unset.iter().filter(|(name, _)| {
             let (with, without): (Vec<_>, Vec<_>) =
                 self.tenants.keys().partition(|tenant| self.own_origin(tenant, name).is_some());
             with.is_empty() || without.into_iter().any(|tenant| self.is_left(tenant, name))
         });
-        let shared = shared.map(|(name, problem)| Unset { name, tenant: None, problem });
+        let shared = shared.map(|(name, problem)| UnsetSecret { name, tenant: None, problem });
         let own = self.own_secrets.iter().flat_map(|(tenant, own)| {
-            own.unset.iter().map(move |(name, problem)| Unset {
+            own.unset.iter().map(move |(name, problem)| UnsetSecret {
                 name,
                 tenant: Some(tenant),
                 problem,
@@ -118,8 +118,8 @@ impl Configuration {
 
     /// Returns true if a tool with these rights may use the secret, for the tenant whose value it
     /// is.
-    pub fn may_need(&self, unset: Unset<'_>, rights: &Rights) -> bool {
-        let Unset { name, tenant, .. } = unset;
+    pub fn may_need(&self, unset: UnsetSecret<'_>, rights: &Rights) -> bool {
+        let UnsetSecret { name, tenant, .. } = unset;
         let overlay = tenant.and_then(|tenant| self.tenants.get(tenant)?.overlay.clone());
         may_use_secret(&rights.narrowed(overlay, None), name)
     }

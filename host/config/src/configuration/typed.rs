@@ -27,12 +27,16 @@ impl Configuration {
     ///
     /// # Errors
     /// Fails for a rule that cannot be used, and for a component that the file configures.
-    pub fn with_typed(mut self, component: &Path, typed: &[String]) -> Result<Self, Error> {
+    pub fn with_command_line_grants(
+        mut self,
+        component: &Path,
+        typed: &[String],
+    ) -> Result<Self, Error> {
         if typed.is_empty() {
             return Ok(self);
         }
         match (self.choose(component)?.configured, &self.file) {
-            (Some((_, ComponentConfig { development: Some(Development::Typed), .. })), _) => {
+            (Some((_, ComponentConfig { development: Some(Development::CommandLine), .. })), _) => {
                 return Ok(self);
             }
             (Some((name, _)), Some(file)) => {
@@ -100,7 +104,7 @@ impl Configuration {
                 limits: self.bounded(self.defaults),
                 isolation: self.isolation,
                 demand: self.demand.clone(),
-                development: Some(Development::Typed),
+                development: Some(Development::CommandLine),
                 ..configured
             };
             self.components.insert(name, configured);

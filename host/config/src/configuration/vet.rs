@@ -16,8 +16,8 @@ use toolcell::controls::{Control, enforced};
 
 use super::Configuration;
 use super::lock::Lock;
-use crate::approval::difference::{ApprovalState, Difference, Rebuilt, Vetted};
-use crate::approval::lock::Approved;
+use crate::approval::difference::{ApprovalState, Difference, LoadPermit, RebuiltComponent};
+use crate::approval::lock::ApprovedVersion;
 use crate::approval::signature::Signer;
 use crate::error::{Error, Unapproved};
 use crate::file::resolved::ResolvedComponent;
@@ -34,8 +34,8 @@ impl Configuration {
         chosen: &ResolvedComponent<'a>,
         bytes: &[u8],
         signer: Option<&Signer>,
-    ) -> Result<Vetted<'a>, Error> {
-        let free = Vetted { approved: None, publisher: None };
+    ) -> Result<LoadPermit<'a>, Error> {
+        let free = LoadPermit { approved: None, publisher: None };
         let Some((name, configured)) = chosen.configured else { return Ok(free) };
         if configured.development.is_some() {
             return Ok(free);
@@ -56,7 +56,7 @@ impl Configuration {
             old.publisher.clone()
         };
         let (digest, kind, tools) = (seen.digest, configured.kind.to_string(), old.tools.clone());
-        let new = Approved { digest, kind, imports, publisher: publisher.clone(), tools };
+        let new = ApprovedVersion { digest, kind, imports, publisher: publisher.clone(), tools };
         let difference = Difference { old: Some(old), new: &new };
         // The same holds for the code. Without grants, other code can do no more harm than before;
         // a grant was given to the approved code only.
@@ -65,12 +65,12 @@ impl Configuration {
             ApprovalState::Rebuilt => {
                 chosen.is_granted_anything() && enforced(Control::ApprovedCode)
             }
-            ApprovalState::Locked | ApprovalState::New => false,
+            ApprovalState::Unchanged | ApprovalState::New => false,
         };
         if is_other {
             return Err(self.changed(name, &difference));
         }
-        Ok(Vetted { approved: Some((name, old)), publisher })
+        Ok(LoadPermit { approved: Some((name, old)), publisher })
     }
 
     /// Permits a loaded component to be used: its definitions are those that were approved.
@@ -79,15 +79,15 @@ impl Configuration {
     /// [`Error::NotApproved`].
     pub fn confirm(
         &self,
-        vetted: &Vetted<'_>,
+        vetted: &LoadPermit<'_>,
         component: &Component,
-    ) -> Result<Option<Rebuilt>, Error> {
+    ) -> Result<Option<RebuiltComponent>, Error> {
         let Some((name, old)) = vetted.approved else { return Ok(None) };
-        let new = Approved::of(component, vetted.publisher.clone());
+        let new = ApprovedVersion::of(component, vetted.publisher.clone());
         let difference = Difference { old: Some(old), new: &new };
         match difference.state() {
-            ApprovalState::Locked => Ok(None),
-            ApprovalState::Rebuilt => Ok(Some(Rebuilt)),
+            ApprovalState::Unchanged => Ok(None),
+            ApprovalState::Rebuilt => Ok(Some(RebuiltComponent)),
             ApprovalState::Changed | ApprovalState::New
                 if enforced(Control::ApprovedDefinitions) =>
             {

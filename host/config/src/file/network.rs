@@ -12,7 +12,7 @@
 
 use std::path::{Path, PathBuf};
 
-use toolcell::http::{Egress, Proxy, Roots};
+use toolcell::http::{Egress, Proxy, RootCertificates};
 
 use super::options::ReadOptions;
 use super::secrets::{self, Origin};
@@ -29,7 +29,7 @@ pub(crate) struct Network {
     pub(crate) proxy: Option<Proxy>,
     /// The source of the proxy's URL, if it is not in the configuration itself.
     pub(crate) origin: Option<Origin>,
-    pub(crate) roots: Roots,
+    pub(crate) root_certificates: RootCertificates,
     /// The files of the certificate authorities, also of a section that is not used.
     pub(crate) files: Vec<PathBuf>,
     /// Files with the proxy's password, also of a section that is not used.
@@ -40,7 +40,7 @@ impl Network {
     /// Returns only the files that a section names, which tools must not be granted.
     pub(crate) fn unused(base: &Path, said: &schema::Network) -> Self {
         let mut network = Self::default();
-        network.files.extend(said.roots.iter().map(|root| base.join(&root.value)));
+        network.files.extend(said.root_certificates.iter().map(|root| base.join(&root.value)));
         if let Some(At { value: Either::Table(schema::From { file: Some(file), .. }), .. }) =
             &said.proxy
         {
@@ -59,16 +59,16 @@ impl Network {
         if let Some(proxy) = &said.proxy {
             network.set_proxy(problems, (base, options), proxy);
         }
-        for (root, path) in said.roots.iter().zip(network.files.clone()) {
+        for (root, path) in said.root_certificates.iter().zip(network.files.clone()) {
             let read = files::authorities(&path).map_err(|error| (error.to_string(), error.hint()));
             let added = read.and_then(|text| {
-                let bad = |bad: toolcell::grants::BadRule| {
+                let bad = |bad: toolcell::grants::InvalidRule| {
                     (format!("`{}`: {}", path.display(), bad.problem), bad.hint)
                 };
-                network.roots.clone().with_pem(text.as_bytes()).map_err(bad)
+                network.root_certificates.clone().with_pem(text.as_bytes()).map_err(bad)
             });
             match added {
-                Ok(roots) => network.roots = roots,
+                Ok(roots) => network.root_certificates = roots,
                 Err((message, hint)) => problems.error(&root.span, message, hint),
             }
         }
@@ -78,7 +78,7 @@ impl Network {
     /// Returns an egress with the proxy and the certificate authorities.
     pub(crate) fn egress(&self) -> Egress {
         let egress = Egress::new();
-        egress.replace(self.proxy.clone(), self.roots.clone());
+        egress.replace(self.proxy.clone(), self.root_certificates.clone());
         egress
     }
 

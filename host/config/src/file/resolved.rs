@@ -16,7 +16,7 @@ use toolcell::{Definition, Grants, Limits, names};
 
 use crate::approval::dev::Development;
 use crate::approval::signature::Signer;
-use crate::approval::signed::Demand;
+use crate::approval::signed::SignatureRequirement;
 use crate::approval::versions;
 use crate::error::Error;
 use crate::paths::files;
@@ -41,7 +41,7 @@ pub struct ComponentConfig {
     /// The required digest, and the error for another one.
     pub digest: Option<(String, Problem)>,
     /// The requirement of a signature, if there is one.
-    pub(crate) demand: Option<Demand>,
+    pub(crate) demand: Option<SignatureRequirement>,
     /// The place of the component's section.
     pub section: Section,
     /// Settings of single tools. The rights that they are left are in the grants.
@@ -76,7 +76,7 @@ pub struct ResolvedComponent<'a> {
     /// The limits that apply now. The file may have looser ones.
     pub limits: Limits,
     /// The requirement of a signature, if there is one.
-    pub demand: Option<&'a Demand>,
+    pub demand: Option<&'a SignatureRequirement>,
     /// The minimum isolation of its calls. A tenant's may be stricter.
     pub isolation: Isolation,
     /// True if the component was named by its path, and its grants come from a file that was found.
@@ -178,7 +178,7 @@ impl ResolvedComponent<'_> {
     pub fn word(&self) -> String {
         let named = self
             .configured
-            .filter(|(_, configured)| configured.development != Some(Development::Typed));
+            .filter(|(_, configured)| configured.development != Some(Development::CommandLine));
         named.map_or_else(|| self.display_path(), |(name, _)| name.to_owned())
     }
 
@@ -191,7 +191,7 @@ impl ResolvedComponent<'_> {
     /// signer if it demands one.
     ///
     /// # Errors
-    /// Fails if the file cannot be read, or with [`Error::Unsigned`] or [`Error::OtherDigest`].
+    /// Fails if the file cannot be read, or with [`Error::Unsigned`] or [`Error::DigestMismatch`].
     pub fn bytes(&self) -> Result<(Vec<u8>, Option<Signer>), Error> {
         let bytes = files::component(&self.path)?;
         let signature = self.demand.map(|demand| demand.signature(&self.path));
@@ -228,7 +228,7 @@ impl ResolvedComponent<'_> {
                 let mut problem = problem.clone();
                 problem.message =
                     format!("{}: {} has {found}", problem.message, self.display_path());
-                return Err(Error::OtherDigest(Box::new(problem)));
+                return Err(Error::DigestMismatch(Box::new(problem)));
             }
         }
         Ok(())

@@ -114,7 +114,14 @@ impl Secrets {
             file.components.values().filter_map(|component| component.value.grants.as_ref());
         for (name, said) in granted.flat_map(|grants| &grants.value.secrets) {
             let look = look(options.secrets.has_shared(name, |tenant| own(tenant, name)));
-            self.fetch(problems, (base, options), name, &said.span, said.value.from.as_ref(), look);
+            self.fetch(
+                problems,
+                (base, options),
+                name,
+                &said.span,
+                said.value.source.as_ref(),
+                look,
+            );
         }
         for (tenant, said) in &file.tenants {
             for (name, from) in &said.value.secret_values {
@@ -149,7 +156,7 @@ impl Secrets {
         if let Some(first) = self.origins.insert(name.to_owned(), origin.clone()) {
             if first != origin {
                 let message = format!(
-                    "the secret `{name}` is defined twice, with different values of `from`"
+                    "the secret `{name}` is defined twice, with different values of `source`"
                 );
                 problems.error(
                     span,
@@ -165,7 +172,7 @@ impl Secrets {
         match origin.value(
             options,
             &format!("the secret `{name}`"),
-            "give the secret `from = { file = \"FILE\" }`",
+            "give the secret `source = { file = \"FILE\" }`",
         ) {
             Ok(secret) => self.stored = std::mem::take(&mut self.stored).with(name, secret),
             Err((message, hint)) => {

@@ -57,7 +57,7 @@ pub fn effective(rights: &Rights, definition: &Definition, tenant: Option<&Overl
     paths.extend(granted.scratch.map(|_| "/scratch".to_owned()));
     let rules = declared("filesystem")
         .into_iter()
-        .chain(texts(overlays.iter().filter_map(|overlay| overlay.files.as_ref())));
+        .chain(texts(overlays.iter().filter_map(|overlay| overlay.paths.as_ref())));
     paths.extend(rules.filter_map(|rule| Some(rule.split_once(' ')?.1.to_owned())));
     let may = |access, path: &str| is_allowed(&Request::File { access, path: path.into() });
     let files = |path: String| {
@@ -70,8 +70,8 @@ pub fn effective(rights: &Rights, definition: &Definition, tenant: Option<&Overl
     };
     insert(&mut left, "directories", bounded(paths, files, covers));
 
-    let rules = texts([&granted.keys]).chain(declared("kv"));
-    let rules = rules.chain(texts(overlays.iter().filter_map(|overlay| overlay.keys.as_ref())));
+    let rules = texts([&granted.kv]).chain(declared("kv"));
+    let rules = rules.chain(texts(overlays.iter().filter_map(|overlay| overlay.kv.as_ref())));
     let all = rules.filter_map(|rule| Some(rule.split_once(' ')?.1.to_owned())).collect();
     let may = |access, key: &str| is_allowed(&Request::Key { access, key: least_key(key).into() });
     let keys = |key: String| {
@@ -278,7 +278,7 @@ mod tests {
         for rule in ["GET,POST https://.example.com/v1", "GET http://other.example"] {
             grants.http.push(rule.parse().unwrap());
         }
-        grants.keys.extend(["write notes/*", "read one"].map(|rule| rule.parse().unwrap()));
+        grants.kv.extend(["write notes/*", "read one"].map(|rule| rule.parse().unwrap()));
         grants.environment.insert("LANG".into(), "C".into());
         let need = |(kind, pattern): (&str, &str)| -> Need {
             serde_json::from_value(json!({ "kind": kind, "pattern": pattern, "reason": "" }))
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(left(&many, None), format!("kv: {TOO_MANY}"));
         let mut single = Overlay::default();
         single.http = Some(Vec::new());
-        single.keys = Some(vec!["read notes/b/*".parse().unwrap()]);
+        single.kv = Some(vec!["read notes/b/*".parse().unwrap()]);
         single.environment = Some([].into());
         grants.tools.insert("t".into(), single);
         let definition = Definition::new("t", "").unwrap();

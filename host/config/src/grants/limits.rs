@@ -12,7 +12,7 @@ use toolcell::Limits;
 
 use crate::problem::Problems;
 use crate::schema::{self, Amount, At};
-use crate::text::units::{BadUnit, Count, Size, Time};
+use crate::text::units::{Count, InvalidUnit, Size, Time};
 
 /// Sets a limit in bytes.
 type SetLimit = fn(Limits, u64) -> Limits;
@@ -63,7 +63,7 @@ pub fn unusual(limits: &Limits) -> Vec<[String; 3]> {
 }
 
 /// Parses a number with a unit. Returns `None` if it is absent or invalid.
-pub(crate) fn amount<T: FromStr<Err = BadUnit>>(
+pub(crate) fn amount<T: FromStr<Err = InvalidUnit>>(
     problems: &mut Problems<'_>,
     said: Option<&At<Amount>>,
 ) -> Option<T> {

@@ -21,8 +21,8 @@ use std::path::Path;
 use std::str::FromStr;
 
 use toolcell::grants::{
-    Access, BadRule, Directory, HttpRule, Injection, PathRule, Room, SecretGrant, Suggestion,
-    has_metadata_service,
+    Access, Directory, DirectoryQuota, HttpRule, Injection, InvalidRule, PathRule, SecretGrant,
+    Suggestion, has_metadata_service,
 };
 use toolcell::{Grants, Overlay};
 
@@ -33,7 +33,7 @@ use crate::text::units::{Count, Size};
 use limits::amount;
 
 pub use limits::unusual;
-pub use rules::{RuleSection, WrittenRule};
+pub use rules::{ConfiguredRule, RuleSection};
 
 /// The tool's name for the scratch directory of a call.
 const SCRATCH: &str = "/scratch";
@@ -53,14 +53,15 @@ pub(crate) fn grants(
         said.http.iter().filter_map(|line| Some((&line.span, http(problems, line)?))).collect();
     without_network(problems, &rules);
     grants.http.extend(rules.into_iter().map(|(_, rule)| rule));
-    grants.keys.extend(said.kv.iter().filter_map(|line| parsed_rule(problems, line)));
+    grants.kv.extend(said.kv.iter().filter_map(|line| parsed_rule(problems, line)));
     grants.invoke.extend(said.invoke.iter().filter_map(|line| parsed_rule(problems, line)));
     directories(problems, said, base, guarded, &mut grants);
     match &said.scratch {
         None | Some(Either::Short(false)) => {}
-        Some(Either::Short(true)) => grants.scratch = Some(Room::default()),
-        Some(Either::Table(schema::Room { bytes, files })) => {
-            grants.scratch = Some(room(problems, bytes.as_ref(), files.as_ref()));
+        Some(Either::Short(true)) => grants.scratch = Some(DirectoryQuota::default()),
+        Some(Either::Table(schema::DirectoryQuota { max_bytes, max_files })) => {
+            grants.scratch =
+                Some(directory_quota(problems, max_bytes.as_ref(), max_files.as_ref()));
         }
     }
     for (name, value) in &said.environment {
@@ -99,7 +100,7 @@ pub(crate) fn grants(
             problems.error(
                 &name.span,
                 message,
-                "say where its value is: secrets = { NAME = { from = { env = \"VARIABLE\" } } }",
+                "say where its value is: secrets = { NAME = { source = { env = \"VARIABLE\" } } }",
             );
         }
     }
@@ -107,7 +108,7 @@ pub(crate) fn grants(
 }
 
 /// Parses a rule. If that fails, adds an error and returns `None`.
-fn parsed_rule<T: FromStr<Err = BadRule>>(
+fn parsed_rule<T: FromStr<Err = InvalidRule>>(
     problems: &mut Problems<'_>,
     text: &At<String>,
 ) -> Option<T> {
@@ -137,9 +138,9 @@ fn http(
         Either::Short(rule) => {
             parsed_rule(problems, &At { value: rule.clone(), span: line.span.clone() })
         }
-        Either::Table(schema::HttpTable { rule, private }) => {
+        Either::Table(schema::HttpTable { rule, private_networks }) => {
             let mut networks = Vec::new();
-            for network in private {
+            for network in private_networks {
                 match network.value.parse() {
                     Ok(parsed) => {
                         if has_metadata_service(&parsed) {
@@ -191,19 +192,19 @@ fn without_network(problems: &mut Problems<'_>, rules: &[(&Range<usize>, HttpRul
     }
 }
 
-fn room(
+fn directory_quota(
     problems: &mut Problems<'_>,
     bytes: Option<&At<schema::Amount>>,
     files: Option<&At<schema::Amount>>,
-) -> Room {
-    let mut room = Room::default();
+) -> DirectoryQuota {
+    let mut quota = DirectoryQuota::default();
     if let Some(Size(bytes)) = amount(problems, bytes) {
-        room.bytes = bytes;
+        quota.bytes = bytes;
     }
     if let Some(Count(files)) = amount(problems, files) {
-        room.files = files;
+        quota.files = files;
     }
-    room
+    quota
 }
 
 fn directories(
@@ -214,12 +215,12 @@ fn directories(
     grants: &mut Grants,
 ) {
     for At { value: directory, .. } in &said.directories {
-        let schema::Directory { name, path, access, bytes, files } = directory;
+        let schema::Directory { name, path, access, max_bytes, max_files } = directory;
         let access = match access {
             schema::Access::Read => Access::Read,
             schema::Access::Write => Access::Write,
         };
-        let room = room(problems, bytes.as_ref(), files.as_ref());
+        let quota = directory_quota(problems, max_bytes.as_ref(), max_files.as_ref());
         let led = match guarded.resolve(base, &path.value, access) {
             Ok(led) => led,
             Err((problem, hint)) => {
@@ -228,7 +229,7 @@ fn directories(
             }
         };
         let made = match Directory::new(name.value.as_str(), led, access) {
-            Ok(made) => made.with_room(room),
+            Ok(made) => made.with_quota(quota),
             Err(bad) => {
                 problems.error(&name.span, bad.to_string(), bad.hint);
                 continue;
@@ -299,23 +300,24 @@ fn secret(
         None => Some(Injection::Bearer),
         Some(placed) => self::injection(problems, placed),
     };
-    let Some(bound_to) = &use_.value.bound_to else {
+    let Some(destination) = &use_.value.destination else {
         if !said.reveal.iter().any(|revealed| revealed.value == name) {
-            let message =
-                format!("the secret `{name}` has no `for`, so it is never put into a request");
+            let message = format!(
+                "the secret `{name}` has no `destination`, so it is never put into a request"
+            );
             problems.error(
                 &use_.span,
                 message,
-                "name the requests it is for: for = \"https://api.example.com\"",
+                "name the requests it is for: destination = \"https://api.example.com\"",
             );
         }
         return None;
     };
-    let rule: HttpRule = parsed_rule(problems, bound_to)?;
+    let rule: HttpRule = parsed_rule(problems, destination)?;
     if !effective::overlaps(&rule, &grants.http) {
         let message = format!("the secret `{name}` is for requests that are not granted: `{rule}`");
         problems.warning(
-            &bound_to.span,
+            &destination.span,
             message,
             format!("to send it there, grant the requests too: http = [\"{rule}\"]"),
         );
@@ -341,7 +343,7 @@ fn injection(
         }
     };
     if placed.is_none() {
-        let hint = "for `as`, write \"bearer\", { basic = \"USER\" }, { header = \"X-Key\" } or { query = \"key\" }";
+        let hint = "for `injection`, write \"bearer\", { basic = \"USER\" }, { header = \"X-Key\" } or { query = \"key\" }";
         problems.error(&said.span, "this is not a way to put a secret into a request", hint);
     }
     placed
@@ -357,10 +359,10 @@ pub(crate) fn overlay(problems: &mut Problems<'_>, said: &schema::Narrowing) -> 
         .http
         .as_ref()
         .map(|lines| lines.iter().filter_map(|line| parsed_rule(problems, line)).collect());
-    overlay.files = said.files.as_ref().map(|lines| {
+    overlay.paths = said.paths.as_ref().map(|lines| {
         lines.iter().filter_map(|line| parsed_rule::<PathRule>(problems, line)).collect()
     });
-    overlay.keys = said
+    overlay.kv = said
         .kv
         .as_ref()
         .map(|lines| lines.iter().filter_map(|line| parsed_rule(problems, line)).collect());

@@ -29,7 +29,7 @@ pub enum RuleSection {
 
 /// One rule.
 #[derive(Debug, Clone)]
-pub struct WrittenRule {
+pub struct ConfiguredRule {
     /// The section that it is in.
     pub of: RuleSection,
     /// The key of its list in the configuration.
@@ -41,7 +41,7 @@ pub struct WrittenRule {
 }
 
 /// Returns all rules that can be parsed. Others are reported elsewhere.
-pub(crate) fn parse_all(problems: &Problems<'_>, file: &schema::File) -> Vec<WrittenRule> {
+pub(crate) fn parse_all(problems: &Problems<'_>, file: &schema::File) -> Vec<ConfiguredRule> {
     let mut rules = Rules { problems, found: Vec::new() };
     for (name, component) in &file.components {
         let of = RuleSection::Component(name.clone());
@@ -60,7 +60,7 @@ pub(crate) fn parse_all(problems: &Problems<'_>, file: &schema::File) -> Vec<Wri
 
 struct Rules<'a, 'b> {
     problems: &'a Problems<'b>,
-    found: Vec<WrittenRule>,
+    found: Vec<ConfiguredRule>,
 }
 
 impl Rules<'_, '_> {
@@ -73,7 +73,7 @@ impl Rules<'_, '_> {
         only: Overlay,
     ) {
         let place = self.problems.at(span, text, "");
-        self.found.push(WrittenRule { of: of.clone(), kind, only, place });
+        self.found.push(ConfiguredRule { of: of.clone(), kind, only, place });
     }
 
     fn of_grants(&mut self, of: &RuleSection, said: &schema::Grants) {
@@ -91,15 +91,16 @@ impl Rules<'_, '_> {
             if let Ok(rule) = PathRule::new(access, &directory.value.name.value) {
                 let (text, span) = (rule.to_string(), directory.value.name.span.clone());
                 let mut only = Overlay::default();
-                only.files = Some(vec![rule]);
+                only.paths = Some(vec![rule]);
                 self.add(of, "directories", &text, &span, only);
             }
         }
         for (name, value) in &said.environment {
             self.name(of, "environment", name, &value.span);
         }
-        // A secret without `for` can only be revealed.
-        for (name, said) in said.secrets.iter().filter(|(_, said)| said.value.bound_to.is_some()) {
+        // A secret without `destination` can only be revealed.
+        for (name, said) in said.secrets.iter().filter(|(_, said)| said.value.destination.is_some())
+        {
             self.name(of, "secrets", name, &said.span);
         }
         for name in &said.reveal {
@@ -117,10 +118,10 @@ impl Rules<'_, '_> {
         for rule in said.http.iter().flatten() {
             self.http(of, &rule.value, &rule.span);
         }
-        for rule in said.files.iter().flatten() {
+        for rule in said.paths.iter().flatten() {
             if let Ok(path) = rule.value.parse() {
                 let mut only = Overlay::default();
-                only.files = Some(vec![path]);
+                only.paths = Some(vec![path]);
                 self.add(of, "directories", &rule.value, &rule.span, only);
             }
         }
@@ -153,7 +154,7 @@ impl Rules<'_, '_> {
     fn key(&mut self, of: &RuleSection, text: &At<String>) {
         if let Ok(rule) = text.value.parse() {
             let mut only = Overlay::default();
-            only.keys = Some(vec![rule]);
+            only.kv = Some(vec![rule]);
             self.add(of, "kv", &text.value, &text.span, only);
         }
     }

@@ -170,10 +170,10 @@ fn read(typed: &str) -> Result<Vec<Item>, (String, String)> {
             Ok(vec![item(Some(name), text(value))])
         }
         ("secrets", None) => {
-            let (name, bound_to) = rule.split_once('=').ok_or_else(|| without(kind))?;
-            let bound_to = bound_to.trim();
-            let said = value(bound_to)?.unwrap_or_else(|| {
-                Value::Table([("for".to_owned(), text(bound_to))].into_iter().collect())
+            let (name, destination) = rule.split_once('=').ok_or_else(|| without(kind))?;
+            let destination = destination.trim();
+            let said = value(destination)?.unwrap_or_else(|| {
+                Value::Table([("destination".to_owned(), text(destination))].into_iter().collect())
             });
             Ok(vec![item(Some(name.trim()), said)])
         }
@@ -234,8 +234,8 @@ mod tests {
         for (typed, expected) in [
             ("http=GET https://a.example/v1", "http = [\n\"GET https://a.example/v1\",\n]\n"),
             (
-                "http={ rule = 'http://localhost:80', private = ['127.0.0.0/8'] }",
-                "http = [\n{ \"private\" = [\"127.0.0.0/8\"], \"rule\" = \"http://localhost:80\" },\n]\n",
+                "http={ rule = 'http://localhost:80', private_networks = ['127.0.0.0/8'] }",
+                "http = [\n{ \"private_networks\" = [\"127.0.0.0/8\"], \"rule\" = \"http://localhost:80\" },\n]\n",
             ),
             ("invoke=own notes_*", "invoke = [\n\"own notes_*\",\n]\n"),
             ("kv=write notes/*", "kv = [\n\"write notes/*\",\n]\n"),
@@ -254,11 +254,11 @@ mod tests {
             ),
             (
                 "secret=token=https://a.example",
-                "secrets.\"token\" = { \"for\" = \"https://a.example\" }\n",
+                "secrets.\"token\" = { \"destination\" = \"https://a.example\" }\n",
             ),
             (
-                "secret=token={ for = 'https://a.example', from = { file = 't' } }",
-                "secrets.\"token\" = { \"for\" = \"https://a.example\", \"from\" = { \"file\" = \"t\" } }\n",
+                "secret=token={ destination = 'https://a.example', source = { file = 't' } }",
+                "secrets.\"token\" = { \"destination\" = \"https://a.example\", \"source\" = { \"file\" = \"t\" } }\n",
             ),
             ("reveal=key", "reveal = [\n\"key\",\n]\nsecrets.\"key\" = {  }\n"),
             (

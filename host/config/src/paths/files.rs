@@ -157,21 +157,21 @@ fn own_text(
 
 /// A file or directory of another user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Foreign {
+pub struct ForeignFile {
     /// The file, the link or the directory.
     pub path: PathBuf,
     /// The owner's user id.
     pub(crate) owner: u32,
 }
 
-impl Foreign {
+impl ForeignFile {
     /// Describes it under another name than its path.
     pub fn of(&self, what: &str) -> String {
         format!("{what} belongs to another user (uid {})", self.owner)
     }
 }
 
-impl fmt::Display for Foreign {
+impl fmt::Display for ForeignFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.of(&format!("`{}`", self.path.display())))
     }
@@ -180,12 +180,12 @@ impl fmt::Display for Foreign {
 /// Returns the part of a found file that belongs to another user: the file, the link that leads to
 /// it, or its directory, whose owner can replace it. Such a file must not control this user's
 /// tools, as a repository of another user does not control git (`safe.directory`).
-pub fn foreign(path: &Path) -> Option<Foreign> {
+pub fn foreign(path: &Path) -> Option<ForeignFile> {
     let me = rustix::process::geteuid().as_raw();
     let theirs = |path: &Path, found: io::Result<fs::Metadata>| {
         let owner =
             found.ok().map(|found| found.uid()).filter(|owner| is_untrusted_owner(*owner, me))?;
-        Some(Foreign { path: path.to_owned(), owner })
+        Some(ForeignFile { path: path.to_owned(), owner })
     };
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let directory = || {
@@ -222,7 +222,7 @@ fn owned(path: &Path, metadata: &fs::Metadata, instead: &str) -> Result<(), Erro
         ));
     }
     if is_untrusted_owner(metadata.uid(), rustix::process::geteuid().as_raw()) {
-        let foreign = Foreign { path: path.to_owned(), owner: metadata.uid() };
+        let foreign = ForeignFile { path: path.to_owned(), owner: metadata.uid() };
         return Err(Error::file(format!("{foreign}, who could use it to grant rights"), instead));
     }
     Ok(())

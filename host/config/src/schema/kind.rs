@@ -31,7 +31,7 @@ pub(crate) enum Kind {
 pub(crate) enum Input {
     Text,
     Json,
-    Nothing,
+    Empty,
 }
 
 /// What its standard output is.
@@ -77,7 +77,7 @@ fn command(problems: &mut Problems<'_>, name: &str, said: &schema::Component) ->
     command.stdin = match settings.stdin {
         None | Some(Input::Text) => CommandInput::Text,
         Some(Input::Json) => CommandInput::Json,
-        Some(Input::Nothing) => CommandInput::Nothing,
+        Some(Input::Empty) => CommandInput::Empty,
     };
     command.output = match settings.output {
         None | Some(Output::Text) => CommandOutput::Text,

@@ -60,7 +60,7 @@ pub(crate) struct File {
 pub(crate) struct Host {
     /// Whether every component must be signed by one of the publishers. Default: only those that
     /// name a publisher.
-    pub(crate) require_signed: Option<At<bool>>,
+    pub(crate) require_signatures: Option<At<bool>>,
     /// How far calls are isolated from each other: `pooled`, cells from a shared pool of memory;
     /// `strict`, each cell with memory of its own; `process`, the same in one process per tenant. A
     /// component or tenant can ask for more, never for less.
@@ -78,7 +78,7 @@ pub(crate) struct Network {
     pub(crate) proxy: Option<At<Either<String, From>>>,
     /// Files of certificate authorities (PEM), seen from this file. They are trusted in addition to
     /// those of the public internet.
-    pub(crate) roots: Vec<At<String>>,
+    pub(crate) root_certificates: Vec<At<String>>,
 }
 
 /// For development: what needs no approval. Used only if the file is named with `--config` or
@@ -86,9 +86,9 @@ pub(crate) struct Network {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Dev {
-    /// Folders, seen from this file. Components of this file that lie in one of them need no
+    /// Directories, seen from this file. Components of this file that lie in one of them need no
     /// approval: each build is used at once, with its grants. `target/wasm32-wasip2/release`
-    pub(crate) folders: Vec<At<String>>,
+    pub(crate) directories: Vec<At<String>>,
 }
 
 /// A publisher of components, who signs them: `ssh-keygen -Y sign -n toolcell -f KEY FILE`.
@@ -99,7 +99,7 @@ pub(crate) struct Publisher {
     pub(crate) keys: Vec<At<String>>,
     /// Keys that are no longer valid, whether or not they are in `keys` too.
     #[serde(default)]
-    pub(crate) revoked: Vec<At<String>>,
+    pub(crate) revoked_keys: Vec<At<String>>,
 }
 
 /// One component.
@@ -145,7 +145,7 @@ pub(crate) struct Command {
     /// of words.
     pub(crate) argv: Option<Vec<At<String>>>,
     /// What it reads from standard input: `text`, the argument `stdin` of the call; `json`, all
-    /// arguments as JSON; `nothing`. Default: `text`.
+    /// arguments as JSON; `empty`. Default: `text`.
     pub(crate) stdin: Option<Input>,
     /// The form of its standard output: `text`; `json`, which is text if it is not valid JSON;
     /// `bytes`, a part with `media_type`. Default: `text`.
@@ -165,7 +165,7 @@ pub(crate) struct Grants {
     /// Directories of the host.
     pub(crate) directories: Vec<At<Directory>>,
     /// A directory of each call's own as `/scratch`, gone after it.
-    pub(crate) scratch: Option<Either<bool, Room>>,
+    pub(crate) scratch: Option<Either<bool, DirectoryQuota>>,
     /// Environment variables and their values. Not for secrets: the tool reads them.
     pub(crate) environment: BTreeMap<String, At<String>>,
     /// Secrets that the host puts into requests, by the name under which the tool asks for them.
@@ -188,7 +188,7 @@ pub(crate) struct HttpTable {
     pub(crate) rule: At<String>,
     /// Networks outside the public internet, which are denied otherwise: `127.0.0.1/32`.
     #[serde(default)]
-    pub(crate) private: Vec<At<String>>,
+    pub(crate) private_networks: Vec<At<String>>,
 }
 
 /// One directory of the host, as a tool sees it.
@@ -202,9 +202,9 @@ pub(crate) struct Directory {
     /// `read`, or `write`, which includes reading.
     pub(crate) access: Access,
     /// Bytes of all files together: `64MiB`.
-    pub(crate) bytes: Option<At<Amount>>,
+    pub(crate) max_bytes: Option<At<Amount>>,
     /// Files and directories.
-    pub(crate) files: Option<At<Amount>>,
+    pub(crate) max_files: Option<At<Amount>>,
 }
 
 /// Looking at something, or changing it too.
@@ -219,11 +219,11 @@ pub(crate) enum Access {
 /// How much a directory may hold.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Room {
+pub(crate) struct DirectoryQuota {
     /// Bytes of all files together: `64MiB`.
-    pub(crate) bytes: Option<At<Amount>>,
+    pub(crate) max_bytes: Option<At<Amount>>,
     /// Files and directories.
-    pub(crate) files: Option<At<Amount>>,
+    pub(crate) max_files: Option<At<Amount>>,
 }
 
 /// Where a secret comes from, and into which requests the host puts it.
@@ -232,13 +232,11 @@ pub(crate) struct Room {
 pub(crate) struct SecretTable {
     /// Requests into which it is put, as a rule of `http`. The requests must be granted by `http`
     /// too.
-    #[serde(rename = "for")]
-    pub(crate) bound_to: Option<At<String>>,
+    pub(crate) destination: Option<At<String>>,
     /// How it is put into them. Default: `bearer`.
-    #[serde(rename = "as")]
     pub(crate) injection: Option<At<Either<String, InjectionTable>>>,
     /// Where its value is stored. Default: the environment variable of its name.
-    pub(crate) from: Option<At<From>>,
+    pub(crate) source: Option<At<From>>,
 }
 
 /// How a secret is put into a request: one of these.
@@ -343,7 +341,7 @@ pub(crate) struct Narrowing {
     /// Requests that are left.
     pub(crate) http: Option<Vec<At<String>>>,
     /// Paths that are left, as the tool sees them: `read /data/acme`.
-    pub(crate) files: Option<Vec<At<String>>>,
+    pub(crate) paths: Option<Vec<At<String>>>,
     /// Names of environment variables that are left.
     pub(crate) environment: Option<Vec<At<String>>>,
     /// Names of secrets that may still be used.

@@ -23,7 +23,7 @@ use crate::tenants::quota::TenantQuota;
 /// The approved tools of a configuration, ready to be called. Immutable: a
 /// [`Reloader`](crate::Reloader) creates a new one.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedTools {
     pub(crate) registry: Registry,
     pub(crate) executor: Executor,
     pub(crate) tenants: BTreeMap<String, TenantSettings>,
@@ -31,7 +31,7 @@ pub struct Loaded {
     pub(crate) issuer: Option<Issuer>,
     pub(crate) problems: Vec<ComponentProblem>,
     /// Components that are served without approval, with the reason.
-    pub(crate) in_development: BTreeMap<String, Development>,
+    pub(crate) development_components: BTreeMap<String, Development>,
     pub(crate) served: BTreeMap<String, Served>,
 }
 
@@ -44,8 +44,8 @@ pub struct TenantSettings {
     /// The isolation of the tenant's calls. Tools are not offered to a tenant with
     /// [`Isolation::Process`]: see [`Reason::NeedsProcess`](crate::Reason::NeedsProcess).
     pub isolation: Isolation,
-    /// The tools that the tenant sees and may call. The other tools of [`Loaded::registry`] are not
-    /// visible in its calls.
+    /// The tools that the tenant sees and may call. The other tools of [`LoadedTools::registry`]
+    /// are not visible in its calls.
     pub tools: OfferedTools,
     /// The tenant's quota.
     pub quota: TenantQuota,
@@ -71,7 +71,7 @@ impl Served {
     }
 }
 
-impl Loaded {
+impl LoadedTools {
     /// Returns all approved tools, ordered by their components' names and then as in the component.
     #[must_use]
     pub fn registry(&self) -> &Registry {
@@ -113,8 +113,8 @@ impl Loaded {
 
     /// Returns the components that are served without approval because they are in a folder of
     /// `[dev]`, with the reason.
-    pub fn in_development(&self) -> impl Iterator<Item = (&str, &Development)> {
-        self.in_development.iter().map(|(name, why)| (name.as_str(), why))
+    pub fn development_components(&self) -> impl Iterator<Item = (&str, &Development)> {
+        self.development_components.iter().map(|(name, why)| (name.as_str(), why))
     }
 
     /// Returns the components that are served: name and digest.

@@ -13,4 +13,4 @@ pub(crate) mod unset_secrets;
 
 pub use keys::Keys;
 pub use loaded::TenantSettings;
-pub use unset_secrets::Unset;
+pub use unset_secrets::UnsetSecret;

@@ -59,11 +59,11 @@ pub enum Reason {
     /// The configuration demands a signature that the component does not have.
     Unsigned,
     /// The configuration demands another digest.
-    OtherDigest,
+    DigestMismatch,
     /// It imports an interface that it is not granted.
     NotGranted,
     /// It offers a tool with the same name as another component's, or with a name that looks alike.
-    SameName,
+    DuplicateTool,
     /// The configuration demands a process of its own for the component's or a tenant's calls. This
     /// crate does not start one.
     NeedsProcess,
@@ -102,9 +102,9 @@ impl Reason {
             Self::MissingFile => "missing_file",
             Self::UnreadableFile => "unreadable_file",
             Self::Unsigned => "unsigned",
-            Self::OtherDigest => "other_digest",
+            Self::DigestMismatch => "digest_mismatch",
             Self::NotGranted => "not_granted",
-            Self::SameName => "same_name",
+            Self::DuplicateTool => "duplicate_tool",
             Self::NeedsProcess => "needs_process",
             Self::UnknownTool => "unknown_tool",
             Self::NotLoadable => "not_loadable",
@@ -122,8 +122,8 @@ impl Reason {
             Error::File { .. } if error.is_missing_file() => Self::MissingFile,
             Error::File { .. } => Self::UnreadableFile,
             Error::Unsigned(_) => Self::Unsigned,
-            Error::OtherDigest(_) => Self::OtherDigest,
-            Error::SameName { .. } => Self::SameName,
+            Error::DigestMismatch(_) => Self::DigestMismatch,
+            Error::DuplicateTool { .. } => Self::DuplicateTool,
             Error::Invalid { .. } | Error::Usage { .. } => Self::UnknownTool,
             Error::Toolcell(error) if error.is_not_granted() => Self::NotGranted,
             Error::Toolcell(error) if error.is_component() || error.is_definition() => {
@@ -232,7 +232,7 @@ impl ComponentProblem {
         Self { tenant: Some(tenant.to_owned()), ..problem }
     }
 
-    pub(crate) fn same_name(
+    pub(crate) fn duplicate_tool(
         component: &str,
         (tool, one): (&str, &str),
         (other, two): (&str, &str),
@@ -243,6 +243,10 @@ impl ComponentProblem {
             format!("`{tool}` of `{one}` looks like `{other}` of `{two}`")
         };
         let hint = "rename one of the tools, or leave out its component: a model may confuse the two tools";
-        Self::of(component, Serving::Nothing, Error::SameName { message, hint: hint.to_owned() })
+        Self::of(
+            component,
+            Serving::Nothing,
+            Error::DuplicateTool { message, hint: hint.to_owned() },
+        )
     }
 }

@@ -17,7 +17,7 @@ use crate::problem::Problem;
 
 /// A secret without a value that calls may need.
 #[derive(Debug, Clone, Copy)]
-pub struct Unset<'a> {
+pub struct UnsetSecret<'a> {
     /// Its name.
     pub name: &'a str,
     /// The tenant whose own value it is. `None`: the shared value.

@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 
 use toolcell::controls::{Control, enforced};
-use toolcell::tool::is_unseen;
+use toolcell::tool::is_invisible;
 
 /// Returns plain text without harmful characters, and the number of those removed. A line ends with
 /// `\n`.
@@ -20,7 +20,7 @@ pub fn text(text: &str) -> (String, usize) {
     while let Some(c) = rest.next() {
         match c {
             '\r' if rest.peek() == Some(&'\n') => {}
-            c if is_unseen(c) && enforced(Control::CleanText) => lost += 1,
+            c if is_invisible(c) && enforced(Control::CleanText) => lost += 1,
             c => clean.push(c),
         }
     }
@@ -50,7 +50,7 @@ pub fn start(text: &str, most: usize) -> (&str, usize) {
 pub fn escaped(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_unseen(c) || c == '\n' || c == '\t' {
+        if is_invisible(c) || c == '\n' || c == '\t' {
             shown.extend(c.escape_unicode());
         } else {
             shown.push(c);
@@ -67,7 +67,7 @@ pub fn json(json: &str) -> String {
         match c {
             // A carriage return is between tokens, because a string cannot contain it unescaped.
             '\r' => clean.push(' '),
-            c if is_unseen(c) && enforced(Control::CleanJson) => {
+            c if is_invisible(c) && enforced(Control::CleanJson) => {
                 for unit in c.encode_utf16(&mut units) {
                     clean.push_str(&format!("\\u{unit:04x}"));
                 }
@@ -135,7 +135,7 @@ mod tests {
         for c in HARMFUL {
             let value = serde_json::Value::String(format!("a{c}\n\r\tb"));
             let clean = json(&value.to_string());
-            assert!(!clean.contains(is_unseen), "{clean}");
+            assert!(!clean.contains(is_invisible), "{clean}");
             assert_eq!(serde_json::from_str::<serde_json::Value>(&clean).unwrap(), value);
         }
         assert_eq!(json_line("{\r\n\t\"a\": 1}"), "{   \"a\": 1}");

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 /// The error for a text in none of the accepted forms.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadUnit {
+pub struct InvalidUnit {
     /// The expected value, with an article.
     expected: &'static str,
     forms: &'static str,
 }
 
-impl BadUnit {
+impl InvalidUnit {
     /// Returns the expected value, with an article: `a size above zero`.
     #[must_use]
     pub fn expected(&self) -> &'static str {
@@ -25,13 +25,13 @@ impl BadUnit {
     }
 }
 
-impl fmt::Display for BadUnit {
+impl fmt::Display for InvalidUnit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "write {}: {}", self.expected, self.forms)
     }
 }
 
-impl std::error::Error for BadUnit {}
+impl std::error::Error for InvalidUnit {}
 
 /// Splits before the first character that is not part of a number.
 fn split(text: &str) -> (&str, &str) {
@@ -64,10 +64,10 @@ const SHORTEST: Duration = Duration::from_millis(1);
 pub struct Time(pub Duration);
 
 impl FromStr for Time {
-    type Err = BadUnit;
+    type Err = InvalidUnit;
 
-    fn from_str(text: &str) -> Result<Self, BadUnit> {
-        let bad = BadUnit {
+    fn from_str(text: &str) -> Result<Self, InvalidUnit> {
+        let bad = InvalidUnit {
             expected: "a time with its unit, of at least 1ms",
             forms: "`500ms`, `2s`, `1.5s`, `1m`",
         };
@@ -98,10 +98,10 @@ const SIZES: [(&str, u64); 5] =
 pub struct Size(pub u64);
 
 impl FromStr for Size {
-    type Err = BadUnit;
+    type Err = InvalidUnit;
 
-    fn from_str(text: &str) -> Result<Self, BadUnit> {
-        let bad = BadUnit {
+    fn from_str(text: &str) -> Result<Self, InvalidUnit> {
+        let bad = InvalidUnit {
             expected: "a size in bytes, KiB, MiB or GiB, above zero",
             forms: "`512KiB`, `64MiB`, `1GiB`, or bytes as `1000000`",
         };
@@ -136,10 +136,10 @@ const COUNTS: [(&str, u64); 4] = [("", 1), ("k", 1_000), ("M", 1_000_000), ("G",
 pub struct Count(pub u64);
 
 impl FromStr for Count {
-    type Err = BadUnit;
+    type Err = InvalidUnit;
 
-    fn from_str(text: &str) -> Result<Self, BadUnit> {
-        let bad = BadUnit {
+    fn from_str(text: &str) -> Result<Self, InvalidUnit> {
+        let bad = InvalidUnit {
             expected: "a whole number above zero",
             forms: "`1000000`, `500k`, `500M`, `10G`",
         };

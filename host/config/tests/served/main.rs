@@ -11,7 +11,9 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use toolcell::{CallResult, Limits, Refusal};
 use toolcell_config::approval::Unapproved;
-use toolcell_config::{Configuration, Error, Loaded, Lock, Reason, Reloaded, Reloader, Serving};
+use toolcell_config::{
+    Configuration, Error, LoadedTools, Lock, Reason, ReloadChanges, Reloader, Serving,
+};
 use toolcell_test_guests::asker;
 
 use place::{Place, TWO, called, description, names, problems, rebuilt, tool};
@@ -72,7 +74,7 @@ async fn unservable_component_does_not_stop_the_others() {
                     ),
                 )
             },
-            Reason::OtherDigest,
+            Reason::DigestMismatch,
             Serving::Nothing,
         ),
         (
@@ -131,7 +133,7 @@ async fn tools_with_the_same_name_are_not_served() {
         place.approve(&["one", "two"]).await;
         let loaded = place.load().await;
         assert!(names(&loaded).is_empty());
-        let same = |component| (component, Reason::SameName, Serving::Nothing);
+        let same = |component| (component, Reason::DuplicateTool, Serving::Nothing);
         assert_eq!(problems(&loaded), [same("one"), same("two")]);
         assert!(loaded.problems()[0].to_string().contains(other), "{}", loaded.problems()[0]);
     }
@@ -200,7 +202,7 @@ async fn unchanged_components_are_not_reloaded() {
     place.approve(&["one", "two"]).await;
     let reloader = place.reloader().await;
     let before = reloader.loaded();
-    assert_eq!(reloader.reload().await.expect("no error"), Reloaded::default());
+    assert_eq!(reloader.reload().await.expect("no error"), ReloadChanges::default());
     place.write("two.wasm", tool("two", "The other second."));
     place.approve(&["two"]).await;
     place.write("toolcell.toml", format!("{TWO}[components.one.limits]\nfuel = 1000000\n"));
@@ -212,7 +214,7 @@ async fn unchanged_components_are_not_reloaded() {
     let after = reloader.loaded();
     // There is no cache: a component that is loaded again is compiled again, which never takes
     // exactly the same time in nanoseconds.
-    let compiled = |loaded: &Loaded, name: &str| {
+    let compiled = |loaded: &LoadedTools, name: &str| {
         loaded.component(name).expect("no error").compile_time().expect("no error")
     };
     assert_eq!(compiled(&before, "one"), compiled(&after, "one"));
@@ -260,14 +262,14 @@ async fn invalid_file_changes_nothing_and_says_why() {
         place.write(file, good);
     }
     assert_eq!(place.file("toolcell.lock"), lock);
-    assert_eq!(reloader.reload().await.expect("no error"), Reloaded::default());
+    assert_eq!(reloader.reload().await.expect("no error"), ReloadChanges::default());
 }
 
 /// Waits for the event itself.
 #[tokio::test]
 async fn file_change_is_noticed() {
     let place = Place::new(&format!(
-        "{TWO}[components.one.grants]\nsecrets = {{ token = {{ for = \"https://a.example\", from = {{ file = \"token\" }} }} }}\n\
+        "{TWO}[components.one.grants]\nsecrets = {{ token = {{ destination = \"https://a.example\", source = {{ file = \"token\" }} }} }}\n\
          http = [\"https://a.example\"]\n"
     ));
     place.write("token", "a-value-of-a-token");

@@ -6,7 +6,7 @@ use std::path::Path;
 use tempfile::TempDir;
 use toolcell::{CallContext, CallOptions, CallResult, ToolCall};
 use toolcell_config::{
-    Configuration, Engines, Loaded, Lock, ReadOptions, Reason, Reloader, Serving,
+    Configuration, Engines, LoadedTools, Lock, ReadOptions, Reason, Reloader, Serving,
 };
 use toolcell_test_guests::{Answer, Hostile};
 
@@ -77,7 +77,7 @@ impl Place {
             .expect("no error");
     }
 
-    pub(crate) async fn load(&self) -> Loaded {
+    pub(crate) async fn load(&self) -> LoadedTools {
         self.read().load(&self.engines()).await.expect("no error")
     }
 
@@ -86,15 +86,15 @@ impl Place {
     }
 }
 
-pub(crate) fn names(loaded: &Loaded) -> Vec<String> {
+pub(crate) fn names(loaded: &LoadedTools) -> Vec<String> {
     loaded.registry().list().into_iter().map(|tool| tool.name).collect()
 }
 
-pub(crate) fn description(loaded: &Loaded, tool: &str) -> String {
+pub(crate) fn description(loaded: &LoadedTools, tool: &str) -> String {
     loaded.registry().get(tool).expect("no error").definition().description.clone()
 }
 
-pub(crate) fn problems(loaded: &Loaded) -> Vec<(&str, Reason, Serving)> {
+pub(crate) fn problems(loaded: &LoadedTools) -> Vec<(&str, Reason, Serving)> {
     loaded
         .problems()
         .iter()
@@ -102,7 +102,7 @@ pub(crate) fn problems(loaded: &Loaded) -> Vec<(&str, Reason, Serving)> {
         .collect()
 }
 
-pub(crate) async fn called(loaded: &Loaded, tool: &str, tenant: Option<&str>) -> CallResult {
+pub(crate) async fn called(loaded: &LoadedTools, tool: &str, tenant: Option<&str>) -> CallResult {
     let mut context = CallContext::default();
     context.tenant = tenant.map(str::to_owned);
     let options = CallOptions::default().with_context(context);

@@ -9,7 +9,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use toolcell::CallResult;
-use toolcell_config::{Loaded, Reason};
+use toolcell_config::{LoadedTools, Reason};
 use toolcell_test_guests::{Answer, Hostile};
 
 use crate::place::{Place, TWO, called, problems};
@@ -25,7 +25,7 @@ fn version(description: &'static str, answer: &'static str) -> Vec<u8> {
 }
 
 /// Returns the answer of the tool `one`.
-async fn answer(loaded: &Loaded) -> String {
+async fn answer(loaded: &LoadedTools) -> String {
     let result = called(loaded, "one", None).await;
     assert!(matches!(result, CallResult::Outcome(_)), "{result:?}");
     result.value().map(|value| value.as_str().to_owned()).unwrap_or_default()

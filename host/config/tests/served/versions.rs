@@ -6,7 +6,7 @@ use std::fs;
 use ssh_key::private::Ed25519Keypair;
 use ssh_key::{HashAlg, LineEnding, PrivateKey};
 use toolcell::CallResult;
-use toolcell_config::{Error, Lock, Reason, Reloaded, Serving};
+use toolcell_config::{Error, Lock, Reason, ReloadChanges, Serving};
 
 use crate::place::{Place, TWO, called, description, names, problems, rebuilt, tool};
 
@@ -16,7 +16,7 @@ async fn approved_version_serves_until_change_is_approved() {
     place.approve(&["one", "two"]).await;
     let reloader = place.reloader().await;
     place.write("one.wasm", tool("one", "Changed."));
-    assert_eq!(reloader.reload().await.expect("no error"), Reloaded::default());
+    assert_eq!(reloader.reload().await.expect("no error"), ReloadChanges::default());
     let changed = [("one", Reason::Changed, Serving::Approved)];
     let waiting = reloader.loaded();
     assert_eq!(
@@ -100,7 +100,7 @@ async fn rollback_makes_the_previous_version_current() {
         "toolcell.toml",
         TWO.replacen("one.wasm\"", &format!("one.wasm\"\ndigest = \"{digest}\""), 1),
     );
-    assert!(matches!(place.read().rollback("one"), Err(Error::OtherDigest(_))));
+    assert!(matches!(place.read().rollback("one"), Err(Error::DigestMismatch(_))));
 }
 
 /// A revoked key is valid for no version, whenever that was approved.
@@ -116,7 +116,7 @@ async fn kept_version_obeys_current_signature_rules() {
     };
     let configuration = |revoked: &str| {
         let publisher =
-            format!("[publishers.acme]\nkeys = [\"{public}\"]\nrevoked = [{revoked}]\n");
+            format!("[publishers.acme]\nkeys = [\"{public}\"]\nrevoked_keys = [{revoked}]\n");
         format!("{publisher}[components.one]\npath = \"one.wasm\"\npublisher = \"acme\"\n")
     };
     let place = Place::new(&configuration(""));

@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 
 use super::usage::Usage;
 use super::{CallContext, CallResult, Resume, ToolCall};
-use crate::grants::{BadRule, Overlay};
+use crate::grants::{InvalidRule, Overlay};
 use crate::json::{Json, present};
 use crate::limits::Limits;
 use crate::outcome::Outcome;
 use crate::outcome::refusal::{Fault, Refusal, ResumeFault};
-use crate::outcome::tool_error::{Awaited, Exit, Raised, ReturnRule, Timeout, ToolError};
+use crate::outcome::tool_error::{BlockedOn, Crash, Exit, ReturnRule, Timeout, ToolError};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "ToolCall")]
@@ -82,12 +82,12 @@ pub struct LimitsForm {
 /// An [`Overlay`] with its rules as text.
 #[derive(Serialize, Deserialize)]
 pub struct Narrowing {
-    files: Option<Vec<String>>,
+    paths: Option<Vec<String>>,
     http: Option<Vec<String>>,
     environment: Option<BTreeSet<String>>,
     secrets: Option<BTreeSet<String>>,
     reveal: Option<BTreeSet<String>>,
-    keys: Option<Vec<String>>,
+    kv: Option<Vec<String>>,
     invoke: Option<Vec<String>>,
 }
 
@@ -96,31 +96,31 @@ impl From<&Overlay> for Narrowing {
         fn written<T: Display>(rules: &Option<Vec<T>>) -> Option<Vec<String>> {
             rules.as_ref().map(|rules| rules.iter().map(T::to_string).collect())
         }
-        let Overlay { files, http, environment, secrets, reveal, keys, invoke } = overlay;
+        let Overlay { paths, http, environment, secrets, reveal, kv, invoke } = overlay;
         Self {
-            files: written(files),
+            paths: written(paths),
             http: written(http),
             environment: environment.clone(),
             secrets: secrets.clone(),
             reveal: reveal.clone(),
-            keys: written(keys),
+            kv: written(kv),
             invoke: written(invoke),
         }
     }
 }
 
 impl TryFrom<Narrowing> for Overlay {
-    type Error = BadRule;
+    type Error = InvalidRule;
 
-    fn try_from(narrowing: Narrowing) -> Result<Self, BadRule> {
-        fn read<T: FromStr<Err = BadRule>>(
+    fn try_from(narrowing: Narrowing) -> Result<Self, InvalidRule> {
+        fn read<T: FromStr<Err = InvalidRule>>(
             rules: Option<Vec<String>>,
-        ) -> Result<Option<Vec<T>>, BadRule> {
+        ) -> Result<Option<Vec<T>>, InvalidRule> {
             rules.map(|rules| rules.iter().map(|rule| rule.parse()).collect()).transpose()
         }
-        let Narrowing { files, http, environment, secrets, reveal, keys, invoke } = narrowing;
-        let (files, http, keys, invoke) = (read(files)?, read(http)?, read(keys)?, read(invoke)?);
-        Ok(Self { files, http, environment, secrets, reveal, keys, invoke })
+        let Narrowing { paths, http, environment, secrets, reveal, kv, invoke } = narrowing;
+        let (paths, http, kv, invoke) = (read(paths)?, read(http)?, read(kv)?, read(invoke)?);
+        Ok(Self { paths, http, environment, secrets, reveal, kv, invoke })
     }
 }
 
@@ -135,7 +135,7 @@ pub enum ResultForm {
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "ToolError")]
 pub enum ErrorForm {
-    HandlerRaised(Raised),
+    HandlerRaised(Crash),
     HandlerExit(Exit),
     Timeout(#[serde(with = "TimeoutForm")] Timeout),
     InvalidReturn(ReturnRule),
@@ -146,9 +146,22 @@ pub enum ErrorForm {
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Timeout")]
 enum TimeoutForm {
-    Fuel { budget: u64, used: u64, stdout: Option<String> },
-    Deadline { budget: Duration, used: Duration, stdout: Option<String> },
-    Blocked { budget: Duration, used: Duration, awaited: Option<Awaited>, stdout: Option<String> },
+    Fuel {
+        budget: u64,
+        used: u64,
+        stdout: Option<String>,
+    },
+    Deadline {
+        budget: Duration,
+        used: Duration,
+        stdout: Option<String>,
+    },
+    Blocked {
+        budget: Duration,
+        used: Duration,
+        blocked_on: Option<BlockedOn>,
+        stdout: Option<String>,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -191,7 +204,7 @@ pub struct UsageForm {
     bytes_out: u64,
     host_calls: u64,
     log_bytes: u64,
-    log_bytes_lost: u64,
+    log_bytes_dropped: u64,
 }
 
 #[cfg(test)]
@@ -200,13 +213,13 @@ mod tests {
 
     #[test]
     fn overlay_round_trips_to_the_worker() {
-        let mut some = Overlay::nothing();
-        some.files = Some(vec!["read /data".parse().unwrap()]);
+        let mut some = Overlay::deny_all();
+        some.paths = Some(vec!["read /data".parse().unwrap()]);
         some.http = Some(vec!["GET,POST https://.example.com/v1".parse().unwrap()]);
-        some.keys = Some(vec!["write notes/*".parse().unwrap()]);
+        some.kv = Some(vec!["write notes/*".parse().unwrap()]);
         some.invoke = Some(vec!["own notes_*".parse().unwrap()]);
         some.secrets = Some(["token".to_owned()].into());
-        for overlay in [Overlay::default(), Overlay::nothing(), some] {
+        for overlay in [Overlay::default(), Overlay::deny_all(), some] {
             let sent = serde_json::to_vec(&Narrowing::from(&overlay)).unwrap();
             let arrived: Narrowing = serde_json::from_slice(&sent).unwrap();
             assert_eq!(Overlay::try_from(arrived).unwrap(), overlay);

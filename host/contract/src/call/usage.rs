@@ -49,7 +49,7 @@ pub struct Usage {
     /// wrote it, and one for the end of each message of `log`.
     pub log_bytes: u64,
     /// Log over the limit, counted likewise and dropped.
-    pub log_bytes_lost: u64,
+    pub log_bytes_dropped: u64,
 }
 
 /// Whole microseconds.
@@ -83,7 +83,7 @@ pub struct Meter {
     pub bytes_out: AtomicU64,
     pub host_calls: AtomicU64,
     pub log_bytes: AtomicU64,
-    pub log_bytes_lost: AtomicU64,
+    pub log_bytes_dropped: AtomicU64,
     pub denials: AtomicU64,
     /// Calls of other tools.
     pub sub_calls: AtomicU64,
@@ -134,7 +134,7 @@ impl Meter {
             bytes_out: self.bytes_out.load(Relaxed),
             host_calls: self.host_calls.load(Relaxed),
             log_bytes: self.log_bytes.load(Relaxed),
-            log_bytes_lost: self.log_bytes_lost.load(Relaxed),
+            log_bytes_dropped: self.log_bytes_dropped.load(Relaxed),
         }
     }
 

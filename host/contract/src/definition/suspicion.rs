@@ -35,31 +35,31 @@ const HIDING_BLANKS: &str = r"(?:\n[ \t\r]*){5}|[ \t]{30}";
 #[non_exhaustive]
 pub enum SuspicionKind {
     /// It has characters that no reader sees, or whitespace that pushes text out of sight.
-    Hidden,
+    HiddenText,
     /// It pretends to come from another source: the system, the user, or another tool.
-    Disguised,
+    Impersonation,
     /// It tells the model to ignore instructions, or to follow others.
-    Overriding,
+    InstructionOverride,
     /// It tells the model to keep something from the user.
-    Secretive,
+    Concealment,
     /// It says how other tools are to be used, or that they are not to be used.
-    Steering,
+    ToolSteering,
     /// It asks for the conversation, for files or for credentials.
-    Prying,
+    DataRequest,
     /// It contains encoded text, or tells the model to follow encoded text.
-    Encoded,
+    EncodedText,
 }
 
 impl fmt::Display for SuspicionKind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Self::Hidden => "has characters or text that a reader does not see",
-            Self::Disguised => "imitates a message of the system or the user",
-            Self::Overriding => "tells the model to ignore or replace instructions",
-            Self::Secretive => "tells the model to keep something from the user",
-            Self::Steering => "tells the model how to use other tools",
-            Self::Prying => "asks for the conversation, files or credentials",
-            Self::Encoded => "has encoded text",
+            Self::HiddenText => "has characters or text that a reader does not see",
+            Self::Impersonation => "imitates a message of the system or the user",
+            Self::InstructionOverride => "tells the model to ignore or replace instructions",
+            Self::Concealment => "tells the model to keep something from the user",
+            Self::ToolSteering => "tells the model how to use other tools",
+            Self::DataRequest => "asks for the conversation, files or credentials",
+            Self::EncodedText => "has encoded text",
         })
     }
 }
@@ -67,12 +67,12 @@ impl fmt::Display for SuspicionKind {
 /// A suspicious text in a definition.
 ///
 /// # Shape
-/// As JSON: `{"place", "kind", "excerpt"}`.
+/// As JSON: `{"pointer", "kind", "excerpt"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Suspicion {
     /// A JSON pointer into the definition.
-    pub place: String,
+    pub pointer: String,
     /// The reason why the text is suspicious.
     pub kind: SuspicionKind,
     /// The text around it in one line: at most 80 characters, without invisible ones.
@@ -100,7 +100,7 @@ impl Definition {
 /// hidden bytes. The zero-width joiners are among them, although emoji and some scripts need them,
 /// because sequences of them can encode a text. U+FE0F is not, because emoji need it.
 #[must_use]
-pub fn is_unseen(c: char) -> bool {
+pub fn is_invisible(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
         '\u{ad}'
@@ -152,15 +152,15 @@ fn search_value(value: &Value, place: &mut String, found: &mut Vec<Suspicion>) {
 
 fn suspect(text: &str, place: &str, found: &mut Vec<Suspicion>) {
     static HIDING: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(HIDING_BLANKS).ok());
-    let seen: String = text.chars().filter(|c| !is_unseen(*c)).collect();
+    let seen: String = text.chars().filter(|c| !is_invisible(*c)).collect();
     let plain =
         seen.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase().replace('’', "'");
     let mut add = |kind, at: usize| {
-        found.push(Suspicion { place: place.to_owned(), kind, excerpt: excerpt(&plain, at) });
+        found.push(Suspicion { pointer: place.to_owned(), kind, excerpt: excerpt(&plain, at) });
     };
     let far = HIDING.as_ref().and_then(|far| far.find(text)).map(|far| far.start());
     if seen.len() < text.len() || far.is_some() {
-        add(SuspicionKind::Hidden, 0);
+        add(SuspicionKind::HiddenText, 0);
     }
     let Some(patterns) = PATTERNS.as_ref() else { return };
     let mut last = None;

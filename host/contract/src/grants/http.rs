@@ -15,7 +15,7 @@ use ipnet::IpNet;
 
 use super::addresses::private_networks;
 use super::target::{Host, Target};
-use super::{Access, BadRule};
+use super::{Access, InvalidRule};
 
 use crate::controls::{Control, enforced};
 
@@ -199,10 +199,10 @@ impl HostRule {
 }
 
 impl FromStr for HttpRule {
-    type Err = BadRule;
+    type Err = InvalidRule;
 
-    fn from_str(text: &str) -> Result<Self, BadRule> {
-        let fault = |problem: String| BadRule::new(text, problem, HINT);
+    fn from_str(text: &str) -> Result<Self, InvalidRule> {
+        let fault = |problem: String| InvalidRule::new(text, problem, HINT);
         let (methods, url) = match text.split_once(' ') {
             Some((methods, url)) => (parse_methods(methods).map_err(fault)?, url.trim_matches(' ')),
             None => (vec![Method::Get, Method::Head], text),

@@ -9,7 +9,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::BadRule;
+use super::InvalidRule;
 
 /// A rule that allows calls of other tools. A called tool has at most the rights of the calling
 /// tool. With `own` it has its own rights instead.
@@ -40,9 +40,9 @@ impl InvokeRule {
 }
 
 impl FromStr for InvokeRule {
-    type Err = BadRule;
+    type Err = InvalidRule;
 
-    fn from_str(text: &str) -> Result<Self, BadRule> {
+    fn from_str(text: &str) -> Result<Self, InvalidRule> {
         let hint = "write `lookup`, `notes_*`, or `own fetch` to let `fetch` use its own rights";
         let text = text.trim_start_matches(' ');
         let (own, name) = text.strip_prefix("own ").map_or((false, text), |name| (true, name));
@@ -50,7 +50,7 @@ impl FromStr for InvokeRule {
         let (name, is_prefix) =
             name.strip_suffix('*').map_or((name, false), |prefix| (prefix, true));
         if name.contains('*') {
-            return Err(BadRule::new(text, "`*` is allowed only at the end", hint));
+            return Err(InvalidRule::new(text, "`*` is allowed only at the end", hint));
         }
         if name.is_empty() {
             let problem = if is_prefix {
@@ -58,10 +58,10 @@ impl FromStr for InvokeRule {
             } else {
                 "the tool's name is missing"
             };
-            return Err(BadRule::new(text, problem, hint));
+            return Err(InvalidRule::new(text, problem, hint));
         }
         if name.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            return Err(BadRule::new(
+            return Err(InvalidRule::new(
                 text,
                 "a tool's name must not have spaces or control characters",
                 hint,

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Access, BadRule};
+use super::{Access, InvalidRule};
 
 /// A rule that allows access to keys. A component has its own keys for each tenant; `*` covers all
 /// of them.
@@ -38,17 +38,17 @@ impl KeyRule {
 }
 
 impl FromStr for KeyRule {
-    type Err = BadRule;
+    type Err = InvalidRule;
 
-    fn from_str(text: &str) -> Result<Self, BadRule> {
+    fn from_str(text: &str) -> Result<Self, InvalidRule> {
         let hint = "say which access and which keys, for instance `read *` or `write notes/*`";
         let (access, key) = Access::before(text, "the key is missing", hint)?;
         let (key, is_prefix) = key.strip_suffix('*').map_or((key, false), |prefix| (prefix, true));
         if key.contains('*') {
-            return Err(BadRule::new(text, "`*` is allowed only at the end", hint));
+            return Err(InvalidRule::new(text, "`*` is allowed only at the end", hint));
         }
         if key.is_empty() && !is_prefix {
-            return Err(BadRule::new(text, "the key is missing", hint));
+            return Err(InvalidRule::new(text, "the key is missing", hint));
         }
         Ok(Self { access, key: key.to_owned(), is_prefix })
     }

@@ -22,7 +22,7 @@ pub enum GrantKind {
     /// The values of secrets.
     Reveal,
     /// Stored keys.
-    Keys,
+    Kv,
     /// Calls of other tools.
     Invoke,
     /// The directory of a single call.
@@ -44,9 +44,9 @@ const WORDS: [(&str, GrantKind); 20] = [
     ("secret", GrantKind::Secrets),
     ("secrets", GrantKind::Secrets),
     ("reveal", GrantKind::Reveal),
-    ("kv", GrantKind::Keys),
-    ("key", GrantKind::Keys),
-    ("keys", GrantKind::Keys),
+    ("kv", GrantKind::Kv),
+    ("key", GrantKind::Kv),
+    ("keys", GrantKind::Kv),
     ("invoke", GrantKind::Invoke),
     ("call", GrantKind::Invoke),
     ("calls", GrantKind::Invoke),
@@ -74,7 +74,7 @@ impl GrantKind {
             Self::Environment => "environment",
             Self::Secrets => "secrets",
             Self::Reveal => "reveal",
-            Self::Keys => "kv",
+            Self::Kv => "kv",
             Self::Invoke => "invoke",
             Self::Scratch => "scratch",
         }

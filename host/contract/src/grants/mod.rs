@@ -34,7 +34,7 @@ pub use invoke::InvokeRule;
 pub use keys::KeyRule;
 pub use kind::GrantKind;
 pub use path::PathRule;
-pub use target::{BadTarget, Host, Target};
+pub use target::{Host, InvalidTarget, Target};
 
 pub(crate) use addresses::private_networks;
 #[doc(hidden)]
@@ -78,10 +78,10 @@ impl Access {
         rule: &'a str,
         missing: &'static str,
         hint: &'static str,
-    ) -> Result<(Self, &'a str), BadRule> {
+    ) -> Result<(Self, &'a str), InvalidRule> {
         let Some((word, rest)) = rule.split_once(' ') else {
             let absent = "the access is missing: `read` or `write`";
-            return Err(BadRule::new(
+            return Err(InvalidRule::new(
                 rule,
                 if Self::parse(rule).is_some() { missing } else { absent },
                 hint,
@@ -89,7 +89,7 @@ impl Access {
         };
         let access = Self::parse(word).ok_or_else(|| {
             let word: String = word.chars().take(20).collect();
-            BadRule::new(
+            InvalidRule::new(
                 rule,
                 format!("`{}` is not an access: `read` or `write`", word.escape_debug()),
                 hint,
@@ -111,7 +111,7 @@ impl fmt::Display for Access {
 /// The error for a rule or a request that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}`: {problem}")]
-pub struct BadRule {
+pub struct InvalidRule {
     /// The text that cannot be parsed; a long one is shortened.
     pub text: String,
     /// The problem with it.
@@ -120,7 +120,7 @@ pub struct BadRule {
     pub hint: String,
 }
 
-impl BadRule {
+impl InvalidRule {
     #[doc(hidden)]
     pub fn new(text: &str, problem: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { text: text.chars().take(200).collect(), problem: problem.into(), hint: hint.into() }
@@ -140,7 +140,7 @@ impl BadRule {
 /// let api: HttpRule = "GET,POST https://api.example.com/v1".parse()?;
 /// let mut grants = Grants::default();
 /// grants.http.push(api.clone());
-/// grants.keys.push("write notes/*".parse()?);
+/// grants.kv.push("write notes/*".parse()?);
 /// grants.directories.push(Directory::new("/data", "/srv/data", Access::Read)?);
 /// // The host puts the secret into requests to this API; the tool does not see its value.
 /// grants.secrets.insert("api_token".into(), SecretGrant::new(api, Injection::Bearer));
@@ -159,7 +159,7 @@ pub struct Grants {
     pub directories: Vec<Directory>,
     /// The quota of an empty directory `/scratch` for each call, which is removed after the call.
     /// `None` means no such directory.
-    pub scratch: Option<Room>,
+    pub scratch: Option<DirectoryQuota>,
     /// The requests that are allowed.
     pub http: Vec<HttpRule>,
     /// Environment variables and their values. Not for secrets: the tool reads them.
@@ -170,7 +170,7 @@ pub struct Grants {
     /// that it is granted.
     pub reveal: BTreeSet<String>,
     /// The keys of the component's store that the tool can use.
-    pub keys: Vec<KeyRule>,
+    pub kv: Vec<KeyRule>,
     /// The other tools that the tool can call.
     pub invoke: Vec<InvokeRule>,
     /// The name of the store. All tools of a component, and of components with the same store name,
@@ -191,7 +191,7 @@ impl Grants {
             (GrantKind::Environment, self.environment.is_empty()),
             (GrantKind::Secrets, self.secrets.is_empty()),
             (GrantKind::Reveal, self.reveal.is_empty()),
-            (GrantKind::Keys, self.keys.is_empty()),
+            (GrantKind::Kv, self.kv.is_empty()),
             (GrantKind::Invoke, self.invoke.is_empty()),
             (GrantKind::Scratch, self.scratch.is_none()),
         ];
@@ -210,28 +210,28 @@ pub struct Directory {
     /// The access that the tool has.
     pub access: Access,
     /// The directory's quota, which applies to write access.
-    pub room: Room,
+    pub quota: DirectoryQuota,
 }
 
 impl Directory {
     /// Creates a grant of a directory, with the default quota.
     ///
     /// # Errors
-    /// [`BadRule`] if the name is not an absolute path in its shortest form.
+    /// [`InvalidRule`] if the name is not an absolute path in its shortest form.
     pub fn new(
         name: impl Into<String>,
         path: impl Into<PathBuf>,
         access: Access,
-    ) -> Result<Self, BadRule> {
+    ) -> Result<Self, InvalidRule> {
         let name = name.into();
         path::check(&name)?;
-        Ok(Self { name, path: path.into(), access, room: Room::default() })
+        Ok(Self { name, path: path.into(), access, quota: DirectoryQuota::default() })
     }
 
     /// Sets the quota.
     #[must_use]
-    pub fn with_room(mut self, room: Room) -> Self {
-        self.room = room;
+    pub fn with_quota(mut self, quota: DirectoryQuota) -> Self {
+        self.quota = quota;
         self
     }
 }
@@ -240,23 +240,23 @@ impl Directory {
 /// (`EngineBuilder::directory_counts`) share it.
 ///
 /// # Defaults
-/// [`Room::DEFAULT_BYTES`], [`Room::DEFAULT_FILES`].
+/// [`DirectoryQuota::DEFAULT_BYTES`], [`DirectoryQuota::DEFAULT_FILES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct DirectoryQuota {
     /// Bytes of all files together.
     pub bytes: u64,
     /// Files and directories.
     pub files: u64,
 }
 
-impl Room {
+impl DirectoryQuota {
     /// The quota of a directory in bytes, unless its grant sets another one.
     pub const DEFAULT_BYTES: u64 = 64 << 20;
     /// The quota of a directory in files and directories, unless its grant sets another one.
     pub const DEFAULT_FILES: u64 = 10_000;
 }
 
-impl Default for Room {
+impl Default for DirectoryQuota {
     fn default() -> Self {
         Self { bytes: Self::DEFAULT_BYTES, files: Self::DEFAULT_FILES }
     }
@@ -268,7 +268,7 @@ impl Default for Room {
 pub struct SecretGrant {
     /// The requests that the secret can be injected into. They need a grant of their own in
     /// [`Grants::http`].
-    pub bound_to: HttpRule,
+    pub destination: HttpRule,
     /// The place in the request where the host injects the secret.
     pub injection: Injection,
 }
@@ -276,8 +276,8 @@ pub struct SecretGrant {
 impl SecretGrant {
     /// Creates a grant of a secret for requests within this rule.
     #[must_use]
-    pub fn new(bound_to: HttpRule, placed: Injection) -> Self {
-        Self { bound_to, injection: placed }
+    pub fn new(destination: HttpRule, placed: Injection) -> Self {
+        Self { destination, injection: placed }
     }
 }
 
@@ -313,7 +313,7 @@ pub enum Injection {
 #[non_exhaustive]
 pub struct Overlay {
     /// Paths in the tool's directories.
-    pub files: Option<Vec<PathRule>>,
+    pub paths: Option<Vec<PathRule>>,
     /// Requests.
     pub http: Option<Vec<HttpRule>>,
     /// Names of environment variables.
@@ -323,7 +323,7 @@ pub struct Overlay {
     /// Names of secrets whose values the tool may read.
     pub reveal: Option<BTreeSet<String>>,
     /// Keys of the store.
-    pub keys: Option<Vec<KeyRule>>,
+    pub kv: Option<Vec<KeyRule>>,
     /// Calls of other tools.
     pub invoke: Option<Vec<InvokeRule>>,
 }
@@ -331,14 +331,14 @@ pub struct Overlay {
 impl Overlay {
     /// Creates an overlay that takes everything away.
     #[must_use]
-    pub fn nothing() -> Self {
+    pub fn deny_all() -> Self {
         Self {
-            files: Some(Vec::new()),
+            paths: Some(Vec::new()),
             http: Some(Vec::new()),
             environment: Some(BTreeSet::new()),
             secrets: Some(BTreeSet::new()),
             reveal: Some(BTreeSet::new()),
-            keys: Some(Vec::new()),
+            kv: Some(Vec::new()),
             invoke: Some(Vec::new()),
         }
     }

@@ -9,7 +9,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Access, BadRule};
+use super::{Access, InvalidRule};
 
 /// A rule that allows access to a path and everything below it.
 ///
@@ -25,8 +25,8 @@ impl PathRule {
     /// Creates a rule for this path.
     ///
     /// # Errors
-    /// [`BadRule`] if the path is not absolute, or not in its shortest form.
-    pub fn new(access: Access, below: &str) -> Result<Self, BadRule> {
+    /// [`InvalidRule`] if the path is not absolute, or not in its shortest form.
+    pub fn new(access: Access, below: &str) -> Result<Self, InvalidRule> {
         check(below)?;
         Ok(Self { access, below: below.to_owned() })
     }
@@ -45,9 +45,9 @@ impl PathRule {
 }
 
 impl FromStr for PathRule {
-    type Err = BadRule;
+    type Err = InvalidRule;
 
-    fn from_str(text: &str) -> Result<Self, BadRule> {
+    fn from_str(text: &str) -> Result<Self, InvalidRule> {
         let (access, path) =
             Access::before(text, "the path is missing", "write for instance `read /data`")?;
         Self::new(access, path)
@@ -67,9 +67,10 @@ pub fn is_below(path: &str, above: &str) -> bool {
 }
 
 /// Checks that a path is absolute and in its shortest form.
-pub(crate) fn check(path: &str) -> Result<(), BadRule> {
-    let fault =
-        |problem: &str| Err(BadRule::new(path, problem, "write an absolute path such as `/data`"));
+pub(crate) fn check(path: &str) -> Result<(), InvalidRule> {
+    let fault = |problem: &str| {
+        Err(InvalidRule::new(path, problem, "write an absolute path such as `/data`"))
+    };
     if !path.starts_with('/') {
         return fault("it is not an absolute path");
     }

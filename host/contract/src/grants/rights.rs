@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, BadRule, Grants, HttpRule, InvokeRule, Overlay, SCRATCH, is_below};
+use super::{Access, Grants, HttpRule, InvalidRule, InvokeRule, Overlay, SCRATCH, is_below};
 use crate::controls::{Control, enforced};
 use crate::definition::{Definition, Need};
 
@@ -38,9 +38,9 @@ pub use suggestion::{Suggestion, toml_text};
 #[non_exhaustive]
 pub enum Layer {
     /// The tool's own definition does not declare this need.
-    Declared,
+    Declaration,
     /// The component does not have this grant.
-    Granted,
+    Component,
     /// The component has this grant, but not this tool.
     Tool,
     /// The tenant's overlay does not allow the request.
@@ -133,10 +133,10 @@ impl Denial {
     fn sentence(&self) -> String {
         let Self { layer, request, .. } = self;
         match layer {
-            Layer::Declared => {
+            Layer::Declaration => {
                 format!("`{request}` is denied: the tool does not declare that it needs it")
             }
-            Layer::Granted => format!("`{request}` is denied: it was not granted"),
+            Layer::Component => format!("`{request}` is denied: it was not granted"),
             Layer::Tool => format!("`{request}` is denied for this tool"),
             Layer::Tenant => format!("`{request}` is denied for this tenant"),
             Layer::Call => format!("`{request}` is denied for this call"),
@@ -167,12 +167,12 @@ impl Denial {
             }
         };
         match self.layer {
-            Layer::Declared => {
+            Layer::Declaration => {
                 let declaration =
                     Request::parse(&self.request).map_or_else(|_| "…".to_owned(), |asked| asked.declaration());
                 format!("no grant can allow this; its author can declare the need: {declaration}, with a reason")
             }
-            Layer::Granted => by("grant"),
+            Layer::Component => by("grant"),
             Layer::Tool => by("add to the rules of the tool"),
             Layer::Tenant => by("add to the rules of the tenant"),
             Layer::Call => by("add to the overlay of the call"),
@@ -214,8 +214,8 @@ impl Rights {
     /// [`in_component`](Self::in_component).
     ///
     /// # Errors
-    /// [`BadRule`] if the definition declares a need that cannot be read.
-    pub fn new(granted: Arc<Grants>, definition: &Definition) -> Result<Self, BadRule> {
+    /// [`InvalidRule`] if the definition declares a need that cannot be read.
+    pub fn new(granted: Arc<Grants>, definition: &Definition) -> Result<Self, InvalidRule> {
         Self::in_component(granted, definition, std::slice::from_ref(definition))
     }
 
@@ -225,12 +225,12 @@ impl Rights {
     /// everything that is granted: the component's imports are the declaration.
     ///
     /// # Errors
-    /// [`BadRule`] if the definition declares a need that cannot be read.
+    /// [`InvalidRule`] if the definition declares a need that cannot be read.
     pub fn in_component(
         granted: Arc<Grants>,
         definition: &Definition,
         tools: &[Definition],
-    ) -> Result<Self, BadRule> {
+    ) -> Result<Self, InvalidRule> {
         let others_count = enforced(Control::SilentTools);
         let is_narrowed = !definition.needs.is_empty()
             || others_count && tools.iter().any(Definition::declares_needs);
@@ -287,9 +287,9 @@ impl Rights {
             overlay.as_ref().is_none_or(|overlay| request.within(overlay))
         };
         let layer = if !within(&self.declared) && enforced(Control::Declared) {
-            Layer::Declared
+            Layer::Declaration
         } else if !request.is_granted(&self.granted) && enforced(Control::Granted) {
-            Layer::Granted
+            Layer::Component
         } else if !within(&self.tool) && enforced(Control::ToolOverlay) {
             Layer::Tool
         } else if !within(&self.tenant) && enforced(Control::TenantOverlay) {
@@ -309,7 +309,7 @@ impl Rights {
     /// that may be written.
     #[doc(hidden)]
     pub fn openings(&self, name: &str, granted: Access) -> Vec<(String, Access)> {
-        let rules = self.overlays().filter_map(|overlay| overlay.files.as_ref()).flatten();
+        let rules = self.overlays().filter_map(|overlay| overlay.paths.as_ref()).flatten();
         // Sorted, so that a parent path comes before the paths below it.
         let paths: BTreeSet<_> = rules
             .map(|rule| rule.below())
@@ -362,16 +362,16 @@ impl Default for Rights {
 }
 
 /// Turns declared needs into a layer. A kind that is not declared is not needed.
-fn declared(needs: &[Need]) -> Result<Overlay, BadRule> {
-    let mut overlay = Overlay::nothing();
+fn declared(needs: &[Need]) -> Result<Overlay, InvalidRule> {
+    let mut overlay = Overlay::deny_all();
     for Need { kind, pattern, .. } in needs {
         match kind.as_str() {
             "http" => overlay.http.get_or_insert_default().push(pattern.parse()?),
-            "filesystem" => overlay.files.get_or_insert_default().push(pattern.parse()?),
+            "filesystem" => overlay.paths.get_or_insert_default().push(pattern.parse()?),
             "environment" => insert(&mut overlay.environment, pattern),
             "secret" => insert(&mut overlay.secrets, pattern),
             "reveal" => insert(&mut overlay.reveal, pattern),
-            "kv" => overlay.keys.get_or_insert_default().push(pattern.parse()?),
+            "kv" => overlay.kv.get_or_insert_default().push(pattern.parse()?),
             "invoke" if pattern == ANY_TOOL => {}
             // The operator decides with whose rights the other tool runs.
             "invoke" => {
@@ -382,7 +382,7 @@ fn declared(needs: &[Need]) -> Result<Overlay, BadRule> {
             }
             _ => {
                 let hint = "a need is `http`, `filesystem`, `environment`, `secret`, `reveal`, `kv` or `invoke`";
-                return Err(BadRule::new(kind, "unknown kind of need", hint));
+                return Err(InvalidRule::new(kind, "unknown kind of need", hint));
             }
         }
     }

@@ -35,7 +35,7 @@ pub enum Host {
 
 /// The reason why a URL cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BadTarget {
+pub enum InvalidTarget {
     /// It is not a URL.
     #[error("it is not a URL")]
     NotAUrl,
@@ -61,34 +61,34 @@ impl Target {
     /// Parses an absolute URL. A fragment is dropped.
     ///
     /// # Errors
-    /// [`BadTarget`].
-    pub fn parse(text: &str) -> Result<Self, BadTarget> {
+    /// [`InvalidTarget`].
+    pub fn parse(text: &str) -> Result<Self, InvalidTarget> {
         if text.len() > MAX_URL {
-            return Err(BadTarget::TooLong);
+            return Err(InvalidTarget::TooLong);
         }
         if text.contains(|c: char| c.is_control() || c == ' ' || c == '\\') {
-            return Err(BadTarget::Ambiguous);
+            return Err(InvalidTarget::Ambiguous);
         }
-        let mut url = Url::parse(text).map_err(|_| BadTarget::NotAUrl)?;
+        let mut url = Url::parse(text).map_err(|_| InvalidTarget::NotAUrl)?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(BadTarget::Scheme);
+            return Err(InvalidTarget::Scheme);
         }
         let names_a_user =
             !url.username().is_empty() || url.password().is_some() || authority(text).contains('@');
         if names_a_user && enforced(Control::UserInfo) {
-            return Err(BadTarget::UserInfo);
+            return Err(InvalidTarget::UserInfo);
         }
         url.set_fragment(None);
         if let Some(name) = url.domain().and_then(|name| name.strip_suffix('.')).map(str::to_owned)
         {
-            url.set_host(Some(&name)).map_err(|_| BadTarget::NotAUrl)?;
+            url.set_host(Some(&name)).map_err(|_| InvalidTarget::NotAUrl)?;
         }
         if url.host_str().is_none_or(|host| host.is_empty() || host.ends_with('.')) {
-            return Err(BadTarget::NotAUrl);
+            return Err(InvalidTarget::NotAUrl);
         }
         // In a request line, such a path stands alone and looks like a URL without its scheme.
         if url.path().starts_with("//") && enforced(Control::HostAsPath) {
-            return Err(BadTarget::HostAsPath);
+            return Err(InvalidTarget::HostAsPath);
         }
         Ok(Self(url))
     }

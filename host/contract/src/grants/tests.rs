@@ -160,22 +160,22 @@ fn url_parses_to_one_unambiguous_target() {
         ("http://localhost./", Ok("http://localhost/")),
         ("http://0177.0.0.1/", Ok("http://127.0.0.1/")),
         ("http://\u{2460}\u{2461}\u{2466}.0.0.1/", Ok("http://127.0.0.1/")),
-        ("https://user@a.example/", Err(BadTarget::UserInfo)),
-        ("https://@a.example/", Err(BadTarget::UserInfo)),
-        ("https://:@a.example/", Err(BadTarget::UserInfo)),
-        ("https://a.example//b.example/", Err(BadTarget::HostAsPath)),
-        ("https://a.example/./%2e//b.example/", Err(BadTarget::HostAsPath)),
+        ("https://user@a.example/", Err(InvalidTarget::UserInfo)),
+        ("https://@a.example/", Err(InvalidTarget::UserInfo)),
+        ("https://:@a.example/", Err(InvalidTarget::UserInfo)),
+        ("https://a.example//b.example/", Err(InvalidTarget::HostAsPath)),
+        ("https://a.example/./%2e//b.example/", Err(InvalidTarget::HostAsPath)),
         ("https://a.example/b//c", Ok("https://a.example/b//c")),
-        ("file:///etc/passwd", Err(BadTarget::Scheme)),
-        ("gopher://a.example", Err(BadTarget::Scheme)),
-        ("/relative", Err(BadTarget::NotAUrl)),
-        ("http://", Err(BadTarget::NotAUrl)),
-        ("http://a..", Err(BadTarget::NotAUrl)),
-        ("http://a.example\\@b.example/", Err(BadTarget::Ambiguous)),
-        ("http://a.example/\r\nHost: b", Err(BadTarget::Ambiguous)),
-        ("http://a.exa\tmple/", Err(BadTarget::Ambiguous)),
-        ("http://1.2.3.4.5/", Err(BadTarget::NotAUrl)),
-        ("http://256.1.1.1/", Err(BadTarget::NotAUrl)),
+        ("file:///etc/passwd", Err(InvalidTarget::Scheme)),
+        ("gopher://a.example", Err(InvalidTarget::Scheme)),
+        ("/relative", Err(InvalidTarget::NotAUrl)),
+        ("http://", Err(InvalidTarget::NotAUrl)),
+        ("http://a..", Err(InvalidTarget::NotAUrl)),
+        ("http://a.example\\@b.example/", Err(InvalidTarget::Ambiguous)),
+        ("http://a.example/\r\nHost: b", Err(InvalidTarget::Ambiguous)),
+        ("http://a.exa\tmple/", Err(InvalidTarget::Ambiguous)),
+        ("http://1.2.3.4.5/", Err(InvalidTarget::NotAUrl)),
+        ("http://256.1.1.1/", Err(InvalidTarget::NotAUrl)),
     ] {
         assert_eq!(
             Target::parse(text).as_ref().map(Target::as_str),
@@ -185,7 +185,7 @@ fn url_parses_to_one_unambiguous_target() {
     }
     assert_eq!(
         Target::parse(&format!("http://a.example/{}", "x".repeat(9000))),
-        Err(BadTarget::TooLong)
+        Err(InvalidTarget::TooLong)
     );
 }
 

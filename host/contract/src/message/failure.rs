@@ -49,10 +49,10 @@ impl Failure {
             Self::ToolError(error) => match error {
                 // The machine or the awaited resource may be less busy later.
                 ToolError::Timeout(Timeout::Deadline { .. } | Timeout::Blocked { .. }) => true,
-                ToolError::HandlerExit(Exit::Died) => true,
+                ToolError::HandlerExit(Exit::ProcessEnded) => true,
                 // A repetition costs the same fuel and ends in the same way.
                 ToolError::Timeout(Timeout::Fuel { .. })
-                | ToolError::HandlerExit(Exit::Called { .. })
+                | ToolError::HandlerExit(Exit::Exited { .. })
                 // The caller has cancelled the call.
                 | ToolError::HandlerExit(Exit::Cancelled)
                 | ToolError::HandlerRaised(_)

@@ -7,10 +7,10 @@
 
 use serde::{Deserialize, Deserializer};
 
-use super::{Halted, Settled};
+use super::{RunHalt, SettledCall};
 use crate::json::{Json, needed, present};
 
-/// The members of all kinds of [`Settled`].
+/// The members of all kinds of [`SettledCall`].
 #[derive(Deserialize)]
 struct WrittenEnd {
     r#type: End,
@@ -39,7 +39,7 @@ enum End {
     Halt,
 }
 
-impl<'de> Deserialize<'de> for Settled {
+impl<'de> Deserialize<'de> for SettledCall {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let written = WrittenEnd::deserialize(deserializer)?;
         let WrittenEnd {
@@ -75,7 +75,7 @@ impl<'de> Deserialize<'de> for Settled {
     }
 }
 
-/// The members of all kinds of [`Halted`].
+/// The members of all kinds of [`RunHalt`].
 #[derive(Deserialize)]
 struct WrittenHalt {
     halted_reason: String,
@@ -92,7 +92,7 @@ struct WrittenHalt {
     on_tool_error_exception: Option<String>,
 }
 
-impl<'de> Deserialize<'de> for Halted {
+impl<'de> Deserialize<'de> for RunHalt {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let written = WrittenHalt::deserialize(deserializer)?;
         Ok(match written.halted_reason.as_str() {

@@ -122,10 +122,10 @@ impl Serialize for Message {
 
 /// One event of a run. For each call, in this order: `Call(Started)`, any number of
 /// `Call(Progress)` and `Call(Log)`, `Call(Completed)`, and exactly one of `Encoded`, `AskUser` and
-/// `Halt`. If the run halted, `Halted` is its last event.
+/// `Halt`. If the run halted, `RunHalt` is its last event.
 ///
 /// # Shape
-/// As JSON: the event itself; its `type` tells which. `Halted` is `{"type": "run_halted", "halt":
+/// As JSON: the event itself; its `type` tells which. `RunHalt` is `{"type": "run_halted", "halt":
 /// {"halted_reason", …}}`.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
@@ -137,19 +137,19 @@ pub enum RunEvent {
     Settled {
         /// The way in which the call ended.
         #[serde(flatten)]
-        settled: Settled,
+        settled: SettledCall,
         /// The call's message, the same as in `RunOutcome`. Not part of the event's JSON.
         #[serde(skip)]
         message: Message,
     },
     /// The run halted. Emitted once, after the events of every call.
     #[serde(serialize_with = "run_halted")]
-    Halted(Halted),
+    Halted(RunHalt),
     /// The run could not start. This is its only event.
     Error(RunFailure),
 }
 
-fn run_halted<S: Serializer>(halted: &Halted, serializer: S) -> Result<S::Ok, S::Error> {
+fn run_halted<S: Serializer>(halted: &RunHalt, serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(2))?;
     map.serialize_entry("type", "run_halted")?;
     map.serialize_entry("halt", halted)?;
@@ -163,7 +163,7 @@ fn run_halted<S: Serializer>(halted: &Halted, serializer: S) -> Result<S::Ok, S:
 /// fields by name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type")]
-pub enum Settled {
+pub enum SettledCall {
     /// The result as the model gets it, also of a failure that the policy let pass.
     #[serde(rename = "tool_result_encoded")]
     Encoded {
@@ -205,7 +205,7 @@ pub enum Settled {
     },
 }
 
-impl Settled {
+impl SettledCall {
     /// The call's id.
     #[must_use]
     pub fn id(&self) -> &str {
@@ -253,7 +253,7 @@ impl Serialize for RunFailure {
 /// `{"halted_reason": "tool_error", "halt_tool_call_id", "on_tool_error_exception"?}`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum Halted {
+pub enum RunHalt {
     /// A person is asked.
     AskUser {
         /// The question.
@@ -285,7 +285,7 @@ pub enum Halted {
     },
 }
 
-impl Halted {
+impl RunHalt {
     /// The id of the call that halted the run.
     #[must_use]
     pub fn tool_call_id(&self) -> &str {
@@ -304,7 +304,7 @@ impl Halted {
     }
 }
 
-impl Serialize for Halted {
+impl Serialize for RunHalt {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         match self {

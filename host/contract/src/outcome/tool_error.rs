@@ -12,7 +12,7 @@
 //!
 //! Source: docs/contract.md, section 2.
 
-mod awaited;
+mod blocked_on;
 mod form;
 mod raised;
 
@@ -24,8 +24,8 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::refusal::Fault;
 
-pub use awaited::Awaited;
-pub use raised::{Frame, LimitHit, LimitKind, Raised, RaisedKind};
+pub use blocked_on::BlockedOn;
+pub use raised::{Crash, CrashKind, Frame, LimitHit, LimitKind};
 
 /// The reason why a handler gave no valid answer: a closed set.
 ///
@@ -76,7 +76,7 @@ impl fmt::Display for Reason {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolError {
     /// See [`Reason::HandlerRaised`].
-    HandlerRaised(Raised),
+    HandlerRaised(Crash),
     /// See [`Reason::HandlerExit`].
     HandlerExit(Exit),
     /// See [`Reason::Timeout`].
@@ -107,13 +107,13 @@ impl ToolError {
 /// The end of a handler before it answered.
 ///
 /// # Shape
-/// As JSON: `{"status": "called" | "cancelled" | "died", "code"?}`.
+/// As JSON: `{"status": "exited" | "cancelled" | "process_ended", "code"?}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "status")]
 #[non_exhaustive]
 pub enum Exit {
     /// The guest called `exit`.
-    Called {
+    Exited {
         /// 0 if the guest exited with success, 1 otherwise. WASI 0.2 tells the host no more than
         /// that: a tool's `exit(3)` arrives as 1.
         code: i32,
@@ -121,15 +121,15 @@ pub enum Exit {
     /// The caller cancelled the call or dropped its future.
     Cancelled,
     /// The task or the process that ran the call died.
-    Died,
+    ProcessEnded,
 }
 
 /// The budget that is used up.
 ///
 /// # Shape
 /// As JSON: `{"kind": "fuel", "budget", "used"}`; `"deadline"` and `"blocked"` in whole
-/// milliseconds, as `budget_ms` and `used_ms`. A `"blocked"` can have `awaited`, an [`Awaited`].
-/// Each can have `stdout`.
+/// milliseconds, as `budget_ms` and `used_ms`. A `"blocked"` can have `blocked_on`, a
+/// [`BlockedOn`]. Each can have `stdout`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Timeout {
     /// Out of fuel, in the engine's instruction units.
@@ -157,7 +157,7 @@ pub enum Timeout {
         /// The time that passed.
         used: Duration,
         /// The event that the guest waited for, if the host knows it.
-        awaited: Option<Awaited>,
+        blocked_on: Option<BlockedOn>,
         /// The standard output of a command until then.
         stdout: Option<String>,
     },
@@ -181,8 +181,8 @@ impl Timeout {
         match self {
             Self::Fuel { .. } => self,
             Self::Deadline { stdout, .. } => Self::Deadline { budget, used, stdout },
-            Self::Blocked { awaited, stdout, .. } => {
-                Self::Blocked { budget, used, awaited, stdout }
+            Self::Blocked { blocked_on, stdout, .. } => {
+                Self::Blocked { budget, used, blocked_on, stdout }
             }
         }
     }
@@ -219,21 +219,21 @@ pub enum ReturnRule {
         limit: u64,
         /// The size in bytes. For a return so large that the host does not copy it: the bytes that
         /// the host would have copied, which are more.
-        got: u64,
+        actual: u64,
     },
     /// The answer has more parts than the limit.
     TooManyParts {
         /// The limit.
         limit: u64,
         /// The number of parts.
-        got: u64,
+        actual: u64,
     },
     /// The state of a question is larger than can be sealed.
     StateTooLarge {
         /// The limit in bytes.
         limit: u64,
         /// The size in bytes.
-        got: u64,
+        actual: u64,
     },
     /// The value does not match the tool's output schema.
     Schema {
@@ -280,14 +280,14 @@ impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::HandlerRaised(raised) => raised.fmt(f),
-            Self::HandlerExit(Exit::Called { code: 0 }) => {
+            Self::HandlerExit(Exit::Exited { code: 0 }) => {
                 f.write_str("the tool called `exit` with success instead of returning an answer")
             }
-            Self::HandlerExit(Exit::Called { .. }) => {
+            Self::HandlerExit(Exit::Exited { .. }) => {
                 f.write_str("the tool called `exit` with a failure instead of returning an answer")
             }
             Self::HandlerExit(Exit::Cancelled) => f.write_str("the call was cancelled"),
-            Self::HandlerExit(Exit::Died) => {
+            Self::HandlerExit(Exit::ProcessEnded) => {
                 f.write_str("the task or process that ran the tool died")
             }
             Self::Timeout(Timeout::Fuel { budget, .. }) => {
@@ -296,9 +296,11 @@ impl fmt::Display for ToolError {
             Self::Timeout(Timeout::Deadline { budget, .. }) => {
                 write!(f, "the tool was still running after {budget:?}")
             }
-            Self::Timeout(Timeout::Blocked { budget, awaited, .. }) => {
+            Self::Timeout(Timeout::Blocked { budget, blocked_on, .. }) => {
                 f.write_str("the tool was still waiting ")?;
-                awaited.iter().try_for_each(|awaited| write!(f, "for {} ", awaited.words()))?;
+                blocked_on
+                    .iter()
+                    .try_for_each(|blocked_on| write!(f, "for {} ", blocked_on.words()))?;
                 write!(f, "after {budget:?}")
             }
             Self::InvalidReturn(rule) => rule.fmt(f),
@@ -316,14 +318,17 @@ impl fmt::Display for ReturnRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotJson { field, detail } => write!(f, "the tool's `{field}` is {detail}"),
-            Self::TooLarge { limit, got } => {
-                write!(f, "the tool returned {got} bytes or more; the limit is {limit}")
+            Self::TooLarge { limit, actual } => {
+                write!(f, "the tool returned {actual} bytes or more; the limit is {limit}")
             }
-            Self::TooManyParts { limit, got } => {
-                write!(f, "the tool returned {got} parts; the limit is {limit}")
+            Self::TooManyParts { limit, actual } => {
+                write!(f, "the tool returned {actual} parts; the limit is {limit}")
             }
-            Self::StateTooLarge { limit, got } => {
-                write!(f, "the state of the tool's question has {got} bytes; the limit is {limit}")
+            Self::StateTooLarge { limit, actual } => {
+                write!(
+                    f,
+                    "the state of the tool's question has {actual} bytes; the limit is {limit}"
+                )
             }
             Self::Schema { faults } => {
                 f.write_str("the tool's value does not match its output schema: ")?;
@@ -376,8 +381,8 @@ impl Serialize for Timeout {
         map.serialize_entry("kind", kind)?;
         map.serialize_entry(&format!("budget{unit}"), &budget)?;
         map.serialize_entry(&format!("used{unit}"), &used)?;
-        if let Self::Blocked { awaited: Some(awaited), .. } = self {
-            map.serialize_entry("awaited", awaited)?;
+        if let Self::Blocked { blocked_on: Some(blocked_on), .. } = self {
+            map.serialize_entry("blocked_on", blocked_on)?;
         }
         if let Some(stdout) = self.stdout() {
             map.serialize_entry("stdout", stdout)?;

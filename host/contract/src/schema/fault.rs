@@ -66,7 +66,7 @@ pub(super) fn unfinished(value: &Value, (pattern, text): (String, String)) -> Fa
         shorten(&pattern, QUOTE)
     );
     let place = place_of(value, &text).unwrap_or_default();
-    Fault::of_kind(&place, FaultKind::Schema { message }).with_got(quote(&Value::String(text)))
+    Fault::of_kind(&place, FaultKind::Schema { message }).with_actual(quote(&Value::String(text)))
 }
 
 /// Returns the place of the first occurrence of a text in a value.
@@ -167,7 +167,7 @@ fn faults_of(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
     use ValidationErrorKind as Kind;
     let path = error.instance_path().as_str();
     let value = error.instance();
-    let one = |kind: FaultKind| vec![Fault::of_kind(path, kind).with_got(quote(value))];
+    let one = |kind: FaultKind| vec![Fault::of_kind(path, kind).with_actual(quote(value))];
     match error.kind() {
         Kind::Required { property } => {
             let name = property.as_str().unwrap_or_default();
@@ -176,7 +176,7 @@ fn faults_of(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
             let mut fault =
                 value.as_object().map_or(fault.clone(), |members| fault.with_members(members));
             if let Some(near) = nearest_unknown(known, value, name) {
-                fault.got = Some(shorten(near, QUOTE));
+                fault.actual = Some(shorten(near, QUOTE));
                 fault.nearest = Some(shorten(name, QUOTE));
             }
             vec![fault]
@@ -340,7 +340,7 @@ fn intended_faults(
 /// Creates the fault of a value that is not allowed, with the most similar allowed value.
 fn allowed(error: &ValidationError<'_>, kind: FaultKind) -> Fault {
     let value = error.instance();
-    let mut fault = Fault::of_kind(error.instance_path().as_str(), kind).with_got(quote(value));
+    let mut fault = Fault::of_kind(error.instance_path().as_str(), kind).with_actual(quote(value));
     if let Some(given) = value.as_str() {
         let mut texts = Vec::new();
         collect_texts(error, error, &mut texts);

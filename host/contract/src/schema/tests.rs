@@ -162,7 +162,7 @@ fn fault_has_a_code_and_values() {
         (
             json!({"required": ["a/b"]}),
             json!({"c": 1}),
-            json!({"path": "/a~1b", "code": "required", "member": "a/b", "got": "an object with `c`"}),
+            json!({"path": "/a~1b", "code": "required", "member": "a/b", "actual": "an object with `c`"}),
         ),
         (
             json!({"additionalProperties": false}),
@@ -172,53 +172,53 @@ fn fault_has_a_code_and_values() {
         (
             json!({"type": ["string", "null"]}),
             json!(1),
-            json!({"path": "", "code": "type", "types": ["null", "string"], "got": "1"}),
+            json!({"path": "", "code": "type", "types": ["null", "string"], "actual": "1"}),
         ),
         (
             json!({"const": 2}),
             json!(1),
-            json!({"path": "", "code": "enum", "allowed": [2], "got": "1"}),
+            json!({"path": "", "code": "enum", "allowed": [2], "actual": "1"}),
         ),
         (
             json!({"enum": ["a", "b".repeat(100)]}),
             json!("zzzz"),
-            json!({"path": "", "code": "enum", "allowed": ["a"], "more": 1, "got": "\"zzzz\""}),
+            json!({"path": "", "code": "enum", "allowed": ["a"], "more": 1, "actual": "\"zzzz\""}),
         ),
         (
             json!({"minimum": 2}),
             json!(1),
-            json!({"path": "", "code": "range", "minimum": 2, "got": "1"}),
+            json!({"path": "", "code": "range", "minimum": 2, "actual": "1"}),
         ),
         (
             json!({"exclusiveMaximum": 1.5}),
             json!(2),
-            json!({"path": "", "code": "range", "exclusive_maximum": 1.5, "got": "2"}),
+            json!({"path": "", "code": "range", "exclusive_maximum": 1.5, "actual": "2"}),
         ),
         (
             json!({"maxLength": 1}),
             json!("ab"),
-            json!({"path": "", "code": "length", "unit": "characters", "maximum": 1, "got": "\"ab\""}),
+            json!({"path": "", "code": "length", "unit": "characters", "maximum": 1, "actual": "\"ab\""}),
         ),
         (
             json!({"minItems": 1}),
             json!([]),
-            json!({"path": "", "code": "length", "unit": "items", "minimum": 1, "got": "an array of 0"}),
+            json!({"path": "", "code": "length", "unit": "items", "minimum": 1, "actual": "an array of 0"}),
         ),
         (
             json!({"pattern": "^a$"}),
             json!("b"),
-            json!({"path": "", "code": "pattern", "pattern": "^a$", "got": "\"b\""}),
+            json!({"path": "", "code": "pattern", "pattern": "^a$", "actual": "\"b\""}),
         ),
         (
             json!({"multipleOf": 3}),
             json!(4),
-            json!({"path": "", "code": "multiple_of", "multiple_of": 3, "got": "4"}),
+            json!({"path": "", "code": "multiple_of", "multiple_of": 3, "actual": "4"}),
         ),
-        (json!({"not": {}}), json!(4), json!({"path": "", "code": "schema", "got": "4"})),
+        (json!({"not": {}}), json!(4), json!({"path": "", "code": "schema", "actual": "4"})),
         (
             json!({"anyOf": [{"type": "string"}, {"minimum": 5}]}),
             json!(4),
-            json!({"path": "", "code": "alternatives", "got": "4",
+            json!({"path": "", "code": "alternatives", "actual": "4",
                 "alternatives": [{"code": "type", "types": ["string"]}, {"code": "range", "minimum": 5}]}),
         ),
     ] {

@@ -115,7 +115,7 @@ impl Work {
         let is_large = measure.steps(&self.costs) > BUDGET && enforced(Control::SchemaWork);
         if is_long || is_large {
             return Err(vec![
-                Fault::of_kind("", FaultKind::TooCostly).with_got(measure.to_string()),
+                Fault::of_kind("", FaultKind::TooCostly).with_actual(measure.to_string()),
             ]);
         }
         Ok(())

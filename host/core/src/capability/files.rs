@@ -206,7 +206,7 @@ impl Mount {
                     let hint = "check the permissions of the directory and of the files that keep its count";
                     fault(directory, problem, hint).with_source(error)
                 })?;
-                Some(Arc::new(Area::new(directory.room, ledger)))
+                Some(Arc::new(Area::new(directory.quota, ledger)))
             }
         };
         Ok(Self { name: directory.name.clone(), path, dir, access: directory.access, area })

@@ -57,11 +57,11 @@ use connection::transport::{Transport, Unconnected};
 use outbound_scan::RequestScan;
 use response::{ResponseTerms, accept};
 
-pub use answers::Answer;
+pub use answers::CannedResponse;
 pub(crate) use budget::{Budget, DEFAULT_SENT};
 pub use connection::proxy::Proxy;
-pub use connection::resolve::{Resolved, Resolver, SystemResolver};
-pub use connection::roots::Roots;
+pub use connection::resolve::{ResolveFuture, Resolver, SystemResolver};
+pub use connection::roots::RootCertificates;
 pub(crate) use credential::Credential;
 pub(crate) use outbound_scan::OutboundScan;
 pub(crate) use outgoing::{Outgoing, Times};
@@ -123,9 +123,9 @@ impl Egress {
     /// secrets, limits and redaction work as in a real request. If the function returns `None`, the
     /// tool gets the error for a server that cannot be reached.
     #[must_use]
-    pub fn with_answers(
+    pub fn with_canned_responses(
         mut self,
-        answers: impl Fn(Method, &Target) -> Option<Answer> + Send + Sync + 'static,
+        answers: impl Fn(Method, &Target) -> Option<CannedResponse> + Send + Sync + 'static,
     ) -> Self {
         self.answers = Some(Arc::new(answers));
         self
@@ -133,7 +133,7 @@ impl Egress {
 
     /// Trusts these certificate authorities and no others.
     #[must_use]
-    pub fn with_roots(self, roots: Roots) -> Self {
+    pub fn with_root_certificates(self, roots: RootCertificates) -> Self {
         let way = Transport::new(self.way().proxy, roots);
         Self { transport: Arc::new(RwLock::new(way)), ..self }
     }
@@ -149,7 +149,7 @@ impl Egress {
 
     /// Replaces the proxy and the trusted certificate authorities of this egress and its clones.
     /// Without a proxy, requests are sent directly. Requests in progress keep the old settings.
-    pub fn replace(&self, proxy: Option<Proxy>, roots: Roots) {
+    pub fn replace(&self, proxy: Option<Proxy>, roots: RootCertificates) {
         *self.transport.write() = Transport::new(proxy, roots);
     }
 

@@ -33,7 +33,7 @@ use std::time::Instant;
 use toolcell_contract::controls::{Control, enforced};
 use toolcell_contract::event::LogSource;
 use toolcell_contract::grants::rights::{Decision, Denial, Layer, Request, Rights};
-use toolcell_contract::outcome::tool_error::{Awaited, LimitHit, LimitKind};
+use toolcell_contract::outcome::tool_error::{BlockedOn, LimitHit, LimitKind};
 use wasmtime::component::ResourceTable;
 use wasmtime::{Engine, Store, StoreContextMut, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
@@ -159,7 +159,7 @@ impl Cell {
         function: &'static str,
     ) -> Result<(), LimitReached> {
         Self::traced(module, function);
-        self.awaits(Awaited::of(module));
+        self.awaits(BlockedOn::of(module));
         self.count_host_call()
     }
 
@@ -177,8 +177,8 @@ impl Cell {
     }
 
     /// Sets what the guest is going to wait for, if the host does not have it at hand.
-    pub(super) fn awaits(&self, awaited: impl Into<Option<Awaited>>) {
-        self.run_state.awaits(awaited.into());
+    pub(super) fn awaits(&self, blocked_on: impl Into<Option<BlockedOn>>) {
+        self.run_state.awaits(blocked_on.into());
     }
 
     /// Marks the time until the result is dropped as the host's work for the guest: a wake-up in it
@@ -327,7 +327,7 @@ pub(super) fn authorized(
 ) -> Result<(), Denial> {
     let decision = rights.allows(request);
     let is_noted = world.recorder.as_ref().is_some_and(|recorder| match &decision {
-        Decision::Allowed | Decision::Denied(Denial { layer: Layer::Granted, .. }) => {
+        Decision::Allowed | Decision::Denied(Denial { layer: Layer::Component, .. }) => {
             recorder.request(request)
         }
         Decision::Denied(_) => false,

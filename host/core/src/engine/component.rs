@@ -19,7 +19,7 @@ use toolcell_contract::grants::rights::Rights;
 use toolcell_contract::outcome::refusal::{Fault, Refusal};
 
 use super::adapt::component_kind::{ComponentBytes, ComponentKind};
-use crate::engine::{Code, Engine, Inspection, LoadOptions, LoadedComponent};
+use crate::engine::{CodeTier, Engine, Inspection, LoadOptions, LoadedComponent};
 use crate::tool::handler::{
     Handler, HandlerFuture, Invocation, Overlays, ValidateFuture, VisibleFuture,
 };
@@ -31,7 +31,7 @@ pub struct Component {
     loaded: LoadedComponent,
     tools: Arc<[Tool]>,
     /// The names of tools that cannot be used, each with its problem.
-    left_out: Arc<[(String, String)]>,
+    unusable_tools: Arc<[(String, String)]>,
 }
 
 impl Component {
@@ -60,9 +60,9 @@ impl Component {
     /// As [`load`](Self::load). [`Error::is_not_granted`] if a grant is missing, unless
     /// [`with_missing`](LoadOptions::with_missing) says that each use is denied instead; its hint
     /// lists what the tools declare. [`Error::is_definition`] for a need that cannot be read.
-    /// [`Error::is_directory`] for a granted directory that cannot be opened or must not be granted.
-    /// [`Error::is_quota`] if the tenant has used up its quota or has too many waiting loads:
-    /// [`Error::retry_after`] tells when to try again.
+    /// [`Error::is_directory`] for a granted directory that cannot be opened or must not be
+    /// granted. [`Error::is_quota`] if the tenant has used up its quota or has too many waiting
+    /// loads: [`Error::retry_after`] tells when to try again.
     ///
     /// # Cancel safety
     /// As [`load`](Self::load). Nothing has started while it waits for the tenant's other loads.
@@ -92,11 +92,11 @@ impl Component {
                 WasmHandler { loaded, checks, rights: Arc::new(rights.clone()), reads_arguments };
             Tool::with_handler(definition.clone(), handler).map(|tool| tool.with_rights(rights))
         };
-        let (tools, left_out) = usable_tools(loaded.definitions(), tool)?;
-        for (tool, problem) in &left_out {
+        let (tools, unusable_tools) = usable_tools(loaded.definitions(), tool)?;
+        for (tool, problem) in &unusable_tools {
             tracing::warn!(tool, problem, "a tool cannot be used; the others of its component can");
         }
-        Ok(Self { loaded, tools: tools.into(), left_out: left_out.into() })
+        Ok(Self { loaded, tools: tools.into(), unusable_tools: unusable_tools.into() })
     }
 
     /// Returns the tools, in the component's order.
@@ -123,15 +123,15 @@ impl Component {
     /// [recognise](Definition::hash) them.
     pub fn described(&self) -> impl Iterator<Item = &Definition> {
         let is_tool = |definition: &&Definition| {
-            !self.left_out.iter().any(|(name, _)| *name == definition.name)
+            !self.unusable_tools.iter().any(|(name, _)| *name == definition.name)
         };
         self.loaded.definitions().iter().filter(is_tool)
     }
 
     /// Returns the tools that cannot be used, each by its name with the problem in its definition.
     /// A component without any usable tool is not loaded.
-    pub fn left_out(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.left_out.iter().map(|(name, problem)| (&**name, &**problem))
+    pub fn unusable_tools(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.unusable_tools.iter().map(|(name, problem)| (&**name, &**problem))
     }
 
     /// Returns the properties that are known without running the component: digest, size and
@@ -182,16 +182,16 @@ impl Component {
 
     /// Returns the code on which a call that starts now would run.
     #[must_use]
-    pub fn code(&self) -> Code {
+    pub fn code(&self) -> CodeTier {
         self.loaded.code()
     }
 
-    /// Waits until the component is optimised: [`Code::Optimised`]. Returns [`Code::Unoptimised`]
-    /// if that failed or is turned off.
+    /// Waits until the component is optimised: [`CodeTier::Optimised`]. Returns
+    /// [`CodeTier::Unoptimised`] if that failed or is turned off.
     ///
     /// # Cancel safety
     /// May be dropped.
-    pub async fn optimised(&self) -> Code {
+    pub async fn optimised(&self) -> CodeTier {
         self.loaded.optimised().await
     }
 }
@@ -292,19 +292,19 @@ fn usable_tools(
     definitions: &[Definition],
     make: impl Fn(&Definition) -> Result<Tool, Error>,
 ) -> Result<Usable, Error> {
-    let (mut tools, mut left_out, mut first) = (Vec::new(), Vec::new(), None);
+    let (mut tools, mut unusable_tools, mut first) = (Vec::new(), Vec::new(), None);
     for definition in definitions {
         match make(definition) {
             Ok(tool) => tools.push(tool),
             Err(error) => {
-                left_out.push((definition.name.clone(), error.to_string()));
+                unusable_tools.push((definition.name.clone(), error.to_string()));
                 first = first.or(Some(error));
             }
         }
     }
     match first {
         Some(error) if tools.is_empty() => Err(error),
-        Some(_) | None => Ok((tools, left_out)),
+        Some(_) | None => Ok((tools, unusable_tools)),
     }
 }
 
@@ -333,12 +333,12 @@ mod tests {
         let bad =
             Definition::new("bad", "").unwrap().with_parameters(json!({"$ref": "other.json"}));
         let make = |definition: &Definition| Tool::manual(definition.clone());
-        let (tools, left_out) = usable_tools(&[bad.clone(), good], make).unwrap();
+        let (tools, unusable_tools) = usable_tools(&[bad.clone(), good], make).unwrap();
         assert_eq!(
             tools.iter().map(|tool| tool.definition().name.as_str()).collect::<Vec<_>>(),
             ["good"]
         );
-        let [(name, problem)] = left_out.as_slice() else { panic!("{left_out:?}") };
+        let [(name, problem)] = unusable_tools.as_slice() else { panic!("{unusable_tools:?}") };
         assert!(
             name == "bad" && problem.contains("at `/$ref`: `other.json` is in another document"),
             "{problem}"

@@ -19,7 +19,7 @@ use toolcell_contract::definition::{Checks, Definition};
 use toolcell_contract::error::Error;
 use toolcell_contract::grants::rights::Rights;
 use toolcell_contract::outcome::refusal::{Fault, Refusal};
-use toolcell_contract::outcome::tool_error::{Raised, ToolError};
+use toolcell_contract::outcome::tool_error::{Crash, ToolError};
 
 use super::Engine;
 use super::adapt::component_kind::{ComponentBytes, ComponentKind};
@@ -27,7 +27,7 @@ use super::cell::invoke::{self, LinkOptions};
 use super::compile::inspection::Inspection;
 use super::compile::load::{self, Loaded};
 use super::compile::on_a_thread;
-use super::compile::tier::Code;
+use super::compile::tier::CodeTier;
 use super::load_options::LoadOptions;
 use super::schedule::latency_class::LatencyClass;
 use super::schedule::placement;
@@ -131,7 +131,7 @@ impl LoadedComponent {
     }
 
     /// Returns the code that a call uses which begins now.
-    pub(crate) fn code(&self) -> Code {
+    pub(crate) fn code(&self) -> CodeTier {
         self.loaded.code.code()
     }
 
@@ -139,7 +139,7 @@ impl LoadedComponent {
     ///
     /// # Cancel safety
     /// May be dropped.
-    pub(crate) async fn optimised(&self) -> Code {
+    pub(crate) async fn optimised(&self) -> CodeTier {
         match self.loaded.code.current(&self.engine.compiler).await {
             Ok(current) => current.last().await,
             Err(error) => {
@@ -200,7 +200,7 @@ impl LoadedComponent {
         &self,
         invocation: &Invocation,
     ) -> Result<Arc<invoke::Ready>, ToolError> {
-        self.ready(invocation).await.map_err(|()| ToolError::HandlerRaised(Raised::by_the_host()))
+        self.ready(invocation).await.map_err(|()| ToolError::HandlerRaised(Crash::by_the_host()))
     }
 
     /// Calls the tool's `visible` in a cell of its own, and returns true if the tool is offered.

@@ -54,12 +54,12 @@ use schedule::queue::Queue;
 use schedule::runtimes::Lanes;
 
 pub use cell::imports::ImportStatus;
-pub use cell::recorder::{PathUse, Recorded, Recorder};
+pub use cell::recorder::{PathUse, Recorder, Recording};
 pub use compile::config::isolation::Isolation;
 pub use compile::inspection::Inspection;
 pub use compile::inspection::contents::{Contents, Module, Producer, Section};
 pub use compile::load::OnMissingGrant;
-pub use compile::tier::{Code, Optimise};
+pub use compile::tier::{CodeTier, Optimise};
 pub use compile::worker::compile_worker;
 pub use load_options::LoadOptions;
 pub(crate) use loaded::LoadedComponent;
@@ -295,7 +295,7 @@ impl EngineBuilder {
 
     /// Builds the engine. From then on, a write beyond the file-size limit of the process fails
     /// instead of ending the process: see
-    /// [`survive_file_size_limit`](crate::files::survive_file_size_limit).
+    /// [`ignore_file_size_signal`](crate::files::ignore_file_size_signal).
     ///
     /// # Errors
     /// [`Error::is_environment`] if the machine cannot run it, if the number of cells is zero or
@@ -308,7 +308,7 @@ impl EngineBuilder {
                 self.cells
             )));
         }
-        crate::os::signals::survive_file_size_limit();
+        crate::os::signals::ignore_file_size_signal();
         let mut world = self.resources;
         if world.recorder.is_some() {
             world.keys = Some(Arc::new(SqliteStore::in_memory()));

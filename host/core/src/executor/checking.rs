@@ -16,7 +16,7 @@ use std::sync::Arc;
 use toolcell_contract::call::CallResult;
 use toolcell_contract::json::{Json, Size, measure};
 use toolcell_contract::outcome::refusal::{Fault, Refusal, ResumeFault};
-use toolcell_contract::outcome::tool_error::{Raised, ToolError};
+use toolcell_contract::outcome::tool_error::{Crash, ToolError};
 use toolcell_contract::panic_guard::guarded;
 
 use super::checks::{self, Parsed, Rejection, check_outcome, invalid};
@@ -127,7 +127,7 @@ impl Executor {
         result: CallResult,
         invocation: &Arc<Invocation>,
     ) -> CallResult {
-        let by_the_host = || CallResult::ToolError(ToolError::HandlerRaised(Raised::by_the_host()));
+        let by_the_host = || CallResult::ToolError(ToolError::HandlerRaised(Crash::by_the_host()));
         let judged = if trees::is_checked_in_turn(tool, &result) {
             let turn = Box::pin(trees::turn_of_an_answer(invocation)).await;
             if turn.is_none() && invocation.abort.is_raised() {

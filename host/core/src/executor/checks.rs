@@ -18,7 +18,7 @@ use toolcell_contract::controls::{Control, enforced};
 use toolcell_contract::json::{self, Json, JsonFault, Size, exact, measure, parse_measured};
 use toolcell_contract::limits::Limits;
 use toolcell_contract::outcome::refusal::{Fault, FaultKind, LengthUnit, Refusal};
-use toolcell_contract::outcome::tool_error::{Raised, ReturnRule, ToolError};
+use toolcell_contract::outcome::tool_error::{Crash, ReturnRule, ToolError};
 use toolcell_contract::outcome::{Halt, Outcome};
 use toolcell_contract::panic_guard::{Panic, dispose};
 
@@ -51,7 +51,7 @@ impl From<Rejection> for CallResult {
 
 /// Returns the failure of a call whose handler or check panicked.
 pub(super) fn panicked(panic: Panic) -> ToolError {
-    let raised = Raised::panicked(&*panic);
+    let raised = Crash::panicked(&*panic);
     dispose(panic);
     ToolError::HandlerRaised(raised)
 }
@@ -61,7 +61,7 @@ pub(super) fn measured(call: &ToolCall, limits: &Limits) -> Result<Size, Refusal
     let bytes = call.arguments.len();
     if bytes as u64 > limits.arguments && enforced(Control::ArgumentBytes) {
         let kind = FaultKind::at_most(limits.arguments, LengthUnit::Bytes);
-        return Err(invalid(vec![Fault::of_kind("", kind).with_got(format!("{bytes}"))]));
+        return Err(invalid(vec![Fault::of_kind("", kind).with_actual(format!("{bytes}"))]));
     }
     measure(&call.arguments, Json::MAX_DEPTH)
         .map_err(|fault| invalid(vec![Fault::of_kind("", fault.into())]))
@@ -159,7 +159,7 @@ fn arguments(call: &ToolCall) -> Result<Value, Vec<Fault>> {
             Value::Array(_) => "an array",
             Value::Object(_) => "an object",
         };
-        let fault = Fault::of_kind("", FaultKind::of_type("object")).with_got(got);
+        let fault = Fault::of_kind("", FaultKind::of_type("object")).with_actual(got);
         return Err(vec![if value.is_string() {
             fault.with_hint("send a JSON object, not text")
         } else {
@@ -192,7 +192,7 @@ fn is_reserved(reason: &str) -> bool {
 fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule> {
     let got = outcome.size();
     if got > limit && enforced(Control::ResultBytes) {
-        return Some(ReturnRule::TooLarge { limit, got });
+        return Some(ReturnRule::TooLarge { limit, actual: got });
     }
     if let Outcome::Ok(output) = outcome
         && output.parts.len() > Outcome::MAX_PARTS
@@ -200,7 +200,7 @@ fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule>
     {
         return Some(ReturnRule::TooManyParts {
             limit: Outcome::MAX_PARTS as u64,
-            got: output.parts.len() as u64,
+            actual: output.parts.len() as u64,
         });
     }
     let not_json = |field: &str, fault: JsonFault| {

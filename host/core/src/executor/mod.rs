@@ -46,7 +46,7 @@ use checks::{Rejection, panicked};
 use sealing::Sealing;
 use sub_calls::Callable;
 use terminal::Terminal;
-pub use trees::TreeRoom;
+pub use trees::JsonReservation;
 
 /// The result of a call that its caller ended.
 const CANCELLED: ToolError = ToolError::HandlerExit(Exit::Cancelled);
@@ -58,7 +58,8 @@ const CANCELLED: ToolError = ToolError::HandlerExit(Exit::Cancelled);
 /// [`Runner::with_executor`](crate::Runner::with_executor)), no observer, questions sealed with a
 /// key that the process generates and does not store. After a restart, open questions cannot be
 /// answered, and another process cannot answer them either. If they should be, use
-/// [`with_sealer`](Self::with_sealer) with a key that is stored, such as [`Sealer::kept_in`].
+/// [`with_sealer`](Self::with_sealer) with a key that is stored, such as
+/// [`Sealer::from_directory`].
 #[derive(Debug, Clone, Default)]
 pub struct Executor {
     /// The limits that the embedder set, if any.
@@ -110,7 +111,7 @@ impl Executor {
     ///
     /// Once any tenant is defined, a call for an unknown tenant is refused
     /// ([`Refusal::UnknownTenant`]), because no limits or overlay would narrow it. So is a call
-    /// without a tenant ([`Refusal::NoTenant`]), unless [`with_untenanted`](Self::with_untenanted)
+    /// without a tenant ([`Refusal::NoTenant`]), unless [`with_anonymous`](Self::with_anonymous)
     /// allows it. If no tenant is defined, calls for all tenants run with the executor's own
     /// limits.
     ///
@@ -143,7 +144,7 @@ impl Executor {
 
     /// Allows calls without a tenant although tenants are defined. `tenant` narrows them.
     #[must_use]
-    pub fn with_untenanted(mut self, tenant: Tenant) -> Self {
+    pub fn with_anonymous(mut self, tenant: Tenant) -> Self {
         self.untenanted = Some(tenant);
         self
     }

@@ -18,7 +18,7 @@ use toolcell_contract::outcome::tool_error::ToolError;
 use toolcell_contract::panic_guard::GuardedFuture;
 
 use super::checks::{Rejection, invalid, panicked};
-use super::{Executor, TreeRoom};
+use super::{Executor, JsonReservation};
 use crate::tool::Tool;
 use crate::tool::handler::options::CallOptions;
 use crate::tool::handler::{Caller, CheckSettings};
@@ -63,9 +63,9 @@ impl Executor {
         }
         let text = arguments.unwrap_or("null");
         let deadline = Instant::now() + self.limits().timeout.min(TREE_TIME);
-        let mut room = TreeRoom::take(context.tenant.as_deref(), text, deadline).await?;
+        let mut room = JsonReservation::take(context.tenant.as_deref(), text, deadline).await?;
         let arguments = parse_strict(text).unwrap_or_default();
-        room.is_parsed();
+        room.end_parsing();
         Some(tool.is_visible_beside(&arguments, context, self.check_settings(None)).await)
     }
 

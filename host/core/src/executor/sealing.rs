@@ -37,7 +37,7 @@ impl Executor {
     pub(super) fn sealer(&self) -> Option<Result<&Sealer, ToolError>> {
         match &self.sealing {
             Sealing::Generated => {
-                Some(GENERATED.as_ref().ok_or(ToolError::HandlerExit(Exit::Died)))
+                Some(GENERATED.as_ref().ok_or(ToolError::HandlerExit(Exit::ProcessEnded)))
             }
             Sealing::Given(sealer) => Some(Ok(sealer)),
             Sealing::Off => None,

@@ -65,22 +65,22 @@ impl Room {
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::time::{Duration, Instant};
 /// use toolcell::Json;
-/// use toolcell::call::TreeRoom;
+/// use toolcell::call::JsonReservation;
 ///
 /// let text = r#"{"name": "report"}"#;
-/// let mut room = TreeRoom::take(Some("acme"), text, Instant::now() + Duration::from_secs(1)).await.ok_or("overloaded")?;
+/// let mut room = JsonReservation::take(Some("acme"), text, Instant::now() + Duration::from_secs(1)).await.ok_or("overloaded")?;
 /// let tree = Json::parse_value(text)?;
-/// room.is_parsed();
+/// room.end_parsing();
 /// assert_eq!(tree["name"], "report");
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
-pub struct TreeRoom {
+pub struct JsonReservation {
     _held: Option<Reservation>,
     turn: Option<Slot>,
 }
 
-impl TreeRoom {
+impl JsonReservation {
     /// Takes room for the tree of this text, now or before the deadline. A text with a large tree
     /// waits for its turn. Returns `None` if the tenant's bytes or those of the process are used
     /// up, or if the deadline passes. A text that is nested too deep or has too many values takes
@@ -103,7 +103,7 @@ impl TreeRoom {
     }
 
     /// Ends the turn, because the text is parsed. The tree's bytes stay counted.
-    pub fn is_parsed(&mut self) {
+    pub fn end_parsing(&mut self) {
         self.turn = None;
     }
 }

@@ -21,7 +21,7 @@ use toolcell_contract::controls::{Control, enforced};
 /// signal has its default disposition: the program's own handler or an ignored signal stays. It
 /// installs a handler that does nothing. Unlike an ignored signal, a handler is not inherited by
 /// the programs that this process starts.
-pub fn survive_file_size_limit() {
+pub fn ignore_file_size_signal() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let signal = Signal::XFSZ.as_raw();
@@ -57,7 +57,7 @@ mod tests {
         assert!(is_default(signal));
         flag::register(signal, Arc::<AtomicBool>::default()).unwrap();
         assert!(!is_default(signal));
-        survive_file_size_limit();
+        ignore_file_size_signal();
         assert!(!is_default(Signal::XFSZ.as_raw()));
     }
 }

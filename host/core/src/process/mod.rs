@@ -115,8 +115,8 @@ impl WorkerProcessBuilder {
 ///
 /// The death of a worker affects calls as follows:
 ///
-/// - A call that the worker had received ends as `handler_exit`, status `died`. If the tool claims
-///   to be idempotent or read-only, the call is made once more instead.
+/// - A call that the worker had received ends as `handler_exit`, status `process_ended`. If the
+///   tool claims to be idempotent or read-only, the call is made once more instead.
 /// - A call that the worker had not received goes to the next worker.
 /// - During a pause of a second or more, and if the next worker is not ready in time, calls are
 ///   refused as `restarting`.

@@ -64,7 +64,7 @@ pub(super) enum Reply {
 impl Reply {
     /// The result of a request whose worker died.
     pub(super) fn died() -> Self {
-        Self::Lost(CallResult::ToolError(ToolError::HandlerExit(Exit::Died)))
+        Self::Lost(CallResult::ToolError(ToolError::HandlerExit(Exit::ProcessEnded)))
     }
 }
 
@@ -321,7 +321,7 @@ impl RequestTable {
         match kind {
             Kind::Progress => {}
             Kind::Log | Kind::Host => {
-                meter.log_bytes_lost.fetch_add(bytes, Ordering::Relaxed);
+                meter.log_bytes_dropped.fetch_add(bytes, Ordering::Relaxed);
             }
         }
         None

@@ -111,7 +111,7 @@ impl RequestMessage {
         context.resume = self.resume.take().map(Into::into);
         let overlay = |narrowing: Option<Narrowing>| {
             narrowing.map(|narrowing| {
-                Overlay::try_from(narrowing).unwrap_or_else(|_| Overlay::nothing())
+                Overlay::try_from(narrowing).unwrap_or_else(|_| Overlay::deny_all())
             })
         };
         (context, overlay(self.tenant.take()), overlay(self.own.take()))
@@ -185,7 +185,7 @@ pub(super) fn unreadable(context: &CallContext) -> Vec<Fault> {
         let fault = check(json.as_str()).err()?;
         Some(
             Fault::new("", format!("a context whose `{name}` can be read"))
-                .with_got(fault.to_string()),
+                .with_actual(fault.to_string()),
         )
     };
     named.filter_map(fault).collect()

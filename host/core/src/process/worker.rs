@@ -28,7 +28,7 @@ use super::wire::{
 };
 use crate::capability::files::CallFiles;
 use crate::executor::Executor;
-use crate::os::signals::survive_file_size_limit;
+use crate::os::signals::ignore_file_size_signal;
 use crate::tenant::Tenant;
 use crate::tool::Tool;
 use crate::tool::handler::options::CallOptions;
@@ -51,7 +51,7 @@ impl Worker {
                 Error::engine(problem).with_source(io::Error::from(error))
             }
         };
-        survive_file_size_limit();
+        ignore_file_size_signal();
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
             .map_err(failed("the worker process cannot be made to end with its parent"))?;
         setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })
@@ -211,7 +211,7 @@ impl RunningRequest {
         if let Err(bad) = self.frames.answer(&WorkerMessage::Done(self.question, answer)) {
             let rule = match bad {
                 BadFrame::TooLong(got) => {
-                    ReturnRule::TooLarge { limit: MAX_FRAME as u64, got: got as u64 }
+                    ReturnRule::TooLarge { limit: MAX_FRAME as u64, actual: got as u64 }
                 }
                 BadFrame::Unreadable(error) => ReturnRule::Unreadable { detail: error.to_string() },
                 BadFrame::Io(error) => ReturnRule::Unreadable { detail: error.to_string() },
@@ -257,7 +257,7 @@ async fn answer(
         });
     let executor = match &context.tenant {
         Some(name) => executor.with_tenant(name, narrowed),
-        None => executor.with_untenanted(narrowed),
+        None => executor.with_anonymous(narrowed),
     };
     let executor = executor.with_others(asked.is_shared);
     if asked.what == RequestKind::Visible {

@@ -110,7 +110,7 @@ fn call_result(invocation: &Invocation, reply: Reply) -> CallResult {
 }
 
 fn died() -> CallResult {
-    CallResult::ToolError(ToolError::HandlerExit(Exit::Died))
+    CallResult::ToolError(ToolError::HandlerExit(Exit::ProcessEnded))
 }
 
 /// Adds the usage of the worker's part of the call to the receipt. Returns the fuel that was spent
@@ -127,7 +127,7 @@ fn note(invocation: &Invocation, usage: Usage) -> u64 {
     }
     meter.bytes_out.store(usage.bytes_out, Relaxed);
     meter.log_bytes.fetch_add(usage.log_bytes, Relaxed);
-    meter.log_bytes_lost.fetch_add(usage.log_bytes_lost, Relaxed);
+    meter.log_bytes_dropped.fetch_add(usage.log_bytes_dropped, Relaxed);
     fuel
 }
 
@@ -201,7 +201,7 @@ impl Handler for WorkerHandler {
                 | Reply::Lost(CallResult::ToolError(error)) => Err(error),
                 Reply::Answer(Answer::Called { .. } | Answer::Visible(_))
                 | Reply::Lost(CallResult::Outcome(_) | CallResult::Refusal(_)) => {
-                    Err(ToolError::HandlerExit(Exit::Died))
+                    Err(ToolError::HandlerExit(Exit::ProcessEnded))
                 }
             }
         })

@@ -12,4 +12,4 @@ pub use policy::{Policy, Verdict};
 pub use registry::Toolbox;
 pub use runner::{RunOutcome, RunStream, UnknownTools};
 #[doc(inline)]
-pub use toolcell_contract::message::{Halted, RunEvent, RunFailure, Settled};
+pub use toolcell_contract::message::{RunEvent, RunFailure, RunHalt, SettledCall};

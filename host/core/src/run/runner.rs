@@ -26,7 +26,7 @@ use toolcell_contract::call::ToolCall;
 use toolcell_contract::call::usage::Usage;
 use toolcell_contract::error::Error;
 use toolcell_contract::message::encode::{Encoder, GuardedEncoder};
-use toolcell_contract::message::{Halted, Message};
+use toolcell_contract::message::{Message, RunHalt};
 
 use super::registry::Registry;
 use crate::executor::Executor;
@@ -84,7 +84,7 @@ pub struct RunOutcome {
     pub usage: Vec<Usage>,
     /// The reason why the agent loop must not continue, if there is one.
     #[serde(rename = "halt", skip_serializing_if = "Option::is_none")]
-    pub halted: Option<Halted>,
+    pub halted: Option<RunHalt>,
 }
 
 impl Runner {
@@ -136,7 +136,7 @@ impl Runner {
         let batch = Batch::new(self, calls, options)?;
         let mut settled: Vec<Option<(Message, Usage)>> =
             std::iter::repeat_with(|| None).take(batch.len()).collect();
-        let mut first: Option<(usize, Halted)> = None;
+        let mut first: Option<(usize, RunHalt)> = None;
         let mut ends = pin!(batch.call_ends(|| false));
         while let Some(ended) = ends.next().await {
             if first.as_ref().is_none_or(|(index, _)| ended.index < *index) {

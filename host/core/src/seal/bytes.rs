@@ -16,16 +16,16 @@ use super::{
 const PREFIX: &str = "tb1.";
 
 impl Sealer {
-    /// Seals bytes for the principal that the sealer is [bound to](Self::bound_to). They can be
-    /// opened until the lifetime is over. Returns `None` if the system has no randomness.
+    /// Seals bytes for the principal that the sealer is [bound to](Self::for_principal). They can
+    /// be opened until the lifetime is over. Returns `None` if the system has no randomness.
     ///
     /// ```
     /// use toolcell::Sealer;
     ///
-    /// let sealer = Sealer::generate()?.bound_to("key:1");
+    /// let sealer = Sealer::generate()?.for_principal("key:1");
     /// let sealed = sealer.seal_bytes(b"what the client brings back").expect("randomness");
     /// assert_eq!(sealer.open_bytes(&sealed), Ok(b"what the client brings back".to_vec()));
-    /// assert!(sealer.bound_to("key:2").open_bytes(&sealed).is_err());
+    /// assert!(sealer.for_principal("key:2").open_bytes(&sealed).is_err());
     /// # Ok::<(), toolcell::Error>(())
     /// ```
     #[must_use]

@@ -144,7 +144,7 @@ impl Sealer {
     /// # Errors
     /// [`Error::is_environment`] if there is no key and none can be stored, or if other users could
     /// have read the key. Such a key is not replaced: an operator should look at it first.
-    pub fn kept_in(dir: impl AsRef<Path>) -> Result<Self, Error> {
+    pub fn from_directory(dir: impl AsRef<Path>) -> Result<Self, Error> {
         key::load_or_create(dir.as_ref()).map(Self::new)
     }
 
@@ -167,7 +167,7 @@ impl Sealer {
     /// bound to the same principal can open them. A tenant's principals are its keys or users, with
     /// names that the embedder chooses. The refusal is [`ResumeFault::Foreign`].
     #[must_use]
-    pub fn bound_to(&self, principal: &str) -> Self {
+    pub fn for_principal(&self, principal: &str) -> Self {
         Self { principal: Some(of_text(Some(principal))), ..self.clone() }
     }
 
@@ -183,7 +183,7 @@ impl Sealer {
         if got > Self::MAX_STATE && enforced(Control::SealedBytes) {
             return Err(ToolError::InvalidReturn(ReturnRule::StateTooLarge {
                 limit: Self::MAX_STATE,
-                got,
+                actual: got,
             }));
         }
         let mut plain = Vec::with_capacity(HEAD_BYTES + schema.len() + state.len());
@@ -196,7 +196,8 @@ impl Sealer {
         plain.extend(schema.as_bytes());
         plain.extend(state.as_bytes());
         // Fails only if the system has no randomness.
-        let sealed = self.encrypt(PREFIX, &plain).ok_or(ToolError::HandlerExit(Exit::Died))?;
+        let sealed =
+            self.encrypt(PREFIX, &plain).ok_or(ToolError::HandlerExit(Exit::ProcessEnded))?;
         Ok(Json::from(Value::String(sealed)))
     }
 

@@ -249,7 +249,7 @@ fn largest_state_fits_into_one_command_argument() {
         seal(&sealer, &origin(&arguments), Some(&of(Sealer::MAX_STATE + 1))),
         Err(ToolError::InvalidReturn(ReturnRule::StateTooLarge {
             limit: Sealer::MAX_STATE,
-            got: Sealer::MAX_STATE + 1
+            actual: Sealer::MAX_STATE + 1
         }))
     );
 }

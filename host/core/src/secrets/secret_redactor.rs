@@ -175,7 +175,7 @@ impl SecretRedactor {
         for fault in faults {
             self.text(&mut fault.path);
             self.fault_kind(fault);
-            self.maybe(&mut fault.got);
+            self.maybe(&mut fault.actual);
             self.maybe(&mut fault.nearest);
             self.maybe(&mut fault.hint);
         }

@@ -17,7 +17,7 @@ use toolcell_contract::call::CallResult;
 use toolcell_contract::json::Json;
 use toolcell_contract::message::encode::{EncodeInput, GuardedEncoder, plain};
 use toolcell_contract::message::failure::Failure;
-use toolcell_contract::message::{Halted, Message};
+use toolcell_contract::message::{Message, RunHalt};
 use toolcell_contract::outcome::tool_error::ToolError;
 use toolcell_contract::outcome::{Halt, Outcome, Part};
 
@@ -50,7 +50,7 @@ pub struct HistoryEntry {
     pub parts: Vec<Part>,
     /// Set if the loop must stop: a question for a person, a halt by the handler, or a failure
     /// under a policy that halts.
-    pub halted: Option<Halted>,
+    pub halted: Option<RunHalt>,
     /// Free metadata of the tool's definition.
     pub attributes: BTreeMap<String, Value>,
     /// Fields of later contract versions, passed through from the handler's answer.
@@ -244,11 +244,11 @@ impl HistoryEntry {
                 output.end_turn
             }
             Some(CallResult::Outcome(Outcome::AskUser(question))) => {
-                entry.halted = Some(Halted::by(question, tool_call_id));
+                entry.halted = Some(RunHalt::by(question, tool_call_id));
                 true
             }
             Some(CallResult::Outcome(Outcome::Halt(Halt { reason, result, .. }))) => {
-                entry.halted = Some(Halted::Handler { reason, tool_call_id, result });
+                entry.halted = Some(RunHalt::Handler { reason, tool_call_id, result });
                 true
             }
             Some(

@@ -15,7 +15,7 @@ use serde::ser::{SerializeMap, SerializeStruct};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use toolcell_contract::json::{Json, present};
-use toolcell_contract::message::Halted;
+use toolcell_contract::message::RunHalt;
 use toolcell_contract::outcome::{Media, Part};
 
 use super::entry::{BLOCKED, FunctionResponse, HistoryEntry};
@@ -145,7 +145,7 @@ struct EntryForm {
     message: Option<String>,
     #[serde(default)]
     parts: Vec<Part>,
-    halted: Option<Halted>,
+    halted: Option<RunHalt>,
     #[serde(default)]
     attributes: BTreeMap<String, Value>,
     #[serde(default)]

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use toolcell_contract::call::{AbortSignal, CallContext, CallResult, Completion, Resume, ToolCall};
 use toolcell_contract::json::Json;
-use toolcell_contract::message::Halted;
+use toolcell_contract::message::RunHalt;
 use toolcell_contract::message::encode::EncodeInput;
 use toolcell_contract::message::failure::Failure;
 use toolcell_contract::outcome::tool_error::{ReturnRule, ToolError};
@@ -60,7 +60,7 @@ pub(super) struct DispatchedCall {
     /// True if the call did not fail and its result could be encoded.
     success: bool,
     /// Set if the policy halts the loop.
-    halted: Option<Halted>,
+    halted: Option<RunHalt>,
 }
 
 impl Stepper {
@@ -161,9 +161,9 @@ impl Stepper {
         failure: Failure,
         response: FunctionResponse,
         time: Duration,
-    ) -> (FunctionResponse, Option<Halted>) {
+    ) -> (FunctionResponse, Option<RunHalt>) {
         let halted =
-            |exception| Some(Halted::ToolError { tool_call_id: call.id.clone(), exception });
+            |exception| Some(RunHalt::ToolError { tool_call_id: call.id.clone(), exception });
         let policy = match &self.policy {
             OnToolError::Continue => return (response, None),
             OnToolError::Halt => return (response, halted(None)),

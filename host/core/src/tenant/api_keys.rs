@@ -99,21 +99,23 @@ impl fmt::Display for KeyDigest {
 /// The error for a text that is not a digest of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a key's digest is `sha256:` and 64 hexadecimal digits")]
-pub struct BadDigest;
+pub struct InvalidDigest;
 
 impl FromStr for KeyDigest {
-    type Err = BadDigest;
+    type Err = InvalidDigest;
 
-    fn from_str(text: &str) -> Result<Self, BadDigest> {
-        let digits =
-            text.strip_prefix(ALGORITHM).filter(|digits| digits.len() == 64).ok_or(BadDigest)?;
+    fn from_str(text: &str) -> Result<Self, InvalidDigest> {
+        let digits = text
+            .strip_prefix(ALGORITHM)
+            .filter(|digits| digits.len() == 64)
+            .ok_or(InvalidDigest)?;
         let mut digest = [0; 32];
         for (byte, pair) in digest.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {
             // `from_str_radix` alone would accept a sign.
             let pair = std::str::from_utf8(pair)
                 .ok()
                 .filter(|pair| pair.bytes().all(|digit| digit.is_ascii_hexdigit()));
-            *byte = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or(BadDigest)?;
+            *byte = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or(InvalidDigest)?;
         }
         Ok(Self(digest))
     }
@@ -304,8 +306,8 @@ mod tests {
             &format!("{digest}0"),
             &digest.replace("ba", "+a"),
         ] {
-            assert_eq!(other.parse::<KeyDigest>(), Err(BadDigest), "{other}");
+            assert_eq!(other.parse::<KeyDigest>(), Err(InvalidDigest), "{other}");
         }
-        assert_eq!(format!("sha256:{}", "é".repeat(32)).parse::<KeyDigest>(), Err(BadDigest));
+        assert_eq!(format!("sha256:{}", "é".repeat(32)).parse::<KeyDigest>(), Err(InvalidDigest));
     }
 }

@@ -184,7 +184,9 @@ mod tests {
             clock.advance(SECOND * later);
             let Err(refused) = try_acquire(&turns, tenant).unwrap().compile() else { return 0 };
             assert!(
-                refused.is_quota() && !refused.hint().is_empty() && refused.reason() == "quota"
+                refused.is_quota()
+                    && !refused.hint().is_empty()
+                    && refused.reason() == "quota_exceeded"
             );
             refused.retry_after().unwrap().as_secs()
         };

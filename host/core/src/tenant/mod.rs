@@ -18,7 +18,7 @@ use std::sync::Arc;
 use toolcell_contract::grants::Overlay;
 use toolcell_contract::limits::Limits;
 
-pub use api_keys::{ApiKey, ApiKeys, BadDigest, KeyDigest, KnownKey};
+pub use api_keys::{ApiKey, ApiKeys, InvalidDigest, KeyDigest, KnownKey};
 
 /// The limits and rights of one tenant. They only narrow what its calls could do without them.
 ///

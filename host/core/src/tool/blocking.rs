@@ -226,13 +226,13 @@ impl<F: BlockingFn<Shape>, Shape: 'static> Blocking<F, Shape> {
         invocation.open();
         let (function, call) = (Arc::clone(&self.function), Arc::clone(&invocation));
         let Some(mut started) = self.pool.start(place, move || function.answer(call)) else {
-            return CallResult::ToolError(ToolError::HandlerExit(Exit::Died));
+            return CallResult::ToolError(ToolError::HandlerExit(Exit::ProcessEnded));
         };
         match before(deadline, &mut started.0).await.map(resume_panic) {
             Some(Some((said, at))) if deadline.is_none_or(|deadline| at < deadline) => {
                 CallResult::Outcome(said)
             }
-            Some(None) => CallResult::ToolError(ToolError::HandlerExit(Exit::Died)),
+            Some(None) => CallResult::ToolError(ToolError::HandlerExit(Exit::ProcessEnded)),
             Some(Some(_)) | None => {
                 CallResult::ToolError(ToolError::Timeout(handler_wait::running(&invocation)))
             }

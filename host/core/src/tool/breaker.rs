@@ -21,7 +21,7 @@ use serde::Serialize;
 use toolcell_contract::call::CallResult;
 use toolcell_contract::message::failure::Failure;
 use toolcell_contract::outcome::refusal::Refusal;
-use toolcell_contract::outcome::tool_error::{Exit, Raised, ToolError};
+use toolcell_contract::outcome::tool_error::{Crash, Exit, ToolError};
 use toolcell_contract::panic_guard::guarded;
 
 use super::handler::{Handler, HandlerFuture, Invocation};
@@ -394,8 +394,7 @@ impl Guarded {
             sign: None,
         };
         let answer = AssertUnwindSafe(async { inner.call(invocation).await }).catch_unwind().await;
-        let panicked =
-            |panic| Failure::ToolError(ToolError::HandlerRaised(Raised::panicked(panic)));
+        let panicked = |panic| Failure::ToolError(ToolError::HandlerRaised(Crash::panicked(panic)));
         let failure = answer.as_ref().map_or_else(|panic| Some(panicked(&**panic)), Failure::of);
         pass.sign = Some(pass.sign(failure.as_ref()));
         drop(pass);

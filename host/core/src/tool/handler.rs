@@ -380,12 +380,12 @@ mod tests {
         invocation.events = Arc::new(CallEvents::new(events));
         invocation.open();
         for _ in 0..3 * MAX_DENIALS {
-            invocation.denied(&Denial::new(Layer::Granted, "GET".into(), Some("http".into())));
+            invocation.denied(&Denial::new(Layer::Component, "GET".into(), Some("http".into())));
         }
         let heard = heard.lock();
         let (denied, more) = heard[1..].split_at(MAX_DENIALS as usize);
         assert!(denied.iter().all(|event| matches!(event, Event::Denied { .. })));
         assert!(matches!(more, [Event::Log { source: LogSource::Host, .. }]), "{more:?}");
-        assert_eq!(invocation.meter.log_bytes_lost.load(Ordering::Relaxed), 0);
+        assert_eq!(invocation.meter.log_bytes_dropped.load(Ordering::Relaxed), 0);
     }
 }

@@ -97,7 +97,7 @@ pub(crate) fn is_forced(invocation: &Invocation) -> bool {
 /// The timeout of a handler that was waiting when its time was over.
 pub(crate) fn blocked(invocation: &Invocation) -> Timeout {
     let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
-    Timeout::Blocked { budget, used, awaited: None, stdout: None }
+    Timeout::Blocked { budget, used, blocked_on: None, stdout: None }
 }
 
 /// The timeout of a handler that was running when its time was over.

@@ -49,7 +49,7 @@ pub use native::NativeFn;
 pub use retry::Retry;
 pub use statistics::{LastError, Statistics};
 #[doc(inline)]
-pub use toolcell_contract::definition::suspicion::{Suspicion, SuspicionKind, is_unseen};
+pub use toolcell_contract::definition::suspicion::{Suspicion, SuspicionKind, is_invisible};
 #[doc(inline)]
 pub use toolcell_contract::definition::{Checks, Hints, Need};
 

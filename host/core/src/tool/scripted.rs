@@ -13,7 +13,7 @@ use toolcell_contract::call::{CallContext, CallResult, ToolCall};
 use toolcell_contract::definition::Definition;
 use toolcell_contract::limits::Limits;
 use toolcell_contract::outcome::refusal::{Fault, Refusal};
-use toolcell_contract::outcome::tool_error::{Exit, Raised, RaisedKind, Timeout, ToolError};
+use toolcell_contract::outcome::tool_error::{Crash, CrashKind, Exit, Timeout, ToolError};
 use toolcell_contract::outcome::{HandlerError, Outcome};
 
 use super::handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
@@ -63,13 +63,13 @@ impl ScriptedAnswer {
                 stdout: None,
             })),
             Self::Blocked => {
-                let timeout = Timeout::Blocked { budget, used, awaited: None, stdout: None };
+                let timeout = Timeout::Blocked { budget, used, blocked_on: None, stdout: None };
                 CallResult::ToolError(ToolError::Timeout(timeout))
             }
-            Self::Trap => CallResult::ToolError(ToolError::HandlerRaised(Raised::new(
-                RaisedKind::Unreachable,
-            ))),
-            Self::Died => CallResult::ToolError(ToolError::HandlerExit(Exit::Died)),
+            Self::Trap => {
+                CallResult::ToolError(ToolError::HandlerRaised(Crash::new(CrashKind::Unreachable)))
+            }
+            Self::Died => CallResult::ToolError(ToolError::HandlerExit(Exit::ProcessEnded)),
             Self::Cancelled => CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled)),
             Self::Overloaded => {
                 CallResult::Refusal(Refusal::Overloaded { retry_after: Duration::from_millis(250) })

@@ -75,11 +75,12 @@ pub enum Fragment {
 /// be used again.
 ///
 /// If the stream ends each call, use [`end`](Self::end). If only the whole answer has an end, use
-/// [`end_all`](Self::end_all) when the provider reports it, and [`end_cut`](Self::end_cut) when it
-/// reports that it cut the answer (`finish_reason: length`, `stop_reason: max_tokens`). Anthropic
-/// ends each call's block also when it cuts the answer, and reports the cut afterwards, in
-/// `message_delta`: end its calls there too. [`open`](Self::open) lists the open calls.
-/// [`finish`](Self::finish) returns an error for each call that is still open.
+/// [`end_all`](Self::end_all) when the provider reports it, and
+/// [`end_truncated`](Self::end_truncated) when it reports that it cut the answer
+/// (`finish_reason: length`, `stop_reason: max_tokens`). Anthropic ends each call's block also when
+/// it cuts the answer, and reports the cut afterwards, in `message_delta`: end its calls there too.
+/// [`open`](Self::open) lists the open calls. [`finish`](Self::finish) returns an error for each
+/// call that is still open.
 ///
 /// ```
 /// # use toolcell_contract::call::ToolCall;
@@ -295,7 +296,7 @@ impl Assembler {
     /// Ends every open call, because the provider reports that it cut its answer. Works as
     /// [`end_all`](Self::end_all), but the call of the last fragment fails as incomplete, even if
     /// its arguments are valid JSON.
-    pub fn end_cut(&mut self) -> Vec<Result<ToolCall, AssembleError>> {
+    pub fn end_truncated(&mut self) -> Vec<Result<ToolCall, AssembleError>> {
         if let Some((key, open)) = self.last.take().and_then(|last| self.calls.get_key_value(&last))
         {
             let (key, unfinished) =

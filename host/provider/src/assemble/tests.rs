@@ -278,7 +278,7 @@ fn cut_answer_never_yields_its_last_call() {
         for fragment in fragments.clone() {
             assembler.push(fragment).unwrap();
         }
-        let ended = assembler.end_cut().into_iter().map(|ended| match ended {
+        let ended = assembler.end_truncated().into_iter().map(|ended| match ended {
             Ok(call) => call.id,
             Err(AssembleError::Unfinished { id }) => format!("{id} unfinished"),
             Err(error) => panic!("{error}"),

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use toolcell_contract::definition::Definition;
 use toolcell_contract::event::Event;
 use toolcell_contract::json::parse_strict;
-use toolcell_contract::message::{Halted, Message, RunEvent, Settled};
+use toolcell_contract::message::{Message, RunEvent, RunHalt, SettledCall};
 
 use super::openai::chat_list;
 use crate::calls::Calls;
@@ -113,8 +113,10 @@ pub fn agui_events(event: &RunEvent) -> Vec<Value> {
                 "content": content(message, &mut Vec::new()),
             });
             match settled {
-                Settled::Encoded { .. } => vec![result],
-                Settled::AskUser { .. } | Settled::Halt { .. } => vec![custom(settled), result],
+                SettledCall::Encoded { .. } => vec![result],
+                SettledCall::AskUser { .. } | SettledCall::Halt { .. } => {
+                    vec![custom(settled), result]
+                }
             }
         }
         RunEvent::Error(failure) => {
@@ -138,12 +140,12 @@ pub fn agui_events(event: &RunEvent) -> Vec<Value> {
 /// failure under a policy that halts. Otherwise `RUN_FINISHED` with the outcome `success`, and the
 /// `result` of the handler that halted.
 #[must_use]
-pub fn agui_run_end(thread_id: &str, run_id: &str, halted: Option<&Halted>) -> Value {
+pub fn agui_run_end(thread_id: &str, run_id: &str, halted: Option<&RunHalt>) -> Value {
     let mut finished = json!({"type": "RUN_FINISHED", "threadId": thread_id, "runId": run_id});
     finished["outcome"] = json!({"type": "success"});
     match halted {
-        Some(Halted::Handler { result, .. }) => finished["result"] = result.to_value(),
-        Some(Halted::AskUser { question, tool_call_id: id, options, answer_schema, state }) => {
+        Some(RunHalt::Handler { result, .. }) => finished["result"] = result.to_value(),
+        Some(RunHalt::AskUser { question, tool_call_id: id, options, answer_schema, state }) => {
             let mut interrupt = json!({"id": id, "reason": "input_required", "message": question, "toolCallId": id});
             if let Some(schema) = answer_schema {
                 interrupt["responseSchema"] = schema.to_value();
@@ -155,7 +157,7 @@ pub fn agui_run_end(thread_id: &str, run_id: &str, halted: Option<&Halted>) -> V
             }
             finished["outcome"] = json!({"type": "interrupt", "interrupts": [interrupt]});
         }
-        Some(Halted::ToolError { tool_call_id, exception }) => {
+        Some(RunHalt::ToolError { tool_call_id, exception }) => {
             let why = exception
                 .as_ref()
                 .map(|exception| format!("; the policy for failures {exception}"));
@@ -196,7 +198,7 @@ mod tests {
         };
         let finished = json!({"type": "RUN_FINISHED", "threadId": "t1", "runId": "r1"});
         let finished = |rest: Value| with(finished.clone(), rest);
-        let ask = |given: Option<Json>| Halted::AskUser {
+        let ask = |given: Option<Json>| RunHalt::AskUser {
             question: "When?".into(),
             tool_call_id: "c".into(),
             options: given.clone(),
@@ -208,7 +210,7 @@ mod tests {
             finished(json!({"outcome": {"type": "interrupt", "interrupts": [with(one, rest)]}}))
         };
         let (success, given) = (json!({"type": "success"}), json!({"type": "string"}));
-        let failed = |exception: Option<&str>| Halted::ToolError {
+        let failed = |exception: Option<&str>| RunHalt::ToolError {
             tool_call_id: "c".into(),
             exception: exception.map(str::to_owned),
         };
@@ -217,7 +219,7 @@ mod tests {
         for (halted, expected) in [
             (None, finished(json!({"outcome": success}))),
             (
-                Some(Halted::Handler {
+                Some(RunHalt::Handler {
                     reason: "done".into(),
                     tool_call_id: "c".into(),
                     result: json!([1]).into(),
@@ -244,11 +246,11 @@ mod tests {
     #[test]
     fn run_events_convert_to_agui_events() {
         let id = || "c".to_owned();
-        let settled = |settled: Settled| {
+        let settled = |settled: SettledCall| {
             let message = Message::new(settled.id(), "book", settled.content());
             RunEvent::Settled { settled, message }
         };
-        let ask = Settled::AskUser {
+        let ask = SettledCall::AskUser {
             tool_call_id: id(),
             tool_name: "book".into(),
             question: "When?".into(),
@@ -256,7 +258,7 @@ mod tests {
             answer_schema: None,
             state: None,
         };
-        let halt = Settled::Halt {
+        let halt = SettledCall::Halt {
             tool_call_id: id(),
             reason: "done".into(),
             result: Json::from(json!(1)),
@@ -296,7 +298,7 @@ mod tests {
                 vec![json!({"type": "CUSTOM", "name": "tool_log",
                     "value": {"id": "c", "source": "stdout", "level": "info", "message": "hi"}})],
             ),
-            (settled(Settled::Encoded { id: id(), content: "ok".into() }), vec![result("ok")]),
+            (settled(SettledCall::Encoded { id: id(), content: "ok".into() }), vec![result("ok")]),
             (
                 settled(ask),
                 vec![
@@ -328,7 +330,7 @@ mod tests {
             .with_part(image);
         let history = Provider::AgUi.results(std::slice::from_ref(&message)).value;
         let event = RunEvent::Settled {
-            settled: Settled::Encoded { id: id(), content: "ok".into() },
+            settled: SettledCall::Encoded { id: id(), content: "ok".into() },
             message,
         };
         let told = &agui_events(&event)[0];

@@ -8,7 +8,7 @@ use serde_json::json;
 use toolcell_contract::outcome::{Media, Part, Resource, ResourceContent};
 
 use super::super::schema::MAX_RECURSION;
-use super::super::{Converted, Definition, Message, Provider};
+use super::super::{Conversion, Definition, Message, Provider};
 use super::{Value, gemini};
 
 #[test]
@@ -52,7 +52,7 @@ fn bad_tool_is_left_out_of_the_list() {
     let good = tool("good", json!({"type": "object"}));
     for provider in Provider::ALL {
         let given = [&bad[0], &good, &bad[1], &good];
-        let Converted { value, notes } = provider.definitions(given).unwrap();
+        let Conversion { value, notes } = provider.definitions(given).unwrap();
         let list =
             if provider == Provider::Gemini { &value[0]["functionDeclarations"] } else { &value };
         let left_out: Vec<_> =
@@ -67,7 +67,7 @@ fn bad_tool_is_left_out_of_the_list() {
         );
         // The list, or a page of it, is empty then.
         assert!(provider.definitions([&bad[1]]).is_err(), "{provider}");
-        let Converted { value, notes } = provider.page([&bad[1]]);
+        let Conversion { value, notes } = provider.page([&bad[1]]);
         assert_eq!((value, notes.len()), (json!([]), 1), "{provider}");
         assert_eq!(provider.definitions([]).unwrap().value, json!([]), "{provider}");
     }
@@ -79,7 +79,7 @@ fn empty_media_is_described_in_every_form() {
     for part in [Part::Image(media(b"")), Part::Audio(media(b""))] {
         let message = Message::new("c", "draw", "drawn").with_part(part.clone());
         for provider in Provider::ALL {
-            let Converted { value, notes } = provider.results(std::slice::from_ref(&message));
+            let Conversion { value, notes } = provider.results(std::slice::from_ref(&message));
             let (value, case) = (value.to_string(), format!("{provider}: {part:?}"));
             assert!(
                 !value.contains(r#""""#) && value.contains("of 0 bytes (application/octet-stream)"),

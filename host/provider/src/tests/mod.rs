@@ -79,7 +79,7 @@ impl Case {
         self.input.as_str().unwrap()
     }
 
-    fn check(&self, provider: Provider, got: Result<Converted, ProviderError>) {
+    fn check(&self, provider: Provider, got: Result<Conversion, ProviderError>) {
         let case = format!("{provider}: {} {}", self.name, self.input);
         match got {
             Ok(converted) => {
@@ -133,7 +133,7 @@ fn calls_parse_from_every_provider() {
             let calls = provider.calls(&case.input).map(|read| {
                 unreadable.extend(read.unreadable.into_iter().map(|call| match call.error {
                     ProviderError::Malformed { pointer, .. } => (call.id, pointer),
-                    ProviderError::Cut { reason, .. } => (call.id, format!("cut: {reason}")),
+                    ProviderError::Truncated { reason, .. } => (call.id, format!("cut: {reason}")),
                     error @ (ProviderError::Unknown { .. }
                     | ProviderError::Inexpressible { .. }
                     | ProviderError::UnknownForm
@@ -141,7 +141,7 @@ fn calls_parse_from_every_provider() {
                 }));
                 let calls =
                     read.calls.into_iter().map(|call| json!([call.id, call.name, call.arguments]));
-                Converted { value: calls.collect(), notes: Vec::new() }
+                Conversion { value: calls.collect(), notes: Vec::new() }
             });
             assert_eq!(unreadable, case.unreadable, "{provider}: {} {}", case.name, case.input);
             case.check(provider, calls);

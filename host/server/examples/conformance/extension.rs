@@ -15,7 +15,7 @@ use toolcell_server::mcp::rmcp::model::{
     ServerCapabilities, Tool as ListedTool,
 };
 use toolcell_server::mcp::{AnswerFuture, ExtensionRequest, McpExtension};
-use toolcell_server::{Principal, Served, Service};
+use toolcell_server::{Principal, ServedTools, Service};
 
 use crate::inputs;
 
@@ -49,7 +49,7 @@ impl Fixture {
             let definition = Definition::new(name, "Comes and goes.")?;
             self.registry.register(Tool::native(definition, async |_: Value| json!("here"))?)?;
         }
-        self.service.replace(Served::new(&self.registry));
+        self.service.replace(ServedTools::new(&self.registry));
         Ok(())
     }
 }

@@ -14,12 +14,12 @@ use tokio::io::AsyncReadExt as _;
 use toolcell::tool::Invocation;
 use toolcell::{Component, Definition, Engine, Outcome, Question, Registry, Tool};
 use toolcell_server::mcp::{McpOptions, routes};
-use toolcell_server::{Authenticator, HttpServer, ListenOptions, Served, Service};
+use toolcell_server::{Authenticator, HttpServer, ListenOptions, ServedTools, Service};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let registry = tools().await?;
-    let service = Service::builder(Served::new(&registry)).build()?;
+    let service = Service::builder(ServedTools::new(&registry)).build()?;
     let fixture = extension::Fixture { service: service.clone(), registry };
     let options = McpOptions::default().with_extension(fixture).with_sessions(1000);
     let listen = ListenOptions::default().with_protected(routes(service.clone(), options));

@@ -80,7 +80,7 @@ impl Layer {
     /// Replaces long content of the result by links.
     async fn with_links(&self, tenant: Option<String>, result: CallResult) -> CallResult {
         let CallResult::Outcome(Outcome::Ok(mut output)) = result else { return result };
-        let above = self.artifacts.options().above;
+        let above = self.artifacts.options().threshold;
         if output
             .parts
             .iter()
@@ -152,7 +152,7 @@ fn mount_files(
             let pointer = format!("/{}", property.replace('~', "~0").replace('/', "~1"));
             let got: String = uri.chars().take(100).collect();
             let expected = format!("the URI of one of your artifacts: {}ID", Artifacts::URI);
-            faults.push(Fault::new(pointer, expected).with_got(Value::from(got).to_string()));
+            faults.push(Fault::new(pointer, expected).with_actual(Value::from(got).to_string()));
         }
     }
     if !faults.is_empty() {
@@ -202,7 +202,7 @@ fn content(part: &Part) -> Option<(&[u8], &str)> {
 
 fn linked(artifacts: &Artifacts, tenant: Option<&str>, part: Part) -> Part {
     let Some((bytes, mime_type)) =
-        content(&part).filter(|(bytes, _)| bytes.len() > artifacts.options().above)
+        content(&part).filter(|(bytes, _)| bytes.len() > artifacts.options().threshold)
     else {
         return part;
     };

@@ -52,7 +52,7 @@ pub(crate) const BYTES: &str = "application/octet-stream";
 pub struct ArtifactOptions {
     /// Bytes. A longer content part of a result is stored as an artifact, and the result links to
     /// it.
-    pub above: usize,
+    pub threshold: usize,
     /// The most bytes of one artifact.
     pub artifact: usize,
     /// The most bytes of all artifacts of one tenant.
@@ -66,7 +66,7 @@ pub struct ArtifactOptions {
 impl Default for ArtifactOptions {
     fn default() -> Self {
         Self {
-            above: 256 << 10,
+            threshold: 256 << 10,
             artifact: 16 << 20,
             quota: 256 << 20,
             count: 1000,
@@ -78,8 +78,8 @@ impl Default for ArtifactOptions {
 impl ArtifactOptions {
     /// Sets the length in bytes above which a part is stored as an artifact.
     #[must_use]
-    pub fn with_above(mut self, bytes: usize) -> Self {
-        self.above = bytes;
+    pub fn with_threshold(mut self, bytes: usize) -> Self {
+        self.threshold = bytes;
         self
     }
 
@@ -157,10 +157,10 @@ pub enum ArtifactError {
     #[error(
         "the name of an artifact must be 1 to 128 of the characters A-Z a-z 0-9 . _ -, and not begin with . or -"
     )]
-    BadName,
+    InvalidName,
     /// The media type is not 1 to 128 visible ASCII characters.
     #[error("the media type is not 1 to 128 visible ASCII characters")]
-    BadType,
+    InvalidType,
     /// The disk of the store is full, or the server's disk quota is used up.
     #[error("the disk of the artifact store is full")]
     DiskFull(#[source] io::Error),
@@ -302,11 +302,11 @@ impl Artifacts {
         if name
             .is_some_and(|name| name.len() > MAX_NAME || !toolcell::call::CallFiles::is_name(name))
         {
-            return Err(ArtifactError::BadName);
+            return Err(ArtifactError::InvalidName);
         }
         let is_visible = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
         if !(1..=MAX_MIME_TYPE).contains(&mime_type.len()) || !mime_type.bytes().all(is_visible) {
-            return Err(ArtifactError::BadType);
+            return Err(ArtifactError::InvalidType);
         }
         self.0.put_within(part, tenant, content, (name, mime_type))
     }

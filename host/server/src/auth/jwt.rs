@@ -68,7 +68,7 @@ pub enum JwtError {
     NotAKeySet(String),
     /// A key cannot be used, or its algorithm is unknown.
     #[error("the key `{id}` cannot be used: {problem}")]
-    BadKey {
+    InvalidKey {
         /// The key's `kid`.
         id: String,
         /// The reason.
@@ -79,7 +79,7 @@ pub enum JwtError {
     NoKey,
     /// The algorithm cannot be accepted: it is unknown, `none`, or uses a shared secret.
     #[error("the algorithm `{0}` cannot be accepted")]
-    BadAlgorithm(String),
+    InvalidAlgorithm(String),
 }
 
 impl JwtError {
@@ -90,14 +90,14 @@ impl JwtError {
             Self::NotAKeySet(_) => {
                 "give the issuer's JWK set: the document that its `jwks_uri` names".into()
             }
-            Self::BadKey { .. } => {
+            Self::InvalidKey { .. } => {
                 "remove the key from the set, or use one of RSA, P-256, P-384 or Ed25519".into()
             }
             Self::NoKey => {
                 "fetch the issuer's JWK set again, or add the algorithm of its keys to `algorithms`"
                     .into()
             }
-            Self::BadAlgorithm(_) => {
+            Self::InvalidAlgorithm(_) => {
                 "write RS256 to RS512, PS256 to PS512, ES256, ES384 or EdDSA".into()
             }
         }
@@ -130,7 +130,7 @@ impl JwtIssuer {
             let Some((id, key)) = signing_key(jwk)? else { continue };
             if !add(&mut keys, id.clone(), key) {
                 let problem = "another key has the same `kid` and the same algorithm".into();
-                return Err(JwtError::BadKey { id: id.unwrap_or_default(), problem });
+                return Err(JwtError::InvalidKey { id: id.unwrap_or_default(), problem });
             }
         }
         Self::without_keys(issuer, audience).with_keys(keys)
@@ -190,15 +190,15 @@ impl JwtIssuer {
     /// Accepts these algorithms only, for example `ES256`. Keys for other algorithms are removed.
     ///
     /// # Errors
-    /// [`JwtError::BadAlgorithm`] for one that is not asymmetric or not known, [`JwtError::NoKey`]
-    /// if no key is left of those that the issuer has.
+    /// [`JwtError::InvalidAlgorithm`] for one that is not asymmetric or not known,
+    /// [`JwtError::NoKey`] if no key is left of those that the issuer has.
     pub fn with_algorithms(
         self,
         names: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Result<Self, JwtError> {
         let mut allowed = Vec::new();
         for name in names {
-            let bad = || JwtError::BadAlgorithm(name.as_ref().escape_debug().to_string());
+            let bad = || JwtError::InvalidAlgorithm(name.as_ref().escape_debug().to_string());
             let algorithm: Algorithm = name.as_ref().parse().map_err(|_| bad())?;
             let is_symmetric =
                 matches!(algorithm, Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512);
@@ -372,7 +372,8 @@ fn signing_key(jwk: &Jwk) -> Result<Option<SigningKey>, JwtError> {
         return Ok(None);
     }
     let id = jwk.common.key_id.clone();
-    let bad = |problem: String| JwtError::BadKey { id: id.clone().unwrap_or_default(), problem };
+    let bad =
+        |problem: String| JwtError::InvalidKey { id: id.clone().unwrap_or_default(), problem };
     let algorithm = algorithm(jwk).ok_or_else(|| bad("its algorithm is not known here".into()))?;
     let key = DecodingKey::from_jwk(jwk).map_err(|error| bad(error.to_string()))?;
     Ok(Some((id, (algorithm, key))))

@@ -118,7 +118,7 @@ pub enum KeyStoreError {
     },
     /// The text is not a valid tenant name.
     #[error("`{0}` is not a tenant's name")]
-    BadTenant(String),
+    InvalidTenant(String),
     /// The system has no randomness for a key.
     #[error(transparent)]
     Key(toolcell::Error),
@@ -154,7 +154,7 @@ impl KeyStoreError {
             Self::Invalid { .. } => {
                 "restore the file from a copy, or move it away and make new keys".into()
             }
-            Self::BadTenant(_) => {
+            Self::InvalidTenant(_) => {
                 format!("write 1 to {MAX_TENANT} characters without control characters")
             }
             Self::Key(error) => error.hint(),
@@ -183,7 +183,7 @@ impl ApiKeyStore {
         let is_name =
             (1..=MAX_TENANT).contains(&tenant.len()) && !tenant.chars().any(char::is_control);
         if !is_name {
-            return Err(KeyStoreError::BadTenant(
+            return Err(KeyStoreError::InvalidTenant(
                 tenant.chars().take(MAX_TENANT).collect::<String>().escape_debug().to_string(),
             ));
         }
@@ -386,7 +386,7 @@ mod tests {
         assert!(!text.contains(second.key.expose()) && text.contains(&second.id), "{text}");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(server.list().unwrap().len(), 1);
-        assert!(matches!(command.add("a\nb"), Err(KeyStoreError::BadTenant(_))));
+        assert!(matches!(command.add("a\nb"), Err(KeyStoreError::InvalidTenant(_))));
     }
 
     #[test]

@@ -20,14 +20,14 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use toolcell_config::tenants::TenantQuota;
-use toolcell_config::{Configuration, Engines, Error, Loaded, Reloaded, Reloader};
+use toolcell_config::{Configuration, Engines, Error, LoadedTools, ReloadChanges, Reloader};
 
 pub use issuer::IssuerError;
 use issuer::{Accepted, check, issuer_of};
 
 use crate::auth::{ApiKeyStore, Authenticator, KeyStoreError};
 use crate::service::facade::ManyTools;
-use crate::service::served::{Served, ServedTenant};
+use crate::service::served::{ServedTenant, ServedTools};
 use crate::service::{Service, ServiceBuilder};
 use crate::tenants::quota::Quota;
 
@@ -70,9 +70,9 @@ pub enum Notice {
     /// A changed configuration is served.
     Reloaded {
         /// The changes.
-        changes: Reloaded,
+        changes: ReloadChanges,
         /// The configuration that is served now.
-        loaded: Arc<Loaded>,
+        loaded: Arc<LoadedTools>,
     },
     /// A changed configuration cannot be used, or is not approved. The previous one stays in use.
     NotReloaded(Error),
@@ -89,7 +89,7 @@ pub enum Notice {
 
 impl ConfigServer {
     /// Loads a configuration for the first time. The problems of components are in
-    /// [`Loaded::problems`].
+    /// [`LoadedTools::problems`].
     ///
     /// # Errors
     /// As [`Configuration::load`].
@@ -108,7 +108,7 @@ impl ConfigServer {
     /// Returns the configuration that is served now. The returned value does not change at a
     /// reload.
     #[must_use]
-    pub fn loaded(&self) -> Arc<Loaded> {
+    pub fn loaded(&self) -> Arc<LoadedTools> {
         self.reloader.loaded()
     }
 
@@ -225,12 +225,12 @@ impl ConfigServer {
     }
 
     /// Returns the tools and tenants of a configuration in the server's types.
-    fn served(&self, loaded: &Loaded) -> Served {
-        let served = Served::new(loaded.registry())
+    fn served(&self, loaded: &LoadedTools) -> ServedTools {
+        let served = ServedTools::new(loaded.registry())
             .with_executor(loaded.executor().clone())
             .with_many_tools(self.many);
         let served = if loaded.tenants().is_empty() {
-            served.with_untenanted(ServedTenant::default().with_quota(quota(loaded.quota())))
+            served.with_anonymous(ServedTenant::default().with_quota(quota(loaded.quota())))
         } else {
             served
         };

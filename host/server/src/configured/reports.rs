@@ -6,7 +6,7 @@
 //! and details for the operator. The server stays ready, because it serves what it can or what it
 //! served before.
 
-use toolcell_config::{Error, Loaded, Reason};
+use toolcell_config::{Error, LoadedTools, Reason};
 
 use crate::service::Service;
 
@@ -41,7 +41,7 @@ pub(super) fn not_reloaded(service: &Service, error: &Error) {
 }
 
 /// Reports components that are not served, or only partly. Only the operator sees which.
-pub(super) fn problems(service: &Service, loaded: &Loaded) {
+pub(super) fn problems(service: &Service, loaded: &LoadedTools) {
     let details: Vec<_> = loaded.problems().iter().map(ToString::to_string).collect();
     let is_unapproved =
         loaded.problems().iter().any(|problem| problem.reason == Reason::ConfigurationNotApproved);

@@ -64,11 +64,11 @@ pub(super) async fn upload(
     upload: Result<Query<Upload>, QueryRejection>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let Query(Upload { name }) = upload.map_err(tools::bad_query)?;
+    let Query(Upload { name }) = upload.map_err(tools::invalid_query)?;
     let artifacts = store(&shared, &principal)?;
     let (parts, received) = request.into_parts();
     let mime_type = match parts.headers.get(CONTENT_TYPE) {
-        Some(value) => value.to_str().map_err(|_| problem(ArtifactError::BadType))?.to_owned(),
+        Some(value) => value.to_str().map_err(|_| problem(ArtifactError::InvalidType))?.to_owned(),
         None => BYTES.to_owned(),
     };
     let limit = artifacts.options().artifact;
@@ -107,7 +107,7 @@ pub(super) async fn get(
     id: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let Path(id) = id.map_err(|_| tools::bad_path())?;
+    let Path(id) = id.map_err(|_| tools::invalid_path())?;
     let artifacts = store(&shared, &principal)?;
     let artifact = blocking(move || artifacts.artifact(principal.tenant(), &id)).await?;
     let size = artifact.info.size;
@@ -129,7 +129,7 @@ pub(super) async fn get(
         Ranged::Unsatisfiable => {
             let detail =
                 format!("the range begins after the end of the artifact, which has {size} bytes");
-            let problem = Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "bad_range", detail);
+            let problem = Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "invalid_range", detail);
             let mut response = problem
                 .with_hint("request a range that begins within the artifact")
                 .into_response();
@@ -169,7 +169,7 @@ pub(super) async fn remove(
     Extension(principal): Extension<Principal>,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
-    let Path(id) = id.map_err(|_| tools::bad_path())?;
+    let Path(id) = id.map_err(|_| tools::invalid_path())?;
     let artifacts = store(&shared, &principal)?;
     blocking(move || artifacts.remove(principal.tenant(), &id)).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -178,10 +178,10 @@ pub(super) async fn remove(
 /// Returns the store, if the principal has access.
 fn store(shared: &Shared, principal: &Principal) -> Result<Artifacts, Problem> {
     if !shared.service.serves(principal) {
-        return Err(crate::tenants::refused::Refused::NoAccess.into());
+        return Err(crate::tenants::refused::RequestError::NoAccess.into());
     }
     shared.service.artifacts().cloned().ok_or_else(|| {
-        Problem::new(StatusCode::NOT_FOUND, "no_artifacts", "this server keeps no artifacts")
+        Problem::new(StatusCode::NOT_FOUND, "artifacts_disabled", "this server keeps no artifacts")
             .with_hint("send the content in the arguments of the call")
     })
 }
@@ -200,7 +200,7 @@ fn problem(error: ArtifactError) -> Problem {
     let (status, code, hint) = match &error {
         ArtifactError::NotFound => (
             StatusCode::NOT_FOUND,
-            "no_such_artifact",
+            "unknown_artifact",
             "upload it again: artifacts are kept for a limited time",
         ),
         ArtifactError::TooLarge { .. } => {
@@ -208,14 +208,14 @@ fn problem(error: ArtifactError) -> Problem {
         }
         ArtifactError::Quota => (
             StatusCode::INSUFFICIENT_STORAGE,
-            "artifact_quota",
+            "artifact_quota_exceeded",
             "delete artifacts that are not needed",
         ),
-        ArtifactError::BadName => {
-            (StatusCode::BAD_REQUEST, "bad_name", "leave the name out, or correct it")
+        ArtifactError::InvalidName => {
+            (StatusCode::BAD_REQUEST, "invalid_name", "leave the name out, or correct it")
         }
-        ArtifactError::BadType => {
-            (StatusCode::BAD_REQUEST, "bad_type", "correct the header `Content-Type`")
+        ArtifactError::InvalidType => {
+            (StatusCode::BAD_REQUEST, "invalid_type", "correct the header `Content-Type`")
         }
         ArtifactError::DiskFull(error) => {
             tracing::error!(%error, "the disk of the artifact store is full");
@@ -308,7 +308,7 @@ mod tests {
     use super::{Ranged, range};
     use crate::artifacts::{ArtifactOptions, Artifacts, Write};
     use crate::http::router;
-    use crate::{Authenticator, HttpOptions, Served, Service};
+    use crate::{Authenticator, HttpOptions, ServedTools, Service};
 
     /// Sends a request to a server with this store. Returns the status and the body.
     async fn send_request(artifacts: &Artifacts, path: &str, body: String) -> (u16, Value) {
@@ -318,7 +318,7 @@ mod tests {
         registry
             .register(Tool::native(definition, async move |_: Value| long.clone()).unwrap())
             .unwrap();
-        let service = Service::builder(Served::new(&registry))
+        let service = Service::builder(ServedTools::new(&registry))
             .with_artifacts(artifacts.clone())
             .build()
             .unwrap();
@@ -346,7 +346,8 @@ mod tests {
         ];
         for write in full {
             let artifacts =
-                Artifacts::with_write(ArtifactOptions::default().with_above(10), write).unwrap();
+                Artifacts::with_write(ArtifactOptions::default().with_threshold(10), write)
+                    .unwrap();
             let (status, told) = send_request(&artifacts, "/v1/artifacts", "{}".into()).await;
             assert_eq!((status, &told["code"]), (507, &json!("disk_full")), "{told}");
             assert!(told["hint"].as_str().unwrap().contains("disk"), "{told}");

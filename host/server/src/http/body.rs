@@ -173,7 +173,7 @@ async fn read_within(
             Some(Err(_)) => {
                 return Err(Problem::new(
                     StatusCode::BAD_REQUEST,
-                    "body_incomplete",
+                    "incomplete_body",
                     "the body ended too early",
                 ));
             }
@@ -234,7 +234,7 @@ fn shorten(message: &str) -> String {
 }
 
 fn bad(detail: String) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "bad_body", detail)
+    Problem::new(StatusCode::BAD_REQUEST, "invalid_body", detail)
         .with_hint("GET /openapi.json describes the body")
 }
 

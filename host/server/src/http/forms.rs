@@ -309,7 +309,8 @@ impl Tightened {
         for (name, value) in [("timeout_ms", self.timeout_ms), ("fuel", self.fuel)] {
             if let Some(WholeNumber(0)) = value {
                 let detail = format!("`limits.{name}` must be more than 0");
-                let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_option", detail);
+                let problem =
+                    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_option", detail);
                 return Err(problem.with_hint(format!("correct `limits.{name}`; no call was made")));
             }
         }

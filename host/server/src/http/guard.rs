@@ -32,7 +32,7 @@ use super::{Shared, cors};
 use crate::auth::same_url::normal_origin;
 use crate::observe::trace::{RequestSpan, TraceContext};
 use crate::service::request_id::RequestId;
-use crate::tenants::refused::Refused;
+use crate::tenants::refused::RequestError;
 use crate::tenants::share::Share;
 
 /// The header of a request's id.
@@ -64,7 +64,7 @@ pub(super) async fn finish(
         Err(()) => {
             let problem = Problem::new(
                 StatusCode::BAD_REQUEST,
-                "bad_request_id",
+                "invalid_request_id",
                 "the header `x-request-id` is repeated, or is not 1 to 128 of the characters A-Z a-z 0-9 . _ : -",
             );
             (
@@ -152,7 +152,7 @@ fn check_coding(request: &Request) -> Result<(), Problem> {
         return Ok(());
     }
     let detail = "the body has several transfer codings";
-    Err(Problem::new(StatusCode::BAD_REQUEST, "bad_transfer_encoding", detail).with_hint(
+    Err(Problem::new(StatusCode::BAD_REQUEST, "invalid_transfer_encoding", detail).with_hint(
         "send the body with `Content-Length`, or with `Transfer-Encoding: chunked` alone",
     ))
 }
@@ -165,7 +165,7 @@ fn check_origin(shared: &Shared, request: &Request, is_listed: bool) -> Result<(
         (Some(host), None) => host,
         (None, _) | (Some(_), Some(_)) => {
             let detail = "the request must have exactly one header `Host`";
-            return Err(Problem::new(StatusCode::BAD_REQUEST, "bad_host", detail));
+            return Err(Problem::new(StatusCode::BAD_REQUEST, "invalid_host", detail));
         }
     };
     let uri_host = request.uri().authority().map(http::uri::Authority::as_str);
@@ -176,7 +176,7 @@ fn check_origin(shared: &Shared, request: &Request, is_listed: bool) -> Result<(
         if !is_served && enforced(Control::HostList) {
             return Err(Problem::new(
                 StatusCode::FORBIDDEN,
-                "wrong_host",
+                "host_not_allowed",
                 "this server does not serve this host",
             )
             .with_hint("use a host name that the operator has listed"));
@@ -198,7 +198,7 @@ fn check_origin(shared: &Shared, request: &Request, is_listed: bool) -> Result<(
     if !is_listed && !is_own && enforced(Control::OriginList) {
         return Err(Problem::new(
             StatusCode::FORBIDDEN,
-            "wrong_origin",
+            "origin_not_allowed",
             "pages of this origin cannot use this server",
         )
         .with_hint("ask the operator to list the origin"));
@@ -233,12 +233,12 @@ pub(super) async fn authenticate(
     let principal = shared.auth.authenticate(request.headers());
     let principal = principal.map_err(|error| Problem::no_principal(&shared.auth, error))?;
     if !shared.service.serves(&principal) && enforced(Control::ServedTenants) {
-        return Err(Refused::NoAccess.into());
+        return Err(RequestError::NoAccess.into());
     }
     let mut open = shared.requests.share(&principal);
     // A `DELETE` is short and frees resources.
     if request.method() != Method::DELETE && !open.grow_to(1, shared.service.is_shared()) {
-        let refused = Refused::Overloaded { retry_after: RETRY };
+        let refused = RequestError::Overloaded { retry_after: RETRY };
         shared.service.refused(&principal, refused.code());
         return Err(refused.into());
     }

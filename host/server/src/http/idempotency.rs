@@ -95,7 +95,7 @@ pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
         }
         (Some(_), _) => Err(Problem::new(
             StatusCode::BAD_REQUEST,
-            "bad_idempotency_key",
+            "invalid_idempotency_key",
             "the header `Idempotency-Key` is repeated, or is not 1 to 255 visible ASCII characters",
         )),
     }

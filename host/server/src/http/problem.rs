@@ -1,6 +1,6 @@
 //! Errors of the HTTP API, as RFC 9457 problems: JSON with a status, a stable code and a hint.
 //!
-//! Routes and layers return a [`Problem`]. They create it from a [`Refused`] of the service, from
+//! Routes and layers return a [`Problem`]. They create it from a [`RequestError`] of the service, from
 //! an error of the authentication, or from a fault of the request. As a response it has no body at
 //! first; `guard::finish`, which knows the request's id, writes the body and the headers
 //! `Retry-After` and `WWW-Authenticate`. The module also has the answers for an unknown path and
@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::auth::{AuthError, Authenticator};
 use crate::service::request_id::RequestId;
-use crate::tenants::refused::Refused;
+use crate::tenants::refused::RequestError;
 
 /// An error of the HTTP API.
 #[derive(Debug, Clone)]
@@ -140,18 +140,20 @@ impl Problem {
     }
 }
 
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Self {
+impl From<RequestError> for Problem {
+    fn from(refused: RequestError) -> Self {
         let status = match &refused {
-            Refused::NoAccess => StatusCode::FORBIDDEN,
-            Refused::UnknownTool { .. } | Refused::NotRunning => StatusCode::NOT_FOUND,
-            Refused::BadCursor => StatusCode::BAD_REQUEST,
-            Refused::Quota { .. } | Refused::Overloaded { .. } => StatusCode::TOO_MANY_REQUESTS,
-            Refused::TooManyCalls { .. } | Refused::InvalidAnswer(_) | Refused::Run(_) => {
-                StatusCode::UNPROCESSABLE_ENTITY
+            RequestError::NoAccess => StatusCode::FORBIDDEN,
+            RequestError::UnknownTool { .. } | RequestError::NotRunning => StatusCode::NOT_FOUND,
+            RequestError::InvalidCursor => StatusCode::BAD_REQUEST,
+            RequestError::Quota { .. } | RequestError::Overloaded { .. } => {
+                StatusCode::TOO_MANY_REQUESTS
             }
-            Refused::Draining => StatusCode::SERVICE_UNAVAILABLE,
-            Refused::DuplicateRequest => StatusCode::CONFLICT,
+            RequestError::TooManyCalls { .. }
+            | RequestError::InvalidAnswer(_)
+            | RequestError::Run(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            RequestError::Draining => StatusCode::SERVICE_UNAVAILABLE,
+            RequestError::DuplicateRequest => StatusCode::CONFLICT,
         };
         let mut problem =
             Self::new(status, refused.code(), refused.to_string()).with_hint(refused.hint());
@@ -162,7 +164,7 @@ impl From<Refused> for Problem {
 
 /// The answer to a path that no route has.
 pub(super) async fn no_route() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "no_such_path", "this server has no such path")
+    Problem::new(StatusCode::NOT_FOUND, "unknown_path", "this server has no such path")
         .with_hint("GET /openapi.json lists the paths")
 }
 

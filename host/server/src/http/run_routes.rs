@@ -24,7 +24,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::json;
-use toolcell::call::TreeRoom;
+use toolcell::call::JsonReservation;
 use toolcell::controls::{Control, enforced};
 use toolcell::run::RunEvent;
 use tracing::Instrument as _;
@@ -36,7 +36,7 @@ use super::{Shared, body, forms};
 use crate::service::request_id::RequestId;
 use crate::service::runs::RunEvents;
 use crate::tenants::principal::Principal;
-use crate::tenants::refused::Refused;
+use crate::tenants::refused::RequestError;
 
 /// Time without an event after which a comment keeps the connection of a stream open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -101,7 +101,7 @@ pub(super) async fn run(
 ) -> Result<Response, Problem> {
     if request.headers().contains_key(HEADER) {
         let detail = "a stream of events is not kept: this route honours no `Idempotency-Key`";
-        let problem = Problem::new(StatusCode::BAD_REQUEST, "bad_idempotency_key", detail);
+        let problem = Problem::new(StatusCode::BAD_REQUEST, "invalid_idempotency_key", detail);
         return Err(problem.with_hint("leave the header out, or send the calls to `/v1/batch`"));
     }
     let read = body::read(&shared, request).await?;
@@ -170,10 +170,10 @@ pub(super) async fn steps(
     let (key, read) = (key_of(request.headers())?, body::read(&shared, request).await?);
     // The calls of steps are parsed into trees.
     let text = std::str::from_utf8(&read.bytes).unwrap_or_default();
-    let room = TreeRoom::take(principal.tenant(), text, Instant::now() + TREE_TIME).await;
-    let mut room = room.ok_or(Refused::Overloaded { retry_after: RETRY })?;
+    let room = JsonReservation::take(principal.tenant(), text, Instant::now() + TREE_TIME).await;
+    let mut room = room.ok_or(RequestError::Overloaded { retry_after: RETRY })?;
     let steps = body::parse::<forms::StepBody>(&read.bytes)?.request(&id)?;
-    room.is_parsed();
+    room.end_parsing();
     let (service, sender) = (shared.service.clone(), principal.clone());
     let work = async move {
         let _room = room;
@@ -195,7 +195,7 @@ pub(super) async fn cancel(
     id: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
     // An invalid id belongs to no running request.
-    let id = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or(Refused::NotRunning)?;
+    let id = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or(RequestError::NotRunning)?;
     shared.service.cancel(&principal, &id)?;
     Ok(StatusCode::ACCEPTED)
 }

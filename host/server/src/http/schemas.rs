@@ -169,7 +169,7 @@ struct Fault {
     /// A sentence for people and models.
     expected: String,
     /// What was there instead.
-    got: Option<String>,
+    actual: Option<String>,
     /// The allowed value or member that was probably meant.
     nearest: Option<String>,
     /// Whether the value may have several forms, and this fault is by the one that fits best.
@@ -197,7 +197,7 @@ pub(super) struct Usage {
     /// Log that was kept.
     log_bytes: u64,
     /// Log over the limit, which was lost.
-    log_bytes_lost: u64,
+    log_bytes_dropped: u64,
 }
 
 /// What a tool is, for models and programs.

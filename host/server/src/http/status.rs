@@ -73,7 +73,7 @@ pub(super) async fn ready(State(shared): State<Shared>) -> Response {
     let mut readiness = shared.service.readiness();
     if shared.auth.has_unreadable_keys() {
         let text = "the API keys cannot be read again: the keys read before stay valid";
-        readiness.degraded.insert("keys".into(), text.into());
+        readiness.degraded.insert("api_keys".into(), text.into());
     }
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let authentication = if shared.auth.is_open() { "none" } else { "required" };

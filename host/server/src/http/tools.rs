@@ -65,7 +65,7 @@ pub(super) async fn list(
     Extension(principal): Extension<Principal>,
     listing: Result<Query<Listing>, QueryRejection>,
 ) -> Result<Json<Tools>, Problem> {
-    let Query(Listing { format, cursor }) = listing.map_err(bad_query)?;
+    let Query(Listing { format, cursor }) = listing.map_err(invalid_query)?;
     let provider = provider(format.as_deref())?;
     let Page { tools, next, .. } = shared.service.tools(&principal, cursor.as_deref()).await?;
     // A page may be empty and have a next one: the format may not express any tool of it.
@@ -91,9 +91,9 @@ pub(super) async fn one(
     name: Result<Path<String>, PathRejection>,
     listing: Result<Query<Listing>, QueryRejection>,
 ) -> Result<Json<Value>, Problem> {
-    let Query(Listing { format, .. }) = listing.map_err(bad_query)?;
+    let Query(Listing { format, .. }) = listing.map_err(invalid_query)?;
     let provider = provider(format.as_deref())?;
-    let Path(name) = name.map_err(|_| bad_path())?;
+    let Path(name) = name.map_err(|_| invalid_path())?;
     let tool = shared.service.tool(&principal, &name).await?;
     let Some(provider) = provider else { return Ok(Json(json!(tool.definition()))) };
     let converted = provider.definitions([tool.definition()]).map_err(|error| {
@@ -111,8 +111,12 @@ fn provider(format: Option<&str>) -> Result<Option<Provider>, Problem> {
         None | Some("toolcell") => Ok(None),
         Some(format) => Provider::from_str(format).map(Some).map_err(|_| {
             let names: Vec<_> = Provider::ALL.iter().map(|provider| provider.name()).collect();
-            Problem::new(StatusCode::BAD_REQUEST, "bad_format", "there is no such format of tools")
-                .with_hint(format!("write `toolcell` or one of: {}", names.join(", ")))
+            Problem::new(
+                StatusCode::BAD_REQUEST,
+                "invalid_format",
+                "there is no such format of tools",
+            )
+            .with_hint(format!("write `toolcell` or one of: {}", names.join(", ")))
         }),
     }
 }
@@ -125,7 +129,7 @@ fn formats() -> utoipa::openapi::Object {
     words.enum_values(Some(names)).build()
 }
 
-pub(super) fn bad_query(rejection: QueryRejection) -> Problem {
+pub(super) fn invalid_query(rejection: QueryRejection) -> Problem {
     // The innermost error names the parameter.
     let mut problem: &dyn std::error::Error = &rejection;
     while let Some(cause) = problem.source() {
@@ -134,13 +138,13 @@ pub(super) fn bad_query(rejection: QueryRejection) -> Problem {
     let problem: String = problem.to_string().chars().take(QUERY_PROBLEM).collect();
     Problem::new(
         StatusCode::BAD_REQUEST,
-        "bad_query",
+        "invalid_query",
         format!("the query cannot be read: {problem}"),
     )
     .with_hint("GET /openapi.json lists the parameters")
 }
 
 /// The path is not UTF-8.
-pub(super) fn bad_path() -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "bad_path", "the path is not valid")
+pub(super) fn invalid_path() -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "invalid_path", "the path is not valid")
 }

@@ -89,7 +89,7 @@ pub struct ListenOptions {
     /// The most bytes of a request's head, at least 8 KiB.
     pub head: usize,
     /// Time that running requests have to end at shutdown, before they are cancelled.
-    pub drain: Duration,
+    pub drain_timeout: Duration,
     /// Time after the begin of a shutdown in which requests are still accepted, while the server is
     /// not ready. `drain` begins after it.
     pub shutdown_delay: Duration,
@@ -109,7 +109,7 @@ impl Default for ListenOptions {
             head_time: Duration::from_secs(10),
             write_time: Duration::from_secs(30),
             head: 32 << 10,
-            drain: Duration::from_secs(30),
+            drain_timeout: Duration::from_secs(30),
             shutdown_delay: Duration::ZERO,
             protected: Router::new(),
         }
@@ -161,8 +161,8 @@ impl ListenOptions {
 
     /// Sets the time that running requests have at shutdown.
     #[must_use]
-    pub fn with_drain(mut self, time: Duration) -> Self {
-        self.drain = time;
+    pub fn with_drain_timeout(mut self, time: Duration) -> Self {
+        self.drain_timeout = time;
         self
     }
 
@@ -265,9 +265,9 @@ impl HttpServer {
     }
 
     /// Answers until `shutdown` completes and [`ListenOptions::shutdown_delay`] has passed. Then it
-    /// accepts no connection, waits for the running requests ([`ListenOptions::drain`]), cancels
-    /// the remaining ones, and returns when every connection is closed. While it listens, it
-    /// removes expired [artifacts](crate::artifacts::Artifacts::sweep).
+    /// accepts no connection, waits for the running requests ([`ListenOptions::drain_timeout`]),
+    /// cancels the remaining ones, and returns when every connection is closed. While it listens,
+    /// it removes expired [artifacts](crate::artifacts::Artifacts::sweep).
     ///
     /// # Cancel safety
     /// When dropped, every connection is closed and every running call is stopped.
@@ -319,7 +319,7 @@ impl HttpServer {
         }
         drop(listener);
         let _ = closing.send(true);
-        service.drain(options.drain).await;
+        service.drain(options.drain_timeout).await;
         let closed = async { while connections.join_next().await.is_some() {} };
         if tokio::time::timeout(CLOSING, closed).await.is_err() {
             connections.shutdown().await;

@@ -213,21 +213,21 @@ impl Handler {
     async fn tree<T: serde::de::DeserializeOwned>(
         &self,
         request: &Request,
-    ) -> Result<(T, toolcell::call::TreeRoom), ErrorData> {
+    ) -> Result<(T, toolcell::call::JsonReservation), ErrorData> {
         request.tree(&self.0.principal).await
     }
 
     async fn page(
         &self,
         request: &Request,
-    ) -> Result<(PaginatedRequestParams, toolcell::call::TreeRoom), ErrorData> {
+    ) -> Result<(PaginatedRequestParams, toolcell::call::JsonReservation), ErrorData> {
         self.tree(request).await
     }
 
     async fn extension_request(
         &self,
         request: &Request,
-    ) -> Result<(super::ExtensionRequest, toolcell::call::TreeRoom), ErrorData> {
+    ) -> Result<(super::ExtensionRequest, toolcell::call::JsonReservation), ErrorData> {
         request.extension_request(&self.0.principal).await
     }
 

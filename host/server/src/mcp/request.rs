@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
-use toolcell::call::TreeRoom;
+use toolcell::call::JsonReservation;
 
 use super::extension::ExtensionRequest;
 use super::message::meta::Meta;
@@ -60,10 +60,10 @@ impl Request {
     pub(super) async fn tree<T: DeserializeOwned>(
         &self,
         principal: &Principal,
-    ) -> Result<(T, TreeRoom), ErrorData> {
+    ) -> Result<(T, JsonReservation), ErrorData> {
         let mut room = tree_room(principal, self.params.as_str()).await?;
         let tree = self.params.read().ok_or_else(|| self.invalid_params())?;
-        room.is_parsed();
+        room.end_parsing();
         Ok((tree, room))
     }
 
@@ -71,11 +71,11 @@ impl Request {
     pub(super) async fn extension_request(
         &self,
         principal: &Principal,
-    ) -> Result<(ExtensionRequest, TreeRoom), ErrorData> {
+    ) -> Result<(ExtensionRequest, JsonReservation), ErrorData> {
         let meta = self.params.member("_meta").unwrap_or_else(Raw::empty);
         let mut room = tree_room(principal, meta.as_str()).await?;
         let meta: RequestMetaObject = meta.read().unwrap_or_default();
-        room.is_parsed();
+        room.end_parsing();
         let (id, client) = (self.id.clone(), self.client.clone());
         Ok((ExtensionRequest { principal: principal.clone(), id, meta, client }, room))
     }
@@ -93,8 +93,11 @@ impl Request {
 }
 
 /// Reserves room for the tree of a client's text.
-pub(super) async fn tree_room(principal: &Principal, text: &str) -> Result<TreeRoom, ErrorData> {
-    let room = TreeRoom::take(principal.tenant(), text, Instant::now() + TREE_TIME).await;
+pub(super) async fn tree_room(
+    principal: &Principal,
+    text: &str,
+) -> Result<JsonReservation, ErrorData> {
+    let room = JsonReservation::take(principal.tenant(), text, Instant::now() + TREE_TIME).await;
     room.ok_or_else(busy_error)
 }
 

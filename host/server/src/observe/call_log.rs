@@ -45,7 +45,7 @@ impl CallLog {
                 tenant,
                 tool = name.chars().take(NAME_CHARS).collect::<String>(),
                 call = id,
-                ending = ending(result),
+                outcome = ending(result),
                 wall = ?usage.wall,
                 fuel = usage.fuel,
                 "a call ended"

@@ -254,7 +254,7 @@ impl ToolMetrics {
         let mut calls = self.calls.lock();
         let known = calls.iter().position(|(known, _)| *known == ending);
         let at = known.unwrap_or_else(|| {
-            let ended = [self.labels.clone(), vec![("ending", ending.to_owned())]].concat();
+            let ended = [self.labels.clone(), vec![("outcome", ending.to_owned())]].concat();
             calls.push((ending, inner.calls.get_or_create_owned(&ended)));
             calls.len() - 1
         });
@@ -282,8 +282,8 @@ const NO_TOOL: &str = "";
 
 fn layer(layer: Layer) -> &'static str {
     match layer {
-        Layer::Declared => "declared",
-        Layer::Granted => "granted",
+        Layer::Declaration => "declaration",
+        Layer::Component => "component",
         Layer::Tool => "tool",
         Layer::Tenant => "tenant",
         Layer::Call => "call",

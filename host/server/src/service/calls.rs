@@ -1,7 +1,7 @@
 //! Makes one call for a principal, the authenticated sender of a request.
 //!
 //! The HTTP route for calls and the MCP handler pass a [`CallRequest`] to [`Service::call`]. It
-//! returns an [`Answer`] with the call's completion, also if the call failed, or [`Refused`] if the
+//! returns an [`CallResponse`] with the call's completion, also if the call failed, or [`RequestError`] if the
 //! call was not made. Before the tool is looked up, the request passes the limits of the server and
 //! the tenant's quota. The principal decides the tenant, whatever the request's context says.
 //!
@@ -19,7 +19,7 @@ use toolcell::{
 use super::request_id::RequestId;
 use crate::service::Service;
 use crate::tenants::principal::Principal;
-use crate::tenants::refused::Refused;
+use crate::tenants::refused::RequestError;
 
 /// A request for one call.
 ///
@@ -106,14 +106,14 @@ impl fmt::Debug for CallRequest {
 /// The answer to a call that was made.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Answer {
+pub struct CallResponse {
     /// The id of the request.
     pub request_id: RequestId,
     /// The completion of the call. The state of a question is sealed.
     pub completion: Completion,
 }
 
-impl Answer {
+impl CallResponse {
     /// Returns the question, if the tool asks a person. Its sealed state comes back in
     /// [`CallContext::resume`] with the answer.
     #[must_use]
@@ -130,7 +130,7 @@ impl Service {
     /// Makes one call for the principal. A failed call is an answer, not an error.
     ///
     /// # Errors
-    /// [`Refused`] if the call was not made: [`UnknownTool`](Refused::UnknownTool) also for an
+    /// [`RequestError`] if the call was not made: [`UnknownTool`](Refused::UnknownTool) also for an
     /// invisible tool, [`Overloaded`](Refused::Overloaded) also if no cell became free in time,
     /// [`InvalidAnswer`](Refused::InvalidAnswer) for an answer that does not fit the question.
     ///
@@ -140,7 +140,7 @@ impl Service {
         &self,
         principal: &Principal,
         request: CallRequest,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<CallResponse, RequestError> {
         let CallRequest { call, request_id, mut context, limits, stop_grace, events } = request;
         let view = self.view(principal)?;
         let call = view.resolve_call(call);
@@ -165,16 +165,16 @@ impl Service {
                 Err(view.unknown_tool(&tool.definition().name, &context).await)
             }
             CallResult::Refusal(Refusal::Overloaded { retry_after }) => {
-                Err(Refused::Overloaded { retry_after: *retry_after })
+                Err(RequestError::Overloaded { retry_after: *retry_after })
             }
             CallResult::Refusal(Refusal::UnknownTenant | Refusal::NoTenant) => {
-                Err(Refused::NoAccess)
+                Err(RequestError::NoAccess)
             }
             CallResult::Refusal(refusal @ Refusal::InvalidAnswer(_)) => {
-                Err(Refused::InvalidAnswer(refusal.clone()))
+                Err(RequestError::InvalidAnswer(refusal.clone()))
             }
             CallResult::Outcome(_) | CallResult::ToolError(_) | CallResult::Refusal(_) => {
-                Ok(Answer { request_id, completion })
+                Ok(CallResponse { request_id, completion })
             }
         }
     }

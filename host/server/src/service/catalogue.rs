@@ -20,7 +20,7 @@ use toolcell::{CallContext, Tool, names};
 use super::served::View;
 use crate::service::Service;
 use crate::tenants::principal::Principal;
-use crate::tenants::refused::Refused;
+use crate::tenants::refused::RequestError;
 
 /// Tools that are asked concurrently whether they are visible.
 const ASKED_AT_ONCE: usize = 32;
@@ -42,8 +42,8 @@ impl Service {
     /// [`Page::next`] of the previous page.
     ///
     /// # Errors
-    /// [`Refused::NoAccess`], [`Refused::BadCursor`]; [`Refused::Quota`] if the tenant has no fuel
-    /// left, because tools that decide their own visibility use fuel.
+    /// [`RequestError::NoAccess`], [`RequestError::InvalidCursor`]; [`RequestError::Quota`] if the
+    /// tenant has no fuel left, because tools that decide their own visibility use fuel.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -51,7 +51,7 @@ impl Service {
         &self,
         principal: &Principal,
         cursor: Option<&str>,
-    ) -> Result<Page, Refused> {
+    ) -> Result<Page, RequestError> {
         let view = self.asked_view(principal)?;
         let after = cursor.map(name_in).transpose()?;
         let (context, most) = (Arc::new(context(principal)), self.limits().page.max(1));
@@ -72,12 +72,12 @@ impl Service {
     /// Returns the tool of this name, if the principal sees it.
     ///
     /// # Errors
-    /// [`Refused::NoAccess`], [`Refused::UnknownTool`], [`Refused::Quota`] as
+    /// [`RequestError::NoAccess`], [`RequestError::UnknownTool`], [`RequestError::Quota`] as
     /// [`tools`](Self::tools).
     ///
     /// # Cancel safety
     /// Cancel safe.
-    pub async fn tool(&self, principal: &Principal, name: &str) -> Result<Tool, Refused> {
+    pub async fn tool(&self, principal: &Principal, name: &str) -> Result<Tool, RequestError> {
         let view = self.asked_view(principal)?;
         let context = context(principal);
         match view.tools.get(name) {
@@ -90,7 +90,7 @@ impl Service {
 impl Service {
     /// Returns the principal's view, if its tenant has the fuel to ask the tools. Refused even if
     /// there is no tool to ask, so that a refusal does not reveal one.
-    fn asked_view(&self, principal: &Principal) -> Result<Arc<View>, Refused> {
+    fn asked_view(&self, principal: &Principal) -> Result<Arc<View>, RequestError> {
         let view = self.view(principal)?;
         view.account
             .check_fuel(&view.quota)
@@ -107,7 +107,7 @@ impl View {
 
     /// Returns the refusal for a name that the principal does not see, whether or not such a tool
     /// exists.
-    pub(crate) async fn unknown_tool(&self, name: &str, context: &CallContext) -> Refused {
+    pub(crate) async fn unknown_tool(&self, name: &str, context: &CallContext) -> RequestError {
         let others = self.tools.keys().map(String::as_str).filter(|other| *other != name);
         let near = names::nearest(name, others).and_then(|near| self.tools.get(near));
         let nearest = match near {
@@ -116,7 +116,7 @@ impl View {
             }
             Some(_) | None => None,
         };
-        Refused::UnknownTool { name: name.to_owned(), nearest }
+        RequestError::UnknownTool { name: name.to_owned(), nearest }
     }
 }
 
@@ -135,10 +135,10 @@ fn cursor_after(name: &str) -> String {
     URL_SAFE_NO_PAD.encode(format!("{FORM}{name}"))
 }
 
-fn name_in(cursor: &str) -> Result<String, Refused> {
+fn name_in(cursor: &str) -> Result<String, RequestError> {
     let text = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let name = text.as_deref().and_then(|text| text.strip_prefix(FORM));
     name.filter(|name| !name.is_empty() && name.len() <= toolcell::Definition::MAX_NAME)
         .map(str::to_owned)
-        .ok_or(Refused::BadCursor)
+        .ok_or(RequestError::InvalidCursor)
 }

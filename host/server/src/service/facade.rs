@@ -1,7 +1,7 @@
 //! Three tools that replace a long list: `tools_search`, `tools_describe` and `tools_call`.
 //!
 //! A list of hundreds of definitions fills a model's context. If a tenant sees more tools than
-//! [`ManyTools::above`], its list has only these three. A model searches by words, reads the
+//! [`ManyTools::threshold`], its list has only these three. A model searches by words, reads the
 //! definitions of the results, and calls a tool by its name. Each of the other tools can still be
 //! called by its own name. The view of a tenant calls [`facade`] to create the three tools when a
 //! version is built.
@@ -49,7 +49,7 @@ const BYTES_PER_TOKEN: usize = 4;
 pub struct ManyTools {
     /// The most tools that a principal's list contains. With more, `tools_search`, `tools_describe`
     /// and `tools_call` take their place.
-    pub above: usize,
+    pub threshold: usize,
     /// The most tokens of one answer of `tools_search` or `tools_describe`, at four bytes a token.
     /// The first result is always complete.
     pub tokens: usize,
@@ -57,15 +57,15 @@ pub struct ManyTools {
 
 impl Default for ManyTools {
     fn default() -> Self {
-        Self { above: 100, tokens: 2000 }
+        Self { threshold: 100, tokens: 2000 }
     }
 }
 
 impl ManyTools {
     /// Sets the longest list. `usize::MAX` always returns the whole list.
     #[must_use]
-    pub fn with_above(mut self, tools: usize) -> Self {
-        self.above = tools;
+    pub fn with_threshold(mut self, tools: usize) -> Self {
+        self.threshold = tools;
         self
     }
 
@@ -85,7 +85,7 @@ pub(crate) fn facade(
     tools: &BTreeMap<String, Tool>,
     executor: &Executor,
 ) -> Option<[Tool; 3]> {
-    if tools.len() <= many.above {
+    if tools.len() <= many.threshold {
         return None;
     }
     if let Some(taken) = tools.keys().find(|name| is_part(name)) {
@@ -256,7 +256,7 @@ impl Catalogue {
             .results
             .is_empty()
             .then(|| json!("no tool has one of these words: try other words"));
-        found.answer([("left_out", (left_out > 0).then(|| json!(left_out))), ("hint", hint)])
+        found.answer([("omitted", (left_out > 0).then(|| json!(left_out))), ("hint", hint)])
     }
 
     async fn is_visible_tool(&self, tool: &Tool, context: &CallContext) -> bool {
@@ -287,7 +287,7 @@ impl Catalogue {
             }
         }
         let list = |names: Vec<String>| (!names.is_empty()).then(|| json!(names));
-        described.answer([("left_out", list(left_out)), ("unknown", list(unknown))])
+        described.answer([("omitted", list(left_out)), ("unknown", list(unknown))])
     }
 
     fn names(&self, query: &str, most: usize) -> Option<Vec<String>> {

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::service::Service;
-use crate::tenants::refused::Refused;
+use crate::tenants::refused::RequestError;
 
 /// Whether the server takes calls. For everyone: it names nothing that a tenant has.
 ///
@@ -105,7 +105,7 @@ impl Service {
             found.insert(source, report.message);
         }
         if self.requests().is_ending() {
-            problems.insert("server".into(), Refused::Draining.to_string());
+            problems.insert("server".into(), RequestError::Draining.to_string());
         } else if self.requests().is_full() {
             problems.insert("queue".into(), "the server runs as many requests as it can".into());
         }
@@ -113,7 +113,10 @@ impl Service {
             problems.insert("artifacts".into(), "the artifact store cannot be written to".into());
         }
         if !self.is_state_writable() {
-            problems.insert("state".into(), "the state directory cannot be written to".into());
+            problems.insert(
+                "state_directory".into(),
+                "the state directory cannot be written to".into(),
+            );
         }
         Readiness { ready: problems.is_empty(), problems, degraded, since }
     }

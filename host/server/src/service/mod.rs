@@ -1,9 +1,9 @@
 //! The core of the server, independent of protocols: the operations of a principal.
 //!
-//! A [`Service`] is built from a [`Served`], which is one version of the tools and tenants. HTTP
+//! A [`Service`] is built from a [`ServedTools`], which is one version of the tools and tenants. HTTP
 //! and MCP give it requests of a [`Principal`] (a tenant, with the key or user that acts for it):
 //! to list tools, to make calls, runs and steps, and to cancel them. It returns answers, or
-//! [`Refused`]. [`Service::replace`] serves another version while running requests finish on
+//! [`RequestError`]. [`Service::replace`] serves another version while running requests finish on
 //! theirs; [`Service::drain`] ends the service in order.
 //!
 //! Every call passes one admission (`Service::admit`), which checks the limits of the server and
@@ -37,16 +37,16 @@ use crate::artifacts::probe::Probe;
 use crate::observe::metrics::{InUseSource, Metrics};
 use crate::tenants::account::{Account, Slots, TenantUsage};
 use crate::tenants::principal::Principal;
-use crate::tenants::refused::Refused;
+use crate::tenants::refused::RequestError;
 use health::Reports;
 use running::{Running, RunningRequest};
-use served::{Served, Version, View};
+use served::{ServedTools, Version, View};
 
-pub use calls::Answer;
+pub use calls::CallResponse;
 pub use catalogue::Page;
 pub use facade::ManyTools;
 pub use health::{Health, Readiness};
-pub use request_id::{BadRequestId, RequestId};
+pub use request_id::{InvalidRequestId, RequestId};
 pub use runs::{RunEvents, RunRequest, StepRequest};
 
 type Accounts = Mutex<HashMap<Option<String>, Arc<Account>>>;
@@ -144,7 +144,7 @@ impl ServiceLimits {
 #[derive(Debug)]
 #[must_use]
 pub struct ServiceBuilder {
-    served: Served,
+    served: ServedTools,
     limits: ServiceLimits,
     sealer: Option<Sealer>,
     artifacts: Option<Artifacts>,
@@ -226,7 +226,7 @@ impl ServiceBuilder {
 
 impl Service {
     /// Creates a builder of a service with these tools.
-    pub fn builder(served: Served) -> ServiceBuilder {
+    pub fn builder(served: ServedTools) -> ServiceBuilder {
         ServiceBuilder {
             served,
             limits: ServiceLimits::default(),
@@ -240,7 +240,7 @@ impl Service {
 
     /// Serves a new version from now on. Running requests finish on the version with which they
     /// began. Quotas and totals of tenants are kept.
-    pub fn replace(&self, served: Served) {
+    pub fn replace(&self, served: ServedTools) {
         let artifacts = self.0.artifacts.as_ref();
         let account = |tenant: Option<&str>| account(&self.0.accounts, &self.0.clock, tenant);
         let version = served.version(artifacts, &self.0.metrics, account);
@@ -278,7 +278,7 @@ impl Service {
         self.0.versions.subscribe()
     }
 
-    /// Returns the name of the version that is served: see [`Served::with_version`].
+    /// Returns the name of the version that is served: see [`ServedTools::with_version`].
     #[must_use]
     pub fn version(&self) -> String {
         self.0.version.load().name.clone()
@@ -311,8 +311,8 @@ impl Service {
     /// Returns what the principal's tenant has used, and what its quota leaves.
     ///
     /// # Errors
-    /// [`Refused::NoAccess`].
-    pub fn usage(&self, principal: &Principal) -> Result<TenantUsage, Refused> {
+    /// [`RequestError::NoAccess`].
+    pub fn usage(&self, principal: &Principal) -> Result<TenantUsage, RequestError> {
         let view = self.view(principal)?;
         Ok(view.account.usage(&view.quota))
     }
@@ -322,8 +322,8 @@ impl Service {
     /// is being cancelled.
     ///
     /// # Errors
-    /// [`Refused::NotRunning`], also for a request of another principal.
-    pub fn cancel(&self, principal: &Principal, id: &RequestId) -> Result<(), Refused> {
+    /// [`RequestError::NotRunning`], also for a request of another principal.
+    pub fn cancel(&self, principal: &Principal, id: &RequestId) -> Result<(), RequestError> {
         self.0.running.cancel(principal, id)
     }
 
@@ -348,8 +348,8 @@ impl Service {
     }
 
     /// Returns the principal's view of the newest version.
-    pub(crate) fn view(&self, principal: &Principal) -> Result<Arc<View>, Refused> {
-        self.0.version.load().view(principal.tenant()).ok_or(Refused::NoAccess)
+    pub(crate) fn view(&self, principal: &Principal) -> Result<Arc<View>, RequestError> {
+        self.0.version.load().view(principal.tenant()).ok_or(RequestError::NoAccess)
     }
 
     /// Returns true if several tenants are served, so that each has to leave room for the others.
@@ -367,7 +367,7 @@ impl Service {
 
     /// Returns an error if a call of the principal would not be admitted now. Charges nothing; a
     /// refusal is counted.
-    pub(crate) fn check(&self, principal: &Principal) -> Result<(), Refused> {
+    pub(crate) fn check(&self, principal: &Principal) -> Result<(), RequestError> {
         let view = self.view(principal)?;
         let checked = self
             .0
@@ -386,11 +386,11 @@ impl Service {
         id: &RequestId,
         calls: usize,
         wanted: usize,
-    ) -> Result<Admitted, Refused> {
+    ) -> Result<Admitted, RequestError> {
         let ServiceLimits { calls_per_request, in_flight, .. } = self.0.limits;
         let limit = calls_per_request.min(in_flight);
         if calls > limit {
-            return Err(Refused::TooManyCalls { got: calls, limit });
+            return Err(RequestError::TooManyCalls { actual: calls, limit });
         }
         let request = self.0.running.begin(principal, id, calls, self.is_shared());
         let request = request.inspect_err(|refused| view.metrics.refused(refused.code()))?;
@@ -401,7 +401,7 @@ impl Service {
 
     /// Returns the sealer for this principal only.
     pub(crate) fn sealer(&self, principal: &Principal) -> Sealer {
-        self.0.sealer.bound_to(principal.id())
+        self.0.sealer.for_principal(principal.id())
     }
 
     /// Returns the view's executor, which seals questions for this principal only.

@@ -73,15 +73,15 @@ impl fmt::Display for RequestId {
 /// The error of a text that is not a request id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a request id must be 1 to 128 of the characters A-Z a-z 0-9 . _ : -")]
-pub struct BadRequestId;
+pub struct InvalidRequestId;
 
 impl FromStr for RequestId {
-    type Err = BadRequestId;
+    type Err = InvalidRequestId;
 
-    fn from_str(text: &str) -> Result<Self, BadRequestId> {
+    fn from_str(text: &str) -> Result<Self, InvalidRequestId> {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
         let is_id = (1..=MAX_BYTES).contains(&text.len()) && text.bytes().all(is_allowed);
-        if is_id { Ok(Self(text.into())) } else { Err(BadRequestId) }
+        if is_id { Ok(Self(text.into())) } else { Err(InvalidRequestId) }
     }
 }
 
@@ -98,7 +98,7 @@ mod tests {
             assert_eq!(good.parse::<RequestId>().map(|id| id.to_string()), Ok(good.to_owned()));
         }
         for bad in ["", " ", "a b", "a\n", "ü", "a/b", &"x".repeat(129)] {
-            assert_eq!(bad.parse::<RequestId>(), Err(BadRequestId), "{bad}");
+            assert_eq!(bad.parse::<RequestId>(), Err(InvalidRequestId), "{bad}");
         }
     }
 }

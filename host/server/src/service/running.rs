@@ -21,7 +21,7 @@ use toolcell::controls::Control;
 
 use super::request_id::RequestId;
 use crate::tenants::principal::Principal;
-use crate::tenants::refused::Refused;
+use crate::tenants::refused::RequestError;
 use crate::tenants::share::{Room, Share};
 
 /// The time after which to retry while the server's limit of calls is reached.
@@ -54,12 +54,12 @@ impl Running {
     }
 
     /// Returns an error if a request of the principal with one call could not begin now.
-    pub(crate) fn check(&self, principal: &Principal, is_shared: bool) -> Result<(), Refused> {
+    pub(crate) fn check(&self, principal: &Principal, is_shared: bool) -> Result<(), RequestError> {
         if self.is_draining() {
-            return Err(Refused::Draining);
+            return Err(RequestError::Draining);
         }
         let has_room = self.room.has_room(principal, is_shared);
-        if has_room { Ok(()) } else { Err(Refused::Overloaded { retry_after: RETRY }) }
+        if has_room { Ok(()) } else { Err(RequestError::Overloaded { retry_after: RETRY }) }
     }
 
     /// Adds a request of `calls` calls, if there is room for them. `is_shared`: there are several
@@ -70,17 +70,17 @@ impl Running {
         id: &RequestId,
         calls: usize,
         is_shared: bool,
-    ) -> Result<RunningRequest, Refused> {
+    ) -> Result<RunningRequest, RequestError> {
         let mut share = self.room.share(principal);
         let mut table = self.table.lock();
         if table.is_draining {
-            return Err(Refused::Draining);
+            return Err(RequestError::Draining);
         }
         match table.requests.entry((principal.clone(), id.clone())) {
-            Entry::Occupied(_) => Err(Refused::DuplicateRequest),
+            Entry::Occupied(_) => Err(RequestError::DuplicateRequest),
             // A request without a call also takes a slot, because it can be cancelled.
             Entry::Vacant(_) if !share.grow_to(calls.max(1), is_shared) => {
-                Err(Refused::Overloaded { retry_after: RETRY })
+                Err(RequestError::Overloaded { retry_after: RETRY })
             }
             Entry::Vacant(place) => {
                 let signal = place.insert(AbortSignal::new()).clone();
@@ -91,9 +91,9 @@ impl Running {
     }
 
     /// Raises the abort signal of the request.
-    pub(crate) fn cancel(&self, principal: &Principal, id: &RequestId) -> Result<(), Refused> {
+    pub(crate) fn cancel(&self, principal: &Principal, id: &RequestId) -> Result<(), RequestError> {
         let signal = self.table.lock().requests.get(&(principal.clone(), id.clone())).cloned();
-        signal.map(|signal| signal.raise()).ok_or(Refused::NotRunning)
+        signal.map(|signal| signal.raise()).ok_or(RequestError::NotRunning)
     }
 
     /// Refuses new requests from now on.

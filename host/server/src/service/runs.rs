@@ -31,7 +31,7 @@ use super::request_id::RequestId;
 use super::served::{View, registry};
 use crate::service::{Admitted, Service};
 use crate::tenants::principal::Principal;
-use crate::tenants::refused::Refused;
+use crate::tenants::refused::RequestError;
 
 /// Tools that are asked concurrently whether they are visible.
 const ASKED_AT_ONCE: usize = 32;
@@ -111,7 +111,7 @@ impl Service {
     /// Makes the calls and waits for all of them. A failed call is a message of the outcome.
     ///
     /// # Errors
-    /// [`Refused`] if no call was made.
+    /// [`RequestError`] if no call was made.
     ///
     /// # Cancel safety
     /// When dropped, running guests are stopped, and the other calls never start.
@@ -119,10 +119,10 @@ impl Service {
         &self,
         principal: &Principal,
         request: RunRequest,
-    ) -> Result<RunOutcome, Refused> {
+    ) -> Result<RunOutcome, RequestError> {
         let Prepared { runner, calls, options, admitted } =
             self.prepared(principal, request).boxed().await?;
-        let outcome = runner.run(calls, options).boxed().await.map_err(Refused::Run)?;
+        let outcome = runner.run(calls, options).boxed().await.map_err(RequestError::Run)?;
         drop(admitted);
         Ok(outcome)
     }
@@ -138,13 +138,13 @@ impl Service {
         &self,
         principal: &Principal,
         request: RunRequest,
-    ) -> Result<RunEvents, Refused> {
+    ) -> Result<RunEvents, RequestError> {
         let Prepared { runner, calls, options, admitted } =
             self.prepared(principal, request).boxed().await?;
         let mut stream = runner.stream(calls, options);
         // A run that cannot start reports it in its first event, which is available at once.
         let first = match stream.next().now_or_never() {
-            Some(Some(RunEvent::Error(failure))) => return Err(Refused::Run(failure.0)),
+            Some(Some(RunEvent::Error(failure))) => return Err(RequestError::Run(failure.0)),
             Some(first) => first,
             None => None,
         };
@@ -154,7 +154,7 @@ impl Service {
     /// Makes the steps of these calls. Returns them and the turn after them.
     ///
     /// # Errors
-    /// [`Refused`] if no call was made.
+    /// [`RequestError`] if no call was made.
     ///
     /// # Cancel safety
     /// As [`run`](Self::run). The turn is lost.
@@ -162,7 +162,7 @@ impl Service {
         &self,
         principal: &Principal,
         request: StepRequest,
-    ) -> Result<(Vec<Step>, Turn), Refused> {
+    ) -> Result<(Vec<Step>, Turn), RequestError> {
         let StepRequest { calls, mut turn, request_id } = request;
         let view = self.view(principal)?;
         let calls: Vec<_> = calls.into_iter().map(|call| view.resolve_raw_call(call)).collect();
@@ -189,7 +189,7 @@ impl Service {
         &self,
         principal: &Principal,
         request: RunRequest,
-    ) -> Result<Prepared, Refused> {
+    ) -> Result<Prepared, RequestError> {
         let view = self.view(principal)?;
         let RunRequest { calls, request_id, mut context, limits, .. } = request;
         let calls: Vec<_> = calls.into_iter().map(|call| view.resolve_call(call)).collect();
@@ -286,7 +286,7 @@ impl Stream for RunEvents {
 impl RunEvents {
     /// Returns the reason why the agent loop must not continue, as far as the run has come.
     #[must_use]
-    pub fn halted(&self) -> Option<&toolcell::run::Halted> {
+    pub fn halted(&self) -> Option<&toolcell::run::RunHalt> {
         self.stream.halted()
     }
 }

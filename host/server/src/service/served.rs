@@ -1,6 +1,6 @@
 //! One immutable version of the served tools and tenants.
 //!
-//! An embedder builds a [`Served`] from the tools of a registry, an executor and tenants, and gives
+//! An embedder builds a [`ServedTools`] from the tools of a registry, an executor and tenants, and gives
 //! it to the service at the start and at each change. The service turns it into a [`Version`]: for
 //! each tenant a [`View`] with the tools that it sees and the executor that makes its calls. That
 //! executor narrows limits and rights to the tenant's, charges its account, and counts and logs its
@@ -31,7 +31,7 @@ use crate::tenants::quota::Quota;
 /// An [`Executor::new`]. No tenant is defined: principals without a tenant see every tool, and
 /// others have no access.
 #[derive(Debug, Clone)]
-pub struct Served {
+pub struct ServedTools {
     pub(crate) version: String,
     executor: Executor,
     tools: Toolbox,
@@ -78,7 +78,7 @@ impl ServedTenant {
     }
 }
 
-impl Served {
+impl ServedTools {
     /// Takes the current tools of the registry. Later changes of the registry have no effect.
     #[must_use]
     pub fn new(registry: &Registry) -> Self {
@@ -108,7 +108,7 @@ impl Served {
     }
 
     /// Adds a tenant. Once a tenant is defined, principals without a tenant have no access, unless
-    /// [`with_untenanted`](Self::with_untenanted) grants it.
+    /// [`with_anonymous`](Self::with_anonymous) grants it.
     #[must_use]
     pub fn with_tenant(mut self, name: impl Into<String>, tenant: ServedTenant) -> Self {
         self.tenants.insert(name.into(), tenant);
@@ -117,7 +117,7 @@ impl Served {
 
     /// Sets the tools and limits of principals without a tenant.
     #[must_use]
-    pub fn with_untenanted(mut self, tenant: ServedTenant) -> Self {
+    pub fn with_anonymous(mut self, tenant: ServedTenant) -> Self {
         self.untenanted = Some(tenant);
         self
     }
@@ -150,7 +150,7 @@ impl Served {
             untenanted = Some(ServedTenant::default());
         }
         if let Some(untenanted) = &untenanted {
-            executor = executor.with_untenanted(untenanted.narrowed.clone());
+            executor = executor.with_anonymous(untenanted.narrowed.clone());
         }
         if let Some(artifacts) = artifacts {
             let named = tenants.iter().map(|(name, tenant)| (Some(name.as_str()), tenant));

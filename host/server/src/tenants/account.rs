@@ -21,7 +21,7 @@ use toolcell::outcome::Exit;
 use toolcell::{CallResult, Event, Outcome, Refusal, ToolError};
 
 use super::quota::{Bucket, Quota, QuotaKind};
-use super::refused::Refused;
+use super::refused::RequestError;
 
 /// The time after which a tenant at its limit of concurrent calls is told to retry.
 const RETRY_SLOTS: std::time::Duration = std::time::Duration::from_millis(250);
@@ -40,7 +40,7 @@ pub struct TenantUsage {
     pub calls: u64,
     /// Calls by how they ended: `ok`, `error`, `ask_user`, `halt`, `refusal`, `cancelled`, or the
     /// reason of another tool error.
-    pub endings: BTreeMap<String, u64>,
+    pub outcomes: BTreeMap<String, u64>,
     /// Instructions that the calls executed. What tools use beside calls, to say whether they are
     /// visible, is not in it.
     pub fuel: u64,
@@ -50,11 +50,11 @@ pub struct TenantUsage {
     pub running: usize,
     /// Calls that the quota allows now. Absent without a quota.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub calls_left: Option<u64>,
+    pub calls_remaining: Option<u64>,
     /// Fuel that the quota allows now. Absent without a quota. What tools use beside calls is
     /// charged to the quota, and not shown here.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fuel_left: Option<u64>,
+    pub fuel_remaining: Option<u64>,
 }
 
 /// The account of one tenant.
@@ -85,7 +85,7 @@ impl Account {
         quota: &Quota,
         calls: usize,
         wanted: usize,
-    ) -> Result<Slots, Refused> {
+    ) -> Result<Slots, RequestError> {
         let now = self.clock.now();
         let mut state = self.state.lock();
         state.fill(quota, now);
@@ -95,26 +95,29 @@ impl Account {
             .map_or(wanted, |most| most.saturating_sub(totals.running))
             .min(wanted.max(1));
         if free == 0 && wanted > 0 {
-            return Err(Refused::Quota { kind: QuotaKind::Concurrent, retry_after: RETRY_SLOTS });
+            return Err(RequestError::Quota {
+                kind: QuotaKind::Concurrent,
+                retry_after: RETRY_SLOTS,
+            });
         }
         if let Some(wait) =
             fuel.as_ref().map(|fuel| fuel.wait_for(1)).filter(|wait| !wait.is_zero())
         {
-            return Err(Refused::Quota { kind: QuotaKind::Fuel, retry_after: wait });
+            return Err(RequestError::Quota { kind: QuotaKind::Fuel, retry_after: wait });
         }
         if let Some(bucket) = bucket {
             let tokens = u64::try_from(calls).unwrap_or(u64::MAX);
             if let Some(limit) =
                 quota.calls_per_minute.filter(|limit| tokens > *limit && *limit > 0)
             {
-                return Err(Refused::TooManyCalls {
-                    got: calls,
+                return Err(RequestError::TooManyCalls {
+                    actual: calls,
                     limit: usize::try_from(limit).unwrap_or(usize::MAX),
                 });
             }
             let wait = bucket.wait_for(tokens);
             if !wait.is_zero() && enforced(Control::CallQuota) {
-                return Err(Refused::Quota { kind: QuotaKind::Calls, retry_after: wait });
+                return Err(RequestError::Quota { kind: QuotaKind::Calls, retry_after: wait });
             }
             bucket.take(tokens);
         }
@@ -123,10 +126,10 @@ impl Account {
     }
 
     /// Returns an error if one call would not be admitted now. Charges nothing.
-    pub(crate) fn check(&self, quota: &Quota) -> Result<(), Refused> {
+    pub(crate) fn check(&self, quota: &Quota) -> Result<(), RequestError> {
         let mut state = self.state.lock();
         state.fill(quota, self.clock.now());
-        let refused = |kind, retry_after| Err(Refused::Quota { kind, retry_after });
+        let refused = |kind, retry_after| Err(RequestError::Quota { kind, retry_after });
         if quota.concurrent_calls.is_some_and(|most| state.totals.running >= most) {
             return refused(QuotaKind::Concurrent, RETRY_SLOTS);
         }
@@ -140,7 +143,7 @@ impl Account {
     }
 
     /// Returns an error while the quota has no fuel.
-    pub(crate) fn check_fuel(&self, quota: &Quota) -> Result<(), Refused> {
+    pub(crate) fn check_fuel(&self, quota: &Quota) -> Result<(), RequestError> {
         let mut state = self.state.lock();
         state.fill(quota, self.clock.now());
         let wait = state.fuel.as_ref().map(|bucket| bucket.wait_for(1)).unwrap_or_default();
@@ -148,7 +151,7 @@ impl Account {
         if is_free {
             Ok(())
         } else {
-            Err(Refused::Quota { kind: QuotaKind::Fuel, retry_after: wait })
+            Err(RequestError::Quota { kind: QuotaKind::Fuel, retry_after: wait })
         }
     }
 
@@ -176,7 +179,7 @@ impl Account {
         let mut state = self.state.lock();
         let State { totals, fuel: bucket, shown, .. } = &mut *state;
         totals.calls += 1;
-        *totals.endings.entry(ending(result).to_owned()).or_default() += 1;
+        *totals.outcomes.entry(ending(result).to_owned()).or_default() += 1;
         if parent.is_some() {
             return;
         }
@@ -194,9 +197,9 @@ impl Account {
         let now = self.clock.now();
         let mut state = self.state.lock();
         state.fill(quota, now);
-        let (calls_left, fuel_left) =
+        let (calls_remaining, fuel_remaining) =
             (state.calls.as_ref().map(Bucket::left), state.shown.as_ref().map(Bucket::left));
-        TenantUsage { calls_left, fuel_left, ..state.totals.clone() }
+        TenantUsage { calls_remaining, fuel_remaining, ..state.totals.clone() }
     }
 }
 
@@ -278,6 +281,6 @@ mod tests {
         account.charge(&ended("1/1", 40, Some("1")));
         account.charge(&ended("1", 100, None));
         let usage = account.usage(&Quota::default());
-        assert_eq!((usage.calls, usage.fuel, usage.endings["ok"]), (2, 100, 2));
+        assert_eq!((usage.calls, usage.fuel, usage.outcomes["ok"]), (2, 100, 2));
     }
 }

@@ -19,7 +19,7 @@ use super::quota::QuotaKind;
 /// not visible.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refused {
+pub enum RequestError {
     /// The server does not serve the principal's tenant.
     #[error("this server does not serve this principal")]
     NoAccess,
@@ -33,7 +33,7 @@ pub enum Refused {
     },
     /// The cursor is not one of this server.
     #[error("the cursor is not valid")]
-    BadCursor,
+    InvalidCursor,
     /// The tenant has used up its quota.
     #[error("the quota of the tenant is used up: {kind}")]
     Quota {
@@ -43,10 +43,10 @@ pub enum Refused {
         retry_after: Duration,
     },
     /// The run has more calls than the server or the tenant's quota ever allows.
-    #[error("the request has {got} calls; at most {limit} are allowed")]
+    #[error("the request has {actual} calls; at most {limit} are allowed")]
     TooManyCalls {
         /// Calls in the request.
-        got: usize,
+        actual: usize,
         /// The most that are allowed.
         limit: usize,
     },
@@ -74,18 +74,18 @@ pub enum Refused {
     Run(Error),
 }
 
-impl Refused {
+impl RequestError {
     /// Returns a stable code for programs.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoAccess => "forbidden",
             Self::UnknownTool { .. } => "unknown_tool",
-            Self::BadCursor => "bad_cursor",
-            Self::Quota { .. } => "quota",
+            Self::InvalidCursor => "invalid_cursor",
+            Self::Quota { .. } => "quota_exceeded",
             Self::TooManyCalls { .. } => "too_many_calls",
             Self::Overloaded { .. } => "overloaded",
-            Self::Draining => "draining",
+            Self::Draining => "shutting_down",
             Self::DuplicateRequest => "duplicate_request",
             Self::NotRunning => "not_running",
             Self::InvalidAnswer(refusal) => refusal.kind(),
@@ -103,7 +103,7 @@ impl Refused {
             Self::Run(error) => error.retry_after(),
             Self::NoAccess
             | Self::UnknownTool { .. }
-            | Self::BadCursor
+            | Self::InvalidCursor
             | Self::TooManyCalls { .. }
             | Self::Draining
             | Self::DuplicateRequest
@@ -126,7 +126,7 @@ impl Refused {
                 format!("did you mean `{nearest}`?")
             }
             Self::UnknownTool { nearest: None, .. } => "list the tools".into(),
-            Self::BadCursor => "list the tools from the start, without a cursor".into(),
+            Self::InvalidCursor => "list the tools from the start, without a cursor".into(),
             Self::Quota { .. } | Self::Overloaded { .. } => "try again after the given time".into(),
             Self::TooManyCalls { .. } => "split the request".into(),
             Self::Draining => "send the request to another server, or try again later".into(),

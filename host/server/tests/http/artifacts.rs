@@ -12,7 +12,9 @@ use toolcell::tool::{Handler, HandlerFuture, Invocation};
 use toolcell::{CallResult, Definition, Outcome, Registry, Tool};
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::auth::ApiKeyStore;
-use toolcell_server::{Authenticator, HttpServer, ListenOptions, Served, ServedTenant, Service};
+use toolcell_server::{
+    Authenticator, HttpServer, ListenOptions, ServedTenant, ServedTools, Service,
+};
 
 use crate::client::{Reply, request, send};
 
@@ -43,7 +45,7 @@ impl Handler for Mirror {
 
 fn options() -> ArtifactOptions {
     ArtifactOptions::default()
-        .with_above(8)
+        .with_threshold(8)
         .with_artifact(64)
         .with_quota(100)
         .with_count(3)
@@ -75,7 +77,7 @@ async fn place() -> Place {
     let (dir, clock) = (tempfile::tempdir().expect("a fixture"), ManualClock::new());
     let artifacts = Artifacts::open_with(&dir.path().join("artifacts"), options(), clock.clone())
         .expect("a fixture");
-    let served = Served::new(&registry)
+    let served = ServedTools::new(&registry)
         .with_tenant("acme", ServedTenant::default())
         .with_tenant("globex", ServedTenant::default());
     let service = Service::builder(served).with_artifacts(artifacts).build().expect("a fixture");
@@ -161,7 +163,7 @@ async fn artifact_errors_match_the_documented_table() {
     replies.push((full, place.upload(&place.globex, "", "4").await));
     place.clock.advance(LIFETIME);
     replies.push((unknown, place.ask(&place.acme, &get(&path), "", "").await));
-    let service = Service::builder(Served::new(&Registry::new())).build().unwrap();
+    let service = Service::builder(ServedTools::new(&Registry::new())).build().unwrap();
     let server =
         HttpServer::bind(service, Authenticator::open(), ListenOptions::default()).await.unwrap();
     let bare = server.address();
@@ -259,7 +261,7 @@ async fn upload_is_read_whole_and_in_ranges_then_deleted() {
     let beyond = place.ask(&place.acme, &line, "Range: bytes=7-\r\n", "").await;
     assert_eq!(
         (beyond.status, beyond.code().as_str(), beyond.header("content-range")),
-        (416, "bad_range", Some("bytes */7"))
+        (416, "invalid_range", Some("bytes */7"))
     );
     let tag = format!("If-None-Match: {}\r\n", whole.header("etag").unwrap());
     assert_eq!(place.ask(&place.acme, &line, &tag, "").await.status, 304);
@@ -267,7 +269,7 @@ async fn upload_is_read_whole_and_in_ranges_then_deleted() {
     assert_eq!(listed["artifacts"].as_array().map(Vec::len), Some(1));
     let delete = line.replace("GET", "DELETE");
     assert_eq!(place.ask(&place.acme, &delete, "", "").await.status, 204);
-    assert_eq!(place.ask(&place.acme, &line, "", "").await.code(), "no_such_artifact");
+    assert_eq!(place.ask(&place.acme, &line, "", "").await.code(), "unknown_artifact");
 }
 
 #[tokio::test]
@@ -316,14 +318,14 @@ async fn artifact_quota_is_per_tenant_and_freed_by_expiry() {
     let long = "x".repeat(64);
     assert_eq!(place.upload(&place.acme, "", &long).await.status, 201);
     let over = place.upload(&place.acme, "", &"y".repeat(64)).await;
-    assert_eq!((over.status, over.code().as_str()), (507, "artifact_quota"));
+    assert_eq!((over.status, over.code().as_str()), (507, "artifact_quota_exceeded"));
     // The same content again takes no more room, and another tenant has a quota of its own.
     assert_eq!(place.upload(&place.acme, "", &long).await.status, 201);
     assert_eq!(place.upload(&place.globex, "", &"y".repeat(64)).await.status, 201);
     let too_large = place.upload(&place.acme, "", &"z".repeat(65)).await;
     assert_eq!((too_large.status, too_large.code().as_str()), (413, "body_too_large"));
     for (query, code) in
-        [("?name=../x", "bad_name"), ("?name=.x", "bad_name"), ("?size=1", "bad_query")]
+        [("?name=../x", "invalid_name"), ("?name=.x", "invalid_name"), ("?size=1", "invalid_query")]
     {
         let refused = place.upload(&place.acme, query, "x").await;
         assert_eq!((refused.status, refused.code().as_str()), (400, code));

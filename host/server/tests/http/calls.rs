@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use toolcell::tool::Invocation;
 use toolcell::{Definition, Executor, Json, Limits, Registry, Tool, ToolCall};
 use toolcell_server::service::RunRequest;
-use toolcell_server::{Principal, Served, ServedTenant, Service};
+use toolcell_server::{Principal, ServedTenant, ServedTools, Service};
 
 use crate::client::{Reply, request};
 use crate::fixture::Fixture;
@@ -80,7 +80,7 @@ async fn each_call_ending_is_answered_with_completion() {
     }
     let usage = fixture.ask(&fixture.acme, "GET /v1/usage", "", "").await.json();
     assert_eq!(
-        (&usage["calls"], &usage["endings"]["ok"], &usage["running"]),
+        (&usage["calls"], &usage["outcomes"]["ok"], &usage["running"]),
         (&json!(5), &json!(3), &json!(0)),
         "{usage}"
     );
@@ -129,8 +129,9 @@ async fn call_of_run_has_the_timeout_of_its_tool() {
     registry.register_all([named("long"), named("short").with_limits(shorter)]).unwrap();
     let executor =
         Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(600)));
-    let served =
-        Served::new(&registry).with_executor(executor).with_tenant("acme", ServedTenant::default());
+    let served = ServedTools::new(&registry)
+        .with_executor(executor)
+        .with_tenant("acme", ServedTenant::default());
     let service = Service::builder(served).build().unwrap();
     let calls = ["long", "short"].map(|name| ToolCall::new(name, name, "{}"));
     let outcome =
@@ -382,7 +383,11 @@ async fn repeated_run_is_replayed_and_not_run_again() {
     // A stream is not stored: its path accepts no key.
     let body = json!({"calls": [call("arguments", "a")]}).to_string();
     let stream = fixture.ask(&fixture.acme, "POST /v1/runs", "Idempotency-Key: 9\r\n", &body).await;
-    assert_eq!((stream.status, stream.code().as_str()), (400, "bad_idempotency_key"), "{stream:?}");
+    assert_eq!(
+        (stream.status, stream.code().as_str()),
+        (400, "invalid_idempotency_key"),
+        "{stream:?}"
+    );
     // A key that was used on one path is refused on another, even with the same body.
     let body = json!({"calls": [call("arguments", "a"), call("arguments", "b")]}).to_string();
     let other = fixture.ask(&fixture.acme, "POST /v1/steps", "Idempotency-Key: 1\r\n", &body).await;

@@ -179,7 +179,7 @@ async fn other_origin_is_refused_no_origin_gets_no_cors() {
                 .await;
                 assert_eq!(
                     (reply.status, &*reply.code()),
-                    (403, "wrong_origin"),
+                    (403, "origin_not_allowed"),
                     "{line} {path} {other}"
                 );
                 assert_eq!(reply.header(ALLOW_ORIGIN), None, "{reply:?}");

@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use toolcell::ToolCall;
-use toolcell_server::{CallRequest, ListenOptions, Principal, Refused};
+use toolcell_server::{CallRequest, ListenOptions, Principal, RequestError};
 
 use crate::client::Reply;
 use crate::fixture::Fixture;
@@ -17,7 +17,7 @@ const BODY: &str = r#"{"name": "echo", "arguments": {}}"#;
 #[tokio::test(flavor = "multi_thread")]
 async fn drain_timeout_cancels_and_answers_running_calls() {
     let mut fixture =
-        Fixture::with(ListenOptions::default().with_drain(Duration::from_millis(50))).await;
+        Fixture::with(ListenOptions::default().with_drain_timeout(Duration::from_millis(50))).await;
     let acme = fixture.acme.clone();
     let running = fixture.waiting(&acme, "long").await;
     fixture.shut_down();
@@ -80,7 +80,7 @@ async fn shutdown_drains_requests_and_accepts_no_new_ones() {
     is_as_the_page_says("a call while the server shuts down", Reply::read(&answer).as_ref());
     let request = CallRequest::new(ToolCall::new("a", "echo", "{}"));
     let refused = service.call(&Principal::new(Some("acme"), "key:other"), request).await;
-    assert!(matches!(refused, Err(Refused::Draining)), "{refused:?}");
+    assert!(matches!(refused, Err(RequestError::Draining)), "{refused:?}");
     assert_eq!(service.running(), 1, "the request that ran goes on");
     let id = "long".parse().unwrap();
     let principal =

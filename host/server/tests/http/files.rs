@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 use toolcell::{Component, Engine, Registry};
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::auth::ApiKeyStore;
-use toolcell_server::{Authenticator, HttpServer, ListenOptions, Served, ServedTenant, Service};
+use toolcell_server::{
+    Authenticator, HttpServer, ListenOptions, ServedTenant, ServedTools, Service,
+};
 
 use crate::client::{request, send};
 
@@ -18,7 +20,7 @@ async fn component_reads_only_uploads_of_calling_tenant() {
     let dir = tempfile::tempdir().expect("a directory");
     let artifacts = Artifacts::open(&dir.path().join("artifacts"), ArtifactOptions::default())
         .expect("a store");
-    let served = Served::new(&registry)
+    let served = ServedTools::new(&registry)
         .with_tenant("acme", ServedTenant::default())
         .with_tenant("globex", ServedTenant::default());
     let service = Service::builder(served).with_artifacts(artifacts).build().expect("a service");

@@ -14,7 +14,7 @@ use toolcell::{Definition, Outcome, Question, Registry, Sealer, Tool};
 use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::tenants::Quota;
 use toolcell_server::{
-    Authenticator, HttpOptions, HttpServer, ListenOptions, Served, ServedTenant, Service,
+    Authenticator, HttpOptions, HttpServer, ListenOptions, ServedTenant, ServedTools, Service,
     ServiceLimits,
 };
 
@@ -97,8 +97,8 @@ pub(crate) fn tools() -> (Registry, mpsc::UnboundedReceiver<&'static str>) {
 }
 
 /// Returns the tools and quotas of the tenants.
-pub(crate) fn served(registry: &Registry) -> Served {
-    Served::new(registry)
+pub(crate) fn served(registry: &Registry) -> ServedTools {
+    ServedTools::new(registry)
         .with_tenant("acme", ServedTenant::default())
         .with_tenant("globex", ServedTenant::default().with_tools(["echo"]))
         .with_tenant(

@@ -15,7 +15,8 @@ use toolcell::{Component, Engine, Executor, Grants, Limits, Overlay, Registry, T
 use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::tenants::Quota;
 use toolcell_server::{
-    Authenticator, CallRequest, HttpServer, ListenOptions, Principal, Served, ServedTenant, Service,
+    Authenticator, CallRequest, HttpServer, ListenOptions, Principal, ServedTenant, ServedTools,
+    Service,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bytes};
 
@@ -37,9 +38,9 @@ async fn looping(quota: Quota) -> (std::net::SocketAddr, Service, ManualClock) {
     registry.register_all(component.tools().iter().cloned()).expect("a fixture");
     let unlimited = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(3600));
     let clock = ManualClock::new();
-    let served = Served::new(&registry)
+    let served = ServedTools::new(&registry)
         .with_executor(Executor::new().with_limits(unlimited))
-        .with_untenanted(ServedTenant::default().with_quota(quota));
+        .with_anonymous(ServedTenant::default().with_quota(quota));
     let service = Service::builder(served).with_clock(clock.clone()).build().expect("a fixture");
     let server = HttpServer::bind(service.clone(), Authenticator::open(), ListenOptions::default())
         .await
@@ -78,7 +79,7 @@ async fn cancel_and_disconnect_stop_an_endless_loop() {
     until(&service, 0).await;
     let usage = usage(address).await.json();
     assert_eq!(
-        (&usage["endings"], &usage["running"]),
+        (&usage["outcomes"], &usage["running"]),
         (&json!({"cancelled": 2}), &json!(0)),
         "{usage}"
     );
@@ -93,11 +94,14 @@ async fn fuel_is_charged_and_a_tenant_in_debt_waits() {
     assert_eq!(ended["outcome"]["tool_error"]["cause"]["kind"], "fuel", "{ended}");
     let charged = usage(address).await.json();
     let debt = charged["fuel"].as_u64().unwrap() - FUEL;
-    assert_eq!((&charged["fuel"], &charged["fuel_left"]), (&ended["usage"]["fuel"], &json!(0)));
+    assert_eq!(
+        (&charged["fuel"], &charged["fuel_remaining"]),
+        (&ended["usage"]["fuel"], &json!(0))
+    );
     let refused = send(address, request("POST /v1/calls", JSON, LOOP).as_bytes()).await.unwrap();
-    assert_eq!((refused.status, refused.code().as_str()), (429, "quota"), "{refused:?}");
+    assert_eq!((refused.status, refused.code().as_str()), (429, "quota_exceeded"), "{refused:?}");
     clock.advance(Duration::from_millis(((debt + 1) * 60_000).div_ceil(FUEL)));
-    assert_eq!(usage(address).await.json()["fuel_left"], 1);
+    assert_eq!(usage(address).await.json()["fuel_remaining"], 1);
 }
 
 /// A tool with a granted key store, called for a tenant whose overlay has other keys than the
@@ -110,15 +114,15 @@ async fn tenant_overlay_denies_rights_granted_to_tool() {
         .build()
         .expect("a fixture");
     let mut grants = Grants::default();
-    grants.keys.push("write notes/*".parse().expect("a rule"));
+    grants.kv.push("write notes/*".parse().expect("a rule"));
     let options = LoadOptions::default().with_grants(grants);
     let notes = Component::load_with(&engine, bytes("notes"), options).await.expect("a fixture");
     let registry = Registry::new();
     registry.register_all(notes.tools().iter().cloned()).expect("a fixture");
     let mut overlay = Overlay::default();
-    overlay.keys = Some(vec!["read notes/*".parse().expect("a rule")]);
+    overlay.kv = Some(vec!["read notes/*".parse().expect("a rule")]);
     let narrowed = ServedTenant::default().with_narrowed(Tenant::default().with_overlay(overlay));
-    let served = Served::new(&registry)
+    let served = ServedTools::new(&registry)
         .with_tenant("acme", narrowed)
         .with_tenant("globex", ServedTenant::default());
     let service = Service::builder(served).build().expect("a fixture");
@@ -206,7 +210,7 @@ async fn first_tenant_leaves_cells_to_others() {
     }
     let limits = Limits::default().with_timeout(Duration::from_secs(3600));
     let served = |tenants: &[&str]| {
-        let served = Served::new(&registry).with_executor(Executor::new().with_limits(limits));
+        let served = ServedTools::new(&registry).with_executor(Executor::new().with_limits(limits));
         tenants
             .iter()
             .fold(served, |served, tenant| served.with_tenant(*tenant, ServedTenant::default()))

@@ -9,7 +9,7 @@ use toolcell::{CallContext, Component, Engine, Json, Limits, Registry, ToolCall}
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::service::RunRequest;
 use toolcell_server::tenants::{Quota, QuotaKind};
-use toolcell_server::{CallRequest, Principal, Refused, Served, ServedTenant, Service};
+use toolcell_server::{CallRequest, Principal, RequestError, ServedTenant, ServedTools, Service};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 
 const FILE: &str =
@@ -32,7 +32,7 @@ async fn self_hidden_tool_is_answered_as_unknown() {
     let artifacts = Artifacts::open(&dir.path().join("artifacts"), ArtifactOptions::default())
         .expect("a store");
     let own = artifacts.put(Some("globex"), b"x", None, "text/plain").expect("an artifact").uri;
-    let served = Served::new(&registry).with_tenant("globex", ServedTenant::default());
+    let served = ServedTools::new(&registry).with_tenant("globex", ServedTenant::default());
     let service = Service::builder(served).with_artifacts(artifacts).build().expect("a service");
     let globex = Principal::new(Some("globex"), "key:1");
     let resume = Resume { answer: Json::from(json!(1)), state: Some(Json::from(json!("x"))) };
@@ -80,8 +80,8 @@ async fn hidden_tools_fuel_is_charged_and_not_shown() {
     }
     let clock = ManualClock::new();
     let quota = Quota::default().with_fuel_per_minute(1);
-    let served =
-        Served::new(&registry).with_tenant("globex", ServedTenant::default().with_quota(quota));
+    let served = ServedTools::new(&registry)
+        .with_tenant("globex", ServedTenant::default().with_quota(quota));
     let service = Service::builder(served).with_clock(clock.clone()).build().expect("a service");
     let globex = Principal::new(Some("globex"), "key:1");
     let fresh = service.usage(&globex).expect("a tenant");
@@ -90,7 +90,7 @@ async fn hidden_tools_fuel_is_charged_and_not_shown() {
         // Long enough to clear any debt.
         clock.advance(Duration::from_secs(60 * 10_000_000_000));
         let unknown = service.tool(&globex, "nope").await.expect_err("there is none");
-        assert!(matches!(unknown, Refused::UnknownTool { .. }), "{way}: {unknown:?}");
+        assert!(matches!(unknown, RequestError::UnknownTool { .. }), "{way}: {unknown:?}");
         let hidden = match way {
             "list" => service.tools(&globex, None).await.expect("a list").tools.is_empty(),
             "tool" => service.tool(&globex, "burns").await.is_err(),
@@ -111,9 +111,10 @@ async fn hidden_tools_fuel_is_charged_and_not_shown() {
             service.tool(&globex, "nope").await.expect_err("it is in debt"),
         ];
         assert!(
-            refused
-                .iter()
-                .all(|refused| matches!(refused, Refused::Quota { kind: QuotaKind::Fuel, .. })),
+            refused.iter().all(|refused| matches!(
+                refused,
+                RequestError::Quota { kind: QuotaKind::Fuel, .. }
+            )),
             "{way}: {refused:?}"
         );
     }

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 
 use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::listener::BindError;
-use toolcell_server::{Authenticator, HttpOptions, HttpServer, ListenOptions, Served, Service};
+use toolcell_server::{
+    Authenticator, HttpOptions, HttpServer, ListenOptions, ServedTools, Service,
+};
 
 use crate::client::{request, send};
 use crate::fixture::{served, tools};
@@ -91,7 +93,7 @@ async fn invalid_hosts_and_origins_are_refused() {
 
 #[tokio::test]
 async fn total_body_bytes_are_bounded() {
-    let service = Service::builder(Served::new(&tools().0)).build().unwrap();
+    let service = Service::builder(ServedTools::new(&tools().0)).build().unwrap();
     let options = ListenOptions::default().with_http(HttpOptions::default().with_bodies(1 << 10));
     let server = HttpServer::bind(service, Authenticator::open(), options).await.unwrap();
     let address = server.address();

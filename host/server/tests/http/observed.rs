@@ -55,9 +55,9 @@ async fn calls_are_counted_by_tool_tenant_and_ending() {
     assert_eq!(reply.status, 200);
     let text = reply.body;
     for line in [
-        r#"toolcell_calls_total{tenant="small",tool="echo",ending="ok"} 2"#,
+        r#"toolcell_calls_total{tenant="small",tool="echo",outcome="ok"} 2"#,
         r#"toolcell_call_duration_seconds_count{tenant="small",tool="echo"} 2"#,
-        r#"toolcell_refused_total{tenant="small",code="quota"} 1"#,
+        r#"toolcell_refused_requests_total{tenant="small",code="quota_exceeded"} 1"#,
         "toolcell_call_waiting_seconds_count 3",
         "toolcell_requests_running 0",
         "toolcell_mcp_sessions_open 0",
@@ -96,15 +96,15 @@ async fn cancelled_ending_and_early_refusals_are_counted() {
     );
     let text = get(address, "/metrics").await.body;
     for line in [
-        r#"toolcell_calls_total{tenant="acme",tool="wait",ending="cancelled"} 1"#,
-        r#"toolcell_refused_total{tenant="acme",code="overloaded"} 1"#,
-        r#"toolcell_refused_total{tenant="acme",code="body_too_large"} 1"#,
-        r#"toolcell_refused_total{tenant="acme",code="unsupported_encoding"} 1"#,
+        r#"toolcell_calls_total{tenant="acme",tool="wait",outcome="cancelled"} 1"#,
+        r#"toolcell_refused_requests_total{tenant="acme",code="overloaded"} 1"#,
+        r#"toolcell_refused_requests_total{tenant="acme",code="body_too_large"} 1"#,
+        r#"toolcell_refused_requests_total{tenant="acme",code="unsupported_encoding"} 1"#,
     ] {
         assert!(text.lines().any(|told| told == line), "{line}: {text}");
     }
     let usage = fixture.ask(&acme, "GET /v1/usage", "", "").await.json();
-    assert_eq!(usage["endings"], json!({"cancelled": 1}));
+    assert_eq!(usage["outcomes"], json!({"cancelled": 1}));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -131,7 +131,7 @@ async fn only_operator_sees_names_in_readiness_reasons() {
     let root = dir.path().join("artifacts");
     let artifacts = Artifacts::open(&root, ArtifactOptions::default()).expect("a fixture");
     let limits = ServiceLimits::default().with_in_flight(1);
-    let service = Service::builder(toolcell_server::Served::new(&registry));
+    let service = Service::builder(toolcell_server::ServedTools::new(&registry));
     let service = service.with_limits(limits).with_artifacts(artifacts);
     let service = service.with_state_directory(dir.path().join("gone")).build().expect("a fixture");
     let server = HttpServer::bind(service.clone(), Authenticator::open(), ListenOptions::default())
@@ -143,7 +143,7 @@ async fn only_operator_sees_names_in_readiness_reasons() {
     std::fs::remove_dir_all(&root).expect("a fixture");
     let told = get(address, "/ready").await;
     assert_eq!(told.status, 503);
-    for lost in ["artifacts", "state"] {
+    for lost in ["artifacts", "state_directory"] {
         assert!(told.json()["problems"][lost].is_string(), "{lost}: {told:?}");
     }
 
@@ -201,7 +201,7 @@ async fn unreadable_keys_are_reported_as_degraded() {
     for _ in 0..2 {
         let told = get(address, "/ready").await;
         assert_eq!(
-            (told.status, told.json()["degraded"]["keys"].is_string()),
+            (told.status, told.json()["degraded"]["api_keys"].is_string()),
             (200, true),
             "{told:?}"
         );
@@ -215,7 +215,7 @@ async fn open_server_requires_keys_if_file_is_unreadable() {
     let path = dir.path().join("keys.json");
     let keys = toolcell_server::auth::ApiKeyStore::open(&path).expect("a fixture");
     let service =
-        Service::builder(toolcell_server::Served::new(&tools().0)).build().expect("a fixture");
+        Service::builder(toolcell_server::ServedTools::new(&tools().0)).build().expect("a fixture");
     let auth = Authenticator::open_until_keys(keys.clone());
     let server =
         HttpServer::bind(service, auth, ListenOptions::default()).await.expect("a fixture");
@@ -234,7 +234,7 @@ async fn artifact_quota_is_per_tenant_and_replaceable() {
         Artifacts::temporary(ArtifactOptions::default().with_quota(100)).expect("a fixture");
     let with = |bytes| {
         let quota = Quota::default().with_artifact_bytes(bytes);
-        toolcell_server::Served::new(&registry)
+        toolcell_server::ServedTools::new(&registry)
             .with_tenant("acme", ServedTenant::default().with_quota(quota))
             .with_tenant("globex", ServedTenant::default())
     };

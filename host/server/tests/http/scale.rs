@@ -16,7 +16,7 @@ use tokio::task::yield_now;
 use toolcell::{Component, Definition, Engine, Executor, Limits, Registry, Tool, ToolCall};
 use toolcell_server::service::RequestId;
 use toolcell_server::{
-    CallRequest, HttpOptions, ListenOptions, Principal, Served, ServedTenant, Service,
+    CallRequest, HttpOptions, ListenOptions, Principal, ServedTenant, ServedTools, Service,
     ServiceLimits,
 };
 use toolcell_test_guests::{Hostile, Misdeed, Place};
@@ -48,7 +48,7 @@ async fn thousands_of_cancelled_calls_leak_nothing() {
     .expect("a fixture");
     registry.register_all(component.tools().iter().cloned().chain([wait])).expect("a fixture");
     let unlimited = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(3600));
-    let served = Served::new(&registry).with_executor(Executor::new().with_limits(unlimited));
+    let served = ServedTools::new(&registry).with_executor(Executor::new().with_limits(unlimited));
     let served = served
         .with_tenant("acme", ServedTenant::default())
         .with_tenant("globex", ServedTenant::default());

@@ -138,7 +138,7 @@ async fn idle_connection_gives_way_to_new_one() {
 
 #[tokio::test]
 async fn open_server_requires_keys_once_one_exists() {
-    let service = Service::builder(toolcell_server::Served::new(&tools().0)).build().unwrap();
+    let service = Service::builder(toolcell_server::ServedTools::new(&tools().0)).build().unwrap();
     let dir = tempfile::tempdir().unwrap();
     let open = || ApiKeyStore::open(dir.path().join("keys.json")).unwrap();
     let auth = Authenticator::open_until_keys(open());
@@ -167,7 +167,7 @@ async fn open_server_requires_keys_once_one_exists() {
 #[tokio::test(flavor = "multi_thread")]
 async fn detached_requests_per_principal_are_bounded() {
     let (registry, mut waits) = tools();
-    let service = Service::builder(toolcell_server::Served::new(&registry)).build().unwrap();
+    let service = Service::builder(toolcell_server::ServedTools::new(&registry)).build().unwrap();
     let server = HttpServer::bind(service.clone(), Authenticator::open(), ListenOptions::default())
         .await
         .unwrap();

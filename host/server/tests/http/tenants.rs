@@ -14,7 +14,8 @@ use toolcell_server::auth::JwtIssuer;
 use toolcell_server::service::{RunRequest, StepRequest};
 use toolcell_server::tenants::Quota;
 use toolcell_server::{
-    Authenticator, CallRequest, HttpServer, ListenOptions, Principal, Served, ServedTenant, Service,
+    Authenticator, CallRequest, HttpServer, ListenOptions, Principal, ServedTenant, ServedTools,
+    Service,
 };
 
 use crate::client::{request, send};
@@ -34,7 +35,7 @@ async fn tenant_sees_only_its_own_tools_and_usage() {
     let usage = fixture.ask(&fixture.globex, "GET /v1/usage", "", "").await;
     assert_eq!(
         usage.json(),
-        json!({"calls": 0, "endings": {}, "fuel": 0, "wall_us": 0, "running": 0})
+        json!({"calls": 0, "outcomes": {}, "fuel": 0, "wall_us": 0, "running": 0})
     );
 }
 
@@ -47,7 +48,7 @@ async fn hidden_tool_leaves_no_trace_in_usage() {
         let usage = fixture.ask(&fixture.acme, "GET /v1/usage", "", "").await;
         assert_eq!(
             usage.json(),
-            json!({"calls": 0, "endings": {}, "fuel": 0, "wall_us": 0, "running": 0}),
+            json!({"calls": 0, "outcomes": {}, "fuel": 0, "wall_us": 0, "running": 0}),
             "{name}"
         );
     }
@@ -73,7 +74,7 @@ async fn other_tenants_tool_is_unknown() {
     let registry = Registry::new();
     // `own_2` is equally close to both requested names, `acme_1` and `acme_3`.
     registry.register_all(["acme_1", "acme_2", "own_2"].map(counted)).unwrap();
-    let served = Served::new(&registry)
+    let served = ServedTools::new(&registry)
         .with_tenant("acme", ServedTenant::default())
         .with_tenant("globex", ServedTenant::default().with_tools(["own_2"]));
     let service = Service::builder(served).build().unwrap();
@@ -135,7 +136,7 @@ async fn quota_refuses_only_its_tenant_until_refilled() {
     assert_eq!((refused.status, refused.header("retry-after")), (429, Some("30")));
     // An unknown tool gets the same refusal.
     let unknown = fixture.call(&fixture.small, "", r#"{"name": "nope"}"#).await;
-    assert_eq!(unknown.code(), "quota");
+    assert_eq!(unknown.code(), "quota_exceeded");
     assert_eq!(fixture.call(&fixture.acme, "", ECHO).await.status, 200, "of another tenant");
     fixture.clock.advance(Duration::from_secs(30));
     assert_eq!(fixture.call(&fixture.small, "", ECHO).await.status, 200);
@@ -153,7 +154,7 @@ async fn change_affects_new_calls_and_not_running_ones() {
     fixture.service.replace(changed);
     // The running call counts against the quota, and continues.
     let refused = fixture.call(&acme, "", ECHO).await;
-    assert_eq!((refused.status, refused.code().as_str()), (429, "quota"));
+    assert_eq!((refused.status, refused.code().as_str()), (429, "quota_exceeded"));
     assert_eq!(fixture.call(&fixture.gone, "", ECHO).await.status, 200, "a new tenant");
     assert_eq!(fixture.ask(&acme, "DELETE /v1/calls/old", "", "").await.status, 202);
     assert_eq!(running.await.unwrap().unwrap().status, 200);

@@ -10,7 +10,7 @@ use toolcell::tool::Invocation;
 use toolcell::{Definition, Outcome, Question, Registry, Sealer, Tool};
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::mcp::McpOptions;
-use toolcell_server::{Served, Service};
+use toolcell_server::{ServedTools, Service};
 
 use crate::client::{initialize, stateless};
 use crate::fixture::service;
@@ -289,7 +289,7 @@ async fn about_questions() -> Vec<(&'static str, Reply)> {
         .with_clock(move || UNIX_EPOCH + DAY * clock.load(Ordering::Relaxed) as u32);
     let artifacts = Artifacts::temporary(ArtifactOptions::default()).unwrap();
     let service =
-        Service::builder(Served::new(&registry)).with_sealer(sealer).with_artifacts(artifacts);
+        Service::builder(ServedTools::new(&registry)).with_sealer(sealer).with_artifacts(artifacts);
     let web = start(service.build().unwrap(), &registry, McpOptions::default()).await;
     let mut replies = Vec::new();
     for is_form in [true, false] {

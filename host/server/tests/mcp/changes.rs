@@ -4,7 +4,7 @@ use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use toolcell_server::mcp::McpOptions;
-use toolcell_server::{Served, ServedTenant};
+use toolcell_server::{ServedTenant, ServedTools};
 
 use crate::fixture::service;
 use crate::streams::{listen, until};
@@ -40,7 +40,7 @@ async fn list_change_is_sent_to_its_tenants_streams_only() {
     let all = ServedTenant::default;
     let serve = |acme: ServedTenant, globex: ServedTenant| {
         service.replace(
-            Served::new(&registry).with_tenant("acme", acme).with_tenant("globex", globex),
+            ServedTools::new(&registry).with_tenant("acme", acme).with_tenant("globex", globex),
         );
     };
     // A change of the other tenant's tools only, then one of this tenant's.

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use toolcell::outcome::{Halt, HandlerError, Media, Output, Part, Resource, ResourceContent};
 use toolcell::tool::Invocation;
 use toolcell::{Definition, Outcome, Question, Registry, Tool};
-use toolcell_server::{Served, Service, ServiceLimits};
+use toolcell_server::{ServedTools, Service, ServiceLimits};
 
 /// Sends `stopped` when it is dropped.
 struct Waiting(mpsc::UnboundedSender<&'static str>);
@@ -90,6 +90,7 @@ pub(crate) fn service() -> (Service, Registry, mpsc::UnboundedReceiver<&'static 
         ])
         .unwrap();
     let limits = ServiceLimits::default().with_page(4);
-    let service = Service::builder(Served::new(&registry)).with_limits(limits).build().unwrap();
+    let service =
+        Service::builder(ServedTools::new(&registry)).with_limits(limits).build().unwrap();
     (service, registry, waits)
 }

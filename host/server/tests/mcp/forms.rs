@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolcell::tool::Invocation;
 use toolcell::{Definition, Outcome, Question, Registry, Tool};
 use toolcell_server::mcp::McpOptions;
-use toolcell_server::{Served, Service};
+use toolcell_server::{ServedTools, Service};
 
 use crate::client::{Client, stateless};
 
@@ -20,7 +20,7 @@ async fn asked(question: Question, content: Value) -> (Value, Value) {
     registry
         .register(Tool::native(Definition::new("ask", "Asks.").unwrap(), ask).unwrap())
         .unwrap();
-    let service = Service::builder(Served::new(&registry)).build().unwrap();
+    let service = Service::builder(ServedTools::new(&registry)).build().unwrap();
     let mut client = Client::start(service, McpOptions::default());
     let meta = stateless(json!({"elicitation": {"form": {}}}));
     let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;

@@ -8,7 +8,7 @@ use toolcell::outcome::HandlerError;
 use toolcell::{Definition, Outcome, Registry, Tool};
 use toolcell_server::mcp::McpOptions;
 use toolcell_server::tenants::Quota;
-use toolcell_server::{Served, ServedTenant, Service, ServiceLimits};
+use toolcell_server::{ServedTenant, ServedTools, Service, ServiceLimits};
 
 use crate::bad_input::is_as_the_page_says;
 use crate::client::{Client, stateless};
@@ -21,7 +21,8 @@ const REFUSAL: &str = "/result/_meta/toolcell~1error/refusal";
 /// Returns a service with this quota for principals without a tenant, and at most `calls` calls at
 /// once.
 fn limited(registry: &Registry, quota: Quota, calls: usize) -> Service {
-    let served = Served::new(registry).with_untenanted(ServedTenant::default().with_quota(quota));
+    let served =
+        ServedTools::new(registry).with_anonymous(ServedTenant::default().with_quota(quota));
     let limits = ServiceLimits::default().with_in_flight(calls);
     Service::builder(served).with_limits(limits).build().unwrap()
 }
@@ -54,7 +55,8 @@ async fn http_overload_is_refused_as_documented() {
     let (_, registry, mut waits) = service();
     // With a limit of two calls each tenant leaves as many free as it holds.
     let limits = ServiceLimits::default().with_in_flight(2);
-    let service = Service::builder(Served::new(&registry)).with_limits(limits).build().unwrap();
+    let service =
+        Service::builder(ServedTools::new(&registry)).with_limits(limits).build().unwrap();
     let web =
         start(service.clone(), &registry, McpOptions::default().with_stop_grace(Duration::ZERO))
             .await;
@@ -83,7 +85,7 @@ async fn stdio_call_over_quota_returns_retry_after() {
                 (&json!(false), None)
             );
         }
-        is_refused_for_a_time(&client.ask(2, "tools/call", call).await, "quota");
+        is_refused_for_a_time(&client.ask(2, "tools/call", call).await, "quota_exceeded");
         client.end().await.unwrap();
     }
 }

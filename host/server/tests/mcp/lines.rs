@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::sync::Notify;
 use toolcell::{Definition, Tool};
 use toolcell_server::mcp::{McpOptions, serve_lines};
-use toolcell_server::{Principal, Served, Service};
+use toolcell_server::{Principal, ServedTools, Service};
 
 use crate::bad_input::rows;
 use crate::client::{Client, stateless};
@@ -257,7 +257,7 @@ async fn bad_line_is_answered_as_documented_next_is_read() {
     let asked = |params: Value| {
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}).to_string()
     };
-    let bad_cursor = asked(json!({"cursor": "?"}));
+    let invalid_cursor = asked(json!({"cursor": "?"}));
     let unknown = asked(json!({"_meta": stateless(json!({}))})).replace("2026-07-28", "2030-01-01");
     let without =
         asked(json!({"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}));
@@ -278,7 +278,7 @@ async fn bad_line_is_answered_as_documented_next_is_read() {
             "params that do not fit the method",
             br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}"#,
         ),
-        ("a cursor that is not valid", bad_cursor.as_bytes()),
+        ("a cursor that is not valid", invalid_cursor.as_bytes()),
         ("an unknown revision", unknown.as_bytes()),
         ("2026-07-28 without its metadata", without.as_bytes()),
         ("an unknown method", br#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#),
@@ -344,10 +344,10 @@ async fn only_changed_tool_list_is_notified() {
     let mut client = Client::start(service.clone(), McpOptions::default());
     client.initialize(json!({})).await;
     client.ask(1, "ping", json!({})).await;
-    service.replace(Served::new(&registry));
+    service.replace(ServedTools::new(&registry));
     client.ask(2, "ping", json!({})).await;
     registry.unregister("text");
-    service.replace(Served::new(&registry));
+    service.replace(ServedTools::new(&registry));
     assert_eq!(client.receive().await["method"], "notifications/tools/list_changed");
     client.end().await.unwrap();
 }
@@ -369,7 +369,7 @@ async fn call_is_answered_after_end_of_input() {
     registry
         .register(Tool::native(Definition::new("slow", "Waits.").unwrap(), slow).unwrap())
         .unwrap();
-    let service = Service::builder(Served::new(&registry)).build().unwrap();
+    let service = Service::builder(ServedTools::new(&registry)).build().unwrap();
     let mut client = Client::start(service, McpOptions::default());
     client.initialize(json!({"elicitation": {}})).await;
     let call = |id: u64, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name}});

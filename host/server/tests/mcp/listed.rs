@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use toolcell::tool::Hints;
 use toolcell::{Definition, Registry, Tool};
 use toolcell_server::mcp::McpOptions;
-use toolcell_server::{Served, Service};
+use toolcell_server::{ServedTools, Service};
 
 use crate::client::{Client, stateless};
 use crate::fixture::service;
@@ -39,7 +39,7 @@ async fn tool_hints_become_annotations_none_without_hints() {
         tool(format!("tool_{at}"), hints);
     }
     tool("tool_without".into(), Hints::default());
-    let service = Service::builder(Served::new(&registry)).build().unwrap();
+    let service = Service::builder(ServedTools::new(&registry)).build().unwrap();
     for (mut client, meta) in clients(&service).await {
         let listed =
             client.ask(1, "tools/list", json!({"_meta": meta})).await["result"]["tools"].take();
@@ -95,7 +95,7 @@ async fn every_result_has_the_documented_usage_receipt() {
 
 #[tokio::test]
 async fn server_without_tools_says_why_in_instructions() {
-    let service = Service::builder(Served::new(&Registry::new())).build().unwrap();
+    let service = Service::builder(ServedTools::new(&Registry::new())).build().unwrap();
     let options = || McpOptions::default().with_instructions("Hello.");
     let opened = Client::start(service.clone(), options()).initialize(json!({})).await;
     let mut client = Client::start(service, options());

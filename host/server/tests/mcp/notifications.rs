@@ -14,7 +14,7 @@ use toolcell::{
     Tool,
 };
 use toolcell_server::mcp::McpOptions;
-use toolcell_server::{Served, Service};
+use toolcell_server::{ServedTools, Service};
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 
 use crate::client::{Client, stateless};
@@ -24,7 +24,7 @@ use crate::fixture::service;
 fn serving(tool: Tool) -> Service {
     let registry = Registry::new();
     registry.register_all([tool]).unwrap();
-    Service::builder(Served::new(&registry)).build().unwrap()
+    Service::builder(ServedTools::new(&registry)).build().unwrap()
 }
 
 fn named(name: &str) -> Definition {
@@ -90,7 +90,8 @@ async fn tool_log_is_sent_at_the_clients_level_or_above() {
     let registry = Registry::new();
     registry.register_all(component.tools().iter().cloned()).unwrap();
     let executor = Executor::new().with_limits(Limits::default().with_fuel(100_000));
-    let service = Service::builder(Served::new(&registry).with_executor(executor)).build().unwrap();
+    let service =
+        Service::builder(ServedTools::new(&registry).with_executor(executor)).build().unwrap();
     let mut client = Client::start(service.clone(), McpOptions::default());
     client.initialize(json!({})).await;
     let is_log = |message: &Value| message["method"] == "notifications/message";
@@ -186,7 +187,8 @@ async fn expired_or_changed_request_state_is_refused() {
     let sealer =
         sealer.with_clock(move || UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::Relaxed)));
     let (_, registry, _) = service();
-    let service = Service::builder(Served::new(&registry)).with_sealer(sealer).build().unwrap();
+    let service =
+        Service::builder(ServedTools::new(&registry)).with_sealer(sealer).build().unwrap();
     let mut client = Client::start(service, McpOptions::default());
     let meta = stateless(json!({"elicitation": {"form": {}}}));
     let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;

@@ -5,7 +5,7 @@ use toolcell::outcome::{Halt, Media, Output, Part};
 use toolcell::{Definition, Outcome, Registry, Tool};
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::mcp::McpOptions;
-use toolcell_server::{HttpOptions, ListenOptions, Principal, Served, Service};
+use toolcell_server::{HttpOptions, ListenOptions, Principal, ServedTools, Service};
 
 use crate::bad_input::is_as_the_page_says;
 use crate::client::{Client, stateless};
@@ -19,7 +19,7 @@ const LARGE: usize = (4 << 20) + 1;
 /// Returns a service whose tool `draw` answers with texts and a picture, its artifacts, and their
 /// directory.
 fn service() -> (Service, Artifacts, tempfile::TempDir) {
-    service_with(ArtifactOptions::default().with_above(ABOVE))
+    service_with(ArtifactOptions::default().with_threshold(ABOVE))
 }
 
 /// Like [`service`], with these options.
@@ -43,7 +43,7 @@ fn service_with(options: ArtifactOptions) -> (Service, Artifacts, tempfile::Temp
     let dir = tempfile::tempdir().expect("a directory");
     let artifacts = Artifacts::open(&dir.path().join("artifacts"), options).expect("a store");
     let service =
-        Service::builder(Served::new(&registry)).with_artifacts(artifacts.clone()).build();
+        Service::builder(ServedTools::new(&registry)).with_artifacts(artifacts.clone()).build();
     (service.expect("a service"), artifacts, dir)
 }
 
@@ -186,7 +186,7 @@ async fn resource_reads_count_against_body_bytes() {
     }
     let counted = service.metrics_text();
     assert!(
-        counted.contains(r#"toolcell_refused_total{tenant="acme",code="busy"} 1"#),
+        counted.contains(r#"toolcell_refused_requests_total{tenant="acme",code="busy"} 1"#),
         "{counted}"
     );
 }
@@ -203,10 +203,10 @@ async fn unreadable_resource_error_has_a_code() {
     client.initialize(json!({})).await;
     for (uri, code, text) in [
         (large.uri.as_str(), -32602, "artifact_too_large"),
-        (&others.uri, -32002, "no_such_artifact"),
-        (&unknown, -32002, "no_such_artifact"),
-        ("file:///etc/passwd", -32002, "no_such_artifact"),
-        ("", -32002, "no_such_artifact"),
+        (&others.uri, -32002, "unknown_artifact"),
+        (&unknown, -32002, "unknown_artifact"),
+        ("file:///etc/passwd", -32002, "unknown_artifact"),
+        ("", -32002, "unknown_artifact"),
     ] {
         let refused = client.ask(1, "resources/read", json!({"uri": uri})).await;
         assert_eq!(

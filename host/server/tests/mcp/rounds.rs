@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolcell::tool::Invocation;
 use toolcell::{Definition, Json, Outcome, Question, Registry, Tool};
 use toolcell_server::mcp::McpOptions;
-use toolcell_server::{Served, Service};
+use toolcell_server::{ServedTools, Service};
 
 use crate::client::{Client, stateless};
 
@@ -35,7 +35,10 @@ fn client() -> Client {
     registry
         .register(Tool::native(Definition::new("ask", "Asks twice.").unwrap(), ask).unwrap())
         .unwrap();
-    Client::start(Service::builder(Served::new(&registry)).build().unwrap(), McpOptions::default())
+    Client::start(
+        Service::builder(ServedTools::new(&registry)).build().unwrap(),
+        McpOptions::default(),
+    )
 }
 
 #[track_caller]

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
 use toolcell::{Definition, Registry, Tool};
 use toolcell_server::mcp::McpOptions;
-use toolcell_server::{Served, Service};
+use toolcell_server::{ServedTools, Service};
 
 use crate::bad_input::is_as_the_page_says;
 use crate::client::initialize;
@@ -106,7 +106,9 @@ async fn call_over_quota_gets_retry_after_before_it_runs() {
     }
     let counted = service.metrics_text();
     assert!(
-        counted.contains(r#"toolcell_refused_total{tenant="globex",code="quota"} 2"#),
+        counted.contains(
+            r#"toolcell_refused_requests_total{tenant="globex",code="quota_exceeded"} 2"#
+        ),
         "{counted}"
     );
     let (headers, list) = modern(2, "tools/list", None);
@@ -200,7 +202,7 @@ async fn running_calls_stream_is_resumed_by_last_event_id() {
     registry
         .register(Tool::native(Definition::new("slow", "Waits.").unwrap(), slow).unwrap())
         .unwrap();
-    let service = Service::builder(Served::new(&registry)).build().unwrap();
+    let service = Service::builder(ServedTools::new(&registry)).build().unwrap();
     let web = start(service.clone(), &registry, McpOptions::default()).await;
     let session = web.open().await;
     let call =

@@ -12,7 +12,9 @@ use toolcell::{Definition, Registry, Tool};
 use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::mcp::{McpOptions, routes};
 use toolcell_server::tenants::Quota;
-use toolcell_server::{Authenticator, HttpServer, ListenOptions, Served, ServedTenant, Service};
+use toolcell_server::{
+    Authenticator, HttpServer, ListenOptions, ServedTenant, ServedTools, Service,
+};
 
 use crate::bad_input::is_as_the_page_says;
 use crate::client::{initialize, stateless};
@@ -71,7 +73,7 @@ pub(super) async fn start_with(
     options: McpOptions,
     listen: ListenOptions,
 ) -> Web {
-    let served = Served::new(registry).with_tenant("acme", ServedTenant::default());
+    let served = ServedTools::new(registry).with_tenant("acme", ServedTenant::default());
     let quota = Quota::default().with_calls_per_minute(1);
     service.replace(served.with_tenant("globex", ServedTenant::default().with_quota(quota)));
     let dir = tempfile::tempdir().unwrap();
@@ -199,7 +201,7 @@ async fn header_differing_from_its_argument_is_refused() {
     let city = json!({"type": "object", "properties": {"city": {"type": "string", "x-mcp-header": "City"}}});
     let weather = Definition::new("weather", "Tells the weather.").unwrap().with_parameters(city);
     registry.register(Tool::native(weather, async |_: Value| json!("sun")).unwrap()).unwrap();
-    let service = Service::builder(Served::new(&registry)).build().unwrap();
+    let service = Service::builder(ServedTools::new(&registry)).build().unwrap();
     let web = start(service, &registry, McpOptions::default()).await;
     let (headers, mut call) = modern(1, "tools/call", Some("weather"));
     call["params"]["arguments"] = json!({"city": "Oslo"});
@@ -291,7 +293,7 @@ async fn tool_has_grace_period_after_client_disconnects() {
     registry
         .register(Tool::native(Definition::new("wait", "Waits.").unwrap(), wait).unwrap())
         .unwrap();
-    let service = Service::builder(Served::new(&registry)).build().unwrap();
+    let service = Service::builder(ServedTools::new(&registry)).build().unwrap();
     let web = start(service, &registry, McpOptions::default().with_stop_grace(PATIENCE)).await;
     for accept in ["application/json, text/event-stream", "application/json;q=1, text/event-stream"]
     {
@@ -316,7 +318,7 @@ async fn progress_is_streamed_before_the_result() {
     registry
         .register(Tool::native(Definition::new("steps", "Reports.").unwrap(), steps).unwrap())
         .unwrap();
-    let service = Service::builder(Served::new(&registry)).build().unwrap();
+    let service = Service::builder(ServedTools::new(&registry)).build().unwrap();
     let web = start(service, &registry, McpOptions::default()).await;
     let (headers, mut call) = modern(1, "tools/call", Some("steps"));
     call["params"]["_meta"]["progressToken"] = json!("t");
@@ -348,7 +350,7 @@ async fn session_belongs_to_its_principal_until_deleted() {
     assert_eq!(web.send_bytes(long.as_bytes()).await.status, 413);
     let counted = metrics.metrics_text();
     for code in ["too_many_sessions", "body_too_large"] {
-        let line = format!("toolcell_refused_total{{tenant=\"acme\",code=\"{code}\"}} 1");
+        let line = format!("toolcell_refused_requests_total{{tenant=\"acme\",code=\"{code}\"}} 1");
         assert!(counted.lines().any(|told| told == line), "{line}: {counted}");
     }
     assert_eq!(web.send(0, "DELETE", &session, "").await.status, 204);

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, JoinSet};
-use toolcell::grants::{HttpRule, Room};
-use toolcell::http::{Egress, Resolved, Resolver};
+use toolcell::grants::{DirectoryQuota, HttpRule};
+use toolcell::http::{Egress, ResolveFuture, Resolver};
 use toolcell::kv::SqliteStore;
 use toolcell::runtime::Placement;
 use toolcell::{
@@ -48,7 +48,7 @@ const ENDS_LATE: [&str; 3] = ["timeout/", "error", "refusal/overloaded"];
 struct Panics;
 
 impl Resolver for Panics {
-    fn resolve(&self, _host: &str, _port: u16) -> Resolved {
+    fn resolve(&self, _host: &str, _port: u16) -> ResolveFuture {
         panic!("{DELIBERATE_PANIC}")
     }
 }
@@ -162,7 +162,7 @@ impl Mixed {
                 "handler_raised/unreachable+memory",
                 EndMode::Normal,
             ),
-            kind(&hostile(Misdeed::Exit), "{}", "handler_exit/called", EndMode::Normal),
+            kind(&hostile(Misdeed::Exit), "{}", "handler_exit/exited", EndMode::Normal),
             kind(&marks(1), "{}", "ok", EndMode::Normal),
             kind(&marks(128), "{}", "ok", EndMode::Normal),
             kind(
@@ -336,13 +336,13 @@ fn grants_for(urls: [&str; 3]) -> Grants {
 
 fn with_scratch() -> Grants {
     let mut grants = Grants::default();
-    grants.scratch = Some(Room { bytes: 1 << 20, files: 100 });
+    grants.scratch = Some(DirectoryQuota { bytes: 1 << 20, files: 100 });
     grants
 }
 
 fn with_keys() -> Grants {
     let mut grants = Grants::default();
-    grants.keys.push("write notes/*".parse().expect("a rule"));
+    grants.kv.push("write notes/*".parse().expect("a rule"));
     grants
 }
 

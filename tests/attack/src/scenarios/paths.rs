@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use serde_json::json;
-use toolcell::grants::{Access, Directory, Room};
+use toolcell::grants::{Access, Directory, DirectoryQuota};
 use toolcell::runtime::Placement;
 use toolcell::{CallOptions, Completion, Component, Executor, Grants, Limits, ToolCall};
 use toolcell_test_guests::bytes;
@@ -58,7 +58,7 @@ const PATHS: usize = 6;
 /// Bytes of the file outside: no other file has this size.
 const SIZE: usize = 60_921;
 /// Room that a tool may write: little, so that nothing grows.
-const ROOM: Room = Room { bytes: 1 << 20, files: 200 };
+const ROOM: DirectoryQuota = DirectoryQuota { bytes: 1 << 20, files: 200 };
 
 pub(crate) struct Paths {
     seed: u64,
@@ -87,7 +87,7 @@ impl Paths {
         let clerks = [Access::Read, Access::Write].map(|access| {
             let mut grants = Grants::default();
             let directory = Directory::new("/data", outer.join("inner"), access).expect("a name");
-            grants.directories.push(directory.with_room(ROOM));
+            grants.directories.push(directory.with_quota(ROOM));
             load_for_good(&engine, bytes("clerk"), grants)
         });
         let over = Arc::new(AtomicBool::new(false));

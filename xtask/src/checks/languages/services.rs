@@ -11,8 +11,8 @@ use crate::shell::print;
 /// The needs that the common tool declares, as grants.
 pub(super) const GRANTS: [&str; 6] = [
     "http=GET https://api.example.com/v1",
-    "secret=api_key={ for = 'https://api.example.com/v1', from = { env = 'API_KEY' } }",
-    "secret=password={ from = { env = 'API_KEY' } }",
+    "secret=api_key={ destination = 'https://api.example.com/v1', source = { env = 'API_KEY' } }",
+    "secret=password={ source = { env = 'API_KEY' } }",
     "reveal=password",
     "kv=write counters/*",
     "invoke=endings",

@@ -27,8 +27,8 @@ use toolcell_config::file::without_password;
 use crate::args::{ApproveArgs, Global};
 use crate::components;
 use crate::config::{
-    self, Approval, ApprovalState, Approved, Config, Difference, Effective, FoundConfiguration,
-    Lock, Page, Problem, ResolvedComponent, SecretSelection, Signer, effective,
+    self, Approval, ApprovalState, ApprovedVersion, Config, Difference, Effective,
+    FoundConfiguration, Lock, Page, Problem, ResolvedComponent, SecretSelection, Signer, effective,
 };
 use crate::grants::gaps::{self, Gap};
 use crate::host::{self, Engines};
@@ -51,7 +51,7 @@ struct ReviewedComponent<'a> {
     chosen: ResolvedComponent<'a>,
     /// The signer, if a signature is required.
     signer: Option<Signer>,
-    now: Approved,
+    now: ApprovedVersion,
     inspection: Inspection,
     contents: Contents,
     /// The effective grants of each tool, by name.
@@ -254,7 +254,8 @@ async fn review_component<'a>(
         gaps.map(|gap| (tool.name.clone(), gap)).collect::<Vec<_>>()
     };
     let gaps = tools.iter().flat_map(of).collect();
-    let now = Approved::of(&component, signer.as_ref().map(|signer| signer.publisher.clone()));
+    let now =
+        ApprovedVersion::of(&component, signer.as_ref().map(|signer| signer.publisher.clone()));
     let rights = tools.into_iter().map(|(_, rights)| rights).collect();
     let examination = component.inspection().clone();
     Ok(ReviewedComponent {
@@ -288,7 +289,7 @@ pub(crate) fn approval_state(
     component: &Component,
     signer: Option<&Signer>,
 ) -> ApprovalState {
-    let now = Approved::of(component, signer.map(|signer| signer.publisher.clone()));
+    let now = ApprovedVersion::of(component, signer.map(|signer| signer.publisher.clone()));
     Difference { old: lock.components.get(name), new: &now }.state()
 }
 
@@ -314,7 +315,7 @@ impl Review<'_> {
 
     fn is_unchanged(&self) -> bool {
         let is_locked =
-            |(_, difference): (_, Difference<'_>)| difference.state() == ApprovalState::Locked;
+            |(_, difference): (_, Difference<'_>)| difference.state() == ApprovalState::Unchanged;
         !self.is_found() && self.removed.is_empty() && self.differences().all(is_locked)
     }
 
@@ -324,10 +325,10 @@ impl Review<'_> {
             shown["name"] = seen.name.into();
             shown["path"] = seen.chosen.display_path().into();
             shown["signed_by"] = json!(seen.signer);
-            shown["given"] = json!(self.grant_rows(&seen.chosen));
-            shown["not_granted"] =
+            shown["resolved_grants"] = json!(self.grant_rows(&seen.chosen));
+            shown["unmet_needs"] =
                 seen.gaps.iter().map(|(tool, gap)| json!({ "tool": tool, "need": gap })).collect();
-            shown["may"] =
+            shown["rights"] =
                 seen.effective.iter().map(|(tool, may)| (tool.clone(), json!(may))).collect();
             shown
         });
@@ -340,8 +341,8 @@ impl Review<'_> {
                 "old": found.before().as_deref().map(without_password), "new": without_password(&found.text),
             })),
             "components": components.collect::<Vec<_>>(),
-            "gone": self.removed,
-            "look_alikes": self.look_alikes(),
+            "removed": self.removed,
+            "confusable_names": self.confusable_names(),
             "warnings": self.warnings(),
         })
     }

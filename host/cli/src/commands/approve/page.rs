@@ -33,7 +33,7 @@ impl Review<'_> {
         }
         let shown = || {
             let is_shown = |difference: &Difference<'_>| {
-                difference.state() != ApprovalState::Locked || self.is_found()
+                difference.state() != ApprovalState::Unchanged || self.is_found()
             };
             self.differences().filter(move |(_, difference)| is_shown(difference))
         };
@@ -47,7 +47,7 @@ impl Review<'_> {
                 ApprovalState::Changed | ApprovalState::Rebuilt => {
                     page.append(difference.page(&seen.inert(), inspect::tool))
                 }
-                ApprovalState::Locked => {}
+                ApprovalState::Unchanged => {}
             }
         }
         for (seen, _) in shown() {
@@ -78,8 +78,9 @@ impl Review<'_> {
     /// Returns the warnings, one a line.
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        for (seen, difference) in
-            self.differences().filter(|(_, difference)| difference.state() != ApprovalState::Locked)
+        for (seen, difference) in self
+            .differences()
+            .filter(|(_, difference)| difference.state() != ApprovalState::Unchanged)
         {
             warnings.extend(
                 difference
@@ -88,7 +89,7 @@ impl Review<'_> {
                     .map(|warning| format!("{}: {warning}", seen.name)),
             );
         }
-        for (name, first) in self.look_alikes() {
+        for (name, first) in self.confusable_names() {
             warnings.push(format!(
                 "the tool name `{name}` looks like `{first}`: a model may confuse the two tools"
             ));
@@ -105,14 +106,14 @@ impl Review<'_> {
     }
 
     /// Returns pairs of tools whose names look alike, the later one first.
-    pub(super) fn look_alikes(&self) -> Vec<(&str, &str)> {
+    pub(super) fn confusable_names(&self) -> Vec<(&str, &str)> {
         let mut names: Vec<_> = self
             .components
             .iter()
             .flat_map(|seen| seen.now.tools.keys().map(String::as_str))
             .collect();
         let mut found = Vec::new();
-        while let Some((name, first)) = names::look_alike(names.iter().copied()) {
+        while let Some((name, first)) = names::confusable(names.iter().copied()) {
             found.push((name, first));
             names.retain(|other| *other != name);
         }
@@ -138,7 +139,7 @@ impl Review<'_> {
         let of_secret = |name: &String| secrets::origin(self.config, name);
         let secrets = grants.secrets.iter();
         let secrets = secrets.map(|(name, use_)| {
-            row("secret", name, format!("{}, for {}", of_secret(name), use_.bound_to))
+            row("secret", name, format!("{}, for {}", of_secret(name), use_.destination))
         });
         let revealed = grants.reveal.iter().map(|name| row("REVEALED", name, of_secret(name)));
         let said = chosen.configured.map_or(chosen.limits, |(_, configured)| configured.limits);
@@ -146,7 +147,7 @@ impl Review<'_> {
         let limits = limits.map(|[name, said, usual]| {
             row("limit", &name, format!("{said}; the default is {usual}"))
         });
-        let store = grants.store.iter().filter(|_| !grants.keys.is_empty());
+        let store = grants.store.iter().filter(|_| !grants.kv.is_empty());
         let stores = store.map(|name| {
             row(
                 "keys",

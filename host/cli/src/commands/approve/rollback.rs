@@ -31,7 +31,7 @@ pub(crate) fn rollback(
     if args.json {
         printer.json(&json!({
             "component": done.component, "from": done.from, "to": done.to, "replaced_file": done.replaced_file,
-            "kept": done.backup,
+            "backup": done.backup,
         }))?;
         return Ok(ExitStatus::Ok);
     }

@@ -45,7 +45,7 @@ pub(crate) async fn dev(
         }
         printer.note("note", "waiting for a change; Ctrl-C ends");
         while marks(&args.project) == seen {
-            tokio::time::sleep(args.watch.0).await;
+            tokio::time::sleep(args.watch_interval.0).await;
         }
     }
 }

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::json;
-use toolcell_author::{Built, Language};
+use toolcell_author::{BuildOutput, Language};
 use toolcell_config::text::quoted;
 
 use crate::args::{BuildArgs, Global, NewArgs};
@@ -29,19 +29,19 @@ pub(crate) use test::test;
 
 /// Creates a project and prints the next commands.
 pub(crate) fn create(printer: &Printer, args: &NewArgs) -> Result<ExitStatus, Failure> {
-    let language: Language = args.lang.parse()?;
+    let language: Language = args.language.parse()?;
     let created = toolcell_author::create(&args.folder, language)?;
-    let folder = quoted(&created.folder.to_string_lossy()).to_string();
+    let folder = quoted(&created.directory.to_string_lossy()).to_string();
     let next = ["build", "test", "dev"].map(|command| format!("toolcell {command} {folder}"));
     if args.json {
-        let folder = created.folder.to_string_lossy();
-        let written = json!({ "folder": folder, "language": language.name(), "files": created.files, "next": next });
+        let folder = created.directory.to_string_lossy();
+        let written = json!({ "directory": folder, "language": language.name(), "files": created.files, "next_commands": next });
         printer.json(&written)?;
         return Ok(ExitStatus::Ok);
     }
     printer.note(
         "note",
-        &format!("made `{}`: {}", created.folder.display(), created.files.join(", ")),
+        &format!("made `{}`: {}", created.directory.display(), created.files.join(", ")),
     );
     printer.note("next", "type these commands");
     printer.text(&next.join("\n"))?;
@@ -52,7 +52,7 @@ pub(crate) fn create(printer: &Printer, args: &NewArgs) -> Result<ExitStatus, Fa
 #[derive(Serialize)]
 struct BuiltJson<'a> {
     component: &'a str,
-    bytes: u64,
+    size: u64,
     language: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Vec<String>>,
@@ -81,7 +81,7 @@ pub(crate) async fn build(
         let warnings = Some(built.warnings).filter(|warnings| !warnings.is_empty());
         printer.json(&BuiltJson {
             component: &built.component.to_string_lossy(),
-            bytes: built.bytes,
+            size: built.size,
             language: built.language.name(),
             tools,
             warnings,
@@ -89,13 +89,13 @@ pub(crate) async fn build(
         })?;
         return Ok(ExitStatus::Ok);
     }
-    let size = Size(built.bytes).rounded();
+    let size = Size(built.size).rounded();
     printer.note("note", &format!("built {size} in {:.1} s", built.time.as_secs_f64()));
     printer.text(&built.component.to_string_lossy())?;
     Ok(ExitStatus::Ok)
 }
 
-fn built(printer: &Printer, project: &Path, output: Option<&Path>) -> Result<Built, Failure> {
+fn built(printer: &Printer, project: &Path, output: Option<&Path>) -> Result<BuildOutput, Failure> {
     let spinner = printer.spinner("building");
     let built =
         toolcell_author::build_with(project, output, &|step| printer.step(&step.to_string()))?;

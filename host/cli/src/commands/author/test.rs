@@ -59,7 +59,7 @@ pub(crate) async fn test(
     };
     let component = (component.as_path(), kind);
     let options =
-        Options { filter: args.filter.clone(), bless: args.bless, coverage: args.coverage };
+        Options { filter: args.filter.clone(), update: args.update, coverage: args.coverage };
     let report = run(printer, global, component.clone(), &files, &options).await?;
     let fuzzed = match args.fuzz {
         Some(calls) => {
@@ -142,14 +142,17 @@ fn cases(
 
 /// Returns the coverage of a tool's cases, as lines.
 fn coverage(of: &Coverage) -> String {
-    let (seen, unseen): (Vec<_>, Vec<_>) = of.endings.iter().partition(|(_, count)| **count > 0);
+    let (seen, unseen): (Vec<_>, Vec<_>) = of.outcomes.iter().partition(|(_, count)| **count > 0);
     let seen: Vec<_> = seen.iter().map(|(ending, count)| format!("{ending} {count}")).collect();
     let unseen: Vec<_> = unseen.iter().map(|(ending, _)| (**ending).to_owned()).collect();
     let rows = [
-        ("endings", seen),
+        ("outcomes", seen),
         ("no case ends in", unseen),
-        ("no case gives", of.unseen_parameters.iter().map(|name| clean::escaped(name)).collect()),
-        ("no case has", of.unseen_values.iter().map(|value| clean::escaped(value)).collect()),
+        (
+            "no case gives",
+            of.uncovered_parameters.iter().map(|name| clean::escaped(name)).collect(),
+        ),
+        ("no case has", of.uncovered_values.iter().map(|value| clean::escaped(value)).collect()),
     ];
     let rows = rows.iter().filter(|(_, what)| !what.is_empty());
     let rows: Vec<_> = rows.map(|(name, what)| vec![(*name).to_owned(), what.join(", ")]).collect();
@@ -186,7 +189,7 @@ fn fuzz_summary(of: &FuzzReport) -> String {
 pub(super) fn show(printer: &Printer, report: &Report) -> Result<(), Failure> {
     let mut lines = Vec::new();
     for case in &report.cases {
-        let ended = match (case.passed, case.blessed) {
+        let ended = match (case.passed, case.updated) {
             (true, true) => "written",
             (true, false) => "ok",
             (false, _) => "FAILED",
@@ -201,7 +204,7 @@ pub(super) fn show(printer: &Printer, report: &Report) -> Result<(), Failure> {
         );
     }
     let written =
-        if report.blessed > 0 { format!(", {} written", report.blessed) } else { String::new() };
+        if report.updated > 0 { format!(", {} written", report.updated) } else { String::new() };
     lines.push(format!("{} passed, {} failed{written}", report.passed, report.failed));
     printer.text(&lines.join("\n"))
 }

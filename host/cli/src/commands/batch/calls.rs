@@ -18,7 +18,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use toolcell::message::Message;
 use toolcell::provider::UnreadableCall;
-use toolcell::run::Halted;
+use toolcell::run::RunHalt;
 use toolcell::{Provider, ToolCall};
 
 use super::forms;
@@ -46,14 +46,14 @@ pub(super) struct List {
 
 /// The halt by a call that cannot be read. A call earlier in the list that halts takes precedence.
 pub(super) struct UnreadableHalt {
-    halt: Halted,
+    halt: RunHalt,
     /// The ids of the calls before it.
     before: HashSet<String>,
 }
 
 impl UnreadableHalt {
     /// Returns the earlier of this halt and the halt of the calls that were made.
-    pub(super) fn earlier(&self, made: Option<Halted>) -> Halted {
+    pub(super) fn earlier(&self, made: Option<RunHalt>) -> RunHalt {
         made.filter(|made| self.before.contains(made.tool_call_id()))
             .unwrap_or_else(|| self.halt.clone())
     }
@@ -74,7 +74,7 @@ impl List {
         let first = self.unreadable.first()?;
         let tool_call_id = first.id.clone().unwrap_or_default();
         let before = self.calls.iter().take(first.index).map(|call| call.id.clone()).collect();
-        Some(UnreadableHalt { halt: Halted::ToolError { tool_call_id, exception: None }, before })
+        Some(UnreadableHalt { halt: RunHalt::ToolError { tool_call_id, exception: None }, before })
     }
 
     /// Returns the ids of all calls in order, including those that cannot be read.

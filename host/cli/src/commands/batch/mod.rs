@@ -24,7 +24,7 @@ use serde::Serialize;
 use serde_json::json;
 use toolcell::message::Message;
 use toolcell::provider::agui_events;
-use toolcell::run::{Halted, RunEvent, RunFailure, Settled};
+use toolcell::run::{RunEvent, RunFailure, RunHalt, SettledCall};
 use toolcell::{
     AbortSignal, CallContext, Event, Executor, Limits, Provider, Registry, RunOptions, Runner,
     Sealer, Usage,
@@ -73,7 +73,7 @@ async fn run(
     let context = context(args)?;
     let config = config::read(global.into())?;
     let words = components::typed_components(&config, &args.components)?;
-    let config = components::with_typed(config, &words, &args.grants.typed())?;
+    let config = components::with_command_line_grants(config, &words, &args.grants.typed())?;
     let components = components::chosen(&config, &words)?;
     let context = config::for_tenant(&config, context, args.tenant.as_deref())?;
     context::warn_without_tenant(printer, &config, &context, &components);
@@ -136,14 +136,14 @@ async fn run(
         },
     };
     summary.print(printer, unreadable);
-    if let Some(Logged { log_bytes_lost, .. }) = logs.lossy() {
-        let lost = Size(log_bytes_lost).rounded();
+    if let Some(Logged { log_bytes_dropped, .. }) = logs.lossy() {
+        let lost = Size(log_bytes_dropped).rounded();
         printer.note(
             "warning",
             &format!("the tools' logs exceeded their limits: {lost} were dropped"),
         );
     }
-    if let (Some(Halted::AskUser { .. }), Some(failure)) = (&halted, unkept) {
+    if let (Some(RunHalt::AskUser { .. }), Some(failure)) = (&halted, unkept) {
         printer.failure(&failure.about("this run's questions cannot be answered later"));
     }
     Ok(halted.as_ref().map_or(ExitStatus::Ok, ExitStatus::from))
@@ -229,7 +229,7 @@ struct Batch<'a> {
 struct RunReport<T> {
     messages: T,
     #[serde(skip_serializing_if = "Option::is_none")]
-    halt: Option<Halted>,
+    halt: Option<RunHalt>,
     #[serde(flatten)]
     logged: Option<Logged>,
 }
@@ -238,7 +238,7 @@ struct RunReport<T> {
 #[derive(Serialize)]
 struct Logged {
     log_bytes: u64,
-    log_bytes_lost: u64,
+    log_bytes_dropped: u64,
 }
 
 /// Bytes that the tools logged, counted during the run.
@@ -251,20 +251,20 @@ struct Logs {
 impl Logs {
     fn count(&self, usage: &Usage) {
         self.kept.fetch_add(usage.log_bytes, Ordering::Relaxed);
-        self.lost.fetch_add(usage.log_bytes_lost, Ordering::Relaxed);
+        self.lost.fetch_add(usage.log_bytes_dropped, Ordering::Relaxed);
     }
 
     /// Returns the numbers if log bytes were lost.
     fn lossy(&self) -> Option<Logged> {
-        let log_bytes_lost = self.lost.load(Ordering::Relaxed);
-        (log_bytes_lost > 0)
-            .then(|| Logged { log_bytes: self.kept.load(Ordering::Relaxed), log_bytes_lost })
+        let log_bytes_dropped = self.lost.load(Ordering::Relaxed);
+        (log_bytes_dropped > 0)
+            .then(|| Logged { log_bytes: self.kept.load(Ordering::Relaxed), log_bytes_dropped })
     }
 }
 
 impl Batch<'_> {
     /// Prints all messages at the end. A progress bar counts the calls until then.
-    async fn messages(self, format: Format) -> Result<Option<Halted>, Failure> {
+    async fn messages(self, format: Format) -> Result<Option<RunHalt>, Failure> {
         let bar = self.printer.bar(self.calls.calls.len() as u64, "calls");
         let (printer, logs, count) = (self.printer, Arc::clone(&self.logs), bar.counter());
         let order = self.calls.ids();
@@ -309,7 +309,7 @@ impl Batch<'_> {
     }
 
     /// Prints events as they happen. Breaks if the run cannot start or the reader has gone away.
-    async fn events(self, form: Form) -> Result<ControlFlow<ExitStatus, Option<Halted>>, Failure> {
+    async fn events(self, form: Form) -> Result<ControlFlow<ExitStatus, Option<RunHalt>>, Failure> {
         let (printer, logs) = (self.printer, Arc::clone(&self.logs));
         let gone = ControlFlow::Break(ExitStatus::Ok);
         let mut finished =
@@ -393,7 +393,7 @@ impl Form {
 /// Returns the event of a call that cannot be read.
 fn unreadable_event(message: Message) -> RunEvent {
     let settled =
-        Settled::Encoded { id: message.tool_call_id.clone(), content: message.content.clone() };
+        SettledCall::Encoded { id: message.tool_call_id.clone(), content: message.content.clone() };
     RunEvent::Settled { settled, message }
 }
 

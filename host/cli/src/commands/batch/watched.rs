@@ -9,7 +9,7 @@
 
 use std::collections::HashSet;
 
-use toolcell::run::{Halted, RunEvent, RunStream};
+use toolcell::run::{RunEvent, RunHalt, RunStream};
 use toolcell::{AbortSignal, Event, OnToolError, RunOptions, Runner, ToolCall};
 
 use super::calls::{List, UnreadableHalt};
@@ -26,7 +26,7 @@ pub(super) struct Watched {
     started: HashSet<String>,
     ended: HashSet<String>,
     /// The halt of the run before it was given up.
-    halted: Option<Halted>,
+    halted: Option<RunHalt>,
     unreadable: Option<UnreadableHalt>,
     /// True once the event of the halt was returned.
     is_halt_sent: bool,
@@ -107,7 +107,7 @@ impl Watched {
     }
 
     /// Returns the halt of the run. It is final once the last event was returned.
-    pub(super) fn halted(&self) -> Option<Halted> {
+    pub(super) fn halted(&self) -> Option<RunHalt> {
         let made = self.halted.clone().or_else(|| self.run.halted().cloned());
         match &self.unreadable {
             Some(unreadable) => Some(unreadable.earlier(made)),

@@ -138,5 +138,6 @@ pub(super) fn add_to(
     shown["modules"] = json!(contents.modules);
     shown["sections"] = json!(contents.sections);
     let can = without_grants(examination, barred).filter(|_| !is_refused);
-    shown["without_grants"] = json!({ "callable": can.is_some(), "can": can.unwrap_or_default() });
+    shown["without_grants"] =
+        json!({ "callable": can.is_some(), "capabilities": can.unwrap_or_default() });
 }

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use serde_json::json;
 use toolcell::component::{
-    Code, Command, ComponentBytes, ComponentKind, Contents, ImportStatus, Inspection,
+    CodeTier, Command, ComponentBytes, ComponentKind, Contents, ImportStatus, Inspection,
 };
 use toolcell::grants::Rights;
 use toolcell::tool::{Hints, Need};
@@ -137,7 +137,7 @@ pub(crate) async fn inspect(
         return Ok(ExitStatus::Ok);
     }
     seen.described(&component).for_each(|tool| warn(printer, "", tool));
-    for (_, problem) in component.left_out() {
+    for (_, problem) in component.unusable_tools() {
         printer.note("warning", &format!("a tool is left out: {}", clean::escaped(problem)));
     }
     if let Some(kind) = &proposal {
@@ -188,7 +188,7 @@ pub(crate) fn warn(printer: &Printer, of: &str, tool: &Definition) {
     }
     for suspicion in tool.suspicions() {
         let (place, excerpt) =
-            (clean::escaped(&suspicion.place), clean::escaped(&suspicion.excerpt));
+            (clean::escaped(&suspicion.pointer), clean::escaped(&suspicion.excerpt));
         printer.note(
             "warning",
             &format!("{of}{}{place} {}: \"{excerpt}\"", tool.name, suspicion.kind),
@@ -204,7 +204,7 @@ fn to_json(
     let Facts { chosen, inspection: examination, contents, signer, kind, barred, .. } = seen;
     let imports = examination.imports.iter().map(|(name, standing)| {
         let modules: Vec<_> = contents.callers(name).collect();
-        json!({ "name": name, "standing": standing, "modules": modules })
+        json!({ "name": name, "status": standing, "modules": modules })
     });
     let mut shown = json!({
         "component": chosen.path.to_string_lossy(),
@@ -227,7 +227,7 @@ fn to_json(
         shown["cached"] = json!(component.is_cached());
         shown["compile_us"] =
             json!(compile_time.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)));
-        shown["code"] = json!(component.code());
+        shown["code_tier"] = json!(component.code());
         shown["pooled"] = json!(component.is_pooled());
         shown["tools"] = json!(seen.definitions(component).collect::<Vec<_>>());
         for tool in seen.definitions(component) {
@@ -237,8 +237,8 @@ fn to_json(
         for tool in seen.described(component) {
             shown["unenforced"][&tool.name] = json!(tool.unenforced());
         }
-        shown["left_out"] = component
-            .left_out()
+        shown["unusable_tools"] = component
+            .unusable_tools()
             .map(|(tool, problem)| json!({"tool": tool, "problem": problem}))
             .collect();
         let tools: Vec<_> = component.definitions().collect();
@@ -324,11 +324,11 @@ fn path(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn tier_text(code: Code) -> &'static str {
+fn tier_text(code: CodeTier) -> &'static str {
     match code {
-        Code::Optimised => "optimised",
-        Code::Unoptimised => "not optimised",
-        Code::Quick => "not optimised yet",
+        CodeTier::Optimised => "optimised",
+        CodeTier::Unoptimised => "not optimised",
+        CodeTier::Quick => "not optimised yet",
         _ => "in another way",
     }
 }

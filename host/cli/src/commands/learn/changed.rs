@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use toolcell::grants::{Decision, Host, HttpRule, Request, Rights, Suggestion, toml_text};
-use toolcell::runtime::Recorded;
+use toolcell::runtime::Recording;
 
 use crate::config::{Config, ResolvedComponent};
 use crate::grants::decision::{self, Answer};
@@ -31,7 +31,7 @@ pub(super) async fn changed(
     config: &Config,
     chosen: &ResolvedComponent<'_>,
     rights: &Rights,
-    recorded: &Recorded,
+    recorded: &Recording,
     is_approved: bool,
 ) -> Changed {
     let mut found = Changed::default();
@@ -63,17 +63,18 @@ pub(super) async fn changed(
         if let Request::Secret { name: secret } = request {
             let Some(used) = rights.granted().secrets.get(secret.as_ref()) else { continue };
             let places = recorded.secrets.get(secret.as_ref()).into_iter().flatten();
-            let missing = places.filter(|(method, target)| !used.bound_to.covers(*method, target));
+            let missing =
+                places.filter(|(method, target)| !used.destination.covers(*method, target));
             let missing: Vec<_> =
                 missing.map(|(method, target)| HttpRule::smallest(*method, target)).collect();
-            let place = ["components", name, "grants", "secrets", secret, "for"];
+            let place = ["components", name, "grants", "secrets", secret, "destination"];
             let Some(part) = rules.part(&place).filter(|_| !missing.is_empty()) else { continue };
-            let both = [std::slice::from_ref(&used.bound_to), &missing].concat();
+            let both = [std::slice::from_ref(&used.destination), &missing].concat();
             let rule = one_rule(secret, &both).unwrap_or_else(|| {
                 let rule = one_rule(secret, &missing).unwrap_or_else(|| Suggestion::PLACEHOLDER.to_owned());
                 found.warnings.insert(format!(
                     "a secret is for one host: the line printed for `{secret}` says `{rule}` in place of `{}`",
-                    used.bound_to
+                    used.destination
                 ));
                 rule
             });
@@ -81,7 +82,7 @@ pub(super) async fn changed(
             found.changes.push(Change {
                 kind: "secrets",
                 part,
-                key: "for = ",
+                key: "destination = ",
                 text: toml_text(&rule),
             });
         }
@@ -99,6 +100,6 @@ fn one_rule(secret: &str, rules: &[HttpRule]) -> Option<String> {
     let mut suggestion = Suggestion::default();
     rules.iter().for_each(|rule| suggestion.add_secret(secret, rule));
     let table: toml::Table = suggestion.to_paste().concat().parse().ok()?;
-    let rule = table.get("secrets")?.get(secret)?.get("for")?.as_str()?;
+    let rule = table.get("secrets")?.get(secret)?.get("destination")?.as_str()?;
     (rule != Suggestion::PLACEHOLDER).then(|| rule.to_owned())
 }

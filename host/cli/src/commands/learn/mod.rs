@@ -24,7 +24,7 @@ use serde_json::json;
 use toolcell::component::{ComponentBytes, Contents};
 use toolcell::grants::{Decision, Denial, Host, HttpRule, Layer, Request, Rights, Suggestion};
 use toolcell::http::Egress;
-use toolcell::runtime::{Recorded, Recorder};
+use toolcell::runtime::{Recorder, Recording};
 use toolcell::tool::Need;
 use toolcell::{
     CallContext, CallOptions, CallResult, Definition, Event, Executor, Grants, Outcome, Overlay,
@@ -81,8 +81,11 @@ pub(crate) async fn learn(
     let arguments = target.arguments.read()?;
     let config = config::read_with(global.into(), SecretSelection::None)?;
     let used_as: Vec<_> = args.kind.iter().map(|kind| format!("as={kind}")).collect();
-    let config =
-        components::with_typed(config, std::slice::from_ref(&args.call.component), &used_as)?;
+    let config = components::with_command_line_grants(
+        config,
+        std::slice::from_ref(&args.call.component),
+        &used_as,
+    )?;
     let recorder = Recorder::new();
     let engines = host::engines(printer, global, 1, &config)?.dry_run(&recorder);
     let found = explain::find(printer, &engines, &config, &args.call.component, target.tool).await;
@@ -138,7 +141,7 @@ pub(crate) async fn learn(
         let is_last = runs == MAX_RUNS || Instant::now() >= until;
         if is_last
             || matches!(result, CallResult::Refusal(_))
-            || !root.extend(&recorder.recorded())?
+            || !root.extend(&recorder.recording())?
         {
             break;
         }
@@ -147,8 +150,8 @@ pub(crate) async fn learn(
         if args.json {
             let none = [(); 0];
             printer.json(&json!({
-                "tool": name, "ended": result, "denied": none, "grants": none, "granted": none, "declared": none,
-                "steps": none, "warnings": none, "changes": none, "narrowed": none,
+                "tool": name, "outcome": result, "denials": none, "new_grants": none, "used_grants": none, "declared_needs": none,
+                "steps": none, "warnings": none, "changes": none, "narrowing_sections": none,
             }))?;
         } else if let Refusal::InvalidArguments(faults) = refusal {
             argument_faults::print_faults(
@@ -165,7 +168,7 @@ pub(crate) async fn learn(
         return Ok(ExitStatus::Refusal);
     }
     let definition = tool.definition();
-    let recorded = recorder.recorded();
+    let recorded = recorder.recording();
     let Changed { changes, requests, warnings } =
         changed::changed(&config, &chosen, &rights, &recorded, is_approved).await;
     let Learned { missing: mut asked, granted, denied, narrowed, unreachable: tried } =
@@ -188,7 +191,7 @@ pub(crate) async fn learn(
     denials.retain(|denial| !is_granted(denial));
     denials.extend(undeclared(&rights, &recorded));
     for denial in &mut denials {
-        let private = private.get(&denial.request).filter(|_| denial.layer == Layer::Granted);
+        let private = private.get(&denial.request).filter(|_| denial.layer == Layer::Component);
         denial.grant = private
             .map_or(denial.grant.clone(), |rule| Some(Suggestion::of_rule(rule).lines().concat()));
     }
@@ -197,10 +200,10 @@ pub(crate) async fn learn(
     if args.json {
         let denied: Vec<_> = denials.iter().chain(tried.iter().map(|(_, denial)| denial)).collect();
         printer.json(&json!({
-            "tool": name, "ended": result, "denied": denied, "grants": asked.to_paste(), "granted": granted,
-            "declared": declared.lines(), "steps": grant_text::steps(&chosen, &asked), "warnings": warnings,
+            "tool": name, "outcome": result, "denials": denied, "new_grants": asked.to_paste(), "used_grants": granted,
+            "declared_needs": declared.lines(), "steps": grant_text::steps(&chosen, &asked), "warnings": warnings,
             "changes": changes.iter().map(Change::to_json).collect::<Vec<_>>(),
-            "narrowed": sections.iter().map(|(section, lines)| json!({ "section": section, "lines": lines })).collect::<Vec<_>>(),
+            "narrowing_sections": sections.iter().map(|(section, lines)| json!({ "section": section, "lines": lines })).collect::<Vec<_>>(),
         }))?;
         return Ok(ExitStatus::Ok);
     }
@@ -276,7 +279,7 @@ pub(crate) async fn learn(
         printer.note("hint", &format!("{approve} shows the grants and asks for your approval"));
     }
     for denial in
-        denials.iter().filter(|denial| matches!(denial.layer, Layer::Declared | Layer::Host))
+        denials.iter().filter(|denial| matches!(denial.layer, Layer::Declaration | Layer::Host))
     {
         printer.note("note", &format!("{denial}; {}", denial.hint()));
     }
@@ -327,7 +330,7 @@ fn without_narrowed(mut grants: Grants, overlay: &Overlay) -> Grants {
     if overlay.http.is_some() {
         grants.http.clear();
     }
-    if overlay.files.is_some() {
+    if overlay.paths.is_some() {
         grants.directories.clear();
     }
     if let Some(names) = &overlay.environment {
@@ -351,7 +354,7 @@ struct Hosts {
 async fn hosts(
     definition: &Definition,
     arguments: &str,
-    recorded: &Recorded,
+    recorded: &Recording,
     rights: &Rights,
 ) -> Hosts {
     let mut hosts = Hosts::default();
@@ -361,7 +364,7 @@ async fn hosts(
         let Host::Name(name) = target.host() else { continue };
         let is_new = matches!(
             rights.allows(request),
-            Decision::Denied(Denial { layer: Layer::Granted, .. })
+            Decision::Denied(Denial { layer: Layer::Component, .. })
         );
         if !is_new || name == "localhost" {
             continue;
@@ -399,12 +402,12 @@ fn sections(
 }
 
 /// Returns true if the tool made a request that this need covers.
-fn is_used(definition: &Definition, need: &Need, recorded: &Recorded) -> bool {
+fn is_used(definition: &Definition, need: &Need, recorded: &Recording) -> bool {
     let mut alone = definition.clone();
     alone.needs = vec![need.clone()];
     let Ok(rights) = Rights::new(Arc::default(), &alone) else { return true };
     let is_within = |request: &Request<'_>| match rights.allows(request) {
-        Decision::Denied(denial) => denial.layer != Layer::Declared,
+        Decision::Denied(denial) => denial.layer != Layer::Declaration,
         Decision::Allowed => true,
     };
     let mut paths = recorded.paths.iter();
@@ -420,7 +423,7 @@ fn is_used(definition: &Definition, need: &Need, recorded: &Recorded) -> bool {
 fn classify(
     rights: &Rights,
     definition: &Definition,
-    recorded: &Recorded,
+    recorded: &Recording,
     changed: &[Request<'_>],
 ) -> Learned {
     let mut learned = Learned::default();
@@ -430,7 +433,7 @@ fn classify(
     {
         Decision::Allowed if changed.contains(request) => {}
         Decision::Allowed => drop(learned.granted.insert(request.to_string())),
-        Decision::Denied(Denial { layer: Layer::Granted, .. }) => {
+        Decision::Denied(Denial { layer: Layer::Component, .. }) => {
             add(&mut learned.missing);
             learned.denied.extend(Request::parse(&request.to_string()));
         }
@@ -481,7 +484,7 @@ fn classify(
 fn grantable(rights: &Rights, request: &Request<'_>) -> Option<Denial> {
     match rights.allows(request) {
         Decision::Denied(denial)
-            if matches!(denial.layer, Layer::Granted | Layer::Tool | Layer::Tenant) =>
+            if matches!(denial.layer, Layer::Component | Layer::Tool | Layer::Tenant) =>
         {
             Some(denial)
         }

@@ -6,7 +6,7 @@
 //! returned. System paths are left out, because language runtimes look there by themselves.
 
 use toolcell::grants::{Decision, Denial, Layer, Request, Rights};
-use toolcell::runtime::Recorded;
+use toolcell::runtime::Recording;
 
 use crate::commands::run::live;
 
@@ -15,7 +15,7 @@ const MAX_PATHS: usize = 5;
 
 /// Returns the denials of paths that the tool does not declare. A dry run has no events of them.
 /// System paths are left out, because language runtimes look there.
-pub(super) fn undeclared(rights: &Rights, recorded: &Recorded) -> impl Iterator<Item = Denial> {
+pub(super) fn undeclared(rights: &Rights, recorded: &Recording) -> impl Iterator<Item = Denial> {
     let paths = recorded.paths.iter().filter(|(path, _)| !live::is_of_system(path));
     let decisions = paths.map(|(path, used)| {
         rights.allows(&Request::File { access: used.access, path: path.as_str().into() })
@@ -24,5 +24,5 @@ pub(super) fn undeclared(rights: &Rights, recorded: &Recorded) -> impl Iterator<
         Decision::Denied(denial) => Some(denial),
         Decision::Allowed => None,
     });
-    denials.filter(|denial| denial.layer == Layer::Declared).take(MAX_PATHS)
+    denials.filter(|denial| denial.layer == Layer::Declaration).take(MAX_PATHS)
 }

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 use toolcell::call::{LogLevel, LogSource};
 use toolcell::grants::{Denial, Request};
-use toolcell::outcome::Raised;
+use toolcell::outcome::Crash;
 use toolcell::{CallResult, Event, ToolError};
 
 use crate::print::printer::Printer;
@@ -185,7 +185,7 @@ pub(crate) fn is_of_system(path: &str) -> bool {
 
 /// Returns true if the error has the whole text of a panic. The text is then printed with the
 /// error.
-pub(super) fn has_panic(raised: &Raised) -> bool {
+pub(super) fn has_panic(raised: &Crash) -> bool {
     raised.panic_message.as_deref().is_some_and(|text| text.starts_with("panicked at "))
 }
 

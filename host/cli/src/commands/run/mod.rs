@@ -23,7 +23,7 @@ use std::sync::Arc;
 use toolcell::call::Resume;
 use toolcell::component::{ComponentKind, Contents};
 use toolcell::grants::{Denial, Rights};
-use toolcell::outcome::RaisedKind;
+use toolcell::outcome::CrashKind;
 use toolcell::{
     CallContext, CallOptions, CallResult, Completion, Executor, Limits, Outcome, Question, Refusal,
     Registry, Tool, ToolCall, ToolError,
@@ -91,7 +91,7 @@ pub(crate) async fn run(
     let arguments = target.arguments.read()?;
     let mut config = config::read(global.into())?;
     config.hint = config.hint.with_call(args.call.tool.iter().chain(&args.call.arguments).cloned());
-    let config = components::with_typed(
+    let config = components::with_command_line_grants(
         config,
         std::slice::from_ref(&args.call.component),
         &args.grants.typed(),
@@ -180,8 +180,8 @@ pub(crate) async fn run(
                 asker.remedy(&denials, is_known, None).await.print(printer);
             }
         }
-        if args.receipt {
-            printer.note("receipt", &receipt(&completion));
+        if args.usage {
+            printer.note("usage", &usage_line(&completion));
         }
         return Ok(ExitStatus::from(&completion.result));
     }
@@ -220,7 +220,7 @@ fn for_a_person(
     {
         // An exception in Python ends with `abort()` after its traceback was written: the functions
         // on the stack are those of CPython.
-        let is_exception = raised.kind == RaisedKind::Unreachable && raised.panic_message.is_some();
+        let is_exception = raised.kind == CrashKind::Unreachable && raised.panic_message.is_some();
         if is_exception && Contents::of(&bytes).is_ok_and(|contents| contents.is_python()) {
             raised.backtrace.clear();
         } else {
@@ -257,7 +257,7 @@ impl Call<'_> {
         let executor = executor.clone().with_events(live.sink());
         let mut completion = executor.call(tool, call, options).await;
         let denials = live.finish(&completion.result);
-        if let lost @ 1.. = completion.usage.log_bytes_lost {
+        if let lost @ 1.. = completion.usage.log_bytes_dropped {
             printer.note(
                 "warning",
                 &format!(
@@ -311,12 +311,12 @@ fn state_size(completion: &mut Completion, size: String) {
     if let CallResult::Refusal(Refusal::InvalidArguments(faults)) = &mut completion.result
         && let [fault] = faults.as_mut_slice()
     {
-        fault.got = Some(size);
+        fault.actual = Some(size);
     }
 }
 
-/// Returns the receipt of the call, in one line.
-fn receipt(completion: &Completion) -> String {
+/// Returns what the call used, in one line.
+fn usage_line(completion: &Completion) -> String {
     let usage = &completion.usage;
     let fuel = usage.fuel.map_or_else(|| "no fuel".to_owned(), |fuel| format!("{fuel} fuel"));
     let wall = usage.wall.as_secs_f64() * 1000.0;

@@ -14,8 +14,8 @@ use std::fmt::Display;
 use serde::Serialize;
 use serde_json::Value;
 use toolcell::outcome::{
-    Exit, Halt, HandlerError, LimitHit, LimitKind, Media, Output, Part, Raised, RaisedKind,
-    Resource, ReturnRule, Timeout,
+    Crash, CrashKind, Exit, Halt, HandlerError, LimitHit, LimitKind, Media, Output, Part, Resource,
+    ReturnRule, Timeout,
 };
 use toolcell::{CallResult, Definition, Json, Limits, Outcome, Question, Refusal, Tool, ToolError};
 use toolcell_author::{SourceLine, shown_lines};
@@ -180,7 +180,7 @@ fn shallow(value: &Value) -> String {
 /// functions of the author.
 fn has_own_message(error: &ToolError) -> bool {
     let ToolError::HandlerRaised(raised) = error else { return false };
-    raised.kind == RaisedKind::Unreachable
+    raised.kind == CrashKind::Unreachable
         && raised.panic_message.is_some()
         && raised.backtrace.is_empty()
 }
@@ -212,7 +212,7 @@ fn tool_error(
         .iter()
         .take(FRAMES)
         .for_each(|line| printer.note("  at", &clean::note(line)));
-    if let (ToolError::HandlerRaised(Raised { backtrace, .. }), []) = (error, lines) {
+    if let (ToolError::HandlerRaised(Crash { backtrace, .. }), []) = (error, lines) {
         functions(printer, backtrace);
     }
     printer.note("hint", &hint(typed, tool, error));
@@ -265,8 +265,8 @@ fn hint(typed: &TypedCall<'_>, tool: &Tool, error: &ToolError) -> String {
     };
     let more_memory = raise(typed, "memory", Size(typed.limits.memory), Size(own.memory));
     match error {
-        ToolError::HandlerRaised(Raised { kind: RaisedKind::LimitAtStart, limit, .. }) => {
-            let asked = limit.map_or(0, |limit| limit.asked.div_ceil(MIB).saturating_mul(MIB));
+        ToolError::HandlerRaised(Crash { kind: CrashKind::LimitAtStart, limit, .. }) => {
+            let asked = limit.map_or(0, |limit| limit.requested.div_ceil(MIB).saturating_mul(MIB));
             let enough = Size(asked.max(Limits::DEFAULT_MEMORY));
             format!(
                 "{}, for example to {enough}",
@@ -278,22 +278,22 @@ fn hint(typed: &TypedCall<'_>, tool: &Tool, error: &ToolError) -> String {
                 )
             )
         }
-        ToolError::HandlerRaised(Raised {
+        ToolError::HandlerRaised(Crash {
             limit: Some(LimitHit { kind: LimitKind::Memory, .. }),
             ..
         }) => more_memory,
-        ToolError::HandlerRaised(Raised { limit: Some(LimitHit { kind, .. }), .. }) => {
+        ToolError::HandlerRaised(Crash { limit: Some(LimitHit { kind, .. }), .. }) => {
             fixed(*kind, tell)
         }
-        ToolError::HandlerRaised(Raised { kind: RaisedKind::StackOverflow, .. }) => {
+        ToolError::HandlerRaised(Crash { kind: CrashKind::StackOverflow, .. }) => {
             format!(
                 "the arguments may be nested too deep for the tool; otherwise it is a bug in the tool: {tell}"
             )
         }
-        ToolError::HandlerRaised(Raised { kind: RaisedKind::HostPanic, .. }) => {
+        ToolError::HandlerRaised(Crash { kind: CrashKind::HostPanic, .. }) => {
             "this is a bug in toolcell, not in the tool: the message above says where".to_owned()
         }
-        ToolError::HandlerRaised(Raised { backtrace, .. }) if is_nameless(backtrace) => {
+        ToolError::HandlerRaised(Crash { backtrace, .. }) if is_nameless(backtrace) => {
             format!(
                 "{bug}; to see the names of functions here, build the tool with \
                  `strip = \"debuginfo\"` in `[profile.release]`"
@@ -301,7 +301,7 @@ fn hint(typed: &TypedCall<'_>, tool: &Tool, error: &ToolError) -> String {
         }
         ToolError::HandlerRaised(_) if has_own_message(error) => bug,
         ToolError::HandlerRaised(_) => format!("{bug}; `--json` has all functions on the stack"),
-        ToolError::HandlerExit(Exit::Called { .. }) => {
+        ToolError::HandlerExit(Exit::Exited { .. }) => {
             format!(
                 "a tool has to return an answer: {tell}; WASI tells the host only whether the exit was a success, not its code"
             )

@@ -61,7 +61,7 @@ fn path<'a>(text: &'a str, rights: &Rights) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use toolcell::Grants;
-    use toolcell::grants::Room;
+    use toolcell::grants::DirectoryQuota;
 
     use super::*;
 
@@ -80,7 +80,7 @@ mod tests {
             assert_eq!(path(words, &Rights::default()), expected, "{words}");
         }
         let mut grants = Grants::default();
-        grants.scratch = Some(Room::default());
+        grants.scratch = Some(DirectoryQuota::default());
         let rights = Rights::new(grants.into(), &Definition::new("a", "").unwrap()).unwrap();
         assert_eq!(path("/scratch/a /tmp/b /data/c", &rights), Some("/data/c"));
     }

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
-use toolcell_config::{Configuration, EnginesBuilder, Loaded};
+use toolcell_config::{Configuration, EnginesBuilder, LoadedTools};
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::configured::IssuerError;
 use toolcell_server::listener::{BindError, MetricsError, MetricsServer, Tls};
@@ -85,7 +85,7 @@ async fn serving(
     let file = configuration.file.clone().unwrap_or_default();
     let keys = tenant::store(&configuration)?;
     let engines = engines(printer, global, args, &configuration)?.build()?;
-    let many = ManyTools::default().with_above(args.search_above);
+    let many = ManyTools::default().with_threshold(args.search_threshold);
     let configured = ConfigServer::start(configuration, engines).await?.with_many_tools(many);
     let loaded = configured.loaded();
     if args.stdio && !serves(&loaded, args.tenant.as_deref()) {
@@ -133,12 +133,12 @@ async fn serving(
     let is_open = auth.is_open();
     // Set before the line that announces the server: a signal after that line must end the server
     // in order.
-    let stop = interrupt.drain(args.drain.0);
+    let stop = interrupt.drain(args.drain_timeout.0);
     if args.json {
         let mut listening =
-            json!({ "listening": url, "tools": loaded.registry().toolbox().tools().count() });
+            json!({ "url": url, "tools": loaded.registry().toolbox().tools().count() });
         if let Some(metrics) = &metrics_url {
-            listening["metrics"] = metrics.as_str().into();
+            listening["metrics_url"] = metrics.as_str().into();
         }
         printer.json(&listening)?;
     } else {
@@ -167,7 +167,7 @@ async fn serving(
     });
     tokio::select! {
         () = serving => {}
-        () = configured.follow(&service, Some(&auth), args.watch.0, |notice| print_notice(printer, args, notice)) => {}
+        () = configured.follow(&service, Some(&auth), args.watch_interval.0, |notice| print_notice(printer, args, notice)) => {}
         () = keyed(printer, &auth, args), if is_open => {}
         () = measured(metrics) => {}
         () = heap::trimmed(&service) => {}
@@ -186,12 +186,12 @@ async fn on_stdio(
     service: Service,
     principal: Principal,
 ) -> Result<ExitStatus, Failure> {
-    let stop = interrupt.drain(args.drain.0);
+    let stop = interrupt.drain(args.drain_timeout.0);
     let stopped = async { stop.raised().await };
     let ended = tokio::select! {
-        ended = mcp::serve_stdio_until(service.clone(), principal, McpOptions::default(), stopped, args.drain.0) => ended,
+        ended = mcp::serve_stdio_until(service.clone(), principal, McpOptions::default(), stopped, args.drain_timeout.0) => ended,
         // No authenticator: it serves one principal, whatever keys exist.
-        () = configured.follow(&service, None, args.watch.0, |notice| print_notice(printer, args, notice)) => Ok(()),
+        () = configured.follow(&service, None, args.watch_interval.0, |notice| print_notice(printer, args, notice)) => Ok(()),
         () = sweep_artifacts(&service) => Ok(()),
         () = heap::trimmed(&service) => Ok(()),
     };
@@ -213,11 +213,11 @@ async fn sweep_artifacts(service: &Service) {
 }
 
 /// Returns true if this tenant exists, or if there are no tenants and none is given.
-fn serves(loaded: &Loaded, tenant: Option<&str>) -> bool {
+fn serves(loaded: &LoadedTools, tenant: Option<&str>) -> bool {
     tenant.map_or(loaded.tenants().is_empty(), |tenant| loaded.tenants().contains_key(tenant))
 }
 
-fn no_tenant(args: &ServeArgs, file: &str, loaded: &Loaded) -> Failure {
+fn no_tenant(args: &ServeArgs, file: &str, loaded: &LoadedTools) -> Failure {
     match &args.tenant {
         Some(tenant) => config::unknown_tenant(file, loaded.tenants().keys(), tenant),
         None => {
@@ -236,7 +236,7 @@ fn engines(
 ) -> Result<EnginesBuilder, Failure> {
     let worker = host::compile_worker(global)?;
     let cache = host::cache_dir(printer, global);
-    let (bytes, cells) = (global.cache_size.0, args.cells);
+    let (bytes, cells) = (global.cache_size.0, args.max_cells);
     let hint = host::proxy_hint(configuration);
     let engines =
         configuration.engines().with_egress(|egress| host::with_proxy_hint(printer, egress, hint));
@@ -261,10 +261,11 @@ fn no_metrics(error: MetricsError) -> Failure {
 
 /// Opens the store of artifacts.
 fn artifacts(args: &ServeArgs) -> Result<Artifacts, Failure> {
-    let above = usize::try_from(args.artifact_above.0).unwrap_or(usize::MAX);
-    let options = ArtifactOptions::default().with_above(above).with_quota(args.artifact_quota.0);
-    let options = options.with_lifetime(args.artifact_time.0);
-    let opened = match &args.artifacts {
+    let above = usize::try_from(args.artifact_threshold.0).unwrap_or(usize::MAX);
+    let options =
+        ArtifactOptions::default().with_threshold(above).with_quota(args.artifact_quota.0);
+    let options = options.with_lifetime(args.artifact_lifetime.0);
+    let opened = match &args.artifact_dir {
         Some(directory) => Artifacts::open(directory, options),
         None => Artifacts::temporary(options),
     };
@@ -275,7 +276,7 @@ fn artifacts(args: &ServeArgs) -> Result<Artifacts, Failure> {
 /// of the configuration.
 fn check_artifacts(args: &ServeArgs) -> Result<(), Failure> {
     let opened = args
-        .artifacts
+        .artifact_dir
         .as_ref()
         .map(|directory| Artifacts::open(directory, ArtifactOptions::default()));
     match opened {
@@ -285,17 +286,18 @@ fn check_artifacts(args: &ServeArgs) -> Result<(), Failure> {
 }
 
 fn no_artifacts(error: io::Error) -> Failure {
-    let hint = "give `--artifacts` a directory that you can write to and that no other server uses";
+    let hint =
+        "give `--artifact-dir` a directory that you can write to and that no other server uses";
     Failure::environment(error, hint)
 }
 
 /// Prints a warning once a server without keys starts to require them. Never returns.
 async fn keyed(printer: &Printer, auth: &Authenticator, args: &ServeArgs) {
     while auth.is_open() {
-        tokio::time::sleep(args.watch.0).await;
+        tokio::time::sleep(args.watch_interval.0).await;
     }
     printer.note("warning", "there are tenants or keys now: from now on each request needs a key");
-    printer.note("hint", "`toolcell tenant key NAME` makes one");
+    printer.note("hint", "`toolcell tenant add-key NAME` makes one");
     std::future::pending().await
 }
 
@@ -311,7 +313,7 @@ fn options(args: &ServeArgs) -> Result<ListenOptions, Failure> {
     let mut options = ListenOptions::default()
         .with_address(args.listen)
         .with_http(http)
-        .with_drain(args.drain.0)
+        .with_drain_timeout(args.drain_timeout.0)
         .with_shutdown_delay(args.shutdown_delay.as_ref().map_or(Duration::ZERO, |delay| delay.0));
     if args.behind_proxy {
         options = options.with_behind_proxy();

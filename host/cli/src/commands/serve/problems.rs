@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use toolcell_config::{ComponentProblem, Loaded, Reason, Reloaded, Serving};
+use toolcell_config::{ComponentProblem, LoadedTools, Reason, ReloadChanges, Serving};
 
 use crate::args::ServeArgs;
 use crate::print::failure::Failure;
@@ -18,7 +18,7 @@ use crate::print::printer::Printer;
 use crate::print::units::counted;
 
 /// Returns the changes of a reload in one line, with the components that wait for approval.
-pub(super) fn summary(reloaded: &Reloaded, loaded: &Loaded) -> String {
+pub(super) fn summary(reloaded: &ReloadChanges, loaded: &LoadedTools) -> String {
     let waits = |problem: &&ComponentProblem| {
         matches!(problem.reason, Reason::NotApproved | Reason::Changed)
     };
@@ -46,7 +46,7 @@ pub(super) fn summary(reloaded: &Reloaded, loaded: &Loaded) -> String {
 pub(super) fn print_problems(
     printer: &Printer,
     args: &ServeArgs,
-    loaded: &Loaded,
+    loaded: &LoadedTools,
 ) -> Result<usize, Failure> {
     let problems = loaded.problems();
     for problem in problems {
@@ -63,7 +63,7 @@ pub(super) fn print_problems(
         printer.note(label, &format!("{place}{problem}"));
         printer.note("hint", &problem.hint());
     }
-    for (name, why) in loaded.in_development() {
+    for (name, why) in loaded.development_components() {
         printer.note(
             "warning",
             &format!("development mode: `{name}` is served without approval, {why}"),
@@ -82,10 +82,11 @@ pub(super) fn print_problems(
                     })
                 })
                 .collect();
-            let in_development: Vec<_> = loaded.in_development().map(|(name, _)| name).collect();
+            let development_components: Vec<_> =
+                loaded.development_components().map(|(name, _)| name).collect();
             printer.json(&json!({
                 "tools": tools, "tenants": loaded.tenants().keys().collect::<Vec<_>>(), "problems": problems,
-                "in_development": in_development,
+                "development_components": development_components,
             }))?;
         } else {
             let counts =

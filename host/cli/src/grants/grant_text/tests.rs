@@ -59,7 +59,11 @@ fn merge_keeps_old_grants() {
             "environment B",
             "# add below [components.x.grants.environment], line 2:\nB = \"…\"",
         ),
-        ("secrets = { k = { for = \"https://a.example\" } }", "reveal k", "reveal = [\"k\"]"),
+        (
+            "secrets = { k = { destination = \"https://a.example\" } }",
+            "reveal k",
+            "reveal = [\"k\"]",
+        ),
         ("scratch = false", "write /scratch/x", "scratch = true  # in place of line 2"),
         ("reveal = []", "kv read b", "kv = [\"read b\"]"),
         (
@@ -70,7 +74,7 @@ fn merge_keeps_old_grants() {
         (
             "grants.kv = [\"read a\"]",
             "reveal k",
-            "grants.secrets = { k = { from = { env = \"k\" } } }\ngrants.reveal = [\"k\"]",
+            "grants.secrets = { k = { source = { env = \"k\" } } }\ngrants.reveal = [\"k\"]",
         ),
         ("grants.environment.A = \"1\"", "kv read b", "grants.kv = [\"read b\"]"),
         (

@@ -84,8 +84,9 @@ impl Page {
     pub fn of_rest(definition: &Definition, shown: &str) -> Self {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let shown = words(shown);
-        let has =
-            |text: &str| !text.contains(toolcell::tool::is_unseen) && shown.contains(&words(text));
+        let has = |text: &str| {
+            !text.contains(toolcell::tool::is_invisible) && shown.contains(&words(text))
+        };
         let is_shown = |value: &Value| match value.as_array() {
             Some(items) => items.iter().all(|item| has(&plain(item))),
             None => has(&plain(value)),
@@ -119,15 +120,15 @@ impl Page {
             let value = change.new.as_ref().unwrap_or(&Value::Null);
             // The text has a sentence for this.
             let is_needless =
-                change.place == "/extensions/needs" && value == &json!([]) && has(NEEDLESS);
-            let is_listed = is_plain(&change.place, value) || is_shown(value);
+                change.pointer == "/extensions/needs" && value == &json!([]) && has(NEEDLESS);
+            let is_listed = is_plain(&change.pointer, value) || is_shown(value);
             if is_needless
-                || is_listed && is_known_place(&change.place)
-                || change.place == "/max_execution_ms"
+                || is_listed && is_known_place(&change.pointer)
+                || change.pointer == "/max_execution_ms"
             {
                 continue;
             }
-            let place = clean::escaped(&in_words(&change.place));
+            let place = clean::escaped(&in_words(&change.pointer));
             let Self { lines, is_cut } = change.page();
             let values: Vec<_> =
                 lines.iter().map(|line| line.trim_start().trim_start_matches("+ ")).collect();

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-fn component(definition: &Value) -> Approved {
+fn component(definition: &Value) -> ApprovedVersion {
     let definition: Definition = serde_json::from_value(definition.clone()).unwrap();
-    Approved {
+    ApprovedVersion {
         digest: "sha256:00".into(),
         kind: "tools".into(),
         imports: ["a".to_owned(), "b".to_owned()].into(),
@@ -104,7 +104,7 @@ fn each_change_has_its_place() {
             .map(|change| {
                 let lines: Vec<_> =
                     change.lines().iter().map(|line| line.trim().to_owned()).collect();
-                format!("t{}: {}", change.place, lines.join(" "))
+                format!("t{}: {}", change.pointer, lines.join(" "))
             })
             .collect();
         assert_eq!(told, [expected]);
@@ -115,7 +115,7 @@ fn each_change_has_its_place() {
 #[test]
 fn comparison_yields_state_sentence_and_page() {
     let old = component(&definition());
-    let standing = |change: fn(&mut Approved)| {
+    let standing = |change: fn(&mut ApprovedVersion)| {
         let mut new = old.clone();
         change(&mut new);
         let difference = Difference { old: Some(&old), new: &new };

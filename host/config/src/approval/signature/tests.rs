@@ -25,7 +25,7 @@ const KEY: &str =
 const FINGERPRINT: &str = "SHA256:uAOiuJ2WXyhiKceeLtZBPeLnfavhu/b5B0wLxWtTIVI";
 
 /// Returns publishers with these keys.
-fn publishers(keys: &[(&str, &str, Trust)]) -> Result<Publishers, BadKey> {
+fn publishers(keys: &[(&str, &str, Trust)]) -> Result<Publishers, InvalidKey> {
     let mut publishers = Publishers::default();
     keys.iter().try_for_each(|(name, key, trust)| publishers.add(name, key, *trust))?;
     Ok(publishers)
@@ -91,13 +91,13 @@ fn key_has_one_publisher_and_stays_revoked() {
     let ecdsa = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBJhY";
     for (keys, expected) in [
         (&[("a", own.as_str(), Good), ("a", &other, Good), ("a", &own, Good)][..], None),
-        (&[("a", &own, Good), ("b", &own, Good)], Some(BadKey::Taken("a".to_owned()))),
-        (&[("a", &own, Revoked), ("b", &own, Good)], Some(BadKey::Taken("a".to_owned()))),
-        (&[("a", "", Good)], Some(BadKey::NotEd25519)),
-        (&[("a", &own[..own.len() - 1], Good)], Some(BadKey::NotEd25519)),
-        (&[("a", &own.replace("ssh-ed25519", "ssh-rsa"), Good)], Some(BadKey::NotEd25519)),
-        (&[("a", ecdsa, Good)], Some(BadKey::NotEd25519)),
-        (&[("a", "-----BEGIN OPENSSH PRIVATE KEY-----", Good)], Some(BadKey::NotEd25519)),
+        (&[("a", &own, Good), ("b", &own, Good)], Some(InvalidKey::Taken("a".to_owned()))),
+        (&[("a", &own, Revoked), ("b", &own, Good)], Some(InvalidKey::Taken("a".to_owned()))),
+        (&[("a", "", Good)], Some(InvalidKey::NotEd25519)),
+        (&[("a", &own[..own.len() - 1], Good)], Some(InvalidKey::NotEd25519)),
+        (&[("a", &own.replace("ssh-ed25519", "ssh-rsa"), Good)], Some(InvalidKey::NotEd25519)),
+        (&[("a", ecdsa, Good)], Some(InvalidKey::NotEd25519)),
+        (&[("a", "-----BEGIN OPENSSH PRIVATE KEY-----", Good)], Some(InvalidKey::NotEd25519)),
     ] {
         assert_eq!(publishers(keys).err(), expected, "{keys:?}");
     }

@@ -93,7 +93,7 @@ mod tests {
         grants
             .secrets
             .insert(SECRET.into(), SecretGrant::new(bound_to.parse().unwrap(), Injection::Bearer));
-        grants.keys.push("write notes/*".parse().unwrap());
+        grants.kv.push("write notes/*".parse().unwrap());
         grants.invoke.push("own other".parse().unwrap());
         grants.store = Some(name.into());
         Rights::new(Arc::new(grants), &Definition::new(name, "").unwrap()).unwrap()
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn paths_open_only_where_the_whole_call_chain_may() {
         let overlay =
-            Overlay { files: Some(vec!["read /data/in".parse().unwrap()]), ..Overlay::default() };
+            Overlay { paths: Some(vec!["read /data/in".parse().unwrap()]), ..Overlay::default() };
         let caller = rights("caller", "/srv/a", "C", "https://a.example")
             .narrowed(None, Some(Arc::new(overlay)));
         let called = rights("called", "/srv/a", "C", "https://a.example")

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::grants::{
-    Access, BadRule, GrantKind, Grants, HttpRule, Method, Overlay, SCRATCH, TEMPORARY, Target,
+    Access, GrantKind, Grants, HttpRule, InvalidRule, Method, Overlay, SCRATCH, TEMPORARY, Target,
 };
 
 /// A single request of a tool.
@@ -79,11 +79,11 @@ impl Request<'_> {
     /// [`GrantKind`] knows: `http GET https://example.com/x`, `filesystem read /data/x`.
     ///
     /// # Errors
-    /// [`BadRule`] if the text is not a request.
-    pub fn parse(text: &str) -> Result<Request<'static>, BadRule> {
+    /// [`InvalidRule`] if the text is not a request.
+    pub fn parse(text: &str) -> Result<Request<'static>, InvalidRule> {
         let hint = "write `GET https://example.com/x`, `read /data/x`, `environment NAME`, `secret NAME`, `reveal NAME`, \
                     `kv read KEY` or `invoke TOOL`";
-        let fault = |problem: String| BadRule::new(text, problem, hint);
+        let fault = |problem: String| InvalidRule::new(text, problem, hint);
         let split = |text: &str| {
             let (word, rest) = text
                 .trim_matches(' ')
@@ -126,7 +126,7 @@ impl Request<'_> {
             GrantKind::Environment => Ok(Request::Environment { name: rest.into() }),
             GrantKind::Secrets => Ok(Request::Secret { name: rest.into() }),
             GrantKind::Reveal => Ok(Request::Reveal { name: rest.into() }),
-            GrantKind::Keys => {
+            GrantKind::Kv => {
                 // `kv list` alone lists all keys.
                 let (word, key) = rest.split_once(' ').unwrap_or((&rest, ""));
                 match (access(word).filter(|_| !key.is_empty()), word) {
@@ -207,9 +207,9 @@ impl Request<'_> {
             Self::Environment { name } => grants.environment.contains_key(name.as_ref()),
             Self::Secret { name } => grants.secrets.contains_key(name.as_ref()),
             Self::Reveal { name } => grants.reveal.contains(name.as_ref()),
-            Self::Key { access, key } => grants.keys.iter().any(|rule| rule.covers(*access, key)),
+            Self::Key { access, key } => grants.kv.iter().any(|rule| rule.covers(*access, key)),
             Self::Keys { prefix } => {
-                grants.keys.iter().any(|rule| rule.covers_prefix(Access::Read, prefix))
+                grants.kv.iter().any(|rule| rule.covers_prefix(Access::Read, prefix))
             }
             Self::Invoke { tool, own } => grants.invoke.iter().any(|rule| rule.covers(tool, *own)),
         }
@@ -223,7 +223,7 @@ impl Request<'_> {
                 .as_ref()
                 .is_none_or(|rules| rules.iter().any(|rule| rule.covers(*method, target))),
             Self::File { access, path } => overlay
-                .files
+                .paths
                 .as_ref()
                 .is_none_or(|rules| rules.iter().any(|rule| rule.covers(*access, path))),
             Self::Environment { name } => {
@@ -236,13 +236,13 @@ impl Request<'_> {
                 overlay.reveal.as_ref().is_none_or(|names| names.contains(name.as_ref()))
             }
             Self::Key { access, key } => overlay
-                .keys
+                .kv
                 .as_ref()
                 .is_none_or(|rules| rules.iter().any(|rule| rule.covers(*access, key))),
             Self::Keys { prefix } => {
                 let covers =
                     |rule: &crate::grants::KeyRule| rule.covers_prefix(Access::Read, prefix);
-                overlay.keys.as_ref().is_none_or(|rules| rules.iter().any(covers))
+                overlay.kv.as_ref().is_none_or(|rules| rules.iter().any(covers))
             }
             Self::Invoke { tool, own } => overlay
                 .invoke

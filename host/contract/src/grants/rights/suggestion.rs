@@ -196,7 +196,7 @@ impl Suggestion {
         let secrets = self
             .secrets
             .keys()
-            .map(|name| format!("{} = {{ for = \"{}\" }}", key(name), Self::PLACEHOLDER));
+            .map(|name| format!("{} = {{ destination = \"{}\" }}", key(name), Self::PLACEHOLDER));
         lines(self.entries(self.directories.iter().map(directory).collect(), secrets.collect()))
     }
 
@@ -220,9 +220,9 @@ impl Suggestion {
             let bound = self
                 .secrets
                 .get(name)
-                .map(|rules| format!("for = {}, ", toml_text(&self.bound_to(rules))));
+                .map(|rules| format!("destination = {}, ", toml_text(&self.bound_to(rules))));
             format!(
-                "{} = {{ {}from = {{ env = {} }} }}",
+                "{} = {{ {}source = {{ env = {} }} }}",
                 key(name),
                 bound.unwrap_or_default(),
                 toml_text(name)
@@ -323,7 +323,11 @@ impl Suggestion {
             match networks.is_empty() {
                 true => toml_text(rule),
                 false => {
-                    format!("{{ rule = {}, private = [{}] }}", toml_text(rule), networks.join(", "))
+                    format!(
+                        "{{ rule = {}, private_networks = [{}] }}",
+                        toml_text(rule),
+                        networks.join(", ")
+                    )
                 }
             }
         });

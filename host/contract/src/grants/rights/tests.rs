@@ -9,7 +9,7 @@ use super::*;
 fn granted() -> Arc<Grants> {
     let mut grants = Grants::default();
     grants.http.push("GET,POST https://api.example.com/v1".parse().unwrap());
-    grants.keys.push("write notes/*".parse().unwrap());
+    grants.kv.push("write notes/*".parse().unwrap());
     grants.directories.push(
         crate::grants::Directory::new("/data", "/nowhere", crate::grants::Access::Read).unwrap(),
     );
@@ -48,7 +48,7 @@ fn default_rights_allow_nothing() {
         "kv write k",
         "kv list k",
     ] {
-        assert_eq!(denied(&rights, request), Some(Layer::Granted), "{request}");
+        assert_eq!(denied(&rights, request), Some(Layer::Component), "{request}");
     }
 }
 
@@ -56,17 +56,17 @@ fn default_rights_allow_nothing() {
 fn layers_only_narrow_rights() {
     let all = rights(&[]);
     assert_eq!(denied(&all, "POST https://api.example.com/v1/x"), None);
-    assert_eq!(denied(&all, "POST https://api.example.com/v2"), Some(Layer::Granted));
-    assert_eq!(denied(&all, "write /data/x"), Some(Layer::Granted));
+    assert_eq!(denied(&all, "POST https://api.example.com/v2"), Some(Layer::Component));
+    assert_eq!(denied(&all, "write /data/x"), Some(Layer::Component));
     let declared =
         rights(&[need("http", "GET https://api.example.com"), need("kv", "read notes/*")]);
     assert_eq!(denied(&declared, "GET https://api.example.com/v1/x"), None);
-    assert_eq!(denied(&declared, "POST https://api.example.com/v1/x"), Some(Layer::Declared));
-    assert_eq!(denied(&declared, "GET https://api.example.com/v2"), Some(Layer::Granted));
-    assert_eq!(denied(&declared, "kv write notes/1"), Some(Layer::Declared));
+    assert_eq!(denied(&declared, "POST https://api.example.com/v1/x"), Some(Layer::Declaration));
+    assert_eq!(denied(&declared, "GET https://api.example.com/v2"), Some(Layer::Component));
+    assert_eq!(denied(&declared, "kv write notes/1"), Some(Layer::Declaration));
     assert_eq!(
         denied(&declared, "read /data/x"),
-        Some(Layer::Declared),
+        Some(Layer::Declaration),
         "a kind that it does not name"
     );
     let invokes = |pattern: &str| {
@@ -76,20 +76,20 @@ fn layers_only_narrow_rights() {
         definition.needs = vec![need("invoke", pattern)];
         denied(&Rights::new(Arc::new(grants), &definition).unwrap(), "invoke own lookup")
     };
-    let expected = [None, None, Some(Layer::Declared)];
+    let expected = [None, None, Some(Layer::Declaration)];
     assert_eq!(["*", "lookup", "other"].map(invokes), expected, "`*`: whatever it is granted");
     let mut less = Grants::clone(&granted());
-    less.tools.insert("t".into(), Overlay::nothing());
+    less.tools.insert("t".into(), Overlay::deny_all());
     less.tools.insert("other".into(), Overlay::default());
     let less = Rights::new(Arc::new(less), &Definition::new("t", "").unwrap()).unwrap();
     assert_eq!(denied(&less, "read /data/x"), Some(Layer::Tool));
     assert_eq!(
         denied(&less, "read /elsewhere"),
-        Some(Layer::Granted),
+        Some(Layer::Component),
         "what its component has not"
     );
     assert_eq!(less.openings("/data", Access::Read), []);
-    let nothing = Some(Arc::new(Overlay::nothing()));
+    let nothing = Some(Arc::new(Overlay::deny_all()));
     assert_eq!(denied(&all.narrowed(nothing.clone(), None), "read /data/x"), Some(Layer::Tenant));
     assert_eq!(denied(&all.narrowed(None, nothing), "read /data/x"), Some(Layer::Call));
     let wide = Overlay {
@@ -99,7 +99,7 @@ fn layers_only_narrow_rights() {
     let narrowed = all.narrowed(Some(Arc::new(wide)), None);
     assert_eq!(
         denied(&narrowed, "GET https://elsewhere.example/"),
-        Some(Layer::Granted),
+        Some(Layer::Component),
         "an overlay gives nothing"
     );
     assert_eq!(denied(&narrowed, "GET https://api.example.com/v1"), Some(Layer::Tenant));
@@ -124,7 +124,7 @@ fn suggested_grant_allows_the_request() {
         let mut grants = Grants::default();
         match grant.split(' ').next().unwrap() {
             "http" => grants.http.push(rule.parse().unwrap()),
-            "kv" => grants.keys.push(rule.parse().unwrap()),
+            "kv" => grants.kv.push(rule.parse().unwrap()),
             _ => drop(grants.reveal.insert(rule.to_owned())),
         }
         let rights = Rights::new(Arc::new(grants), &Definition::new("t", "").unwrap()).unwrap();
@@ -140,10 +140,11 @@ fn suggested_grant_allows_the_request() {
 fn scratch_directory_has_two_names() {
     let of =
         |grants: Grants| Rights::new(grants.into(), &Definition::new("t", "").unwrap()).unwrap();
-    let scratch = || Grants { scratch: Some(crate::grants::Room::default()), ..Grants::default() };
+    let scratch =
+        || Grants { scratch: Some(crate::grants::DirectoryQuota::default()), ..Grants::default() };
     let mut taken = scratch();
     taken.directories.push(crate::grants::Directory::new("/tmp", "/srv", Access::Read).unwrap());
-    for (path, with_directory) in [("/scratch/x", None), ("/tmp/x", Some(Layer::Granted))] {
+    for (path, with_directory) in [("/scratch/x", None), ("/tmp/x", Some(Layer::Component))] {
         let request = Request::File { access: Access::Write, path: path.into() };
         let Decision::Denied(denial) = Rights::default().allows(&request) else { panic!("{path}") };
         assert_eq!(denial.grant.as_deref(), Some("scratch = true"), "{path}");
@@ -241,8 +242,8 @@ fn openings_are_topmost_paths_all_layers_allow() {
     }
     let rights = Rights::new(Arc::new(grants), &Definition::new("t", "").unwrap()).unwrap();
     let overlay = |rules: &[&str]| {
-        let files = Some(rules.iter().map(|rule| rule.parse().unwrap()).collect());
-        Some(Arc::new(Overlay { files, ..Overlay::default() }))
+        let paths = Some(rules.iter().map(|rule| rule.parse().unwrap()).collect());
+        Some(Arc::new(Overlay { paths, ..Overlay::default() }))
     };
     for (tenant, call, expected) in [
         (None, None, "write /data"),
@@ -287,14 +288,17 @@ fn one_declaration_binds_all_tools_of_a_component() {
         (&[&silent, &titled][..], &silent, None),
         (&[&silent, &titled], &titled, None),
         (&[&silent, &needy], &needy, None),
-        (&[&silent, &needy], &silent, Some(Layer::Declared)),
-        (&[&silent, &none], &silent, Some(Layer::Declared)),
-        (&[&none], &none, Some(Layer::Declared)),
+        (&[&silent, &needy], &silent, Some(Layer::Declaration)),
+        (&[&silent, &none], &silent, Some(Layer::Declaration)),
+        (&[&none], &none, Some(Layer::Declaration)),
     ] {
         let tools: Vec<_> = tools.iter().copied().cloned().collect();
         let rights = Rights::in_component(granted(), tool, &tools).unwrap();
         assert_eq!(denied(&rights, "kv read notes/1"), expected, "{} in {tools:?}", tool.name);
         let elsewhere = rights.with_granted(Arc::default());
-        assert_eq!(denied(&elsewhere, "kv read notes/1"), Some(expected.unwrap_or(Layer::Granted)));
+        assert_eq!(
+            denied(&elsewhere, "kv read notes/1"),
+            Some(expected.unwrap_or(Layer::Component))
+        );
     }
 }

@@ -31,7 +31,7 @@ const NAME: usize = 60;
 /// One fault of a value.
 ///
 /// # Shape
-/// As JSON: `{"path", "code", …, "in_alternative"?, "expected", "got"?, "nearest"?, "hint"?}`.
+/// As JSON: `{"path", "code", …, "in_alternative"?, "expected", "actual"?, "nearest"?, "hint"?}`.
 /// `code` and the members after it are those of the [`FaultKind`]; `expected` is the sentence that
 /// [`expected`](Self::expected) returns. Without a known `code`, a fault is read as
 /// [`FaultKind::Rule`].
@@ -46,7 +46,7 @@ pub struct Fault {
     /// best.
     pub in_alternative: bool,
     /// The value that was found, shortened: JSON text, or its kind in words.
-    pub got: Option<String>,
+    pub actual: Option<String>,
     /// The allowed value or member name that is most similar to the one found: the value itself,
     /// without quotes.
     pub nearest: Option<String>,
@@ -212,7 +212,7 @@ impl Fault {
             path: path.into(),
             kind,
             in_alternative: false,
-            got: None,
+            actual: None,
             nearest: None,
             hint: None,
         }
@@ -237,8 +237,8 @@ impl Fault {
 
     /// Sets the value that was found, which the caller has shortened.
     #[must_use]
-    pub fn with_got(mut self, got: impl Into<String>) -> Self {
-        self.got = Some(got.into());
+    pub fn with_actual(mut self, actual: impl Into<String>) -> Self {
+        self.actual = Some(actual.into());
         self
     }
 
@@ -250,14 +250,14 @@ impl Fault {
         self
     }
 
-    /// Sets `got` to the names of the members that an object has, for a missing member.
+    /// Sets `actual` to the names of the members that an object has, for a missing member.
     #[doc(hidden)]
     pub fn with_members(self, members: &Map<String, Value>) -> Self {
         let named = members.keys().take(MAX_NAMED).map(|name| format!("`{}`", shorten(name, NAME)));
         let more = members.len().saturating_sub(MAX_NAMED);
         let more = (more > 0).then(|| format!("{more} more"));
         let names: Vec<_> = named.chain(more).collect();
-        self.with_got(match names.as_slice() {
+        self.with_actual(match names.as_slice() {
             [] => "an empty object".to_owned(),
             names => format!("an object with {}", names.join(", ")),
         })
@@ -277,8 +277,8 @@ impl fmt::Display for Fault {
             write!(f, "at `{}`: ", self.path)?;
         }
         f.write_str(&self.expected())?;
-        if let Some(got) = &self.got {
-            write!(f, ", got {got}")?;
+        if let Some(actual) = &self.actual {
+            write!(f, ", got {actual}")?;
         }
         if let Some(nearest) = &self.nearest {
             write!(f, " (did you mean `{nearest}`?)")?;
@@ -331,7 +331,7 @@ struct FaultView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     expected: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    got: Option<&'a str>,
+    actual: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     nearest: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -340,11 +340,12 @@ struct FaultView<'a> {
 
 impl Serialize for Fault {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { path, kind, in_alternative, got, nearest, hint } = self;
+        let Self { path, kind, in_alternative, actual, nearest, hint } = self;
         let expected = (!matches!(kind, FaultKind::Rule { .. })).then(|| self.expected());
         let in_alternative = *in_alternative;
-        let [got, nearest, hint] = [got, nearest, hint].map(Option::as_deref);
-        FaultView { path, kind, in_alternative, expected, got, nearest, hint }.serialize(serializer)
+        let [actual, nearest, hint] = [actual, nearest, hint].map(Option::as_deref);
+        FaultView { path, kind, in_alternative, expected, actual, nearest, hint }
+            .serialize(serializer)
     }
 }
 
@@ -353,7 +354,7 @@ struct FaultForm {
     path: String,
     #[serde(default)]
     in_alternative: bool,
-    got: Option<String>,
+    actual: Option<String>,
     nearest: Option<String>,
     hint: Option<String>,
     #[serde(flatten)]
@@ -362,12 +363,12 @@ struct FaultForm {
 
 impl<'de> Deserialize<'de> for Fault {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let FaultForm { path, in_alternative, got, nearest, hint, kind } =
+        let FaultForm { path, in_alternative, actual, nearest, hint, kind } =
             FaultForm::deserialize(deserializer)?;
         // A code of a later version is read as a rule with its sentence.
         let rule = || Some(FaultKind::Rule { message: kind.get("expected")?.as_str()?.to_owned() });
         let kind = FaultKind::deserialize(&kind).ok().or_else(rule);
         let kind = kind.ok_or_else(|| D::Error::missing_field("expected"))?;
-        Ok(Self { path, kind, in_alternative, got, nearest, hint })
+        Ok(Self { path, kind, in_alternative, actual, nearest, hint })
     }
 }

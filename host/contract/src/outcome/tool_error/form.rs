@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 
-use super::{Awaited, Reason, Timeout, ToolError};
+use super::{BlockedOn, Reason, Timeout, ToolError};
 use crate::json::{Json, needed};
 
 #[derive(Deserialize)]
@@ -44,7 +44,7 @@ struct WrittenTimeout {
     used: Option<u64>,
     budget_ms: Option<u64>,
     used_ms: Option<u64>,
-    awaited: Option<Awaited>,
+    blocked_on: Option<BlockedOn>,
     stdout: Option<String>,
 }
 
@@ -58,7 +58,7 @@ enum TimeoutKind {
 
 impl<'de> Deserialize<'de> for Timeout {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let WrittenTimeout { kind, budget, used, budget_ms, used_ms, awaited, stdout } =
+        let WrittenTimeout { kind, budget, used, budget_ms, used_ms, blocked_on, stdout } =
             WrittenTimeout::deserialize(deserializer)?;
         let time = |millis: Option<u64>, name| needed(millis, name).map(Duration::from_millis);
         Ok(match kind {
@@ -74,7 +74,7 @@ impl<'de> Deserialize<'de> for Timeout {
             },
             TimeoutKind::Blocked => {
                 let (budget, used) = (time(budget_ms, "budget_ms")?, time(used_ms, "used_ms")?);
-                Self::Blocked { budget, used, awaited, stdout }
+                Self::Blocked { budget, used, blocked_on, stdout }
             }
         })
     }

@@ -19,9 +19,9 @@ use crate::panic_guard;
 /// As JSON: `{"kind", "limit"?, "backtrace"?, "frames"?, "panic_message"?, "stdout"?}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Raised {
+pub struct Crash {
     /// The cause of the end.
-    pub kind: RaisedKind,
+    pub kind: CrashKind,
     /// The limit that the cell had reached before, if any: usually the cause of the trap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitHit>,
@@ -46,9 +46,9 @@ pub struct Raised {
     pub stdout: Option<Box<str>>,
 }
 
-impl Raised {
+impl Crash {
     #[doc(hidden)]
-    pub fn new(kind: RaisedKind) -> Self {
+    pub fn new(kind: CrashKind) -> Self {
         Self {
             kind,
             limit: None,
@@ -62,13 +62,13 @@ impl Raised {
     /// Creates the end by a panic of the host.
     #[doc(hidden)]
     pub fn by_the_host() -> Self {
-        Self::new(RaisedKind::HostPanic)
+        Self::new(CrashKind::HostPanic)
     }
 
     /// Creates the end by a panic of a native handler.
     #[doc(hidden)]
     pub fn panicked(panic: &(dyn Any + Send)) -> Self {
-        Self { panic_message: Some(panic_guard::text(panic)), ..Self::new(RaisedKind::NativePanic) }
+        Self { panic_message: Some(panic_guard::text(panic)), ..Self::new(CrashKind::NativePanic) }
     }
 }
 
@@ -93,14 +93,14 @@ impl Frame {
     }
 }
 
-/// Kinds of [`Raised`].
+/// Kinds of [`Crash`].
 ///
 /// # Shape
 /// As JSON: its name in `snake_case`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum RaisedKind {
+pub enum CrashKind {
     /// An `unreachable` instruction: a panic, an abort or a failed assertion.
     Unreachable,
     /// The guest's stack is exhausted.
@@ -131,7 +131,7 @@ pub enum RaisedKind {
     HostPanic,
 }
 
-impl RaisedKind {
+impl CrashKind {
     /// Returns true if native code of this process panicked, as opposed to the guest.
     #[must_use]
     pub const fn is_panic(self) -> bool {
@@ -142,7 +142,7 @@ impl RaisedKind {
 /// A limit that was reached.
 ///
 /// # Shape
-/// As JSON: `{"kind", "limit", "asked"}`.
+/// As JSON: `{"kind", "limit", "requested"}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LimitHit {
@@ -151,13 +151,13 @@ pub struct LimitHit {
     /// The limit, in the unit of its kind.
     pub limit: u64,
     /// The amount that was requested, in the same unit.
-    pub asked: u64,
+    pub requested: u64,
 }
 
 impl LimitHit {
     #[doc(hidden)]
-    pub fn new(kind: LimitKind, limit: u64, asked: u64) -> Self {
-        Self { kind, limit, asked }
+    pub fn new(kind: LimitKind, limit: u64, requested: u64) -> Self {
+        Self { kind, limit, requested }
     }
 }
 
@@ -182,44 +182,45 @@ pub enum LimitKind {
     OpenFiles,
 }
 
-impl fmt::Display for Raised {
+impl fmt::Display for Crash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind {
-            RaisedKind::Unreachable => "the tool aborted",
-            RaisedKind::StackOverflow => "the tool exhausted its stack",
-            RaisedKind::MemoryOutOfBounds => "the tool accessed memory out of bounds",
-            RaisedKind::TableOutOfBounds => "the tool accessed a table out of bounds",
-            RaisedKind::BadIndirectCall => "the tool called through a bad function reference",
-            RaisedKind::DivisionByZero => "the tool divided by zero",
-            RaisedKind::ArithmeticOverflow => "an integer overflowed in the tool",
-            RaisedKind::BrokenAbi => "the tool violated the rules of the component model",
-            RaisedKind::OtherTrap => "the tool trapped",
-            RaisedKind::LimitAtStart => "the tool cannot start within its limits",
-            RaisedKind::HostCall => "the host rejected a request of the tool",
-            RaisedKind::NativePanic => "the handler panicked",
-            RaisedKind::HostPanic => "the host failed while it ran the tool",
+            CrashKind::Unreachable => "the tool aborted",
+            CrashKind::StackOverflow => "the tool exhausted its stack",
+            CrashKind::MemoryOutOfBounds => "the tool accessed memory out of bounds",
+            CrashKind::TableOutOfBounds => "the tool accessed a table out of bounds",
+            CrashKind::BadIndirectCall => "the tool called through a bad function reference",
+            CrashKind::DivisionByZero => "the tool divided by zero",
+            CrashKind::ArithmeticOverflow => "an integer overflowed in the tool",
+            CrashKind::BrokenAbi => "the tool violated the rules of the component model",
+            CrashKind::OtherTrap => "the tool trapped",
+            CrashKind::LimitAtStart => "the tool cannot start within its limits",
+            CrashKind::HostCall => "the host rejected a request of the tool",
+            CrashKind::NativePanic => "the handler panicked",
+            CrashKind::HostPanic => "the host failed while it ran the tool",
         })?;
-        if let Some(LimitHit { kind, limit, asked }) = self.limit {
+        if let Some(LimitHit { kind, limit, requested }) = self.limit {
             match kind {
-                LimitKind::Memory if self.kind == RaisedKind::LimitAtStart => {
-                    write!(f, ": it needs {asked} bytes of memory, and the limit is {limit}")?;
+                LimitKind::Memory if self.kind == CrashKind::LimitAtStart => {
+                    write!(f, ": it needs {requested} bytes of memory, and the limit is {limit}")?;
                 }
-                LimitKind::Memory => {
-                    write!(f, " after it asked for {asked} bytes of memory; the limit is {limit}")?
-                }
+                LimitKind::Memory => write!(
+                    f,
+                    " after it asked for {requested} bytes of memory; the limit is {limit}"
+                )?,
                 LimitKind::TableElements => {
                     write!(
                         f,
-                        " after it asked for a table of {asked} elements; the limit is {limit}"
+                        " after it asked for a table of {requested} elements; the limit is {limit}"
                     )?;
                 }
                 LimitKind::HostCalls => {
-                    write!(f, " after {asked} calls into the host; the limit is {limit}")?
+                    write!(f, " after {requested} calls into the host; the limit is {limit}")?
                 }
                 LimitKind::HostBytes => {
                     write!(
                         f,
-                        " after it made the host hold {asked} bytes for it; the limit is {limit}"
+                        " after it made the host hold {requested} bytes for it; the limit is {limit}"
                     )?;
                 }
                 LimitKind::OpenFiles => {

@@ -17,7 +17,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use rustix::fs::{Mode, OFlags};
 use toolcell_contract::controls::{Control, enforced};
-use toolcell_contract::grants::Room;
+use toolcell_contract::grants::DirectoryQuota;
 
 use super::Root;
 use super::ledger::{Area, Ledger};
@@ -98,7 +98,8 @@ impl CallFiles {
 
     /// Returns the directory as its call gets it.
     pub(crate) fn root(&self) -> io::Result<Root> {
-        let writable = || Arc::new(Area::new(Room::default(), Arc::new(Ledger::default())));
+        let writable =
+            || Arc::new(Area::new(DirectoryQuota::default(), Arc::new(Ledger::default())));
         let area = if enforced(Control::CallFilesReadOnly) { None } else { Some(writable()) };
         Ok(Root { name: INPUT.to_owned(), dir: self.0.dir.try_clone()?, area })
     }

@@ -22,7 +22,7 @@ use std::sync::{Arc, LazyLock, Weak};
 use parking_lot::{Mutex, MutexGuard};
 use rustix::io::Errno;
 use toolcell_contract::controls::{Control, enforced};
-use toolcell_contract::grants::Room;
+use toolcell_contract::grants::DirectoryQuota;
 
 use super::tree::{self, Inode, inode};
 use shared::{Shared, Sum};
@@ -55,7 +55,7 @@ struct Usage {
 
 /// A ledger and its quota.
 pub(crate) struct Area {
-    room: Room,
+    quota: DirectoryQuota,
     ledger: Arc<Ledger>,
 }
 
@@ -166,8 +166,8 @@ impl Drop for ChangeLock<'_> {
 }
 
 impl Area {
-    pub(super) fn new(room: Room, ledger: Arc<Ledger>) -> Self {
-        Self { room, ledger }
+    pub(super) fn new(quota: DirectoryQuota, ledger: Arc<Ledger>) -> Self {
+        Self { quota, ledger }
     }
 
     /// Waits for the exclusive right to change the directory. All work on paths and sizes is done
@@ -213,9 +213,9 @@ impl Area {
                 more == 0 || used.checked_add(more).is_some_and(|sum| sum <= room)
             };
             let bytes_fit =
-                within(used_bytes, bytes, self.room.bytes) || !enforced(Control::DirectoryBytes);
+                within(used_bytes, bytes, self.quota.bytes) || !enforced(Control::DirectoryBytes);
             let files_fit =
-                within(used_files, files, self.room.files) || !enforced(Control::DirectoryFiles);
+                within(used_files, files, self.quota.files) || !enforced(Control::DirectoryFiles);
             bytes_fit && files_fit
         };
         let fit = fits()

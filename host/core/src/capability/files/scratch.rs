@@ -15,7 +15,7 @@ use std::sync::{Arc, Once};
 use parking_lot::RwLock;
 use tempfile::Builder;
 use toolcell_contract::controls::{Control, enforced};
-use toolcell_contract::grants::Room;
+use toolcell_contract::grants::DirectoryQuota;
 
 use super::Root;
 use super::ledger::{Area, Ledger};
@@ -28,7 +28,7 @@ const MAX_INLINE_FILES: u64 = 16;
 /// The parent of the calls' scratch directories, private to this user. When it is dropped, it is
 /// removed with everything left in it.
 pub(super) struct ScratchRoot {
-    room: Room,
+    quota: DirectoryQuota,
     place: Place,
     /// Read-locked while a scratch directory is removed; the removal of the nest waits for the
     /// write lock.
@@ -44,16 +44,16 @@ pub(crate) struct Scratch {
 }
 
 impl ScratchRoot {
-    pub(super) fn new(room: Room) -> io::Result<Self> {
+    pub(super) fn new(quota: DirectoryQuota) -> io::Result<Self> {
         static COLLECTED: Once = Once::new();
         COLLECTED.call_once(TemporaryDirectory::collect);
-        Ok(Self { room, place: TemporaryDirectory::new()?.into_place(), removals: Arc::default() })
+        Ok(Self { quota, place: TemporaryDirectory::new()?.into_place(), removals: Arc::default() })
     }
 
     /// Creates a directory for a call.
     pub(super) fn scratch(&self) -> io::Result<Scratch> {
         let place = Place::new(Builder::new().tempdir_in(&self.place.path)?)?;
-        let area = Arc::new(Area::new(self.room, Arc::new(Ledger::default())));
+        let area = Arc::new(Area::new(self.quota, Arc::new(Ledger::default())));
         Ok(Scratch { place: Some(place), area, removals: Arc::clone(&self.removals) })
     }
 

@@ -16,7 +16,7 @@ use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
 use toolcell_contract::definition::Definition;
-use toolcell_contract::grants::Room;
+use toolcell_contract::grants::DirectoryQuota;
 
 use super::*;
 
@@ -47,7 +47,7 @@ fn scratch_is_removed_without_following_links() {
     let canary = tempfile::tempdir().unwrap();
     fs::write(canary.path().join("canary"), "alive").unwrap();
     let mut grants = Grants::default();
-    grants.scratch = Some(Room::default());
+    grants.scratch = Some(DirectoryQuota::default());
     let mounts = Mounts::open(&grants, None).unwrap().unwrap();
     let parent = mounts.scratch.as_ref().unwrap().path().to_owned();
     for files in [3, 40] {

@@ -21,7 +21,7 @@ const BUFFER: usize = 64 << 10;
 
 /// The response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct CannedResponse {
     /// The status code, from 100 to 599.
     pub status: u16,
     /// Names and values. `content-length` is added.
@@ -32,7 +32,7 @@ pub struct Answer {
 
 /// Returns the response to a request. `None`: the tool gets the error for a server that cannot be
 /// reached.
-pub(super) type Answers = Arc<dyn Fn(Method, &Target) -> Option<Answer> + Send + Sync>;
+pub(super) type Answers = Arc<dyn Fn(Method, &Target) -> Option<CannedResponse> + Send + Sync>;
 
 /// Returns a connection that answers one request.
 pub(super) fn connection(
@@ -40,10 +40,11 @@ pub(super) fn connection(
     method: Method,
     target: &Target,
 ) -> Result<Box<dyn Stream>, SendError> {
-    let Some(Answer { status, headers, body }) = answers(method, target) else {
+    let Some(CannedResponse { status, headers, body }) = answers(method, target) else {
         return Err(SendError::unreachable(target, "the test has no answer for this request"));
     };
-    let mut head = format!("HTTP/1.1 {status} Answer\r\ncontent-length: {}\r\n", body.len());
+    let mut head =
+        format!("HTTP/1.1 {status} CannedResponse\r\ncontent-length: {}\r\n", body.len());
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
@@ -78,7 +79,7 @@ mod tests {
     #[tokio::test]
     async fn response_waits_for_its_request() {
         let answers: Answers = Arc::new(|_, _| {
-            Some(Answer { status: 200, headers: Vec::new(), body: b"done".to_vec() })
+            Some(CannedResponse { status: 200, headers: Vec::new(), body: b"done".to_vec() })
         });
         let target = Target::parse("https://api.example.com/").expect("a URL");
         let mut connection = connection(&answers, Method::Get, &target).expect("an answer");

@@ -64,7 +64,7 @@ impl Credential {
             Injection::Query { name } => InjectionPoint::Query(name.clone(), secret.clone()),
             _ => return Err(invalid(format!("the secret `{name}` has an unknown injection"))),
         };
-        Ok(Self { name: name.to_owned(), bound_to: used.bound_to.clone(), placing, secret })
+        Ok(Self { name: name.to_owned(), bound_to: used.destination.clone(), placing, secret })
     }
 
     pub(super) fn covers(&self, method: Method, target: &Target) -> bool {

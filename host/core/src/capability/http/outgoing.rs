@@ -119,7 +119,7 @@ impl Outgoing {
                 // accept the secret.
                 let name = credential.name();
                 return Err(invalid(format!(
-                    "the secret `{name}` is not for this request: see `for` in its grant"
+                    "the secret `{name}` is not for this request: see `destination` in its grant"
                 )));
             }
         }

@@ -80,7 +80,7 @@ pub enum CommandInput {
     /// All arguments of the call, as the text of one JSON object. Then any object is accepted.
     Json,
     /// Nothing.
-    Nothing,
+    Empty,
 }
 
 /// The format of the standard output of a command.
@@ -190,7 +190,7 @@ impl Command {
         let stdin = match self.stdin {
             CommandInput::Text => ", with the text `stdin` as standard input",
             CommandInput::Json => ", with the arguments as JSON on standard input",
-            CommandInput::Nothing => "",
+            CommandInput::Empty => "",
         };
         format!("Runs the command `{}{words}`{stdin}, and returns its standard output.", self.name)
     }
@@ -307,11 +307,11 @@ mod tests {
         };
         for (argv, stdin, expected) in [
             (None, CommandInput::Text, ("args stdin", "[]", false)),
-            (None, CommandInput::Nothing, ("args", "[]", false)),
+            (None, CommandInput::Empty, ("args", "[]", false)),
             (None, CommandInput::Json, ("", "[]", true)),
-            (Some(&["{b}{a}", "{a}"][..]), CommandInput::Nothing, ("a b", r#"["a","b"]"#, false)),
+            (Some(&["{b}{a}", "{a}"][..]), CommandInput::Empty, ("a b", r#"["a","b"]"#, false)),
             (Some(&["{a}"]), CommandInput::Json, ("a", r#"["a"]"#, true)),
-            (Some(&["{stdin}"]), CommandInput::Nothing, ("stdin", r#"["stdin"]"#, false)),
+            (Some(&["{stdin}"]), CommandInput::Empty, ("stdin", r#"["stdin"]"#, false)),
         ] {
             let (names, required, is_open) = expected;
             assert_eq!(

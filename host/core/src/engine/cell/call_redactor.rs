@@ -69,7 +69,7 @@ impl CallRedactor {
         let named: Vec<_> = join_all(found).await.into_iter().flatten().collect();
         let too_many = || {
             tracing::error!("the tool was granted more secrets than can be hidden");
-            ToolError::HandlerExit(Exit::Died)
+            ToolError::HandlerExit(Exit::ProcessEnded)
         };
         let redactors = Arc::clone(&world.redactors);
         let inherited = inherited(invocation)

@@ -244,5 +244,5 @@ fn fuel_used(store: &Store<Cell>) -> u64 {
 /// The host has no memory for a store: no code of the guest has run.
 fn set_up_failed(error: &wasmtime::Error) -> ToolError {
     tracing::error!(error = format!("{error:#}"), "a cell cannot be created");
-    ToolError::HandlerExit(toolcell_contract::outcome::tool_error::Exit::Died)
+    ToolError::HandlerExit(toolcell_contract::outcome::tool_error::Exit::ProcessEnded)
 }

@@ -48,7 +48,7 @@ impl ScanContext {
             let used = rights.granted().secrets.get(&name)?;
             let is_allowed =
                 rights.allows(&Request::Secret { name: name.into() }) == Decision::Allowed;
-            is_allowed.then(|| (used.bound_to.clone(), value))
+            is_allowed.then(|| (used.destination.clone(), value))
         });
         let invocation = Arc::clone(invocation);
         let screen = OutboundScan {

@@ -24,13 +24,13 @@ const MAX_TEXT: usize = 1 << 10;
 /// [`EngineBuilder::dry_run`](crate::runtime::EngineBuilder::dry_run). Cheap to clone; clones share
 /// their records.
 #[derive(Debug, Clone, Default)]
-pub struct Recorder(Arc<Mutex<Recorded>>);
+pub struct Recorder(Arc<Mutex<Recording>>);
 
 /// The requests of tools in a dry run, granted or not. At most 1000 requests and 1000 paths are
 /// recorded.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub struct Recorded {
+pub struct Recording {
     /// Requests, secrets and keys, in the order of their first use.
     pub requests: Vec<Request<'static>>,
     /// For each secret, by its name, the requests that it was to be sent with.
@@ -60,7 +60,7 @@ impl Recorder {
 
     /// Returns the records so far.
     #[must_use]
-    pub fn recorded(&self) -> Recorded {
+    pub fn recording(&self) -> Recording {
         self.0.lock().clone()
     }
 
@@ -139,7 +139,7 @@ mod tests {
         assert!(asked("kv read 0") && !asked(&format!("kv read {}", "x".repeat(MAX_TEXT))));
         recorder.path("/0".into(), Access::Write, false);
         recorder.path("/0".into(), Access::Read, true);
-        let Recorded { requests, paths, .. } = recorder.recorded();
+        let Recording { requests, paths, .. } = recorder.recording();
         assert_eq!((requests.len(), paths.len()), (MAX_RECORDED, MAX_RECORDED));
         assert_eq!(paths["/0"], PathUse { access: Access::Write, is_directory: true });
     }
@@ -148,7 +148,7 @@ mod tests {
     fn url_queries_are_not_recorded() {
         let recorder = Recorder::new();
         assert!(recorder.request(&Request::parse("GET https://a.example/x?q=private").unwrap()));
-        assert_eq!(recorder.recorded().requests[0].to_string(), "GET https://a.example/x");
+        assert_eq!(recorder.recording().requests[0].to_string(), "GET https://a.example/x");
     }
 
     #[test]

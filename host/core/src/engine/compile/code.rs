@@ -25,7 +25,7 @@ use super::config::{Priority, Tier};
 use super::describe::describe;
 use super::link::LinkedCode;
 use super::tier::optimise::optimise_later;
-use super::tier::{Code, Current, Optimise};
+use super::tier::{CodeTier, Current, Optimise};
 use super::worker::{self, Watch};
 use crate::engine::cell::invoke::LinkOptions;
 use crate::tenant::compile_quota::LoadPermit;
@@ -68,26 +68,26 @@ pub(super) fn linked(
     let quick = || kept(&names.quick).map_or_else(|| compiled(Tier::Quick, None), Ok);
     let (found, code) = match (kept(&names.optimised), compiler.optimise) {
         (Some(found), Optimise::Later | Optimise::First | Optimise::Never) => {
-            (found, Code::Optimised)
+            (found, CodeTier::Optimised)
         }
         (None, Optimise::First) => {
             // Reuses the cached definitions; does not call `describe` again.
             let known =
                 kept(&names.quick).map(|quick| quick.definitions).filter(|known| !known.is_empty());
-            (compiled(Tier::Optimised, known)?, Code::Optimised)
+            (compiled(Tier::Optimised, known)?, CodeTier::Optimised)
         }
-        (None, Optimise::Never) => (quick()?, Code::Unoptimised),
-        (None, Optimise::Later) => (quick()?, Code::Quick),
+        (None, Optimise::Never) => (quick()?, CodeTier::Unoptimised),
+        (None, Optimise::Later) => (quick()?, CodeTier::Quick),
     };
     let LinkedCode { ready, mut definitions, pooled, compile_time } = found;
     if definitions.is_empty() {
         definitions = describe(&compiler.scheduler, &ready)?;
-        let tier = if code == Code::Optimised { Tier::Optimised } else { Tier::Quick };
+        let tier = if code == CodeTier::Optimised { Tier::Optimised } else { Tier::Quick };
         add_definitions(compiler.cache.as_ref(), names.of(tier), &definitions);
     }
     let current = match code {
-        Code::Optimised | Code::Unoptimised => Arc::new(Current::settled(ready, code)),
-        Code::Quick => optimise_later(
+        CodeTier::Optimised | CodeTier::Unoptimised => Arc::new(Current::settled(ready, code)),
+        CodeTier::Quick => optimise_later(
             compiler,
             bytes,
             names,
@@ -111,7 +111,7 @@ fn lock_entry(compiler: &Compiler, names: &Names) -> Option<EntryLock> {
     let patience = compiler
         .worker
         .as_ref()
-        .map_or(UNBOUNDED_COMPILER, |worker| worker.wall(Priority::Awaited));
+        .map_or(UNBOUNDED_COMPILER, |worker| worker.wall(Priority::BlockedOn));
     let until = Instant::now() + patience;
     cache::wait(&cache.lock(wanted), || Instant::now() < until)
 }
@@ -130,7 +130,7 @@ fn compiled(
     let code = worker::compile(
         compiler.worker.as_ref(),
         tier,
-        Priority::Awaited,
+        Priority::BlockedOn,
         bytes,
         Watch::unattended(),
     )?;

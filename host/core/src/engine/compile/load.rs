@@ -23,7 +23,7 @@ use super::code::{Linked, linked};
 use super::config::Tier;
 use super::inspection::{Inspection, how_to_grant};
 use super::on_demand::{CodeHandle, OnDemand, Source};
-use super::tier::{Code, Optimise};
+use super::tier::{CodeTier, Optimise};
 use crate::engine::adapt::component_kind::ComponentKind;
 use crate::engine::cell::invoke::LinkOptions;
 use crate::engine::schedule::latency_class::Habits;
@@ -169,17 +169,18 @@ fn described(
     compiler: &Compiler,
     digest: &str,
     kind: &ComponentKind,
-) -> Option<(Vec<Definition>, Code)> {
+) -> Option<(Vec<Definition>, CodeTier)> {
     let cache = compiler.cache.as_ref()?;
     let names = Names::new(entry_name(&compiler.linker.on_demand.engine, digest, kind));
-    let quick = if compiler.optimise == Optimise::Never { Code::Unoptimised } else { Code::Quick };
-    let tiers = [(Tier::Optimised, Code::Optimised), (Tier::Quick, quick)];
+    let quick =
+        if compiler.optimise == Optimise::Never { CodeTier::Unoptimised } else { CodeTier::Quick };
+    let tiers = [(Tier::Optimised, CodeTier::Optimised), (Tier::Quick, quick)];
     // With `First` no call runs on quick code.
     let tiers = tiers.into_iter().take(if compiler.optimise == Optimise::First { 1 } else { 2 });
     let found = tiers.filter_map(|(tier, code)| {
         Some((serde_json::from_slice(&cache.tools(names.of(tier))?).ok()?, code))
     });
-    found.into_iter().find(|(definitions, _): &(Vec<Definition>, Code)| !definitions.is_empty())
+    found.into_iter().find(|(definitions, _): &(Vec<Definition>, CodeTier)| !definitions.is_empty())
 }
 
 #[cfg(test)]

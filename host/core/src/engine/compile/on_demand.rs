@@ -19,7 +19,7 @@ use toolcell_contract::error::Error;
 use super::cache::entries::{Names, entry_name};
 use super::config::Tier;
 use super::inspection::digest;
-use super::tier::{Code, Current};
+use super::tier::{CodeTier, Current};
 use super::{Compiler, code, on_a_thread, preview1};
 use crate::engine::cell::invoke::LinkOptions;
 
@@ -40,7 +40,7 @@ pub(in crate::engine) struct OnDemand {
     wiring: LinkOptions,
     source: Source,
     /// The kind of code that was in the cache when the component was loaded.
-    known: Code,
+    known: CodeTier,
     linked: RwLock<Option<Arc<Current>>>,
     linking: tokio::sync::Mutex<()>,
     /// The engine's count of uses at the last use of this component.
@@ -57,7 +57,7 @@ pub(in crate::engine) struct Resident {
 
 impl CodeHandle {
     /// Returns the kind of code that a call uses which begins now.
-    pub(in crate::engine) fn code(&self) -> Code {
+    pub(in crate::engine) fn code(&self) -> CodeTier {
         match self {
             Self::Always(current) => current.code(),
             Self::OnDemand(demand) => {
@@ -88,7 +88,7 @@ impl OnDemand {
         digest: String,
         wiring: LinkOptions,
         source: Source,
-        found: Result<Arc<Current>, Code>,
+        found: Result<Arc<Current>, CodeTier>,
     ) -> Arc<Self> {
         let known = found.as_ref().map_or_else(|known| *known, |current| current.code());
         let (used, bytes, linked) = (AtomicU64::default(), AtomicU64::default(), RwLock::default());
@@ -141,7 +141,7 @@ impl OnDemand {
         // needed.
         let optimised = compiler.link_cached(names.of(Tier::Optimised), &self.wiring);
         let current = match optimised {
-            Some(found) => Arc::new(Current::settled(found.ready, Code::Optimised)),
+            Some(found) => Arc::new(Current::settled(found.ready, CodeTier::Optimised)),
             None => self.loaded(compiler)?,
         };
         self.install(&compiler.resident, Arc::clone(&current));

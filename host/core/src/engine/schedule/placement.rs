@@ -26,7 +26,7 @@ use toolcell_contract::definition::{Checks, Definition};
 use toolcell_contract::error::Error;
 use toolcell_contract::grants::rights::Rights;
 use toolcell_contract::outcome::refusal::{RETRY_AFTER, Refusal};
-use toolcell_contract::outcome::tool_error::{Exit, Raised, Timeout, ToolError};
+use toolcell_contract::outcome::tool_error::{Crash, Exit, Timeout, ToolError};
 use toolcell_contract::panic_guard::dispose;
 
 use super::guest::{Guest, Remote};
@@ -132,10 +132,10 @@ where
     let pulse = run_state(invocation);
     let slot = slot(scheduler, quarantine, invocation).await.map_err(|refusal| {
         if refusal == Refusal::Quarantined {
-            return ToolError::HandlerRaised(Raised::by_the_host());
+            return ToolError::HandlerRaised(Crash::by_the_host());
         }
         let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
-        ToolError::Timeout(Timeout::Blocked { budget, used, awaited: None, stdout: None })
+        ToolError::Timeout(Timeout::Blocked { budget, used, blocked_on: None, stdout: None })
     })?;
     let cell =
         cell(slot, Arc::clone(quarantine), Arc::clone(invocation), question(Arc::clone(&pulse)));
@@ -170,7 +170,7 @@ async fn cell<T>(
     guest: impl Future<Output = Result<T, ToolError>>,
 ) -> Result<T, ToolError> {
     let ended = if enforced(Control::CellFence) {
-        let by_the_host = || Err(ToolError::HandlerRaised(Raised::by_the_host()));
+        let by_the_host = || Err(ToolError::HandlerRaised(Crash::by_the_host()));
         AssertUnwindSafe(guest)
             .catch_unwind()
             .await
@@ -208,7 +208,7 @@ async fn run_cell<T: Send + 'static>(
         Some(Ok(Some(_))) | None => Err(ToolError::Timeout(timeout(invocation, pulse))),
         // Another thread killed it, or the code around the cell panicked: the process continues
         // without the cell.
-        Some(Ok(None) | Err(_)) => Err(ToolError::HandlerExit(Exit::Died)),
+        Some(Ok(None) | Err(_)) => Err(ToolError::HandlerExit(Exit::ProcessEnded)),
     }
 }
 
@@ -224,7 +224,7 @@ fn run_state(invocation: &Invocation) -> Arc<RunState> {
 fn timeout(invocation: &Invocation, pulse: &RunState) -> Timeout {
     let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
     if pulse.was_blocked() {
-        Timeout::Blocked { budget, used, awaited: pulse.awaited(), stdout: None }
+        Timeout::Blocked { budget, used, blocked_on: pulse.blocked_on(), stdout: None }
     } else {
         Timeout::Deadline { budget, used, stdout: None }
     }
@@ -331,7 +331,7 @@ mod tests {
                 let ended = engine.compiler.scheduler.sleeps.block_on(asked);
                 assert_eq!(
                     ended,
-                    Err(ToolError::HandlerRaised(Raised::by_the_host())),
+                    Err(ToolError::HandlerRaised(Crash::by_the_host())),
                     "{placement:?}"
                 );
                 assert_eq!(quarantine.admit(), expected, "{placement:?}");

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use toolcell_contract::controls::{Control, enforced};
 use toolcell_contract::event::LogLevel;
 use toolcell_contract::outcome::refusal::Refusal;
-use toolcell_contract::outcome::tool_error::{Raised, RaisedKind, ToolError};
+use toolcell_contract::outcome::tool_error::{Crash, CrashKind, ToolError};
 
 use crate::os::clock::Clock;
 use crate::tool::handler::Invocation;
@@ -81,10 +81,8 @@ impl Quarantine {
 
     /// Counts and reports the end of a cell if the host panicked.
     pub(super) fn note<T>(&self, ended: &Result<T, ToolError>, invocation: &Invocation) {
-        if !matches!(
-            ended,
-            Err(ToolError::HandlerRaised(Raised { kind: RaisedKind::HostPanic, .. }))
-        ) {
+        if !matches!(ended, Err(ToolError::HandlerRaised(Crash { kind: CrashKind::HostPanic, .. })))
+        {
             return;
         }
         let (tool, id) = (&invocation.call.name, &invocation.call.id);
@@ -114,8 +112,8 @@ mod tests {
         Invocation::outside_call(call, Value::Null, CallContext::default(), Limits::default())
     }
 
-    fn handler_raised(kind: RaisedKind) -> Result<(), ToolError> {
-        Err(ToolError::HandlerRaised(Raised::new(kind)))
+    fn handler_raised(kind: CrashKind) -> Result<(), ToolError> {
+        Err(ToolError::HandlerRaised(Crash::new(kind)))
     }
 
     /// Three panics with these minutes between them: the fourth call is refused if all three are
@@ -136,7 +134,7 @@ mod tests {
             for apart in [0, apart[0], apart[1]] {
                 assert_eq!(quarantine.admit(), Ok(()));
                 clock.advance(minutes(apart));
-                quarantine.note(&handler_raised(RaisedKind::HostPanic), &invocation());
+                quarantine.note(&handler_raised(CrashKind::HostPanic), &invocation());
             }
             assert_eq!(quarantine.admit(), expected, "{apart:?}");
             clock.advance(minutes(1000));
@@ -151,10 +149,10 @@ mod tests {
         let quarantine = after(NonZero::new(2));
         for ended in [
             Ok(()),
-            handler_raised(RaisedKind::Unreachable),
-            handler_raised(RaisedKind::HostCall),
-            handler_raised(RaisedKind::NativePanic),
-            Err(ToolError::HandlerExit(Exit::Died)),
+            handler_raised(CrashKind::Unreachable),
+            handler_raised(CrashKind::HostCall),
+            handler_raised(CrashKind::NativePanic),
+            Err(ToolError::HandlerExit(Exit::ProcessEnded)),
         ] {
             (0..9).for_each(|_| quarantine.note(&ended, &invocation));
         }
@@ -162,9 +160,9 @@ mod tests {
         let never = after(None);
         for round in 0..2 {
             for after in [Ok(()), Err(Refusal::Quarantined), Err(Refusal::Quarantined)] {
-                [&quarantine, &never].into_iter().for_each(|each| {
-                    each.note(&handler_raised(RaisedKind::HostPanic), &invocation)
-                });
+                [&quarantine, &never]
+                    .into_iter()
+                    .for_each(|each| each.note(&handler_raised(CrashKind::HostPanic), &invocation));
                 assert_eq!(quarantine.admit(), after, "round {round}");
                 assert_eq!(never.admit(), Ok(()));
             }

@@ -56,7 +56,7 @@ fn end(answer: &mut UnboundedReceiver<CallerMessage>) -> &'static str {
     match answer.try_recv() {
         Ok(CallerMessage::End(Reply::Answer(_))) => "answered",
         Ok(CallerMessage::End(Reply::Lost(CallResult::ToolError(ToolError::HandlerExit(
-            Exit::Died,
+            Exit::ProcessEnded,
         ))))) => "died",
         Ok(CallerMessage::End(Reply::Lost(CallResult::Refusal(Refusal::Restarting {
             ..
@@ -196,7 +196,7 @@ fn notification_kinds_have_separate_bounds() {
         .unwrap()
         .invocation
         .meter
-        .log_bytes_lost
+        .log_bytes_dropped
         .load(Ordering::Relaxed);
     assert_eq!(lost, 10, "the last line");
 }

@@ -15,7 +15,7 @@ use futures_util::{Stream, StreamExt as _, stream};
 use toolcell_contract::call::ToolCall;
 use toolcell_contract::error::Error;
 
-use super::settle::{SettledCall, settle};
+use super::settle::{CallSettlement, settle};
 use super::shared::Shared;
 use super::{RunOptions, Runner, UnknownTools};
 use crate::tool::Tool;
@@ -76,7 +76,7 @@ impl Batch {
     pub(super) fn call_ends(
         self,
         hold: impl Fn() -> bool + Send + 'static,
-    ) -> impl Stream<Item = SettledCall> + Send + 'static {
+    ) -> impl Stream<Item = CallSettlement> + Send + 'static {
         let Self { calls, most, shared } = self;
         let mut calls = calls.into_iter().enumerate();
         let next = move |_: &mut Context<'_>| {
@@ -96,7 +96,7 @@ impl Batch {
 fn run_call(
     shared: Arc<Shared>,
     (index, (call, tool)): (usize, Resolved),
-) -> impl Future<Output = SettledCall> + Send {
+) -> impl Future<Output = CallSettlement> + Send {
     let kept = shared.copy_for_policy(&call);
     async move {
         // Boxed, because it is rare and would make every call's future larger.
@@ -122,7 +122,7 @@ async fn missing(
     index: usize,
     call: ToolCall,
     kept: Option<Box<ToolCall>>,
-) -> SettledCall {
+) -> CallSettlement {
     let tool = Tool::unknown(&call.name);
     let counting = Counting::new(tool.counters());
     let options = shared.options.of_a_call(&call.id);
@@ -147,7 +147,7 @@ mod tests {
     use serde_json::{Value, json};
     use toolcell_contract::definition::Definition;
     use toolcell_contract::event::Event;
-    use toolcell_contract::message::{Halted, RunEvent};
+    use toolcell_contract::message::{RunEvent, RunHalt};
 
     use super::*;
     use crate::run::policy::OnToolError;
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!((outcome.messages[1].name.as_str(), outcome.halted), ("gret", None));
         let halted = asked(answer().with_on_tool_error(OnToolError::Halt)).unwrap().halted;
         assert!(
-            matches!(halted, Some(Halted::ToolError { tool_call_id, .. }) if tool_call_id == "c1")
+            matches!(halted, Some(RunHalt::ToolError { tool_call_id, .. }) if tool_call_id == "c1")
         );
     }
 

@@ -15,7 +15,7 @@ use toolcell_contract::call::{CallResult, Completion, ToolCall};
 use toolcell_contract::json::Json;
 use toolcell_contract::message::encode::{EncodeError, EncodeInput, fallback, into_plain};
 use toolcell_contract::message::failure::Failure;
-use toolcell_contract::message::{Halted, Message, RunEvent, Settled};
+use toolcell_contract::message::{Message, RunEvent, RunHalt, SettledCall};
 use toolcell_contract::outcome::tool_error::{Exit, ReturnRule, ToolError};
 use toolcell_contract::outcome::{Halt, HandlerError, Outcome, Output, Question};
 
@@ -27,7 +27,7 @@ use crate::tool::handler_wait::forced;
 use crate::tool::statistics::Counting;
 
 /// A call that is over.
-pub(super) struct SettledCall {
+pub(super) struct CallSettlement {
     /// Its place in the run's input.
     pub(super) index: usize,
     pub(super) message: Message,
@@ -43,20 +43,20 @@ enum NextAction {
     Fail { exception: Option<String> },
 }
 
-impl SettledCall {
+impl CallSettlement {
     /// Returns the reason why the loop does not continue, if there is one.
-    pub(super) fn halted(&self) -> Option<Halted> {
+    pub(super) fn halted(&self) -> Option<RunHalt> {
         let id = || self.message.tool_call_id.clone();
         Some(match &self.next {
             NextAction::Continue => return None,
-            NextAction::Ask(question) => Halted::by(question.clone(), id()),
-            NextAction::Halt { reason, result } => Halted::Handler {
+            NextAction::Ask(question) => RunHalt::by(question.clone(), id()),
+            NextAction::Halt { reason, result } => RunHalt::Handler {
                 reason: reason.clone(),
                 tool_call_id: id(),
                 result: result.clone(),
             },
             NextAction::Fail { exception } => {
-                Halted::ToolError { tool_call_id: id(), exception: exception.clone() }
+                RunHalt::ToolError { tool_call_id: id(), exception: exception.clone() }
             }
         })
     }
@@ -66,10 +66,10 @@ impl SettledCall {
         let Message { tool_call_id, name: tool_name, content, .. } = self.message.clone();
         let settled = match self.next {
             NextAction::Continue | NextAction::Fail { .. } => {
-                Settled::Encoded { id: tool_call_id, content }
+                SettledCall::Encoded { id: tool_call_id, content }
             }
             NextAction::Ask(Question { question, options, answer_schema, state, .. }) => {
-                Settled::AskUser {
+                SettledCall::AskUser {
                     tool_call_id,
                     tool_name,
                     question,
@@ -79,7 +79,7 @@ impl SettledCall {
                 }
             }
             NextAction::Halt { reason, result } => {
-                Settled::Halt { tool_call_id, reason, result, content }
+                SettledCall::Halt { tool_call_id, reason, result, content }
             }
         };
         RunEvent::Settled { settled, message: self.message }
@@ -96,7 +96,7 @@ pub(super) fn settle<'a>(
     call: Option<Box<ToolCall>>,
     tool: &Tool,
     counting: Counting<'_>,
-) -> Result<SettledCall, Box<Undecided<'a>>> {
+) -> Result<CallSettlement, Box<Undecided<'a>>> {
     let mut message = Message::new(completion.id, completion.tool, String::new());
     message.attributes = completion.attributes;
     let end = End { shared, index, message, usage: completion.usage, unknown };
@@ -127,7 +127,7 @@ pub(super) struct Undecided<'a> {
 impl Undecided<'_> {
     /// Asks the function. If the caller has ended the call or ends it meanwhile, the failure is
     /// reported unchanged.
-    pub(super) async fn decided(self) -> SettledCall {
+    pub(super) async fn decided(self) -> CallSettlement {
         let Self { end, failure, call, policy, budget } = self;
         let options = &end.shared.options;
         let abort = options.signal(&end.message.tool_call_id);
@@ -175,7 +175,7 @@ struct Failed<'a> {
 
 impl<'a> End<'a> {
     /// Returns the end of a result that is not a failure and can be encoded.
-    fn of(self, result: CallResult) -> Result<SettledCall, Box<Failed<'a>>> {
+    fn of(self, result: CallResult) -> Result<CallSettlement, Box<Failed<'a>>> {
         match result {
             CallResult::Outcome(Outcome::Ok(output)) => self.ok(output),
             CallResult::Outcome(Outcome::AskUser(question)) => Ok(self.ask(question)),
@@ -190,7 +190,7 @@ impl<'a> End<'a> {
         Box::new(Failed { end: self, failure })
     }
 
-    fn ok(mut self, output: Output) -> Result<SettledCall, Box<Failed<'a>>> {
+    fn ok(mut self, output: Output) -> Result<CallSettlement, Box<Failed<'a>>> {
         let encoded = self.shared.encoder.encode_custom(EncodeInput::Ok(&output)).transpose();
         let stand_in = output.stand_in().map(str::to_owned);
         let Output { value, message, parts, end_turn, .. } = output;
@@ -206,11 +206,11 @@ impl<'a> End<'a> {
         }
     }
 
-    fn ask(self, question: Question) -> SettledCall {
+    fn ask(self, question: Question) -> CallSettlement {
         self.settled(Message::AWAITING_USER.to_owned(), NextAction::Ask(question))
     }
 
-    fn halt(self, Halt { reason, result, .. }: Halt) -> Result<SettledCall, Box<Failed<'a>>> {
+    fn halt(self, Halt { reason, result, .. }: Halt) -> Result<CallSettlement, Box<Failed<'a>>> {
         match self.shared.encoder.encode(EncodeInput::Value(&result)) {
             Ok(content) => Ok(self.settled(content, NextAction::Halt { reason, result })),
             Err(error) => Err(self.failed(not_encoded(error))),
@@ -218,7 +218,7 @@ impl<'a> End<'a> {
     }
 
     /// Ends the call with the value that a policy function gave in place of the failure.
-    fn replaced(self, replacement: &Json) -> SettledCall {
+    fn replaced(self, replacement: &Json) -> CallSettlement {
         match self.shared.encoder.encode(EncodeInput::Value(replacement)) {
             Ok(content) => self.settled(content, NextAction::Continue),
             Err(error) => self.halted(&not_encoded(error), None),
@@ -226,7 +226,7 @@ impl<'a> End<'a> {
     }
 
     /// Reports the failure to the model.
-    fn reported(mut self, failure: &Failure) -> SettledCall {
+    fn reported(mut self, failure: &Failure) -> CallSettlement {
         self.message.is_error = true;
         let is_not_found = matches!(failure, Failure::ToolError(ToolError::NotFound));
         let words = self.unknown.take().filter(|_| is_not_found);
@@ -241,13 +241,13 @@ impl<'a> End<'a> {
     }
 
     /// Reports the failure to the model and ends the loop.
-    fn halted(self, failure: &Failure, exception: Option<String>) -> SettledCall {
-        SettledCall { next: NextAction::Fail { exception }, ..self.reported(failure) }
+    fn halted(self, failure: &Failure, exception: Option<String>) -> CallSettlement {
+        CallSettlement { next: NextAction::Fail { exception }, ..self.reported(failure) }
     }
 
-    fn settled(mut self, content: String, then: NextAction) -> SettledCall {
+    fn settled(mut self, content: String, then: NextAction) -> CallSettlement {
         self.message.content = content;
-        SettledCall { index: self.index, message: self.message, usage: self.usage, next: then }
+        CallSettlement { index: self.index, message: self.message, usage: self.usage, next: then }
     }
 }
 

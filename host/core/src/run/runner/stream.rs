@@ -18,10 +18,10 @@ use parking_lot::Mutex;
 use toolcell_contract::call::ToolCall;
 use toolcell_contract::error::Error;
 use toolcell_contract::event::Event;
-use toolcell_contract::message::{Halted, RunEvent, RunFailure};
+use toolcell_contract::message::{RunEvent, RunFailure, RunHalt};
 
 use super::batch::Batch;
-use super::settle::SettledCall;
+use super::settle::CallSettlement;
 use super::{RunOptions, Runner};
 
 /// The maximum number of queued events at which progress is still queued. Later progress events are
@@ -30,9 +30,9 @@ const MAX_PROGRESS: usize = 1024;
 
 /// The events of a run. The run advances while they are read. The stream ends after the last event.
 pub struct RunStream {
-    run: Result<BoxStream<'static, SettledCall>, Option<Error>>,
+    run: Result<BoxStream<'static, CallSettlement>, Option<Error>>,
     queue: Arc<Queue>,
-    halted: Option<(usize, Halted)>,
+    halted: Option<(usize, RunHalt)>,
     is_over: bool,
 }
 
@@ -64,7 +64,7 @@ impl RunStream {
     /// Returns the reason why the loop must not continue, as far as the run has come. It is final
     /// once the stream has ended.
     #[must_use]
-    pub fn halted(&self) -> Option<&Halted> {
+    pub fn halted(&self) -> Option<&RunHalt> {
         self.halted.as_ref().map(|(_, halted)| halted)
     }
 }

@@ -16,7 +16,7 @@ use toolcell_contract::call::{AbortSignal, CallContext, Resume};
 use toolcell_contract::definition::Definition;
 use toolcell_contract::limits::Limits;
 use toolcell_contract::message::encode::{EncodeError, EncodeInput};
-use toolcell_contract::message::{RunEvent, Settled};
+use toolcell_contract::message::{RunEvent, SettledCall};
 use toolcell_contract::outcome::{Halt, HandlerError, Outcome, Question};
 
 use super::*;
@@ -73,7 +73,7 @@ fn all_events(
     runner: &Runner,
     calls: Vec<ToolCall>,
     options: RunOptions,
-) -> (Vec<RunEvent>, Option<Halted>) {
+) -> (Vec<RunEvent>, Option<RunHalt>) {
     wait(async {
         let (mut stream, mut events) = (runner.stream(calls, options), Vec::new());
         while let Some(event) = stream.next().await {
@@ -167,27 +167,42 @@ fn run_starts_all_calls_or_none() {
     let cases = [
         (unknown, short_timeout(), "unknown_tool", "did you mean `t`?"),
         (twice, short_timeout(), "duplicate_call_id", "give each call"),
-        (good(), short_timeout().with_max_concurrency(0), "bad_option", "`max_concurrency`"),
-        (good(), short_timeout().with_tool_timeout(Duration::ZERO), "bad_option", "`tool_timeout`"),
+        (good(), short_timeout().with_max_concurrency(0), "invalid_option", "`max_concurrency`"),
+        (
+            good(),
+            short_timeout().with_tool_timeout(Duration::ZERO),
+            "invalid_option",
+            "`tool_timeout`",
+        ),
         (
             good(),
             short_timeout().with_limits(all.with_timeout(Duration::ZERO)),
-            "bad_option",
+            "invalid_option",
             "`limits.timeout`",
         ),
-        (good(), short_timeout().with_limits(all.with_fuel(0)), "bad_option", "`limits.fuel`"),
-        (good(), short_timeout().with_limits(all.with_memory(0)), "bad_option", "`limits.memory`"),
+        (good(), short_timeout().with_limits(all.with_fuel(0)), "invalid_option", "`limits.fuel`"),
+        (
+            good(),
+            short_timeout().with_limits(all.with_memory(0)),
+            "invalid_option",
+            "`limits.memory`",
+        ),
         (
             good(),
             short_timeout().with_limits(all.with_arguments(0)),
-            "bad_option",
+            "invalid_option",
             "`limits.arguments`",
         ),
-        (good(), short_timeout().with_limits(all.with_result(0)), "bad_option", "`limits.result`"),
+        (
+            good(),
+            short_timeout().with_limits(all.with_result(0)),
+            "invalid_option",
+            "`limits.result`",
+        ),
         (
             calls(&[("ok", ""), ("ok", "")]),
             short_timeout().with_context(answers.clone()),
-            "bad_option",
+            "invalid_option",
             "`context.resume`",
         ),
     ];
@@ -232,7 +247,7 @@ fn policy_decides_once_for_each_failure() {
     assert_eq!(contents, [r#"{"instead":"late"}"#, "fine", "skipped", refused, "skipped"]);
     assert_eq!(
         outcome.halted,
-        Some(Halted::ToolError { tool_call_id: "m".into(), exception: None })
+        Some(RunHalt::ToolError { tool_call_id: "m".into(), exception: None })
     );
     assert_eq!(
         asked.load(Ordering::Relaxed),
@@ -246,7 +261,7 @@ fn policy_decides_once_for_each_failure() {
     assert_eq!(outcome.messages[1].content, "fine", "siblings end as they would");
     assert_eq!(
         outcome.halted,
-        Some(Halted::ToolError { tool_call_id: "c0".into(), exception: None })
+        Some(RunHalt::ToolError { tool_call_id: "c0".into(), exception: None })
     );
 }
 
@@ -268,7 +283,7 @@ fn failing_policy_halts_and_is_not_asked_again() {
         r#"{"error":"the policy function of the run panicked: policy bug"}"#
     );
     let exception = Some("panicked: policy bug".to_owned());
-    assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "c0".into(), exception }));
+    assert_eq!(outcome.halted, Some(RunHalt::ToolError { tool_call_id: "c0".into(), exception }));
     assert_eq!(asked.load(Ordering::Relaxed), 1);
 
     // A function that never answers stays on its thread, which ends with the test.
@@ -292,7 +307,7 @@ fn failing_policy_halts_and_is_not_asked_again() {
     );
     assert_eq!(outcome.messages[1].content, "fine");
     let exception = Some("gave no answer within 20ms".to_owned());
-    assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "c0".into(), exception }));
+    assert_eq!(outcome.halted, Some(RunHalt::ToolError { tool_call_id: "c0".into(), exception }));
 }
 
 #[test]
@@ -326,7 +341,7 @@ fn failing_encoder_loses_no_message() {
         let options = RunOptions::default().with_on_tool_error(policy);
         let outcome = wait(runner.run(calls(&[("error", "x")]), options)).unwrap();
         assert_eq!(outcome.messages[0].content, failed);
-        assert!(matches!(outcome.halted, Some(Halted::ToolError { .. })));
+        assert!(matches!(outcome.halted, Some(RunHalt::ToolError { .. })));
     }
 }
 
@@ -375,7 +390,7 @@ fn stream_does_not_run_ahead_of_its_reader() {
             events += 1;
             settled += usize::from(matches!(
                 event,
-                RunEvent::Settled { settled: Settled::Encoded { .. }, .. }
+                RunEvent::Settled { settled: SettledCall::Encoded { .. }, .. }
             ));
             ahead = ahead.max(ran.load(Ordering::Relaxed) - settled);
         }

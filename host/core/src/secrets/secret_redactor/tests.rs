@@ -5,7 +5,7 @@
 //! that become equal, with numbers, and with a value that is split over strings.
 
 use serde_json::json;
-use toolcell_contract::outcome::tool_error::{Raised, RaisedKind, Timeout};
+use toolcell_contract::outcome::tool_error::{Crash, CrashKind, Timeout};
 use toolcell_contract::outcome::{Halt, HandlerError, Output, Question};
 
 use super::*;
@@ -97,9 +97,9 @@ fn tool_outcomes_and_errors_contain_no_secret() {
             "{shown}"
         );
     }
-    let mut raised = Raised::new(RaisedKind::Unreachable);
+    let mut raised = Crash::new(CrashKind::Unreachable);
     (raised.panic_message, raised.stdout) = (text(), text().map(String::into_boxed_str));
-    let mut fault = Fault::new(VALUE, VALUE).with_got(VALUE);
+    let mut fault = Fault::new(VALUE, VALUE).with_actual(VALUE);
     fault.nearest = text();
     fault.hint = text();
     let of_kind = |kind| Fault::of_kind("", kind);

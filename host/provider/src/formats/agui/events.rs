@@ -137,7 +137,7 @@ impl<'p> List<'p> {
     /// missing.
     fn cut(&mut self, id: Option<&str>) {
         if let Some(place) = id.and_then(|id| self.places.get(id)) {
-            self.calls[*place].record_error(ProviderError::Cut {
+            self.calls[*place].record_error(ProviderError::Truncated {
                 provider: Provider::AgUi,
                 reason: "RUN_ERROR".into(),
             });

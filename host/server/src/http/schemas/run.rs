@@ -21,7 +21,7 @@ pub(in crate::http) struct RunOutcome {
     /// What each call used, in the order of the calls.
     usage: Vec<Usage>,
     /// Why the agent loop must not continue, if so.
-    halt: Option<Halted>,
+    halt: Option<RunHalt>,
 }
 
 /// The result of a call, for a model.
@@ -49,7 +49,7 @@ struct Message {
 
 /// Why the agent loop must not continue.
 #[derive(Serialize, ToSchema)]
-pub(in crate::http) struct Halted {
+pub(in crate::http) struct RunHalt {
     /// `ask_user`, `tool_error`, or the reason of the tool that halted.
     halted_reason: String,
     /// `ask_user`: the question.
@@ -114,7 +114,7 @@ pub(in crate::http) enum Event {
     ToolHalt { tool_call_id: String, reason: String, result: Value, content: String },
     /// The agent loop must not continue. The last event of a run that halts.
     #[schema(title = "RunHalted")]
-    RunHalted { halt: Halted },
+    RunHalted { halt: RunHalt },
     /// The run has ended, and was not halted.
     #[schema(title = "RunFinished")]
     RunFinished { calls: u64, failed: u64 },
@@ -175,7 +175,7 @@ pub(in crate::http) struct HistoryEntry {
     /// Content beside the result.
     parts: Option<Vec<Part>>,
     /// Why the loop must not continue, if so.
-    halted: Option<Halted>,
+    halted: Option<RunHalt>,
     /// Free metadata of the tool's definition.
     attributes: Option<BTreeMap<String, Value>>,
     /// BTreeMap<String, Value> of later versions.

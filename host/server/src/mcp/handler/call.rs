@@ -29,7 +29,7 @@ use super::{Handler, resources};
 use crate::mcp::request::{self, Answer, Request};
 use crate::service::calls::{self, CallRequest};
 use crate::service::request_id::RequestId;
-use crate::tenants::refused::Refused;
+use crate::tenants::refused::RequestError;
 use notices::Notices;
 use question::Retry;
 
@@ -117,8 +117,11 @@ pub(super) async fn call(
 
 /// Returns the question with the fault of its answer, if the call was refused for an invalid
 /// answer.
-fn question_with_fault(question: Question, refused: &Refused) -> Option<(Question, ElicitRequest)> {
-    let Refused::InvalidAnswer(refusal) = refused else { return None };
+fn question_with_fault(
+    question: Question,
+    refused: &RequestError,
+) -> Option<(Question, ElicitRequest)> {
+    let RequestError::InvalidAnswer(refusal) = refused else { return None };
     let mut told = question.clone();
     told.question = format!("{}\n({refusal})", question.question);
     Some((question, question::form(&told)?))
@@ -149,7 +152,7 @@ async fn call_once(
     call: &ToolCall,
     resume: Option<Resume>,
     asked: &Request,
-) -> Result<calls::Answer, Refused> {
+) -> Result<calls::CallResponse, RequestError> {
     let id = RequestId::generate();
     let mut request = CallRequest::new(call.clone());
     request = request.with_request_id(id.clone()).with_context(call_context(resume, asked));

@@ -86,7 +86,7 @@ pub(super) async fn store_value(
 
 /// Returns the error of an unknown resource.
 pub(super) fn not_found() -> ErrorData {
-    let data = json!({"code": "no_such_artifact", "hint": "list the resources: artifacts expire"});
+    let data = json!({"code": "unknown_artifact", "hint": "list the resources: artifacts expire"});
     ErrorData::resource_not_found("there is no such artifact", Some(data))
 }
 
@@ -101,8 +101,8 @@ fn read_now(
         ArtifactError::NotFound
         | ArtifactError::TooLarge { .. }
         | ArtifactError::Quota
-        | ArtifactError::BadName
-        | ArtifactError::BadType => not_found(),
+        | ArtifactError::InvalidName
+        | ArtifactError::InvalidType => not_found(),
     };
     let info = artifacts.info(tenant, id).map_err(unread)?;
     if info.size > MAX_READ {

@@ -36,14 +36,16 @@ fn invented_names_are_counted_as_other() {
     }
     let text = metrics.text(0);
     assert!(
-        text.contains("toolcell_calls_total{tenant=\"acme\",tool=\"echo\",ending=\"ok\"} 1\n"),
+        text.contains("toolcell_calls_total{tenant=\"acme\",tool=\"echo\",outcome=\"ok\"} 1\n"),
         "{text}"
     );
     assert!(
-        text.contains("toolcell_calls_total{tenant=\"acme\",tool=\"other\",ending=\"ok\"} 5000\n")
+        text.contains("toolcell_calls_total{tenant=\"acme\",tool=\"other\",outcome=\"ok\"} 5000\n")
     );
     assert!(
-        text.contains("toolcell_calls_total{tenant=\"other\",tool=\"other\",ending=\"ok\"} 4002\n")
+        text.contains(
+            "toolcell_calls_total{tenant=\"other\",tool=\"other\",outcome=\"ok\"} 4002\n"
+        )
     );
     let series = text.lines().filter(|line| line.starts_with("toolcell_calls_total")).count();
     assert_eq!(series, MAX_PAIRS + 1);
@@ -55,17 +57,17 @@ fn denials_and_refusals_are_counted_by_kind_only() {
     let metrics = Metrics::new(InUseSource::default());
     let acme = metrics.of_tenant(Some("acme"), std::iter::empty());
     let denial: Denial = serde_json::from_value(
-        json!({"layer": "granted", "request": "GET https://canary.example", "grant": "canary"}),
+        json!({"layer": "component", "request": "GET https://canary.example", "grant": "canary"}),
     )
     .unwrap();
-    assert_eq!(denial.layer, Layer::Granted);
+    assert_eq!(denial.layer, Layer::Component);
     acme.count(&Event::Denied { id: "canary".into(), denial });
-    acme.refused("quota");
+    acme.refused("quota_exceeded");
     let session = metrics.session();
     let text = metrics.text(3);
     for line in [
-        "toolcell_denials_total{tenant=\"acme\",layer=\"granted\"} 1",
-        "toolcell_refused_total{tenant=\"acme\",code=\"quota\"} 1",
+        "toolcell_denials_total{tenant=\"acme\",layer=\"component\"} 1",
+        "toolcell_refused_requests_total{tenant=\"acme\",code=\"quota_exceeded\"} 1",
         "toolcell_mcp_sessions_open 1",
         "toolcell_requests_running 3",
     ] {
@@ -86,7 +88,7 @@ fn engine_usage_is_read_at_scrape_time() {
         for line in [
             r#"toolcell_cells_in_use{isolation="pooled"} 0"#,
             r#"toolcell_cells_max{isolation="pooled"} 3"#,
-            r#"toolcell_calls_waiting_for_a_cell{isolation="pooled"} 0"#,
+            r#"toolcell_calls_queued{isolation="pooled"} 0"#,
             r#"toolcell_connections_open{isolation="pooled"} 0"#,
             r#"toolcell_connections_total{isolation="pooled"} 0"#,
         ] {

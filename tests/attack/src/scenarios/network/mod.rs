@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::grants::{HttpRule, Method, Target};
-use toolcell::http::{Egress, Resolved, Resolver};
+use toolcell::http::{Egress, ResolveFuture, Resolver};
 use toolcell::runtime::Placement;
 use toolcell::{CallOptions, Component, Engine, Executor, Grants, Limits, ToolCall};
 use toolcell_test_guests::bytes;
@@ -48,7 +48,7 @@ enum Route {
 struct Rebinding(Arc<std::sync::Mutex<Vec<IpAddr>>>, Arc<AtomicUsize>);
 
 impl Resolver for Rebinding {
-    fn resolve(&self, host: &str, _: u16) -> Resolved {
+    fn resolve(&self, host: &str, _: u16) -> ResolveFuture {
         let first = self.1.fetch_add(1, Ordering::Relaxed) == 0 && host == REBOUND;
         let answer =
             if first { vec![ALLOWED.into()] } else { self.0.lock().expect("no panic").clone() };

@@ -112,7 +112,7 @@ impl Secrets {
             .secrets
             .insert("token".into(), SecretGrant::new(rule(bound.url("/api")), Injection::Bearer));
         grants.reveal.insert("token".into());
-        grants.keys.push("write *".parse().expect("a rule"));
+        grants.kv.push("write *".parse().expect("a rule"));
         let secrets =
             StoredSecrets::default().with("token", Secret::new(canary.as_str()).expect("a secret"));
         let engine = stage

@@ -23,7 +23,9 @@ use toolcell::{Registry, Sealer};
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::mcp::{McpOptions, routes};
-use toolcell_server::{Authenticator, HttpServer, ListenOptions, Served, ServedTenant, Service};
+use toolcell_server::{
+    Authenticator, HttpServer, ListenOptions, ServedTenant, ServedTools, Service,
+};
 use toolcell_test_guests::bytes;
 
 use super::Scenario;
@@ -74,7 +76,7 @@ impl Server {
             let loaded = load_for_good(&engine, bytes(component), toolcell::Grants::default());
             registry.register_all(loaded.tools().iter().cloned()).expect("tools");
         }
-        let served = Served::new(&registry)
+        let served = ServedTools::new(&registry)
             .with_tenant("acme", ServedTenant::default())
             .with_tenant("globex", ServedTenant::default().with_tools(GLOBEX));
         let artifacts = Artifacts::temporary(ArtifactOptions::default()).expect("a directory");

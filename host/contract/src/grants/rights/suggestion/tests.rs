@@ -73,20 +73,20 @@ fn pasted_suggestion_is_valid_configuration() {
         (&["read /"], r#"directories = [{ name = "/", path = "root", access = "read" }]"#),
         (&["write /scratch/x"], "scratch = true"),
         (&["kv read a", "kv write a", "kv list n/"], r#"kv = ["read n/*", "write a"]"#),
-        (&["reveal key"], "secrets = { key = { from = { env = \"key\" } } }\nreveal = [\"key\"]"),
-        (&["secret key"], r#"secrets = { key = { for = "…", from = { env = "key" } } }"#),
+        (&["reveal key"], "secrets = { key = { source = { env = \"key\" } } }\nreveal = [\"key\"]"),
+        (&["secret key"], r#"secrets = { key = { destination = "…", source = { env = "key" } } }"#),
         (&["environment LANG"], r#"environment = { LANG = "…" }"#),
         (
             &["GET http://127.0.0.1:80/x"],
-            r#"http = [{ rule = "GET http://127.0.0.1/x", private = ["127.0.0.1/32"] }]"#,
+            r#"http = [{ rule = "GET http://127.0.0.1/x", private_networks = ["127.0.0.1/32"] }]"#,
         ),
         (
             &["GET http://localhost/"],
-            r#"http = [{ rule = "GET http://localhost/", private = ["127.0.0.1/32", "::1/128"] }]"#,
+            r#"http = [{ rule = "GET http://localhost/", private_networks = ["127.0.0.1/32", "::1/128"] }]"#,
         ),
         (
             &["GET http://[::ffff:10.0.0.1]/"],
-            r#"http = [{ rule = "GET http://[::ffff:10.0.0.1]/", private = ["10.0.0.1/32"] }]"#,
+            r#"http = [{ rule = "GET http://[::ffff:10.0.0.1]/", private_networks = ["10.0.0.1/32"] }]"#,
         ),
     ] {
         assert_eq!(pasted(asked), expected);
@@ -94,7 +94,11 @@ fn pasted_suggestion_is_valid_configuration() {
     }
     let bound = |asked: &[&str]| {
         let all = pasted(&[&["secret key"], asked].concat());
-        all.split_once("for = \"").and_then(|(_, rest)| rest.split_once('"')).unwrap().0.to_owned()
+        all.split_once("destination = \"")
+            .and_then(|(_, rest)| rest.split_once('"'))
+            .unwrap()
+            .0
+            .to_owned()
     };
     for (asked, expected) in [
         (&["GET https://a.example/v1"][..], "GET https://a.example/v1"),

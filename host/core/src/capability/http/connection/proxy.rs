@@ -15,7 +15,7 @@ use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode_str;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use toolcell_contract::grants::BadRule;
+use toolcell_contract::grants::InvalidRule;
 use url::Url;
 
 /// Bytes. The head of the proxy's answer.
@@ -50,11 +50,11 @@ impl Proxy {
     /// `http://HOST:PORT` or `http://USER:PASSWORD@HOST:PORT`; the port defaults to 80.
     ///
     /// # Errors
-    /// [`BadRule`] for any other text. The error does not quote the text, which may contain a
+    /// [`InvalidRule`] for any other text. The error does not quote the text, which may contain a
     /// password.
-    pub fn new(url: &str) -> Result<Self, BadRule> {
+    pub fn new(url: &str) -> Result<Self, InvalidRule> {
         let fault = |problem: &str| {
-            BadRule::new("proxy", problem, "write for instance `http://proxy.example.com:3128`")
+            InvalidRule::new("proxy", problem, "write for instance `http://proxy.example.com:3128`")
         };
         let url = Url::parse(url).map_err(|_| fault("it is not a URL"))?;
         if url.scheme() != "http" {

@@ -36,7 +36,7 @@ const MAX_ADDRESSES: usize = 64;
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The future that [`Resolver::resolve`] returns.
-pub type Resolved = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+pub type ResolveFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
 /// Finds the addresses of a host name. It is called once for each request. Every address in the
 /// answer is checked, so a resolver need not be trusted.
@@ -48,7 +48,7 @@ pub trait Resolver: Send + Sync {
     /// The future is not dropped when the request's time is over: it runs until it ends, for at
     /// most half a minute, because a lookup of the operating system cannot be interrupted. Until it
     /// ends, it counts against the tenant's quota.
-    fn resolve(&self, host: &str, port: u16) -> Resolved;
+    fn resolve(&self, host: &str, port: u16) -> ResolveFuture;
 }
 
 /// The resolver of the operating system.
@@ -56,7 +56,7 @@ pub trait Resolver: Send + Sync {
 pub struct SystemResolver;
 
 impl Resolver for SystemResolver {
-    fn resolve(&self, host: &str, port: u16) -> Resolved {
+    fn resolve(&self, host: &str, port: u16) -> ResolveFuture {
         let host = host.to_owned();
         Box::pin(async move {
             let found = tokio::net::lookup_host((host, port)).await?;

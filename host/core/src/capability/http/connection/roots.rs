@@ -14,16 +14,16 @@ use rustls::client::Resumption;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
-use toolcell_contract::grants::BadRule;
+use toolcell_contract::grants::InvalidRule;
 
 /// The trusted certificate authorities.
 ///
 /// # Defaults
 /// Those of the public internet, from Mozilla's list.
 #[derive(Clone)]
-pub struct Roots(RootCertStore);
+pub struct RootCertificates(RootCertStore);
 
-impl Roots {
+impl RootCertificates {
     /// Creates an empty set. Add authorities with [`with_pem`](Self::with_pem).
     #[must_use]
     pub fn none() -> Self {
@@ -36,11 +36,11 @@ impl Roots {
     /// Certificates as PEM, one after the other.
     ///
     /// # Errors
-    /// [`BadRule`] if there is no certificate, or one cannot be read.
-    pub fn with_pem(mut self, pem: &[u8]) -> Result<Self, BadRule> {
+    /// [`InvalidRule`] if there is no certificate, or one cannot be read.
+    pub fn with_pem(mut self, pem: &[u8]) -> Result<Self, InvalidRule> {
         let fault = |problem: &str| {
             let hint = "give one or more blocks that begin with `-----BEGIN CERTIFICATE-----`";
-            BadRule::new("certificates to trust", problem, hint)
+            InvalidRule::new("certificates to trust", problem, hint)
         };
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
         let certificates = certificates.map_err(|_| fault("they are not PEM"))?;
@@ -69,13 +69,13 @@ impl Roots {
     }
 }
 
-impl Default for Roots {
+impl Default for RootCertificates {
     fn default() -> Self {
         Self(webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect())
     }
 }
 
-impl fmt::Debug for Roots {
+impl fmt::Debug for RootCertificates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Roots({})", self.0.len())
     }

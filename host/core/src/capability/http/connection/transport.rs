@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 
 use rustls::ClientConfig;
 
-use crate::capability::http::{Proxy, Roots, SendError};
+use crate::capability::http::{Proxy, RootCertificates, SendError};
 
 /// The TLS settings, created with the first request, because most hosts never send one.
 type Tls = LazyLock<Arc<ClientConfig>, Box<dyn FnOnce() -> Arc<ClientConfig> + Send>>;
@@ -25,7 +25,7 @@ pub(in crate::capability::http) struct Transport {
 }
 
 impl Transport {
-    pub(in crate::capability::http) fn new(proxy: Option<Proxy>, roots: Roots) -> Self {
+    pub(in crate::capability::http) fn new(proxy: Option<Proxy>, roots: RootCertificates) -> Self {
         Self { proxy, tls: Arc::new(LazyLock::new(Box::new(|| roots.config()))) }
     }
 
@@ -37,7 +37,10 @@ impl Transport {
 
 impl Default for Transport {
     fn default() -> Self {
-        Self { proxy: None, tls: Arc::new(LazyLock::new(Box::new(|| Roots::default().config()))) }
+        Self {
+            proxy: None,
+            tls: Arc::new(LazyLock::new(Box::new(|| RootCertificates::default().config()))),
+        }
     }
 }
 

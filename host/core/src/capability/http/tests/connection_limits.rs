@@ -61,7 +61,7 @@ async fn tenant_gets_a_quarter_of_connections_a_call_eight() {
 struct StallingResolver(Arc<Mutex<usize>>);
 
 impl Resolver for StallingResolver {
-    fn resolve(&self, host: &str, _port: u16) -> Resolved {
+    fn resolve(&self, host: &str, _port: u16) -> ResolveFuture {
         if host.starts_with("slow") {
             *self.0.lock() += 1;
             return Box::pin(std::future::pending());

@@ -117,7 +117,7 @@ async fn secret_is_sent_only_to_its_bound_destination() {
         if let (Err(SendError::Invalid(problem)), true) = (&result, *bound_to != v1) {
             assert_eq!(
                 problem,
-                "the secret `token` is not for this request: see `for` in its grant"
+                "the secret `token` is not for this request: see `destination` in its grant"
             );
         }
     }

@@ -269,7 +269,7 @@ async fn one_deadline_covers_every_stage() {
 struct FailingResolver(bool);
 
 impl Resolver for FailingResolver {
-    fn resolve(&self, _host: &str, _port: u16) -> Resolved {
+    fn resolve(&self, _host: &str, _port: u16) -> ResolveFuture {
         assert!(!self.0, "a resolver of an embedder's own");
         Box::pin(std::future::pending())
     }

@@ -251,11 +251,11 @@ fn private_host_hint_contains_its_rule() {
     for (url, expected) in [
         (
             "http://127.0.0.1:8080/canary",
-            r#"to allow it, grant: http = [{ rule = "GET http://127.0.0.1:8080/", private = ["127.0.0.1/32"] }]"#,
+            r#"to allow it, grant: http = [{ rule = "GET http://127.0.0.1:8080/", private_networks = ["127.0.0.1/32"] }]"#,
         ),
         (
             "http://localhost/canary",
-            r#"to allow it, grant: http = [{ rule = "GET http://localhost/", private = ["127.0.0.1/32", "::1/128"] }]"#,
+            r#"to allow it, grant: http = [{ rule = "GET http://localhost/", private_networks = ["127.0.0.1/32", "::1/128"] }]"#,
         ),
         (
             "http://wiki.internal/",
@@ -278,11 +278,11 @@ fn private_network_denial_reports_its_grant() {
     for (url, grant) in [
         (
             "http://127.0.0.1:8080/x",
-            r#"http = [{ rule = "GET http://127.0.0.1:8080/x", private = ["127.0.0.1/32"] }]"#,
+            r#"http = [{ rule = "GET http://127.0.0.1:8080/x", private_networks = ["127.0.0.1/32"] }]"#,
         ),
         (
             "http://wiki.internal/x",
-            r#"http = [{ rule = "GET http://wiki.internal/x", private = ["…"] }]"#,
+            r#"http = [{ rule = "GET http://wiki.internal/x", private_networks = ["…"] }]"#,
         ),
     ] {
         let error = SendError::private(Method::Get, &Target::parse(url).unwrap());

@@ -41,7 +41,7 @@ async fn proxy(answer: &'static str) -> (Server, Arc<Mutex<Vec<String>>>) {
 async fn send_through_proxy(
     url: &str,
     answer: &'static str,
-    roots: Roots,
+    roots: RootCertificates,
     is_allowed: bool,
 ) -> (String, Vec<String>) {
     let (server, heads) = proxy(answer).await;
@@ -51,7 +51,7 @@ async fn send_through_proxy(
     let rule = if is_allowed { rule.with_private(["127.0.0.0/8".parse().unwrap()]) } else { rule };
     let egress = Egress::new()
         .with_resolver(Scripted::new([["127.0.0.1"]]))
-        .with_roots(roots)
+        .with_root_certificates(roots)
         .with_proxy(proxy);
     let result = send(&egress, &rights([rule]), get(url)).await;
     let said = match result {
@@ -69,7 +69,7 @@ async fn proxied_requests_go_to_checked_addresses() {
         format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{name}", name.len())
     })
     .await;
-    let own = || Roots::none().with_pem(site.authority.as_bytes()).unwrap();
+    let own = || RootCertificates::none().with_pem(site.authority.as_bytes()).unwrap();
     let plain = Server::responding("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nplain").await;
     let (https, http) = (site.server.port, plain.port);
     for (url, answer, roots, is_allowed, expected, is_asked) in [
@@ -78,7 +78,7 @@ async fn proxied_requests_go_to_checked_addresses() {
         (
             format!("https://good.example:{https}/"),
             OPEN,
-            Roots::default(),
+            RootCertificates::default(),
             true,
             "is not signed by",
             true,
@@ -152,12 +152,15 @@ async fn clones_use_replaced_proxy_and_roots() {
     let clone = egress.clone();
     assert_eq!(kind(&send(&clone, &rights, get(&url)).await), "unreachable");
     let proxy = Proxy::new(&format!("http://127.0.0.1:{}", server.port)).unwrap();
-    egress.replace(Some(proxy), Roots::none().with_pem(site.authority.as_bytes()).unwrap());
+    egress.replace(
+        Some(proxy),
+        RootCertificates::none().with_pem(site.authority.as_bytes()).unwrap(),
+    );
     assert_eq!(
         (kind(&send(&clone, &rights, get(&url)).await), heads.lock().len()),
         ("response", 1)
     );
-    egress.replace(None, Roots::none());
+    egress.replace(None, RootCertificates::none());
     assert_eq!(
         (kind(&send(&clone, &rights, get(&url)).await), heads.lock().len()),
         ("unreachable", 1)

@@ -34,7 +34,7 @@ const CHAIN: [(&str, &str, &str); 10] = [
 struct Names;
 
 impl Resolver for Names {
-    fn resolve(&self, host: &str, _port: u16) -> Resolved {
+    fn resolve(&self, host: &str, _port: u16) -> ResolveFuture {
         let address: IpAddr =
             if host == "meta.example" { "169.254.169.254" } else { "127.0.0.1" }.parse().unwrap();
         Box::pin(async move { Ok(vec![address]) })
@@ -90,8 +90,8 @@ async fn every_redirect_hop_is_checked_anew() {
     let rights = rights(
         rules.map(|rule| placed(rule).parse::<HttpRule>().unwrap().with_private(loopback())),
     );
-    let roots = Roots::none().with_pem(secure.authority.as_bytes()).unwrap();
-    let egress = Egress::new().with_resolver(Names).with_roots(roots);
+    let roots = RootCertificates::none().with_pem(secure.authority.as_bytes()).unwrap();
+    let egress = Egress::new().with_resolver(Names).with_root_certificates(roots);
     let bound_to = placed("http://a.example:PLAIN/api").parse().unwrap();
     let secret = Secret::new("canary-of-the-first-hop").unwrap();
     let credential =

@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::super::{Resolved, Resolver};
+use super::super::{ResolveFuture, Resolver};
 
 /// A server that treats every connection in the same way.
 pub(super) struct Server {
@@ -112,7 +112,7 @@ impl Scripted {
 }
 
 impl Resolver for Scripted {
-    fn resolve(&self, _host: &str, _port: u16) -> Resolved {
+    fn resolve(&self, _host: &str, _port: u16) -> ResolveFuture {
         self.1.fetch_add(1, Ordering::SeqCst);
         let mut answers = self.0.lock();
         let answer = answers.pop_front();

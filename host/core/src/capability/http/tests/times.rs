@@ -19,7 +19,7 @@ const TO_CONNECT: Duration = Duration::from_millis(550);
 struct SilentResolver;
 
 impl Resolver for SilentResolver {
-    fn resolve(&self, _host: &str, _port: u16) -> Resolved {
+    fn resolve(&self, _host: &str, _port: u16) -> ResolveFuture {
         Box::pin(std::future::pending())
     }
 }

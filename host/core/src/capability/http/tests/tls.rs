@@ -82,11 +82,12 @@ fn echo_server_name(_: &str, name: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{name}", name.len())
 }
 
-async fn request(site: &Site, host: &str, roots: Roots) -> Result<Incoming, SendError> {
+async fn request(site: &Site, host: &str, roots: RootCertificates) -> Result<Incoming, SendError> {
     let url = format!("https://{host}:{}/", site.server.port);
     let rule: HttpRule = url.parse().unwrap();
     let rights = rights([rule.with_private(["127.0.0.0/8".parse().unwrap()])]);
-    let egress = Egress::new().with_resolver(Scripted::new([["127.0.0.1"]])).with_roots(roots);
+    let egress =
+        Egress::new().with_resolver(Scripted::new([["127.0.0.1"]])).with_root_certificates(roots);
     send(&egress, &rights, get(&url)).await
 }
 
@@ -94,24 +95,24 @@ async fn request(site: &Site, host: &str, roots: Roots) -> Result<Incoming, Send
 async fn server_without_a_valid_certificate_is_refused() {
     let site = start_site(&["good.example", "127.0.0.1"], echo_server_name).await;
     let other = self::start_site(&["good.example"], echo_server_name).await;
-    let own = || Roots::none().with_pem(site.authority.as_bytes()).unwrap();
+    let own = || RootCertificates::none().with_pem(site.authority.as_bytes()).unwrap();
     let table = [
         ("good.example", own(), "response", "good.example"),
         ("GOOD.example.", own(), "response", "good.example"),
         ("127.0.0.1", own(), "response", "no name"),
         ("bad.example", own(), "unreachable", ""),
         ("sub.good.example", own(), "unreachable", ""),
-        ("good.example", Roots::none(), "unreachable", ""),
-        ("good.example", Roots::default(), "unreachable", ""),
+        ("good.example", RootCertificates::none(), "unreachable", ""),
+        ("good.example", RootCertificates::default(), "unreachable", ""),
         (
             "good.example",
-            Roots::none().with_pem(other.authority.as_bytes()).unwrap(),
+            RootCertificates::none().with_pem(other.authority.as_bytes()).unwrap(),
             "unreachable",
             "",
         ),
         (
             "good.example",
-            Roots::default().with_pem(site.authority.as_bytes()).unwrap(),
+            RootCertificates::default().with_pem(site.authority.as_bytes()).unwrap(),
             "response",
             "good.example",
         ),
@@ -137,8 +138,8 @@ async fn certificate_error_names_the_fault() {
         ("good.example", (4095, 4096), true, "is not valid yet"),
     ] {
         let site = valid_in(&["good.example"], years, echo_server_name).await;
-        let trusted = || Roots::none().with_pem(site.authority.as_bytes()).unwrap();
-        let roots = if is_trusted { trusted() } else { Roots::default() };
+        let trusted = || RootCertificates::none().with_pem(site.authority.as_bytes()).unwrap();
+        let roots = if is_trusted { trusted() } else { RootCertificates::default() };
         let fault = request(&site, host, roots).await.unwrap_err().to_string();
         assert!(fault.contains(&format!("its certificate {expected}")), "{fault}");
     }
@@ -151,7 +152,10 @@ async fn plain_http_where_tls_was_granted_is_refused() {
     })
     .await;
     let site = Site { server, authority: String::new() };
-    assert_eq!(kind(&request(&site, "good.example", Roots::default()).await), "unreachable");
+    assert_eq!(
+        kind(&request(&site, "good.example", RootCertificates::default()).await),
+        "unreachable"
+    );
 }
 
 #[test]
@@ -160,7 +164,7 @@ fn malformed_root_certificate_is_refused() {
     let nonsense = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     let cut = "-----BEGIN CERTIFICATE-----\nAAAA\n";
     for pem in ["", "hello", key, nonsense, cut] {
-        let fault = Roots::none().with_pem(pem.as_bytes()).unwrap_err();
+        let fault = RootCertificates::none().with_pem(pem.as_bytes()).unwrap_err();
         assert!(fault.hint.contains("BEGIN CERTIFICATE"), "{fault}");
     }
 }

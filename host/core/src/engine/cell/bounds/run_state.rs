@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
-use toolcell_contract::outcome::tool_error::Awaited;
+use toolcell_contract::outcome::tool_error::BlockedOn;
 
 use super::ticker::TICK;
 
@@ -62,7 +62,7 @@ pub(in crate::engine) struct RunState {
     began: Mutex<Option<Instant>>,
     stopped: AtomicBool,
     /// The object of the guest's current wait, or of its last one.
-    awaited: Mutex<Option<Awaited>>,
+    blocked_on: Mutex<Option<BlockedOn>>,
 }
 
 impl RunState {
@@ -100,13 +100,13 @@ impl RunState {
     }
 
     /// Sets what the guest is going to wait for. `None`: it is not known.
-    pub(in crate::engine::cell) fn awaits(&self, awaited: Option<Awaited>) {
-        *self.awaited.lock() = awaited;
+    pub(in crate::engine::cell) fn awaits(&self, blocked_on: Option<BlockedOn>) {
+        *self.blocked_on.lock() = blocked_on;
     }
 
     /// Returns what the guest waited for last, if the host recorded it.
-    pub(in crate::engine) fn awaited(&self) -> Option<Awaited> {
-        *self.awaited.lock()
+    pub(in crate::engine) fn blocked_on(&self) -> Option<BlockedOn> {
+        *self.blocked_on.lock()
     }
 
     /// Returns true if the guest waited for the host when its deadline passed. Called after the

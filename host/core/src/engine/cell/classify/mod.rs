@@ -15,7 +15,7 @@ use std::borrow::Cow;
 
 use toolcell_contract::controls::{Control, enforced};
 use toolcell_contract::outcome::tool_error::{
-    Exit, Raised, RaisedKind, ReturnRule, Timeout, ToolError,
+    Crash, CrashKind, Exit, ReturnRule, Timeout, ToolError,
 };
 use wasmtime::{Store, Trap, WasmBacktrace, WasmtimeBug};
 use wasmtime_wasi::I32Exit;
@@ -51,10 +51,10 @@ pub(in crate::engine) fn classify(
 ) -> ToolError {
     let cell = store.data();
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
-        return ToolError::HandlerExit(Exit::Called { code: exit.0 });
+        return ToolError::HandlerExit(Exit::Exited { code: exit.0 });
     }
     if let Some(LimitReached(limit)) = error.downcast_ref::<LimitReached>() {
-        let mut raised = Raised::new(RaisedKind::HostCall);
+        let mut raised = Crash::new(CrashKind::HostCall);
         raised.limit = Some(*limit);
         return raise(raised, error, cell);
     }
@@ -71,25 +71,25 @@ pub(in crate::engine) fn classify(
                 used: cell.invocation.started.elapsed(),
                 stdout: printed(cell),
             }),
-            End::Raised(kind) => raise(Raised::new(kind), error, cell),
+            End::Raised(kind) => raise(Crash::new(kind), error, cell),
         };
     }
     if error.downcast_ref::<WasmtimeBug>().is_some() {
         tracing::error!(error = format!("{error:#}"), "the engine reported a bug in itself");
-        return ToolError::HandlerRaised(Raised::by_the_host());
+        return ToolError::HandlerRaised(Crash::by_the_host());
     }
     if error.downcast_ref::<WasmBacktrace>().is_some() {
         // A host function failed while the guest was calling it: the guest asked for something
         // impossible.
-        return raise(Raised::new(RaisedKind::HostCall), error, cell);
+        return raise(Crash::new(CrashKind::HostCall), error, cell);
     }
     if phase == Phase::Start {
-        return raise(Raised::new(RaisedKind::LimitAtStart), error, cell);
+        return raise(Crash::new(CrashKind::LimitAtStart), error, cell);
     }
     if error.chain().any(|cause| format!("{cause:?}") == TOO_MUCH_COPIED) {
         let limit = cell.invocation.limits.result;
         let got = limit.saturating_add(COPY_SLACK as u64);
-        return ToolError::InvalidReturn(ReturnRule::TooLarge { limit, got });
+        return ToolError::InvalidReturn(ReturnRule::TooLarge { limit, actual: got });
     }
     // The guest has returned. Its value, or the memory for its arguments, is not what it declared.
     ToolError::InvalidReturn(ReturnRule::Unreadable {
@@ -97,7 +97,7 @@ pub(in crate::engine) fn classify(
     })
 }
 
-fn raise(mut raised: Raised, error: &wasmtime::Error, cell: &Cell) -> ToolError {
+fn raise(mut raised: Crash, error: &wasmtime::Error, cell: &Cell) -> ToolError {
     raised.limit = raised.limit.or(cell.limiter.hit());
     raised.panic_message =
         cell.stderr_excerpt().map(|words| plain(&fold_repeats(panic_text(&words)), usize::MAX));
@@ -118,11 +118,11 @@ fn printed(cell: &Cell) -> Option<String> {
 enum End {
     OutOfFuel,
     Deadline,
-    Raised(RaisedKind),
+    Raised(CrashKind),
 }
 
 fn kind_of(trap: Trap) -> End {
-    use RaisedKind as Kind;
+    use CrashKind as Kind;
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "the engine's list of traps is open; ours ends with OtherTrap"

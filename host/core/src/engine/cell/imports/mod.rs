@@ -137,7 +137,7 @@ pub(in crate::engine) fn kind(name: &str) -> Option<GrantKind> {
             Some(GrantKind::Http)
         }
         "toolcell:tool/reveal" => Some(GrantKind::Reveal),
-        "toolcell:tool/kv" => Some(GrantKind::Keys),
+        "toolcell:tool/kv" => Some(GrantKind::Kv),
         "toolcell:tool/invoke" => Some(GrantKind::Invoke),
         _ => None,
     }

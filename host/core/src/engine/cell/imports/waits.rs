@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use toolcell_contract::outcome::tool_error::Awaited;
+use toolcell_contract::outcome::tool_error::BlockedOn;
 use wasmtime::StoreContextMut;
 use wasmtime::component::{HasSelf, Linker, Resource, ResourceTable};
 use wasmtime_wasi::clocks::HostMonotonicClock as _;
@@ -68,7 +68,7 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
                 cell.called("streams", "[method]input-stream.blocking-read")?;
                 // Only bodies of responses and files make a reader wait.
                 let is_body = cell.table.iter_mut().any(|object| object.is::<HostIncomingBody>());
-                cell.awaits(if is_body { Awaited::Http } else { Awaited::File });
+                cell.awaits(if is_body { BlockedOn::Http } else { BlockedOn::File });
                 let read = cell.table.blocking_read(stream, len).await;
                 cell.awaits(None);
                 Ok((stream_result(&mut cell.table, read)?,))
@@ -86,7 +86,7 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
                     cell.count_host_call()?;
                 }
                 // Only files make a writer wait.
-                cell.awaits(Awaited::File);
+                cell.awaits(BlockedOn::File);
                 let written = match cell.table.get_mut(&stream) {
                     Ok(stream) => stream.blocking_write_and_flush(bytes.into()).await,
                     Err(error) => Err(error.into()),
@@ -117,25 +117,25 @@ fn waiting<'a>(
     function: &'static str,
 ) -> wasmtime::Result<&'a mut ResourceTable> {
     cell.called("poll", function)?;
-    let awaited = awaited(&mut cell.table);
-    cell.awaits(awaited);
+    let blocked_on = blocked_on(&mut cell.table);
+    cell.awaits(blocked_on);
     Ok(&mut cell.table)
 }
 
 /// Returns the kind of object that a guest waits for. A response comes before a timer, which is
 /// often the response's time limit.
-fn awaited(table: &mut ResourceTable) -> Option<Awaited> {
+fn blocked_on(table: &mut ResourceTable) -> Option<BlockedOn> {
     let mut found = None;
     for object in table.iter_mut() {
         let is_going = object.downcast_ref().is_some_and(Pending::is_pending);
         if is_going || matches!(object.downcast_ref(), Some(HostFutureIncomingResponse::Pending(_)))
         {
-            return Some(Awaited::Http);
+            return Some(BlockedOn::Http);
         }
         if object.is::<Timer>() {
-            found = Some(Awaited::Timer);
+            found = Some(BlockedOn::Timer);
         } else if object.is::<HostIncomingBody>() && found.is_none() {
-            found = Some(Awaited::Http);
+            found = Some(BlockedOn::Http);
         }
     }
     found
@@ -223,14 +223,14 @@ mod tests {
     #[test]
     fn pending_request_outranks_timer() {
         let mut table = ResourceTable::new();
-        assert_eq!(awaited(&mut table), None);
+        assert_eq!(blocked_on(&mut table), None);
         let timer = table.push(Timer::after(Duration::ZERO)).unwrap();
         let request = table.push(Pending::unanswered()).unwrap();
-        assert_eq!(awaited(&mut table), Some(Awaited::Http));
+        assert_eq!(blocked_on(&mut table), Some(BlockedOn::Http));
         table.delete(request).unwrap();
-        assert_eq!(awaited(&mut table), Some(Awaited::Timer));
+        assert_eq!(blocked_on(&mut table), Some(BlockedOn::Timer));
         table.delete(timer).unwrap();
-        assert_eq!(awaited(&mut table), None);
+        assert_eq!(blocked_on(&mut table), None);
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl Streams {
                 Bytes::copy_from_slice(text.as_bytes())
             }
             CommandInput::Json => Bytes::copy_from_slice(invocation.call.arguments.as_bytes()),
-            CommandInput::Nothing => Bytes::new(),
+            CommandInput::Empty => Bytes::new(),
         };
         Self { argv: words, stdin, stdout: Captured::up_to(invocation.limits.result) }
     }
@@ -75,7 +75,7 @@ impl Captured {
     pub(in crate::engine::cell) fn answer(&self) -> Result<Vec<u8>, ReturnRule> {
         let mut kept = self.0.lock();
         if kept.total_bytes > kept.limit {
-            return Err(ReturnRule::TooLarge { limit: kept.limit, got: kept.total_bytes });
+            return Err(ReturnRule::TooLarge { limit: kept.limit, actual: kept.total_bytes });
         }
         kept.is_answered = true;
         Ok(kept.bytes.clone())

@@ -187,7 +187,7 @@ pub(in crate::engine) fn emit(
     let kept = meter.log_bytes.load(Ordering::Relaxed);
     let room = invocation.limits.log.saturating_sub(kept);
     if cost > room && enforced(Control::LogBytes) {
-        meter.log_bytes_lost.fetch_add(cost, Ordering::Relaxed);
+        meter.log_bytes_dropped.fetch_add(cost, Ordering::Relaxed);
         return;
     }
     meter.log_bytes.fetch_add(cost, Ordering::Relaxed);
@@ -269,7 +269,7 @@ mod tests {
         }
         lines.finish();
         let meter = &invocation.meter;
-        (meter.log_bytes.load(Ordering::Relaxed), meter.log_bytes_lost.load(Ordering::Relaxed))
+        (meter.log_bytes.load(Ordering::Relaxed), meter.log_bytes_dropped.load(Ordering::Relaxed))
     }
 
     #[test]

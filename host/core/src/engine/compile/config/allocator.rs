@@ -42,7 +42,7 @@ impl Allocator {
             Some(pool) => {
                 tracing::warn!(
                     "there is too little address space or memory for a pool of {cells} cells: it has {fits}, and further calls \
-                     wait; set the number of cells (`EngineBuilder::cells`, `toolcell serve --cells {fits}`), or allow more \
+                     wait; set the number of cells (`EngineBuilder::cells`, `toolcell serve --max-cells {fits}`), or allow more \
                      address space (`ulimit -v`)"
                 );
                 Some((pool, fits))

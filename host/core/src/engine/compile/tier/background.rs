@@ -185,7 +185,7 @@ fn work(queue: Arc<Mutex<Queue>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::compile::tier::Code;
+    use crate::engine::compile::tier::CodeTier;
     use crate::engine::compile::worker::leash;
 
     /// Builds a job whose component was dropped.
@@ -213,7 +213,7 @@ mod tests {
     /// Queues jobs of these tenants (`-`: no tenant), and returns their tenants in the order of
     /// service.
     fn served(tenants: &str) -> String {
-        let current = Arc::new(Current::settled(Arc::new(()), Code::Quick));
+        let current = Arc::new(Current::settled(Arc::new(()), CodeTier::Quick));
         let mut queue = Queue::default();
         for tenant in tenants.chars() {
             let tenant = (tenant != '-').then(|| tenant.to_string());
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn tenant_share_of_the_queue_is_bounded() {
-        let current = Arc::new(Current::settled(Arc::new(()), Code::Quick));
+        let current = Arc::new(Current::settled(Arc::new(()), CodeTier::Quick));
         let mut queue = Queue::default();
         let mut enter = |tenant: Option<&str>, bytes| {
             let tenant = tenant.map(str::to_owned);

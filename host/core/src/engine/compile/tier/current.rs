@@ -12,7 +12,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use tokio::sync::SetOnce;
 
-use super::Code;
+use super::CodeTier;
 use crate::engine::cell::invoke::Ready;
 use crate::engine::compile::worker::KillOnDrop;
 
@@ -20,14 +20,14 @@ use crate::engine::compile::worker::KillOnDrop;
 pub(in crate::engine) struct Current<R = Ready> {
     /// The code for calls until it is settled.
     now: RwLock<Arc<R>>,
-    settled: SetOnce<(Arc<R>, Code)>,
+    settled: SetOnce<(Arc<R>, CodeTier)>,
     /// Ends the compiler when the last handle to the component is dropped.
     _leash: Option<KillOnDrop>,
 }
 
 impl<R> Current<R> {
     /// Builds code that is not replaced.
-    pub(in crate::engine) fn settled(ready: Arc<R>, code: Code) -> Self {
+    pub(in crate::engine) fn settled(ready: Arc<R>, code: CodeTier) -> Self {
         let settled = SetOnce::new_with(Some((Arc::clone(&ready), code)));
         Self { now: RwLock::new(ready), settled, _leash: None }
     }
@@ -46,15 +46,15 @@ impl<R> Current<R> {
     }
 
     /// Returns the kind of that code.
-    pub(in crate::engine) fn code(&self) -> Code {
-        self.settled.get().map_or(Code::Quick, |(_, code)| *code)
+    pub(in crate::engine) fn code(&self) -> CodeTier {
+        self.settled.get().map_or(CodeTier::Quick, |(_, code)| *code)
     }
 
     /// Waits until the code does not change any more, and returns its kind.
     ///
     /// # Cancel safety
     /// May be dropped.
-    pub(in crate::engine) async fn last(&self) -> Code {
+    pub(in crate::engine) async fn last(&self) -> CodeTier {
         self.settled.wait().await.1
     }
 
@@ -62,15 +62,15 @@ impl<R> Current<R> {
     pub(in crate::engine) fn replace(&self, ready: Arc<R>) {
         // The quick code is dropped with its last call.
         *self.now.write() = Arc::clone(&ready);
-        self.settle(ready, Code::Optimised);
+        self.settle(ready, CodeTier::Optimised);
     }
 
     /// Settles on the present code.
     pub(in crate::engine) fn settle_unoptimised(&self) {
-        self.settle(self.ready(), Code::Unoptimised);
+        self.settle(self.ready(), CodeTier::Unoptimised);
     }
 
-    fn settle(&self, ready: Arc<R>, code: Code) {
+    fn settle(&self, ready: Arc<R>, code: CodeTier) {
         // It may be settled already: the first call counts.
         let _ = self.settled.set((ready, code));
     }
@@ -88,13 +88,13 @@ mod tests {
         let quick = Arc::new("quick");
         let current = Current::unoptimised(Arc::clone(&quick), leash().0);
         let in_flight = current.ready();
-        assert_eq!((current.code(), current.last().now_or_never()), (Code::Quick, None));
+        assert_eq!((current.code(), current.last().now_or_never()), (CodeTier::Quick, None));
         current.replace(Arc::new("optimised"));
         assert_eq!(
             (*in_flight, *current.ready(), current.code()),
-            ("quick", "optimised", Code::Optimised)
+            ("quick", "optimised", CodeTier::Optimised)
         );
-        assert_eq!(current.last().now_or_never(), Some(Code::Optimised));
+        assert_eq!(current.last().now_or_never(), Some(CodeTier::Optimised));
         drop(in_flight);
         assert_eq!(Arc::strong_count(&quick), 1, "the quick code is not freed");
     }
@@ -106,10 +106,10 @@ mod tests {
         current.settle_unoptimised();
         assert_eq!(
             (*current.ready(), current.last().now_or_never()),
-            ("quick", Some(Code::Unoptimised))
+            ("quick", Some(CodeTier::Unoptimised))
         );
-        let settled = Current::settled(Arc::new("optimised"), Code::Optimised);
+        let settled = Current::settled(Arc::new("optimised"), CodeTier::Optimised);
         settled.settle_unoptimised();
-        assert_eq!((*settled.ready(), settled.code()), ("optimised", Code::Optimised));
+        assert_eq!((*settled.ready(), settled.code()), ("optimised", CodeTier::Optimised));
     }
 }

@@ -38,7 +38,7 @@ pub enum Optimise {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Code {
+pub enum CodeTier {
     /// Quickly compiled code, until the optimised code is ready.
     Quick,
     /// Optimised code.

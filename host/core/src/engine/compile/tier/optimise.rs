@@ -14,7 +14,7 @@ use std::time::Instant;
 use toolcell_contract::definition::Definition;
 use toolcell_contract::error::Error;
 
-use super::{Code, Current, Job};
+use super::{CodeTier, Current, Job};
 use crate::engine::cell::invoke::Ready;
 use crate::engine::compile::Compiler;
 use crate::engine::compile::cache::entries::{Names, cache_code};
@@ -58,7 +58,7 @@ pub(in crate::engine::compile) fn optimise_later(
     tenant: Option<&str>,
 ) -> Arc<Current> {
     if is_given_up(compiler, &names) {
-        return Arc::new(Current::settled(ready, Code::Unoptimised));
+        return Arc::new(Current::settled(ready, CodeTier::Unoptimised));
     }
     let (leash, watch) = worker::leash();
     let current = Arc::new(Current::unoptimised(ready, leash));

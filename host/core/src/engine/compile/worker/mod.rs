@@ -162,14 +162,16 @@ impl Worker {
     pub(super) fn seconds(&self, haste: Priority) -> u64 {
         let seconds = self.limit.as_secs().max(1);
         match haste {
-            Priority::Awaited => seconds,
+            Priority::BlockedOn => seconds,
             Priority::Background => seconds.saturating_mul(u64::from(BACKGROUND_FACTOR)),
         }
     }
 
     pub(in crate::engine) fn wall(&self, haste: Priority) -> Duration {
         match haste {
-            Priority::Awaited => self.limit.saturating_mul(WALL_FACTOR).saturating_add(WALL_SLACK),
+            Priority::BlockedOn => {
+                self.limit.saturating_mul(WALL_FACTOR).saturating_add(WALL_SLACK)
+            }
             Priority::Background => BACKGROUND_WALL,
         }
     }
@@ -322,7 +324,7 @@ fn bounded_compile(
     output: &mut impl Write,
 ) -> Result<(), (i32, String)> {
     let failed = |error: io::Error| (FAILED, error.to_string());
-    signals::survive_file_size_limit();
+    signals::ignore_file_size_signal();
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| failed(error.into()))?;
     let _ = rustix::process::nice(NICENESS);
@@ -351,7 +353,7 @@ fn bounded_compile(
     // If the parent died before the death signal was set, this write fails. So the magic bytes are
     // written before the work.
     output.write_all(MAGIC).and_then(|()| output.flush()).map_err(failed)?;
-    let compiler = config::compiler(order.tier, Priority::Awaited)
+    let compiler = config::compiler(order.tier, Priority::BlockedOn)
         .map_err(|error| (FAILED, error.to_string()))?;
     let code =
         compiler.precompile_component(&component).map_err(|error| {

@@ -24,7 +24,7 @@ use super::tool_result::{
     ToolResult, value_result,
 };
 use crate::artifacts::members::is_object;
-use crate::tenants::refused::Refused;
+use crate::tenants::refused::RequestError;
 
 /// Converts a completion to a result. `is_promised`: the tool has an output schema. In the era
 /// without sessions its values are then structured, whatever their type.
@@ -129,7 +129,7 @@ fn blocks(parts: &[Part]) -> Vec<ContentBlock> {
 }
 
 /// Converts a refusal of the service: to a result if waiting helps, otherwise to an error.
-pub(super) fn of_refused(refused: &Refused) -> Result<ToolResult, ErrorData> {
+pub(super) fn of_refused(refused: &RequestError) -> Result<ToolResult, ErrorData> {
     let Some(wait) = refused.retry_after() else { return Err(error_of(refused)) };
     let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
     let mut result = ToolResult::new(
@@ -143,19 +143,19 @@ pub(super) fn of_refused(refused: &Refused) -> Result<ToolResult, ErrorData> {
 }
 
 /// Converts a refusal to an error of the protocol.
-pub(in crate::mcp) fn error_of(refused: &Refused) -> ErrorData {
+pub(in crate::mcp) fn error_of(refused: &RequestError) -> ErrorData {
     let code = match refused {
-        Refused::UnknownTool { .. } | Refused::BadCursor | Refused::InvalidAnswer(_) => {
-            ErrorCode::INVALID_PARAMS
-        }
-        Refused::Draining => ErrorCode::INTERNAL_ERROR,
-        Refused::NoAccess
-        | Refused::Quota { .. }
-        | Refused::TooManyCalls { .. }
-        | Refused::Overloaded { .. }
-        | Refused::DuplicateRequest
-        | Refused::NotRunning
-        | Refused::Run(_) => ErrorCode::INVALID_REQUEST,
+        RequestError::UnknownTool { .. }
+        | RequestError::InvalidCursor
+        | RequestError::InvalidAnswer(_) => ErrorCode::INVALID_PARAMS,
+        RequestError::Draining => ErrorCode::INTERNAL_ERROR,
+        RequestError::NoAccess
+        | RequestError::Quota { .. }
+        | RequestError::TooManyCalls { .. }
+        | RequestError::Overloaded { .. }
+        | RequestError::DuplicateRequest
+        | RequestError::NotRunning
+        | RequestError::Run(_) => ErrorCode::INVALID_REQUEST,
     };
     let mut data = json!({"code": refused.code(), "hint": refused.hint()});
     if let Some(wait) = refused.retry_after() {

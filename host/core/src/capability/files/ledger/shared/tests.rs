@@ -8,7 +8,7 @@
 use std::fs;
 
 use tempfile::TempDir;
-use toolcell_contract::grants::Room;
+use toolcell_contract::grants::DirectoryQuota;
 
 use super::*;
 use crate::capability::files::Area;
@@ -30,7 +30,7 @@ impl SharedDirectory {
 
     /// The directory as a process has it, with room for 1000 bytes and 10 files.
     fn process(&self) -> std::sync::Arc<Area> {
-        let room = Room { bytes: 1000, files: 10 };
+        let room = DirectoryQuota { bytes: 1000, files: 10 };
         let ledger = Ledger::of_other_process(&self.dir, self.counts.path());
         std::sync::Arc::new(Area::new(room, std::sync::Arc::new(ledger)))
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use toolcell_contract::controls::{Control, enforced};
-use toolcell_contract::outcome::tool_error::Awaited;
+use toolcell_contract::outcome::tool_error::BlockedOn;
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::filesystem::{Descriptor, Dir, File, WasiFilesystemCtx, WasiFilesystemCtxView};
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
@@ -88,7 +88,7 @@ impl Cell {
         &mut self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> FsResult<T> {
-        self.awaits(Awaited::File);
+        self.awaits(BlockedOn::File);
         let way = self.files().pool.clone();
         way.run(work).await.map_err(|unserved| match unserved {
             Unserved::Blocked => ErrorCode::Busy.into(),

@@ -110,7 +110,7 @@ impl Cell {
     fn tell_ungranted(&self, path: &str, access: Access, is_directory: bool) {
         let request = Request::File { access, path: path.into() };
         if let Decision::Denied(mut denial @ Denial { layer, .. }) = self.rights().allows(&request)
-            && (layer != Layer::Declared || self.rights().is_granted(&request))
+            && (layer != Layer::Declaration || self.rights().is_granted(&request))
         {
             // Grants are for directories: the suggestion names the parent of a file.
             let above = path

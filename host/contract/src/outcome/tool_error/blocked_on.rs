@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Awaited {
+pub enum BlockedOn {
     /// A timer of the guest.
     Timer,
     /// The response to an HTTP request.
@@ -22,20 +22,20 @@ pub enum Awaited {
     /// A file or a directory.
     File,
     /// The key-value store.
-    Keys,
+    Kv,
     /// Another tool.
     Tool,
     /// A secret.
     Secret,
 }
 
-impl Awaited {
+impl BlockedOn {
     /// Returns the event that a call of a `toolcell` interface waits for.
     #[doc(hidden)]
     pub fn of(interface: &str) -> Option<Self> {
         match interface {
             "http" => Some(Self::Http),
-            "kv" => Some(Self::Keys),
+            "kv" => Some(Self::Kv),
             "invoke" => Some(Self::Tool),
             "reveal" | "secrets" => Some(Self::Secret),
             _ => None,
@@ -48,7 +48,7 @@ impl Awaited {
             Self::Timer => "a timer",
             Self::Http => "an HTTP response",
             Self::File => "a file",
-            Self::Keys => "the key-value store",
+            Self::Kv => "the key-value store",
             Self::Tool => "another tool",
             Self::Secret => "a secret",
         }
