@@ -3,10 +3,9 @@
 //! `POST /v1/calls`, `/v1/batch`, `/v1/runs` and `/v1/steps` parse their bodies to [`CallBody`],
 //! [`RunBody`] and [`StepBody`]. The method `request` of each returns a [`CallRequest`], a
 //! [`RunRequest`] or a [`StepRequest`], or a [`Problem`] for a value that is out of range. Unknown
-//! members are refused, except in the single calls of a run or a step: a run ignores them, and a
-//! step keeps its calls as a model wrote them. An array in place of an object is refused. The
-//! schemas in `/openapi.json` are derived from these types, and accept exactly what is read here,
-//! as far as a schema can express it.
+//! members are refused, except in the single calls of a step, which keeps them as a model wrote
+//! them. An array in place of an object is refused. The schemas in `/openapi.json` are derived from
+//! these types, and accept exactly what is read here, as far as a schema can express it.
 //!
 //! A call has the format of docs/json.md.
 
@@ -163,6 +162,7 @@ fn all_members<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 
 /// One call of several.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
 struct RunCall {
     /// The id of the call, which its message repeats. Absent: `call-1` for the first call, and so
     /// on.
@@ -261,7 +261,7 @@ pub(super) struct StepBody {
     memory: Option<Memory>,
 }
 
-/// What one step leaves for the next of its turn.
+/// The state that one step leaves for the next of its turn.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Memory {

@@ -156,6 +156,10 @@ fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
         ("a body of another form", post("/v1/batch", r#"{"calls": [["a", "echo", {}]]}"#)),
         (
             "a body of another form",
+            post("/v1/runs", r#"{"calls": [{"name": "echo", "arguments": {}, "more": 1}]}"#),
+        ),
+        (
+            "a body of another form",
             post("/v1/steps", r#"{"calls": [{"name": "echo", "resume": [1, null]}]}"#),
         ),
         ("a body of another form", call(r#"{"name": "echo", "more": 1}"#)),
@@ -382,6 +386,11 @@ async fn invalid_member_is_named_by_its_path() {
             "batch",
             r#"{"calls": [{"id": "a", "name": "echo"}]}"#,
             "`calls[0]`: missing field `arguments`".into(),
+        ),
+        (
+            "batch",
+            r#"{"calls": [{"name": "echo", "arguments": {}, "more": 1}]}"#,
+            "`calls[0].more`: unknown field `more`".into(),
         ),
         (
             "batch",
