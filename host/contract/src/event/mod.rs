@@ -34,7 +34,8 @@ use super::panic_guard::guarded;
 #[serde(rename_all = "snake_case", tag = "type")]
 #[non_exhaustive]
 pub enum Event {
-    /// The call has a cell and starts.
+    /// The call gets a cell and starts, or its native handler starts. If the call is refused or gets
+    /// no cell, this event comes at its end.
     #[serde(rename = "tool_execution_started")]
     Started {
         /// The call.

@@ -112,7 +112,7 @@ impl ArtifactOptions {
     }
 }
 
-/// What is known of an artifact.
+/// The metadata of an artifact.
 ///
 /// # Shape
 /// As JSON: its fields by name.
@@ -133,7 +133,7 @@ pub struct ArtifactInfo {
     pub mime_type: String,
     /// Its length.
     pub size: u64,
-    /// How long it is kept, unless it is stored again.
+    /// The time after which it is removed, unless it is stored again.
     pub expires_in: u64,
 }
 
@@ -190,8 +190,8 @@ impl Artifacts {
     /// that a killed process left.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if another process uses the directory, or the error of the
-    /// operating system.
+    /// [`io::ErrorKind::ResourceBusy`] if another process still uses the directory after a second,
+    /// or the error of the operating system.
     pub fn open(directory: &Path, options: ArtifactOptions) -> io::Result<Self> {
         Self::open_with(directory, options, SystemClock)
     }

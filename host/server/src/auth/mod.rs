@@ -64,7 +64,7 @@ pub enum AuthError {
     InsufficientScope,
 }
 
-/// How OAuth clients get a token for this server. Source: RFC 9728, section 2.
+/// The metadata with which OAuth clients get a token for this server. Source: RFC 9728, section 2.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct ResourceMetadata {
     /// This server.

@@ -33,7 +33,7 @@ use crate::tenants::principal::Principal;
 /// Bytes of a response that are read at once.
 const PIECE: usize = 64 << 10;
 
-/// What an upload is.
+/// The query of an upload.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -48,9 +48,9 @@ pub(super) struct ProblemBody {
     status: u16,
     /// A stable word for programs.
     code: String,
-    /// What happened, for people.
+    /// A description of the problem, for people.
     detail: String,
-    /// What to do about it.
+    /// Advice on how to solve it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
     /// Milliseconds after which the same request can succeed.

@@ -26,15 +26,15 @@ pub(super) struct Completion {
     id: String,
     /// The tool's name.
     tool: String,
-    /// How it ended.
+    /// The outcome.
     outcome: Outcome,
-    /// What it used.
+    /// The receipt.
     usage: Usage,
     /// Free metadata of the tool's definition.
     attributes: Option<BTreeMap<String, Value>>,
 }
 
-/// How a call ended: an object with one member.
+/// The outcome of a call: an object with one member.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Outcome {
@@ -67,9 +67,9 @@ pub(super) struct Output {
     message: Option<String>,
     /// Content beside the value.
     parts: Option<Vec<Part>>,
-    /// Whether the turn of the model can end after this.
+    /// True if the turn of the model can end after this.
     end_turn: Option<bool>,
-    /// BTreeMap<String, Value> of later versions.
+    /// Members of later versions.
     extensions: Option<BTreeMap<String, Value>>,
 }
 
@@ -98,11 +98,11 @@ pub(super) enum Part {
 /// A failure that a tool reports.
 #[derive(Serialize, ToSchema)]
 pub(super) struct HandlerError {
-    /// What went wrong. The model reads it.
+    /// The failure, in words. The model reads it.
     message: String,
     /// Details, in a form that the tool chooses.
     data: Option<Value>,
-    /// Whether the same call may succeed later. Absent if that is unknown.
+    /// True if the same call may succeed later. Absent if that is unknown.
     retryable: Option<bool>,
     /// When to try again, in milliseconds from now.
     retry_after_ms: Option<u64>,
@@ -124,13 +124,13 @@ pub(super) struct Question {
 /// The end of the agent loop.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Halt {
-    /// Why.
+    /// The reason, as the tool names it.
     reason: String,
     /// The result of the loop.
     result: Value,
 }
 
-/// Why there is no valid answer of the tool. `reason` and `cause` are in docs/json.md.
+/// The reason why there is no valid answer of the tool. `reason` and `cause` are in docs/json.md.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ToolError {
     /// `handler_raised`, `handler_exit`, `timeout`, `invalid_return`, `not_found` or
@@ -144,14 +144,14 @@ pub(super) struct ToolError {
     metadata: Option<BTreeMap<String, String>>,
 }
 
-/// Why the host refused a call. The kinds are in docs/json.md.
+/// The reason why the host refused a call. The kinds are in docs/json.md.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Refusal {
     /// `invalid_arguments` for instance.
     kind: String,
     /// A sentence for people.
     message: String,
-    /// What is wrong with the arguments or the answer.
+    /// The faults of the arguments or the answer.
     faults: Option<Vec<Fault>>,
     /// Secrets without a value.
     secrets: Option<Vec<String>>,
@@ -159,10 +159,10 @@ pub(super) struct Refusal {
     retry_after_ms: Option<u64>,
 }
 
-/// What is wrong at one place. Each `code` has further members, which are in docs/json.md.
+/// A fault at one place. Each `code` has further members, which are in docs/json.md.
 #[derive(Serialize, ToSchema)]
 struct Fault {
-    /// Where, as a JSON pointer.
+    /// The place, as a JSON pointer.
     path: String,
     /// `required` for instance.
     code: String,
@@ -172,13 +172,13 @@ struct Fault {
     actual: Option<String>,
     /// The allowed value or member that was probably meant.
     nearest: Option<String>,
-    /// Whether the value may have several forms, and this fault is by the one that fits best.
+    /// True if the value may have several forms. The fault is then by the one that fits best.
     in_alternative: Option<bool>,
     #[serde(flatten)]
     more: BTreeMap<String, Value>,
 }
 
-/// What a call used: sizes in bytes.
+/// The receipt of a call. Sizes are in bytes.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Usage {
     /// Instructions. `null` if none were counted.
@@ -200,12 +200,12 @@ pub(super) struct Usage {
     log_bytes_dropped: u64,
 }
 
-/// What a tool is, for models and programs.
+/// The definition of a tool, for models and programs.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Definition {
     /// The tool's name.
     name: String,
-    /// What it does and when to use it.
+    /// The purpose of the tool, and when to use it.
     description: String,
     /// JSON Schema of the arguments. Absent: any object.
     parameters: Option<Value>,
@@ -213,19 +213,19 @@ pub(super) struct Definition {
     output: Option<Value>,
     /// Free metadata.
     attributes: Option<BTreeMap<String, Value>>,
-    /// What the author claims about its effects.
+    /// Claims of the author about its effects.
     hints: Option<Hints>,
-    /// Which optional checks the tool has.
+    /// The optional checks that the tool has.
     checks: Option<Checks>,
     /// Upper bound of one execution, in milliseconds.
     max_execution_ms: Option<u64>,
-    /// What it needs in order to work.
+    /// The resources that it needs in order to work.
     needs: Option<Vec<Need>>,
-    /// BTreeMap<String, Value> of later versions.
+    /// Members of later versions.
     extensions: Option<BTreeMap<String, Value>>,
 }
 
-/// What an author claims about a tool's effects.
+/// Claims of an author about a tool's effects.
 #[derive(Serialize, ToSchema)]
 struct Hints {
     /// It changes nothing outside of its cell.
@@ -238,12 +238,12 @@ struct Hints {
     open_world: bool,
 }
 
-/// Which optional checks a tool has.
+/// The optional checks that a tool has.
 #[derive(Serialize, ToSchema)]
 struct Checks {
     /// It looks at arguments beyond their schema.
     validate: bool,
-    /// It decides whether it is offered.
+    /// It decides in each call if it is offered.
     visible: bool,
 }
 
@@ -252,22 +252,22 @@ struct Checks {
 struct Need {
     /// `http` for instance.
     kind: String,
-    /// Which ones.
+    /// The resources of this kind, as a pattern.
     pattern: String,
-    /// Why, in one sentence.
+    /// The reason, in one sentence.
     reason: String,
 }
 
-/// What a format of tools cannot express, and how it was changed.
+/// A part of a definition that a format of tools cannot express, and its change.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Note {
     /// The tool's name.
     tool: String,
-    /// Where in its definition, as a JSON pointer.
+    /// The place in its definition, as a JSON pointer.
     pointer: String,
-    /// What was changed.
+    /// The change.
     change: String,
-    /// Why.
+    /// The reason for the change.
     reason: String,
 }
 

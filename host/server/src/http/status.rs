@@ -37,7 +37,7 @@ pub(super) struct Version {
     version: &'static str,
 }
 
-/// What the principal's tenant has used since the server started, and what its quota leaves.
+/// Returns the usage of the principal's tenant since the server started, and the rest of its quota.
 #[utoipa::path(get, path = "/v1/usage", operation_id = "usage", security(("bearer" = [])), responses(
     (status = 200, body = TenantUsage),
     (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
@@ -49,13 +49,13 @@ pub(super) async fn usage(
     Ok(Json(shared.service.usage(&principal)?))
 }
 
-/// Says that the process answers. Does not say whether it takes calls: see `/ready`.
+/// Says that the process answers. Does not say if it takes calls: see `/ready`.
 #[utoipa::path(get, path = "/health", operation_id = "health", responses((status = 200, body = Health)))]
 pub(super) async fn health() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
-/// Whether the server takes calls, and from whom.
+/// The readiness of the server, and the authentication that it requires.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Ready {
     #[serde(flatten)]
@@ -64,7 +64,7 @@ pub(super) struct Ready {
     authentication: &'static str,
 }
 
-/// Says whether the server takes calls, and why not, and whether requests need a key.
+/// Says if the server takes calls, the reasons if it does not, and if requests need a key.
 #[utoipa::path(get, path = "/ready", operation_id = "ready", responses(
     (status = 200, body = Ready),
     (status = 503, body = Ready),
@@ -86,7 +86,7 @@ pub(super) async fn version() -> Json<Version> {
     Json(Version { name: "toolcell", version: env!("CARGO_PKG_VERSION") })
 }
 
-/// How OAuth clients get a token for this server (RFC 9728). Not found without a configured issuer.
+/// Tells OAuth clients how to get a token for this server (RFC 9728). Not found without an issuer.
 /// If the audience is a URL with a path, that path can follow this one.
 #[utoipa::path(get, path = "/.well-known/oauth-protected-resource", operation_id = "oauth_metadata", responses(
     (status = 200, body = ResourceMetadata),

@@ -27,7 +27,7 @@ use crate::tenants::principal::Principal;
 /// Characters of a query's fault in an error.
 const QUERY_PROBLEM: usize = 200;
 
-/// How tools are listed.
+/// The query of a list of tools.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -36,7 +36,7 @@ pub(super) struct Listing {
     /// `mcp` or `agui`.
     #[param(schema_with = formats)]
     format: Option<String>,
-    /// Where the page begins: `next_cursor` of the page before.
+    /// The beginning of the page: `next_cursor` of the page before.
     cursor: Option<String>,
 }
 
@@ -46,11 +46,11 @@ pub(super) struct Tools {
     /// The tools, in the requested format.
     #[schema(value_type = Vec<ListedTool>)]
     tools: Value,
-    /// What the format could not express, and how it was changed.
+    /// The parts that the format could not express, and their changes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Note>, required = false)]
     notes: Vec<toolcell::provider::Note>,
-    /// Where the next page begins. Absent on the last page.
+    /// The beginning of the next page. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }

@@ -18,21 +18,21 @@ use serde::Serialize;
 use crate::service::Service;
 use crate::tenants::refused::RequestError;
 
-/// Whether the server takes calls. For everyone: it names nothing that a tenant has.
+/// The readiness of the server to take calls. For everyone: it names nothing that a tenant has.
 ///
 /// # Shape
 /// As JSON: its fields by name; `degraded` and `since` only if they are not empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[non_exhaustive]
 pub struct Readiness {
-    /// Whether it does.
+    /// True if the server takes calls.
     pub ready: bool,
-    /// Why not, by what reported it, in one line each.
+    /// The reasons why it takes none, one line each, by the source of the report.
     pub problems: BTreeMap<String, String>,
-    /// What does not work while the rest does, by what reported it, in one line each.
+    /// The parts that do not work while the rest does, one line each, by the source of the report.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub degraded: BTreeMap<String, String>,
-    /// When a reported problem began, in seconds since 1970, by what reported it.
+    /// The beginning of each reported problem, in seconds since 1970, by the source of the report.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub since: BTreeMap<String, u64>,
 }

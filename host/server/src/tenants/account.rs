@@ -26,7 +26,7 @@ use super::refused::RequestError;
 /// The time after which a tenant at its limit of concurrent calls is told to retry.
 const RETRY_SLOTS: std::time::Duration = std::time::Duration::from_millis(250);
 
-/// What a tenant has used since the server started.
+/// The usage of a tenant since the server started.
 ///
 /// # Shape
 /// As JSON: its fields by name.

@@ -18,7 +18,7 @@ use super::{Outcome, Part, Usage};
 pub(in crate::http) struct RunOutcome {
     /// One message for each call, in the order of the calls.
     messages: Vec<Message>,
-    /// What each call used, in the order of the calls.
+    /// The receipt of each call, in the order of the calls.
     usage: Vec<Usage>,
     /// Why the agent loop must not continue, if so.
     halt: Option<RunHalt>,
@@ -39,15 +39,15 @@ struct Message {
     message: Option<String>,
     /// Content beside it.
     parts: Option<Vec<Part>>,
-    /// Whether the call failed.
+    /// True if the call failed.
     is_error: Option<bool>,
-    /// Whether the model's turn can end after this.
+    /// True if the model's turn can end after this.
     end_turn: Option<bool>,
     /// Free metadata of the tool's definition.
     attributes: Option<BTreeMap<String, Value>>,
 }
 
-/// Why the agent loop must not continue.
+/// The reason why the agent loop must not continue.
 #[derive(Serialize, ToSchema)]
 pub(in crate::http) struct RunHalt {
     /// `ask_user`, `tool_error`, or the reason of the tool that halted.
@@ -56,7 +56,7 @@ pub(in crate::http) struct RunHalt {
     pending_question: Option<String>,
     /// `ask_user`: the call that waits.
     pending_tool_call_id: Option<String>,
-    /// `ask_user`: what to offer.
+    /// `ask_user`: the choices to offer.
     ask_user_opts: Option<Value>,
     /// `ask_user`: JSON Schema of the answer.
     answer_schema: Option<Value>,
@@ -66,7 +66,7 @@ pub(in crate::http) struct RunHalt {
     halt_tool_call_id: Option<String>,
     /// The result of a tool that halted.
     halt_result: Option<Value>,
-    /// `tool_error`: what the policy function died of, if it did.
+    /// `tool_error`: the failure of the policy function, if it failed.
     on_tool_error_exception: Option<String>,
 }
 
@@ -74,7 +74,8 @@ pub(in crate::http) struct RunHalt {
 #[derive(Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(in crate::http) enum Event {
-    /// The call has a cell and starts.
+    /// The call gets a cell and starts, or its native handler starts. If the call is refused or gets
+    /// no cell, this event comes at its end.
     #[schema(title = "ToolExecutionStarted")]
     ToolExecutionStarted { id: String, name: String, arguments: String },
     /// The tool reports its progress.
@@ -143,7 +144,7 @@ pub(in crate::http) struct Steps {
     memory: TurnMemory,
 }
 
-/// What an agent loop does next. `kind` tells which.
+/// The next action of an agent loop. `kind` tells which.
 #[derive(Serialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "its schema is used, and no value")]
@@ -166,11 +167,11 @@ pub(in crate::http) struct HistoryEntry {
     call: FunctionCall,
     #[serde(rename = "functionResponse")]
     response: FunctionResponse,
-    /// Whether the call failed.
+    /// True if the call failed.
     is_error: Option<bool>,
     /// A line for a person.
     message: Option<String>,
-    /// What there is to know of images and sounds without their bytes.
+    /// The images and sounds, without their bytes.
     media: Option<Vec<MediaNote>>,
     /// Content beside the result.
     parts: Option<Vec<Part>>,
@@ -178,7 +179,7 @@ pub(in crate::http) struct HistoryEntry {
     halted: Option<RunHalt>,
     /// Free metadata of the tool's definition.
     attributes: Option<BTreeMap<String, Value>>,
-    /// BTreeMap<String, Value> of later versions.
+    /// Members of later versions.
     extensions: Option<BTreeMap<String, Value>>,
 }
 
@@ -211,7 +212,7 @@ struct MediaNote {
     bytes: u64,
 }
 
-/// What one step leaves for the next of its turn.
+/// The state that one step leaves for the next of its turn.
 #[derive(Serialize, ToSchema)]
 struct TurnMemory {
     /// Errors since the last success or restart.
