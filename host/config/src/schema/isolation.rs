@@ -15,7 +15,7 @@ use crate::problem::Problems;
 use crate::schema::At;
 
 // Comments on the variants would change the schema from a plain list of words.
-/// How far calls are kept from each other, each more than the one before.
+/// The isolation of calls from each other. Each value isolates more than the one before.
 #[expect(
     missing_docs,
     reason = "with comments the variants would not be a plain list of words in the JSON Schema"

@@ -13,7 +13,7 @@ use toolcell::component::{Command, CommandInput, CommandOutput, ComponentKind};
 use crate::problem::Problems;
 use crate::schema::{self, At};
 
-/// What a component is used as.
+/// The kind of a component.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
@@ -24,7 +24,7 @@ pub(crate) enum Kind {
     Command,
 }
 
-/// What a command reads from standard input.
+/// The content of the standard input of a command.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
@@ -34,7 +34,7 @@ pub(crate) enum Input {
     Empty,
 }
 
-/// What its standard output is.
+/// The form of its standard output.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]

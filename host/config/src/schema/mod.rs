@@ -31,7 +31,7 @@ pub(crate) use place::{At, Either};
 /// The name of the file that is searched for.
 pub const NAME: &str = "toolcell.toml";
 
-/// The components of toolcell, and their grants. What is not in this file is not granted.
+/// The components of toolcell, and their grants. Only what is in this file is granted.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct File {
@@ -46,7 +46,7 @@ pub(crate) struct File {
     pub(crate) host: Host,
     /// For `toolcell serve`: whose tokens (JWT) are accepted instead of API keys.
     pub(crate) issuer: Option<At<Issuer>>,
-    /// How the requests of tools leave: a proxy, and further certificate authorities.
+    /// The network settings of tools: a proxy, and further certificate authorities.
     pub(crate) network: Network,
     /// Publishers, who sign components, by name.
     pub(crate) publishers: BTreeMap<String, At<Publisher>>,
@@ -58,16 +58,16 @@ pub(crate) struct File {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Host {
-    /// Whether every component must be signed by one of the publishers. Default: only those that
-    /// name a publisher.
+    /// With `true`, every component must be signed by one of the publishers. Default: only those
+    /// that name a publisher.
     pub(crate) require_signatures: Option<At<bool>>,
-    /// How far calls are isolated from each other: `pooled`, cells from a shared pool of memory;
+    /// The isolation of calls from each other: `pooled`, cells from a shared pool of memory;
     /// `strict`, each cell with memory of its own; `process`, the same in one process per tenant. A
     /// component or tenant can ask for more, never for less.
     pub(crate) isolation: Option<At<Isolation>>,
 }
 
-/// How the requests of tools leave. The variables `HTTPS_PROXY` and `ALL_PROXY` count only where
+/// The network settings of tools. The variables `HTTPS_PROXY` and `ALL_PROXY` count only where
 /// `proxy` names them.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -114,19 +114,19 @@ pub(crate) struct Component {
     pub(crate) publisher: Option<At<String>>,
     /// The file of its signature, seen from this file. Default: its own path with `.sig` after it.
     pub(crate) signature: Option<At<String>>,
-    /// What it is used as: `tools`, which it describes itself; `functions`, each exported function
-    /// is a tool; `command`, a program that is one tool with the name of this section. Default:
-    /// `tools`.
+    /// The kind of component: `tools`, which it describes itself; `functions`, each exported
+    /// function is a tool; `command`, a program that is one tool with the name of this section.
+    /// Default: `tools`.
     #[serde(rename = "as")]
     pub(crate) kind: Option<At<Kind>>,
-    /// How a command is called. Only with `as = "command"`.
+    /// The arguments, input and output of a command. Only with `as = "command"`.
     pub(crate) command: Option<At<Command>>,
     /// Its grants.
     pub(crate) grants: Option<At<Grants>>,
-    /// How far its calls are isolated from others: `pooled` or `strict`. `process` is for the host
-    /// or a tenant.
+    /// The isolation of its calls from others: `pooled` or `strict`. `process` is for the host or a
+    /// tenant.
     pub(crate) isolation: Option<At<Isolation>>,
-    /// How much one call may use.
+    /// Limits of one call.
     #[serde(default)]
     pub(crate) limits: Limits,
     /// Its single tools by name. A section narrows a tool further; it never grants.
@@ -134,17 +134,17 @@ pub(crate) struct Component {
     pub(crate) tools: BTreeMap<String, At<Narrowing>>,
 }
 
-/// How a command is called.
+/// The arguments, input and output of a command.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Command {
-    /// What the tool does, for the model.
+    /// The description of the tool, for the model.
     pub(crate) description: Option<String>,
     /// The words of the command line after the program's name. `{NAME}` is replaced by the argument
     /// `NAME` of the call; a word stays one word. Default: the call has an argument `args`, a list
     /// of words.
     pub(crate) argv: Option<Vec<At<String>>>,
-    /// What it reads from standard input: `text`, the argument `stdin` of the call; `json`, all
+    /// The content of its standard input: `text`, the argument `stdin` of the call; `json`, all
     /// arguments as JSON; `empty`. Default: `text`.
     pub(crate) stdin: Option<Input>,
     /// The form of its standard output: `text`; `json`, which is text if it is not valid JSON;
@@ -216,7 +216,7 @@ pub(crate) enum Access {
     Write,
 }
 
-/// How much a directory may hold.
+/// Limits of a directory.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DirectoryQuota {
@@ -233,13 +233,13 @@ pub(crate) struct SecretTable {
     /// Requests into which it is put, as a rule of `http`. The requests must be granted by `http`
     /// too.
     pub(crate) destination: Option<At<String>>,
-    /// How it is put into them. Default: `bearer`.
+    /// The place of the secret in them. Default: `bearer`.
     pub(crate) injection: Option<At<Either<String, InjectionTable>>>,
     /// Where its value is stored. Default: the environment variable of its name.
     pub(crate) source: Option<At<From>>,
 }
 
-/// How a secret is put into a request: one of these.
+/// The place of a secret in a request: one of these.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct InjectionTable {
@@ -261,7 +261,7 @@ pub(crate) struct From {
     pub(crate) file: Option<At<String>>,
 }
 
-/// How much one call may use.
+/// Limits of one call.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Limits {
@@ -285,13 +285,13 @@ pub(crate) struct Limits {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Defaults {
-    /// How much one call may use.
+    /// Limits of one call.
     pub(crate) limits: Limits,
-    /// How much each tenant of a server may use; without tenants, all callers together.
+    /// The quota of each tenant of a server; without tenants, of all callers together.
     pub(crate) quota: Quota,
 }
 
-/// How much one tenant of a server may use. What is absent here and in `[defaults.quota]` is not
+/// The quota of one tenant of a server. A key that is absent here and in `[defaults.quota]` is not
 /// limited, except for artifacts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -333,7 +333,7 @@ pub(crate) struct Issuer {
 pub(crate) struct Narrowing {
     /// Tighter limits.
     pub(crate) limits: Limits,
-    /// How much a tenant of a server may use. Not for tools.
+    /// The quota of a tenant of a server. Not for tools.
     pub(crate) quota: Option<At<Quota>>,
     /// Tools that the tenant sees and may call: `greet`, `notes_*`. Default: every tool. Not for
     /// tools.
@@ -355,8 +355,7 @@ pub(crate) struct Narrowing {
     pub(crate) kv: Option<Vec<At<String>>>,
     /// Other tools that may still be called.
     pub(crate) invoke: Option<Vec<At<String>>>,
-    /// How far a tenant's calls are isolated from others. Not for tools: a tool has its
-    /// component's.
+    /// The isolation of a tenant's calls from others. Not for tools: a tool has its component's.
     pub(crate) isolation: Option<At<Isolation>>,
 }
 

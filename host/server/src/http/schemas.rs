@@ -168,7 +168,7 @@ struct Fault {
     code: String,
     /// A sentence for people and models.
     expected: String,
-    /// What was there instead.
+    /// The value that was there instead.
     actual: Option<String>,
     /// The allowed value or member that was probably meant.
     nearest: Option<String>,

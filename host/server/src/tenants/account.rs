@@ -41,8 +41,7 @@ pub struct TenantUsage {
     /// Calls by how they ended: `ok`, `error`, `ask_user`, `halt`, `refusal`, `cancelled`, or the
     /// reason of another tool error.
     pub outcomes: BTreeMap<String, u64>,
-    /// Instructions that the calls executed. What tools use beside calls, to say whether they are
-    /// visible, is not in it.
+    /// Instructions that the calls executed. Checks of visibility outside of calls are not counted.
     pub fuel: u64,
     /// Wall time of the calls, in microseconds.
     pub wall_us: u64,

@@ -20,7 +20,7 @@ pub(in crate::http) struct RunOutcome {
     messages: Vec<Message>,
     /// The receipt of each call, in the order of the calls.
     usage: Vec<Usage>,
-    /// Why the agent loop must not continue, if so.
+    /// The reason why the agent loop must not continue. Absent if it can.
     halt: Option<RunHalt>,
 }
 
@@ -175,7 +175,7 @@ pub(in crate::http) struct HistoryEntry {
     media: Option<Vec<MediaNote>>,
     /// Content beside the result.
     parts: Option<Vec<Part>>,
-    /// Why the loop must not continue, if so.
+    /// The reason why the loop must not continue. Absent if it can.
     halted: Option<RunHalt>,
     /// Free metadata of the tool's definition.
     attributes: Option<BTreeMap<String, Value>>,
