@@ -51,8 +51,8 @@ impl TryFrom<String> for Pattern {
     fn try_from(text: String) -> Result<Self, String> {
         Regex::new(&text).map(Self).map_err(|error| {
             // Lines before the last one only draw the position under the expression.
-            let told = error.to_string();
-            let problem = told.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            let message = error.to_string();
+            let problem = message.lines().last().unwrap_or_default().trim_start_matches("error: ");
             format!("`{text}` is not a regular expression: {problem}")
         })
     }

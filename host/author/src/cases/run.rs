@@ -229,7 +229,7 @@ impl Cases {
         case: &Case,
         tool: &OfferedTool,
     ) -> Result<Completion, (String, String)> {
-        let told = |error: toolcell::Error| {
+        let problem_of = |error: toolcell::Error| {
             (format!("the component cannot be used: {error}"), error.hint())
         };
         let engine = self
@@ -240,13 +240,13 @@ impl Cases {
         let options =
             LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
         let component = Component::load_with(&engine, self.loaded(), options).await;
-        let component = component.map_err(told)?;
+        let component = component.map_err(problem_of)?;
         let executor = others::executor(&case.tools, component.tools())?;
         let arguments = case.arguments.as_ref().map_or("{}".to_owned(), ToString::to_string);
         let call = ToolCall::new(CALL, tool.name.as_str(), arguments);
         let options = CallOptions::default()
             .with_context(Arc::new(context(case.context.clone().unwrap_or_default())));
-        Ok(executor.call(component.tool(&tool.name).map_err(told)?, call, options).await)
+        Ok(executor.call(component.tool(&tool.name).map_err(problem_of)?, call, options).await)
     }
 
     fn engine_of(&self, case: &Case, tool: &str) -> Result<Engine, (String, &'static str)> {

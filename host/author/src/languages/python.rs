@@ -201,21 +201,21 @@ fn missing(folder: &Path, why: &str) -> Error {
 }
 
 /// Returns the error for a Python exception: its traceback, with the author's lines only.
-fn fault(told: &str, below: &str) -> Error {
+fn fault(output: &str, below: &str) -> Error {
     let hint = "correct the source where Python's message points";
     Error::new(
         ErrorKind::Source,
-        format!("the module cannot be loaded:\n{}", author_traceback(told, below)),
+        format!("the module cannot be loaded:\n{}", author_traceback(output, below)),
         hint,
     )
 }
 
 /// Returns the last traceback, without the frames of the programs that load the module. `below` is
 /// the folder of the author's modules.
-fn author_traceback(told: &str, below: &str) -> String {
+fn author_traceback(output: &str, below: &str) -> String {
     const HEAD: &str = "Traceback (most recent call last):\n";
-    let Some(at) = told.rfind(HEAD) else { return told.trim_end().to_owned() };
-    let traceback = told[at + HEAD.len()..].split("\n\nCaused by:").next().unwrap_or_default();
+    let Some(at) = output.rfind(HEAD) else { return output.trim_end().to_owned() };
+    let traceback = output[at + HEAD.len()..].split("\n\nCaused by:").next().unwrap_or_default();
     let mut is_left_out = false;
     let mut lines = Vec::new();
     for line in traceback.trim_end().lines() {

@@ -72,11 +72,11 @@ impl OfferedTools {
             self.0.iter().flatten().map(|pattern| (pattern.rule.to_string(), &pattern.unknown));
         let unknown = patterns
             .filter(|(name, _)| !name.ends_with('*') && !known.clone().any(|known| known == name));
-        let told = unknown.map(|(name, problem)| match names::nearest(&name, known.clone()) {
+        let described = unknown.map(|(name, problem)| match names::nearest(&name, known.clone()) {
             Some(near) => Problem { hint: format!("did you mean `{near}`?"), ..problem.clone() },
             None => problem.clone(),
         });
-        told.collect()
+        described.collect()
     }
 }
 

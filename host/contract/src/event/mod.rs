@@ -34,8 +34,8 @@ use super::panic_guard::guarded;
 #[serde(rename_all = "snake_case", tag = "type")]
 #[non_exhaustive]
 pub enum Event {
-    /// The call gets a cell and starts, or its native handler starts. If the call is refused or gets
-    /// no cell, this event comes at its end.
+    /// The call gets a cell and starts, or its native handler starts. If the call is refused or
+    /// gets no cell, this event comes at its end.
     #[serde(rename = "tool_execution_started")]
     Started {
         /// The call.
@@ -204,8 +204,8 @@ impl CallEvents {
     }
 
     /// Sets the call redactor: from now on it rewrites every event of the running call.
-    pub fn set_redactor(&self, veil: impl Fn(Event) -> Event + Send + Sync + 'static) {
-        *self.redactor.lock() = Some(EventRedactor(Arc::new(veil)));
+    pub fn set_redactor(&self, redact: impl Fn(Event) -> Event + Send + Sync + 'static) {
+        *self.redactor.lock() = Some(EventRedactor(Arc::new(redact)));
     }
 
     /// Sends the first event, if it was not sent yet.
@@ -223,9 +223,9 @@ impl CallEvents {
     pub fn emit(&self, event: impl FnOnce() -> Event) {
         self.at_stage(|stage| {
             if *stage == CallState::Open {
-                let veil = self.redactor.lock().clone();
-                self.events.emit(|| match veil {
-                    Some(EventRedactor(veil)) => veil(event()),
+                let redactor = self.redactor.lock().clone();
+                self.events.emit(|| match redactor {
+                    Some(EventRedactor(redact)) => redact(event()),
                     None => event(),
                 });
             }
@@ -252,7 +252,7 @@ impl CallEvents {
 
 impl fmt::Debug for EventRedactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Veil")
+        f.write_str("EventRedactor")
     }
 }
 

@@ -111,14 +111,14 @@ impl Mounts {
             }
             mounts.push(mount);
         }
-        let nest = |room| {
+        let scratch_root = |room| {
             ScratchRoot::new(room).map_err(|error| {
                 let problem = "the temporary directory for it cannot be made";
                 Error::directory(SCRATCH, Path::new(""), problem, "see the cause")
                     .with_source(error)
             })
         };
-        Ok(Some(Self { mounts, scratch: grants.scratch.map(nest).transpose()? }))
+        Ok(Some(Self { mounts, scratch: grants.scratch.map(scratch_root).transpose()? }))
     }
 
     /// Opens the directories that a call with these rights may use. A directory that is gone, or
@@ -145,7 +145,7 @@ impl Mounts {
     /// # Errors
     /// The error of the filesystem of temporary files.
     pub(crate) fn scratch(&self, rights: &Rights) -> io::Result<Option<Scratch>> {
-        let Some(nest) = &self.scratch else { return Ok(None) };
+        let Some(root) = &self.scratch else { return Ok(None) };
         if rights
             .openings(SCRATCH, Access::Write)
             .iter()
@@ -153,7 +153,7 @@ impl Mounts {
         {
             return Ok(None);
         }
-        nest.scratch().map(Some)
+        root.scratch().map(Some)
     }
 }
 

@@ -158,8 +158,8 @@ impl Egress {
     /// The error that the tool gets stays the same. The callback runs on an egress thread and must
     /// not block.
     #[must_use]
-    pub fn on_no_connection(mut self, told: impl Fn() + Send + Sync + 'static) -> Self {
-        self.on_no_connection = Some(Arc::new(told));
+    pub fn on_no_connection(mut self, callback: impl Fn() + Send + Sync + 'static) -> Self {
+        self.on_no_connection = Some(Arc::new(callback));
         self
     }
 

@@ -241,9 +241,9 @@ impl Cell {
     pub(super) fn files(&mut self) -> &mut Files {
         // The clock starts before the first file operation can change a time.
         self.clock();
-        let (world, tenant) =
+        let (resources, tenant) =
             (&self.capabilities.resources, self.invocation.context.tenant.as_deref());
-        self.files.get_or_insert_with(|| Box::new(Files::new(world.for_files.way(tenant))))
+        self.files.get_or_insert_with(|| Box::new(Files::new(resources.for_files.way(tenant))))
     }
 
     /// The rights of the tool in this call.
@@ -320,13 +320,13 @@ impl Cell {
 
 /// Decides whether a request is allowed: see [`Cell::authorize`].
 pub(super) fn authorized(
-    world: &EngineResources,
+    resources: &EngineResources,
     rights: &Rights,
     invocation: &Invocation,
     request: &Request<'_>,
 ) -> Result<(), Denial> {
     let decision = rights.allows(request);
-    let is_noted = world.recorder.as_ref().is_some_and(|recorder| match &decision {
+    let is_noted = resources.recorder.as_ref().is_some_and(|recorder| match &decision {
         Decision::Allowed | Decision::Denied(Denial { layer: Layer::Component, .. }) => {
             recorder.request(request)
         }
@@ -345,10 +345,16 @@ impl WasiView for Cell {
         let clock = self.clock();
         let wasi = self.wasi.get_or_insert_with(|| {
             let lines = Lines::new(Arc::clone(&self.invocation));
-            let CellCapabilities { resources: world, rights, streams, .. } = &self.capabilities;
+            let CellCapabilities { resources, rights, streams, .. } = &self.capabilities;
             let call = &self.invocation.call.id;
-            let context =
-                inert::context(&lines, world, clock, rights.as_deref(), call, streams.as_deref());
+            let context = inert::context(
+                &lines,
+                resources,
+                clock,
+                rights.as_deref(),
+                call,
+                streams.as_deref(),
+            );
             Box::new(Wasi { context, lines })
         });
         WasiCtxView { ctx: &mut wasi.context, table: &mut self.table }

@@ -209,8 +209,8 @@ impl EngineBuilder {
     ///
     /// # Units
     /// The function gets the size of the component in bytes.
-    pub fn on_compile(mut self, told: impl Fn(u64) + Send + Sync + 'static) -> Self {
-        self.on_compile = OnCompile::new(told);
+    pub fn on_compile(mut self, callback: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        self.on_compile = OnCompile::new(callback);
         self
     }
 
@@ -309,10 +309,10 @@ impl EngineBuilder {
             )));
         }
         crate::os::signals::ignore_file_size_signal();
-        let mut world = self.resources;
-        if world.recorder.is_some() {
-            world.keys = Some(Arc::new(SqliteStore::in_memory()));
-            world.secrets = Arc::new(StoredSecrets::default());
+        let mut resources = self.resources;
+        if resources.recorder.is_some() {
+            resources.keys = Some(Arc::new(SqliteStore::in_memory()));
+            resources.secrets = Arc::new(StoredSecrets::default());
         }
         let is_strict = self.isolation == Isolation::Strict && enforced(Control::StrictCells);
         let on_demand =
@@ -336,7 +336,7 @@ impl EngineBuilder {
             panics: self.panics,
             clock: Arc::clone(&self.quota_clock),
         };
-        let resources = Arc::new(world);
+        let resources = Arc::new(resources);
         let compiler = Compiler {
             linker: Arc::new(CodeLinker { pool, on_demand, ticker, resources }),
             scheduler,

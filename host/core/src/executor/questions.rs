@@ -34,11 +34,11 @@ impl Executor {
     /// fuel, because it would reveal to a caller that there is a tool. Use it to charge the
     /// caller's quota.
     ///
-    /// `told` is called on the thread that runs the check, with the fuel that was used since the
+    /// `report` is called on the thread that runs the check, with the fuel that was used since the
     /// last time. It must be quick and must not block.
     #[must_use]
-    pub fn with_check_fuel(mut self, told: impl Fn(u64) + Send + Sync + 'static) -> Self {
-        self.check_fuel = Some(CheckFuel(Arc::new(told)));
+    pub fn with_check_fuel(mut self, report: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        self.check_fuel = Some(CheckFuel(Arc::new(report)));
         self
     }
 
@@ -113,7 +113,7 @@ impl Executor {
         };
         match self.visible_refusal(tool, refused, &invocation).await {
             Rejection::Refused(Refusal::InvalidArguments(faults)) => Ok(faults),
-            Rejection::Refused(told) => Ok(vec![Fault::new("", told.to_string())]),
+            Rejection::Refused(refusal) => Ok(vec![Fault::new("", refusal.to_string())]),
             Rejection::Failed(error) => Err(error),
         }
     }

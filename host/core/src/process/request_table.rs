@@ -195,8 +195,8 @@ impl RequestTable {
             return Err(Refusal::overloaded());
         }
         self.last += 1;
-        let (ear, told) = unbounded_channel();
-        let asker = Some(RequestCaller { invocation, replies: ear });
+        let (sender, replies) = unbounded_channel();
+        let asker = Some(RequestCaller { invocation, replies: sender });
         self.open.insert(
             self.last,
             OpenRequest {
@@ -210,7 +210,7 @@ impl RequestTable {
             },
         );
         self.queue.push_back(Line::Ask(self.last));
-        Ok((self.last, told))
+        Ok((self.last, replies))
     }
 
     /// Queues an abort of a request, on behalf of its caller.

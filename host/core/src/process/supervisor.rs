@@ -105,9 +105,9 @@ impl From<End> for Error {
 
 impl Supervisor {
     pub(super) fn new(launch: Launch, grace: Duration, timers: &'static Handle) -> Self {
-        let (book, turn, child) =
+        let (requests, turn, child) =
             (Mutex::new(RequestTable::new()), Condvar::new(), Mutex::new(None));
-        Self { launch, grace, timers, requests: book, turn, child }
+        Self { launch, grace, timers, requests, turn, child }
     }
 
     /// Locks the request table. Its changes are atomic, so a panic while it is locked leaves no
@@ -156,22 +156,22 @@ impl Supervisor {
                     "the worker process died too often while it ran this tool: the tool is not called again"
                 );
             }
-            let mut book = self.requests();
-            match book.phase {
+            let mut requests = self.requests();
+            match requests.phase {
                 Phase::Closed => return,
                 Phase::Starting | Phase::Serving(_) => {}
                 Phase::Resting(until) => {
                     let rest = until.saturating_duration_since(Instant::now());
                     let is_resting =
-                        |book: &mut RequestTable| matches!(book.phase, Phase::Resting(_));
-                    self.turn.wait_while_for(&mut book, is_resting, rest);
-                    if book.phase == Phase::Closed {
+                        |requests: &mut RequestTable| matches!(requests.phase, Phase::Resting(_));
+                    self.turn.wait_while_for(&mut requests, is_resting, rest);
+                    if requests.phase == Phase::Closed {
                         return;
                     }
-                    book.phase = Phase::Starting;
+                    requests.phase = Phase::Starting;
                 }
             }
-            drop(book);
+            drop(requests);
             tracing::warn!(%end, "the worker process has ended, and a new one starts");
         }
     }
@@ -220,11 +220,11 @@ impl Supervisor {
 
     /// Enters a phase, unless the `WorkerProcess` is closed.
     fn enter(&self, phase: Phase) {
-        let mut book = self.requests();
-        if book.phase != Phase::Closed {
-            book.phase = phase;
+        let mut requests = self.requests();
+        if requests.phase != Phase::Closed {
+            requests.phase = phase;
         }
-        drop(book);
+        drop(requests);
         self.wake();
     }
 
@@ -284,7 +284,7 @@ impl Supervisor {
         self.wake();
         self.run_later(self.grace, move |keeper| {
             let serving = match keeper.requests() {
-                book if book.is_open(question) => match book.phase {
+                requests if requests.is_open(question) => match requests.phase {
                     Phase::Serving(number) => Some(number),
                     Phase::Starting | Phase::Resting(_) | Phase::Closed => None,
                 },
@@ -351,12 +351,12 @@ impl Supervisor {
 
     /// Waits for the next message to the child. Returns `None` when the child no longer serves.
     fn next(&self, number: u64) -> Option<Outgoing> {
-        let mut book = self.requests();
-        while book.phase == Phase::Serving(number) {
-            if let Some(outgoing) = book.outgoing() {
+        let mut requests = self.requests();
+        while requests.phase == Phase::Serving(number) {
+            if let Some(outgoing) = requests.outgoing() {
                 return Some(outgoing);
             }
-            self.turn.wait(&mut book);
+            self.turn.wait(&mut requests);
         }
         None
     }
@@ -381,13 +381,15 @@ impl Supervisor {
         }
         match news {
             WorkerMessage::Started(question) => {
-                let ear = self.requests().begun(question);
-                let _ = guarded(|| ear.map(|ear| ear.send(CallerMessage::Started).is_ok()));
+                let caller = self.requests().begun(question);
+                let _ =
+                    guarded(|| caller.map(|caller| caller.send(CallerMessage::Started).is_ok()));
             }
             WorkerMessage::Said(question, said) => {
-                let ear = self.requests().about(question, &said);
-                let _ =
-                    guarded(|| ear.map(|ear| ear.send(CallerMessage::Notification(said)).is_ok()));
+                let caller = self.requests().about(question, &said);
+                let _ = guarded(|| {
+                    caller.map(|caller| caller.send(CallerMessage::Notification(said)).is_ok())
+                });
             }
             WorkerMessage::Done(question, answer) => self.end(question, Reply::Answer(answer)),
             WorkerMessage::Gone(question) => self.end(question, Reply::died()),

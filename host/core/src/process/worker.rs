@@ -94,10 +94,7 @@ fn serve(
     let (frames, queue) = mpsc::channel::<Vec<u8>>();
     let write =
         move || while queue.recv().is_ok_and(|frame| wire::write(&mut output, &frame).is_ok()) {};
-    std::thread::Builder::new()
-        .name("toolcell-ward-out".into())
-        .spawn(write)
-        .map_err(no_threads)?;
+    std::thread::Builder::new().name("toolcell-output".into()).spawn(write).map_err(no_threads)?;
     let speaker = FrameSender { frames, running: Arc::default() };
     let offered = tools.iter().map(offer_of).collect();
     speaker
@@ -107,7 +104,7 @@ fn serve(
         tools.iter().map(|tool| (tool.definition().name.as_str(), tool)).collect();
     let runtime = Builder::new_multi_thread()
         .enable_all()
-        .thread_name("toolcell-ward")
+        .thread_name("toolcell-calls")
         .build()
         .map_err(no_threads)?;
     let heard = loop {

@@ -63,17 +63,17 @@ impl WorkerHandler {
         // Reads without side effects may be repeated.
         let again = if what == RequestKind::Call { self.resend } else { Resend::Once };
         let asked = keeper.requests().ask(what, Arc::clone(invocation), again, Instant::now());
-        let (number, told) = match asked {
+        let (number, replies) = match asked {
             Ok(asked) => asked,
             Err(refusal) => return Reply::Lost(CallResult::Refusal(refusal)),
         };
         keeper.wake();
-        let mut asking = PendingRequest { guard: &self.guard, number, replies: told };
+        let mut pending = PendingRequest { guard: &self.guard, number, replies };
         let (mut is_aborted, mut is_late) = (false, false);
         loop {
             tokio::select! {
                 biased;
-                told = asking.replies.recv() => match told {
+                message = pending.replies.recv() => match message {
                     // An observer of the embedder may block here: it delays this call only.
                     Some(CallerMessage::Started) => invocation.open(),
                     Some(CallerMessage::Notification(said)) => invocation.events.emit(|| said.event(invocation.call.id.clone())),

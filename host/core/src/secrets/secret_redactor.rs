@@ -285,7 +285,7 @@ impl SecretRedactor {
 
 impl fmt::Debug for SecretRedactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Veiled")
+        f.write_str("SecretRedactor")
     }
 }
 

@@ -142,7 +142,7 @@ impl Retry {
     }
 
     /// Returns the wait after this many failed attempts.
-    fn delay(&self, failed: u32, dice: &mut Rng) -> Duration {
+    fn delay(&self, failed: u32, rng: &mut Rng) -> Duration {
         let units = match self.growth {
             Growth::Fixed => 1,
             Growth::Linear => failed,
@@ -153,7 +153,7 @@ impl Retry {
         let full = self.unit.saturating_mul(units).min(self.max_delay);
         match self.growth {
             Growth::Fixed | Growth::Linear | Growth::Exponential => full,
-            Growth::ExponentialWithJitter => full - (full / 2).mul_f64(dice.f64()),
+            Growth::ExponentialWithJitter => full - (full / 2).mul_f64(rng.f64()),
         }
     }
 }
@@ -183,8 +183,8 @@ impl Tool {
     /// and an open circuit refuses it without an attempt.
     #[must_use]
     pub fn with_retry(self, retry: Retry) -> Self {
-        let dice = Mutex::new(retry.seed.map_or_else(Rng::new, Rng::with_seed));
-        self.with_middleware(Retrying { retry, rng: dice })
+        let rng = Mutex::new(retry.seed.map_or_else(Rng::new, Rng::with_seed));
+        self.with_middleware(Retrying { retry, rng })
     }
 }
 

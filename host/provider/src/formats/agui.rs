@@ -63,7 +63,10 @@ pub(crate) fn result(message: &Message, notes: &mut Vec<Note>) -> Value {
 
 /// Returns a failure's text for a user interface, without the JSON for the model around it.
 fn error_text(content: &str) -> String {
-    match parse_strict(content).ok().and_then(|mut told| told.get_mut("error").map(Value::take)) {
+    match parse_strict(content)
+        .ok()
+        .and_then(|mut failure| failure.get_mut("error").map(Value::take))
+    {
         Some(Value::String(text)) => text,
         _ => content.to_owned(),
     }

@@ -59,8 +59,8 @@ pub(super) struct Accepted<'a, F> {
 
 impl<'a, F: Fn(Notice)> Accepted<'a, F> {
     /// Starts without an issuer.
-    pub(super) fn new(auth: &'a Authenticator, service: &'a Service, told: &'a F) -> Self {
-        Self { auth, service, current: watch::Sender::default(), on_notice: told }
+    pub(super) fn new(auth: &'a Authenticator, service: &'a Service, on_notice: &'a F) -> Self {
+        Self { auth, service, current: watch::Sender::default(), on_notice }
     }
 
     /// Accepts tokens of the issuer that the configuration names now.

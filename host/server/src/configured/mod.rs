@@ -156,8 +156,8 @@ impl ConfigServer {
     }
 
     /// Checks the configuration's files at the interval `every`, serves changes, and fetches the
-    /// keys that its issuer publishes. `/ready` reports what cannot be served or used. `told` is
-    /// called with each change after the service has it. Never returns.
+    /// keys that its issuer publishes. `/ready` reports what cannot be served or used. Each change
+    /// is passed to `on_notice` after the service has it. Never returns.
     ///
     /// Without `auth`, the configuration's tenants and issuer have no effect on requests: for a
     /// service whose principals are known, for example on standard input and output.
@@ -169,13 +169,13 @@ impl ConfigServer {
         service: &'a Service,
         auth: Option<&'a Authenticator>,
         every: Duration,
-        told: impl Fn(Notice) + Send + Sync + 'a,
+        on_notice: impl Fn(Notice) + Send + Sync + 'a,
     ) -> impl Future<Output = ()> + Send + 'a {
         // Reported here, before the first request: the caller serves requests concurrently with
         // this future.
         reports::problems(service, &self.loaded());
         async move {
-            let accepted = auth.map(|auth| Accepted::new(auth, service, &told));
+            let accepted = auth.map(|auth| Accepted::new(auth, service, &on_notice));
             if let Some(accepted) = &accepted {
                 accepted.replace(self.loaded().issuer());
             }
@@ -187,7 +187,7 @@ impl ConfigServer {
             };
             tokio::select! {
                 () = fetching => {}
-                () = self.reloading(service, auth, accepted.as_ref(), every, &told) => {}
+                () = self.reloading(service, auth, accepted.as_ref(), every, &on_notice) => {}
             }
         }
     }
@@ -198,7 +198,7 @@ impl ConfigServer {
         auth: Option<&Authenticator>,
         accepted: Option<&Accepted<'_, F>>,
         every: Duration,
-        told: &F,
+        on_notice: &F,
     ) {
         let mut changes = pin!(self.reloader.changes(every));
         while let Some(change) = changes.next().await {
@@ -214,11 +214,11 @@ impl ConfigServer {
                     if let Some(accepted) = accepted {
                         accepted.replace(loaded.issuer());
                     }
-                    told(Notice::Reloaded { changes, loaded });
+                    on_notice(Notice::Reloaded { changes, loaded });
                 }
                 Err(error) => {
                     reports::not_reloaded(service, &error);
-                    told(Notice::NotReloaded(error));
+                    on_notice(Notice::NotReloaded(error));
                 }
             }
         }

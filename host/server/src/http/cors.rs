@@ -42,11 +42,11 @@ const MAX_AGE: &str = "7200";
 pub(super) fn listed(options: &HttpOptions, headers: &HeaderMap) -> Option<HeaderValue> {
     let mut origins = headers.get_all(ORIGIN).iter();
     let (Some(origin), None) = (origins.next(), origins.next()) else { return None };
-    let asking = normal_origin(origin.to_str().ok()?)?;
+    let origin_asked = normal_origin(origin.to_str().ok()?)?;
     options
         .origins
         .iter()
-        .any(|listed| normal_origin(listed).as_ref() == Some(&asking))
+        .any(|listed| normal_origin(listed).as_ref() == Some(&origin_asked))
         .then(|| origin.clone())
 }
 
@@ -65,12 +65,12 @@ pub(super) fn preflight(headers: &HeaderMap) -> Response {
     let asked = asked.split(',').map(|name| name.trim().to_ascii_lowercase());
     let parameters = asked.filter(|name| name.starts_with(PARAMETER));
     let sent = parameters.fold(SENT.to_owned(), |sent, name| format!("{sent}, {name}"));
-    let told = [
+    let headers = [
         (ACCESS_CONTROL_ALLOW_METHODS, METHODS),
         (ACCESS_CONTROL_ALLOW_HEADERS, &*sent),
         (ACCESS_CONTROL_MAX_AGE, MAX_AGE),
     ];
-    (StatusCode::NO_CONTENT, told).into_response()
+    (StatusCode::NO_CONTENT, headers).into_response()
 }
 
 /// Sets the headers that let a page of this listed origin read the answer.

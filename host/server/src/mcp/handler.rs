@@ -365,7 +365,7 @@ impl Handler {
         request.client.send_notification(
             &json!({"method": "notifications/subscriptions/acknowledged", "params": acknowledged}),
         );
-        let told = async {
+        let notify_changes = async {
             while changes.next().await {
                 if wants_tools {
                     request.client.send_notification(
@@ -375,7 +375,7 @@ impl Handler {
             }
         };
         tokio::select! {
-            () = told => {}
+            () = notify_changes => {}
             () = request.cancelled.cancelled() => {}
         }
         let mut result = SubscriptionsListenResult::complete(request.id.clone());
@@ -390,10 +390,10 @@ impl Handler {
             (Arc::clone(&session.common), session.end.clone());
         tokio::spawn(async move {
             let changed = json!({"jsonrpc": "2.0", "method": LIST_CHANGED}).to_string();
-            let told =
+            let notify_changes =
                 async { while changes.next().await && common.notify(changed.clone().into()) {} };
             tokio::select! {
-                () = told => {}
+                () = notify_changes => {}
                 () = end.cancelled() => {}
             }
         });

@@ -154,12 +154,12 @@ fn checked(given: Value) -> Result<Definition, Error> {
     let given: DefinitionForm =
         serde_json::from_value(given).map_err(|error| fault(error.to_string()))?;
     grants(&given.needs, &[]).map_err(|problem| fault(format!("in `needs`: {problem}")))?;
-    let told = |error: toolcell::Error| Error::new(ErrorKind::Source, error.to_string(), HINT);
-    let mut definition = Definition::new(given.name, given.description).map_err(told)?;
+    let to_error = |error: toolcell::Error| Error::new(ErrorKind::Source, error.to_string(), HINT);
+    let mut definition = Definition::new(given.name, given.description).map_err(to_error)?;
     (definition.parameters, definition.output, definition.needs) =
         (given.parameters, given.output, given.needs);
     definition.max_execution = given.max_execution_ms.map(Duration::from_millis);
-    Tool::manual(definition.clone()).map_err(told)?;
+    Tool::manual(definition.clone()).map_err(to_error)?;
     Rights::new(Arc::default(), &definition)
         .map_err(|bad| fault(format!("in `needs`: {bad}; {}", bad.hint)))?;
     Ok(definition)

@@ -128,7 +128,7 @@ fn parse(text: &str) -> Result<List, String> {
     parse_own(text).or_else(|problem| match sent(text, None) {
         Ok(list) => Ok(list),
         // One JSON document that is not a list in our form: the error lists the forms.
-        Err(told) if is_a_document(text) || forms::is_known(text) => Err(told),
+        Err(unreadable) if is_a_document(text) || forms::is_known(text) => Err(unreadable),
         Err(_) => Err(problem),
     })
 }

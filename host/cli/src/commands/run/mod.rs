@@ -124,10 +124,10 @@ pub(crate) async fn run(
     let unset = config.unset_for(context.tenant.as_deref());
     let unset: BTreeMap<_, _> =
         unset.map(|(name, problem)| (name.clone(), problem.clone())).collect();
-    let asking = Call { printer, interrupt, args, executor, tool, arguments: &arguments };
+    let call = Call { printer, interrupt, args, executor, tool, arguments: &arguments };
     let mut context = context;
     loop {
-        let (completion, denials) = asking.complete(context.clone()).await;
+        let (completion, denials) = call.complete(context.clone()).await;
         let question = if let CallResult::Outcome(Outcome::AskUser(question)) = &completion.result {
             Some(question)
         } else {

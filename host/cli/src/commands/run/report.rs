@@ -192,7 +192,7 @@ fn tool_error(
     error: &ToolError,
     lines: &[SourceLine],
 ) {
-    let mut told = serde_json::to_value(error).unwrap_or_default();
+    let mut json = serde_json::to_value(error).unwrap_or_default();
     let mut shown = error.clone();
     if let ToolError::HandlerRaised(raised) = &mut shown
         && !has_panic(raised)
@@ -204,10 +204,10 @@ fn tool_error(
     printer.note("error", &shown.to_string());
     // A runtime that ends a tool with its own message does so by a trap, whose cause adds no
     // information.
-    if let Some(members) = told.as_object_mut().filter(|_| has_own_message(error)) {
+    if let Some(members) = json.as_object_mut().filter(|_| has_own_message(error)) {
         members.remove("cause");
     }
-    printer.note("  reason", &reason(&told));
+    printer.note("  reason", &reason(&json));
     shown_lines(lines)
         .iter()
         .take(FRAMES)
@@ -230,9 +230,9 @@ fn functions(printer: &Printer, backtrace: &[String]) {
 
 /// Returns the reason and its cause, in the words of the contract: `timeout: fuel, budget 1000,
 /// used 1000`.
-fn reason(told: &Value) -> String {
-    let mut words = told.get("reason").map(shallow).unwrap_or_default();
-    let Some(cause) = told.get("cause").and_then(Value::as_object) else {
+fn reason(json: &Value) -> String {
+    let mut words = json.get("reason").map(shallow).unwrap_or_default();
+    let Some(cause) = json.get("cause").and_then(Value::as_object) else {
         return words;
     };
     if let Some(name) = ["kind", "status", "rule"].iter().find_map(|name| cause.get(*name)) {

@@ -24,7 +24,7 @@ pub(super) fn summary(reloaded: &ReloadChanges, loaded: &LoadedTools) -> String 
     };
     let waiting =
         loaded.problems().iter().filter(waits).map(|problem| problem.component.clone()).collect();
-    let told = |(what, names): (&str, &BTreeSet<String>)| {
+    let listed = |(what, names): (&str, &BTreeSet<String>)| {
         let names: Vec<_> = names.iter().map(String::as_str).collect();
         (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")))
     };
@@ -33,11 +33,11 @@ pub(super) fn summary(reloaded: &ReloadChanges, loaded: &LoadedTools) -> String 
         ("changed", &reloaded.replaced),
         ("removed", &reloaded.removed),
     ];
-    let mut lines: Vec<_> = changes.into_iter().filter_map(told).collect();
+    let mut lines: Vec<_> = changes.into_iter().filter_map(listed).collect();
     if lines.is_empty() {
         lines.push("the same components as before".to_owned());
     }
-    lines.extend(told(("not approved yet:", &waiting)));
+    lines.extend(listed(("not approved yet:", &waiting)));
     lines.join("; ")
 }
 

@@ -30,7 +30,7 @@ const MAX_INLINE_FILES: u64 = 16;
 pub(super) struct ScratchRoot {
     quota: DirectoryQuota,
     place: Place,
-    /// Read-locked while a scratch directory is removed; the removal of the nest waits for the
+    /// Read-locked while a scratch directory is removed. The removal of this parent waits for the
     /// write lock.
     removals: Arc<RwLock<()>>,
 }

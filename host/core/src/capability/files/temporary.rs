@@ -113,7 +113,7 @@ impl Place {
     pub(super) fn remove(&self) -> io::Result<()> {
         tree::clear(&self.dir)?;
         match fs::remove_dir(&self.path) {
-            // It was removed together with the nest.
+            // It was removed together with its parent.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed,
         }

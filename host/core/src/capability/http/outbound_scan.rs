@@ -165,6 +165,6 @@ fn denial(values: [Option<&Redactor>; 2], method: Method, target: &Target) -> De
 
 impl fmt::Debug for OutboundScan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Screen({} values of others)", self.others.values().len())
+        write!(f, "OutboundScan({} values of others)", self.others.values().len())
     }
 }

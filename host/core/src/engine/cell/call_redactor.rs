@@ -55,7 +55,7 @@ impl CallRedactor {
     /// # Errors
     /// [`ToolError`] if there are too many values.
     pub(super) async fn for_call(
-        world: &EngineResources,
+        resources: &EngineResources,
         invocation: &Invocation,
         rights: &Rights,
     ) -> Result<Arc<Self>, ToolError> {
@@ -63,15 +63,15 @@ impl CallRedactor {
         let names: BTreeSet<_> = granted.secrets.keys().chain(&granted.reveal).collect();
         let tenant = invocation.context.tenant.as_deref();
         // A value that is not available now is requested again when it is used.
-        let found = names
-            .into_iter()
-            .map(async |name| Some((name.clone(), world.secrets.secret(tenant, name).await.ok()?)));
+        let found = names.into_iter().map(async |name| {
+            Some((name.clone(), resources.secrets.secret(tenant, name).await.ok()?))
+        });
         let named: Vec<_> = join_all(found).await.into_iter().flatten().collect();
         let too_many = || {
             tracing::error!("the tool was granted more secrets than can be hidden");
             ToolError::HandlerExit(Exit::ProcessEnded)
         };
-        let redactors = Arc::clone(&world.redactors);
+        let redactors = Arc::clone(&resources.redactors);
         let inherited = inherited(invocation)
             .map_or_else(Vec::new, |SecretRedactor(redactor)| redactor.values().to_vec());
         let is_own = |value: &Secret| {
@@ -86,19 +86,19 @@ impl CallRedactor {
             Some(redactors.of(foreign).await.ok_or_else(too_many)?)
         };
         let redactor = redactors.of(values(&named, &inherited)).await.ok_or_else(too_many)?;
-        let veil = Arc::new(Self {
+        let redactor = Arc::new(Self {
             redactors,
             inherited,
             foreign,
             known: RwLock::new(Known { granted: named, redactor }),
         });
-        let over_events = Arc::clone(&veil);
+        let over_events = Arc::clone(&redactor);
         if enforced(Control::ToldSecrets) {
             invocation
                 .events
                 .set_redactor(move |event| SecretRedactor(over_events.redactor()).event(event));
         }
-        Ok(veil)
+        Ok(redactor)
     }
 
     /// Returns the current redactor.

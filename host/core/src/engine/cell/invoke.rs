@@ -73,16 +73,17 @@ pub(in crate::engine) async fn execute(
     streams: Option<Box<Streams>>,
     pulse: Arc<RunState>,
 ) -> Result<CallResult, ToolError> {
-    let veil = if CallRedactor::is_needed(&invocation, &rights) {
+    let redactor = if CallRedactor::is_needed(&invocation, &rights) {
         // Boxed, since most tools need no redactor, and it would make every call's future larger.
         Some(Box::pin(CallRedactor::for_call(&ready.resources, &invocation, &rights)).await?)
     } else {
         None
     };
-    if let (Some(streams), Some(veil)) = (&streams, &veil) {
-        streams.stdout.set_redactor(Arc::clone(veil));
+    if let (Some(streams), Some(redactor)) = (&streams, &redactor) {
+        streams.stdout.set_redactor(Arc::clone(redactor));
     }
-    let reach = CellCapabilities { streams, ..capabilities(&ready, Some(rights), veil.clone()) };
+    let reach =
+        CellCapabilities { streams, ..capabilities(&ready, Some(rights), redactor.clone()) };
     let answer = in_cell(&ready, &invocation, reach, pulse, async |store, instance| {
         match &ready.exports {
             Exports::Tools(_) => {}
@@ -122,8 +123,8 @@ pub(in crate::engine) async fn execute(
         })
     });
     let answer = answer.await;
-    match veil {
-        Some(veil) => veil.answer(answer),
+    match redactor {
+        Some(redactor) => redactor.answer(answer),
         None => answer,
     }
 }
@@ -196,13 +197,13 @@ pub(in crate::engine) async fn describe(
 fn capabilities(
     ready: &Ready,
     rights: Option<Arc<Rights>>,
-    veil: Option<Arc<CallRedactor>>,
+    redactor: Option<Arc<CallRedactor>>,
 ) -> CellCapabilities {
     CellCapabilities {
         resources: Arc::clone(&ready.resources),
         mounts: ready.wiring.mounts.clone(),
         rights,
-        redactor: veil,
+        redactor,
         streams: None,
     }
 }

@@ -35,15 +35,15 @@ impl ScanContext {
         &self,
         credentials: Vec<Credential>,
     ) -> Result<Secrets, SendError> {
-        let Self { resources: world, invocation, rights, redactor: veil } = self;
-        let mut others = world.secrets.known(invocation.context.tenant.as_deref()).await.map_err(|error| {
+        let Self { resources, invocation, rights, redactor: call_redactor } = self;
+        let mut others = resources.secrets.known(invocation.context.tenant.as_deref()).await.map_err(|error| {
             tracing::error!(%error, "the host's secrets cannot be read, so a request could not be searched for them");
             unscreened()
         })?;
-        let named = veil.as_ref().map(|veil| veil.granted()).unwrap_or_default();
-        let own = veil.as_ref().map(|veil| veil.redactor());
+        let named = call_redactor.as_ref().map(|redactor| redactor.granted()).unwrap_or_default();
+        let own = call_redactor.as_ref().map(|redactor| redactor.redactor());
         others.retain(|other| own.as_ref().is_none_or(|own| !own.knows(other)));
-        let others = world.redactors.of_whole(others).await.ok_or_else(unscreened)?;
+        let others = resources.redactors.of_whole(others).await.ok_or_else(unscreened)?;
         let bound = named.into_iter().filter_map(|(name, value)| {
             let used = rights.granted().secrets.get(&name)?;
             let is_allowed =
@@ -57,8 +57,10 @@ impl ScanContext {
             bound: bound.collect(),
             on_suspect: Box::new(move |kind| invocation.report_suspect_request(kind)),
         };
-        let redactor =
-            veil.as_ref().filter(|_| enforced(Control::LaterAnswers)).map(|veil| veil.redactor());
+        let redactor = call_redactor
+            .as_ref()
+            .filter(|_| enforced(Control::LaterAnswers))
+            .map(|redactor| redactor.redactor());
         Ok(Secrets { credentials, redactor, scan: Some(screen) })
     }
 }

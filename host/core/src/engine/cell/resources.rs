@@ -76,6 +76,6 @@ impl Default for EngineResources {
 
 impl fmt::Debug for EngineResources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("World").finish_non_exhaustive()
+        f.debug_struct("EngineResources").finish_non_exhaustive()
     }
 }

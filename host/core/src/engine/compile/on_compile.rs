@@ -13,14 +13,14 @@ use std::sync::Arc;
 pub(in crate::engine) struct OnCompile(Option<Arc<dyn Fn(u64) + Send + Sync>>);
 
 impl OnCompile {
-    pub(in crate::engine) fn new(told: impl Fn(u64) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(told)))
+    pub(in crate::engine) fn new(callback: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(callback)))
     }
 
     /// Calls it with the size of the component.
     pub(super) fn call(&self, component: &[u8]) {
-        if let Some(told) = &self.0 {
-            told(component.len() as u64);
+        if let Some(callback) = &self.0 {
+            callback(component.len() as u64);
         }
     }
 }

@@ -115,18 +115,18 @@ impl FastLane {
             most_awake: cores - 1,
             stopped: AtomicBool::new(false),
         });
-        let quick = Self(Arc::clone(&shared));
+        let lane = Self(Arc::clone(&shared));
         for _ in 0..threads {
             let shared = Arc::clone(&shared);
             thread::Builder::new()
-                .name("toolcell-quick".into())
+                .name("toolcell-fast".into())
                 .spawn(move || {
                     setup();
                     shared.work();
                 })
                 .map_err(|error| Error::engine("no threads").with_source(error))?;
         }
-        Ok(quick)
+        Ok(lane)
     }
 
     /// Queues a slice of this flow. A cancelled slice takes no turn, and ends at once. Returns true
@@ -267,8 +267,8 @@ mod tests {
 
     use super::*;
 
-    fn until_asleep(quick: &FastLane, threads: usize) {
-        while quick.0.queue.lock().asleep < threads {
+    fn until_asleep(fast_lane: &FastLane, threads: usize) {
+        while fast_lane.0.queue.lock().asleep < threads {
             thread::yield_now();
         }
     }
@@ -276,29 +276,29 @@ mod tests {
     /// Fails without: the check that an awake thread has a processor.
     #[test]
     fn slice_runs_when_the_awake_thread_has_no_core() {
-        let (quick, (done, seen)) = (FastLane::start(1, || ()).unwrap(), mpsc::channel());
+        let (fast_lane, (done, seen)) = (FastLane::start(1, || ()).unwrap(), mpsc::channel());
         for number in 0..100 {
-            until_asleep(&quick, 1);
+            until_asleep(&fast_lane, 1);
             // The state of a thread that the system has stopped after it last read the clock.
-            quick.0.awake.fetch_add(1, Ordering::AcqRel);
-            quick.0.last_seen.store(0, Ordering::Release);
+            fast_lane.0.awake.fetch_add(1, Ordering::AcqRel);
+            fast_lane.0.last_seen.store(0, Ordering::Release);
             let done = done.clone();
-            let is_awake = quick.run(
+            let is_awake = fast_lane.run(
                 &Arc::default(),
                 Arc::default(),
                 Box::new(move |_| done.send(number).unwrap()),
             );
             assert!(!is_awake, "its caller would poll in vain");
             assert_eq!(seen.recv_timeout(Duration::from_secs(20)), Ok(number));
-            quick.0.awake.fetch_sub(1, Ordering::AcqRel);
+            fast_lane.0.awake.fetch_sub(1, Ordering::AcqRel);
         }
     }
 
     #[test]
     fn thread_counts_as_awake_until_a_long_pause() {
-        let quick = FastLane::start(1, || ()).unwrap();
-        until_asleep(&quick, 1);
-        let lane = &quick.0;
+        let fast_lane = FastLane::start(1, || ()).unwrap();
+        until_asleep(&fast_lane, 1);
+        let lane = &fast_lane.0;
         let now = Instant::now();
         for (awake, pause, expected) in [
             (0, Duration::ZERO, false),
@@ -316,11 +316,11 @@ mod tests {
 
     #[test]
     fn every_slice_runs_despite_panics_of_others() {
-        let quick = FastLane::start(2, || ()).unwrap();
+        let fast_lane = FastLane::start(2, || ()).unwrap();
         let (whose, (done, seen)) = (Arc::default(), mpsc::channel());
         for number in 0..1000 {
             let done = done.clone();
-            quick.run(
+            fast_lane.run(
                 &whose,
                 Arc::default(),
                 Box::new(move |_| {
@@ -329,7 +329,7 @@ mod tests {
                 }),
             );
             if number % 50 == 0 {
-                until_asleep(&quick, 2);
+                until_asleep(&fast_lane, 2);
             }
         }
         drop(done);
@@ -341,24 +341,24 @@ mod tests {
     /// Fails without: turns (first come, first served).
     #[test]
     fn flows_are_served_in_turn() {
-        let quick = FastLane::start(1, || ()).unwrap();
+        let fast_lane = FastLane::start(1, || ()).unwrap();
         let ((begun, begins), (opens, gate), (tells, served)) =
             (mpsc::channel(), mpsc::channel::<()>(), mpsc::channel());
         let held = move |_: &mut Turn<'_>| {
             begun.send(()).unwrap();
             gate.recv().unwrap_err();
         };
-        quick.run(&Arc::default(), Arc::default(), Box::new(held));
+        fast_lane.run(&Arc::default(), Arc::default(), Box::new(held));
         begins.recv().unwrap();
         let owners: [Arc<FlowState>; 2] = Default::default();
         for name in "aaab".chars() {
             let tells = tells.clone();
             let whose = &owners[usize::from(name == 'b')];
-            quick.run(whose, Arc::default(), Box::new(move |_| tells.send(name).unwrap()));
+            fast_lane.run(whose, Arc::default(), Box::new(move |_| tells.send(name).unwrap()));
             // A cancelled slice costs no flow a turn.
             let cancelled = Arc::<RunState>::default();
             cancelled.cancel();
-            quick.run(whose, cancelled, Box::new(|_| ()));
+            fast_lane.run(whose, cancelled, Box::new(|_| ()));
         }
         drop((opens, tells));
         assert_eq!(served.iter().collect::<String>(), "abaa");

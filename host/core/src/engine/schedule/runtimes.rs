@@ -16,7 +16,7 @@ use super::slow_lane::SlowLane;
 use crate::os::threads::{Threads, less_urgent};
 
 /// The `nice` value that the fast lane adds to the host's own.
-const QUICK_NICENESS: i32 = 3;
+const FAST_NICENESS: i32 = 3;
 /// The `nice` value that the slow lane adds, also for compilers that no call waits for: a fifteenth
 /// of the fast lane's share while both have work, and never zero. At a fifth (10) Linux sometimes
 /// lets a loop run until the kernel's next tick, up to 4 ms, while a short call waits: in a third
@@ -44,8 +44,8 @@ impl Lanes {
     pub(in crate::engine) fn new(threads: usize) -> Result<Self, Error> {
         let slow = Threads::build(guests(threads, "toolcell-slow", SLOW_NICENESS))?;
         Ok(Self {
-            fast_lane: FastLane::start(threads, || less_urgent(QUICK_NICENESS))?,
-            woken: Threads::build(guests(threads, "toolcell-woken", QUICK_NICENESS))?,
+            fast_lane: FastLane::start(threads, || less_urgent(FAST_NICENESS))?,
+            woken: Threads::build(guests(threads, "toolcell-woken", FAST_NICENESS))?,
             slow_lane: SlowLane::new(slow.handle().clone(), threads),
             _slow_threads: slow,
         })

@@ -18,16 +18,16 @@ fn table() -> (RequestTable, Instant) {
 }
 
 fn ask(
-    book: &mut RequestTable,
+    requests: &mut RequestTable,
     again: Resend,
     now: Instant,
 ) -> (u64, UnboundedReceiver<CallerMessage>) {
-    ask_of("t", book, again, now).unwrap()
+    ask_of("t", requests, again, now).unwrap()
 }
 
 fn ask_of(
     tool: &str,
-    book: &mut RequestTable,
+    requests: &mut RequestTable,
     again: Resend,
     now: Instant,
 ) -> Result<(u64, UnboundedReceiver<CallerMessage>), Refusal> {
@@ -39,16 +39,16 @@ fn ask_of(
         Limits::default().with_log(100),
     );
     invocation.abort = AbortSignal::new();
-    book.ask(RequestKind::Call, Arc::new(invocation), again, now)
+    requests.ask(RequestKind::Call, Arc::new(invocation), again, now)
 }
 
-fn outgoing_texts(book: &mut RequestTable) -> Vec<String> {
+fn outgoing_texts(requests: &mut RequestTable) -> Vec<String> {
     let told = |outgoing| match outgoing {
         Outgoing::Ask(number, _, _) => format!("ask {number}"),
         Outgoing::Abort(number) => format!("abort {number}"),
         Outgoing::Cancel(number) => format!("cancel {number}"),
     };
-    std::iter::from_fn(|| book.outgoing().map(told)).collect()
+    std::iter::from_fn(|| requests.outgoing().map(told)).collect()
 }
 
 /// Returns the end of a request in one word.
@@ -67,9 +67,9 @@ fn end(answer: &mut UnboundedReceiver<CallerMessage>) -> &'static str {
     }
 }
 
-fn exit_child(book: &mut RequestTable, now: Instant) -> Phase {
-    book.child_exited(now).ended.into_iter().for_each(FinishedRequest::send);
-    book.phase
+fn exit_child(requests: &mut RequestTable, now: Instant) -> Phase {
+    requests.child_exited(now).ended.into_iter().for_each(FinishedRequest::send);
+    requests.phase
 }
 
 /// A log line of the tool with this many bytes.
@@ -79,95 +79,95 @@ fn line(bytes: usize) -> Notification {
 
 #[test]
 fn child_exit_ends_sent_requests_and_keeps_pending() {
-    let (mut book, now) = table();
-    let (first, mut had) = ask(&mut book, Resend::Never, now);
-    let (second, mut twice) = ask(&mut book, Resend::Once, now);
-    assert_eq!(outgoing_texts(&mut book), ["ask 1", "ask 2"]);
-    let (third, mut waits) = ask(&mut book, Resend::Never, now);
-    book.abort(first);
-    assert_eq!(exit_child(&mut book, now), Phase::Starting);
+    let (mut requests, now) = table();
+    let (first, mut had) = ask(&mut requests, Resend::Never, now);
+    let (second, mut twice) = ask(&mut requests, Resend::Once, now);
+    assert_eq!(outgoing_texts(&mut requests), ["ask 1", "ask 2"]);
+    let (third, mut waits) = ask(&mut requests, Resend::Never, now);
+    requests.abort(first);
+    assert_eq!(exit_child(&mut requests, now), Phase::Starting);
     assert_eq!([end(&mut had), end(&mut twice), end(&mut waits)], ["died", "open", "open"]);
     assert_eq!(
-        outgoing_texts(&mut book),
+        outgoing_texts(&mut requests),
         ["ask 2", "ask 3"],
         "once more comes before what came later"
     );
-    assert!(!book.is_open(first) && book.is_open(second) && book.is_open(third));
-    exit_child(&mut book, now);
+    assert!(!requests.is_open(first) && requests.is_open(second) && requests.is_open(third));
+    exit_child(&mut requests, now);
     assert_eq!([end(&mut twice), end(&mut waits)], ["died", "died"], "not a third time");
 }
 
 #[test]
 fn abandoned_request_is_forgotten_or_cancelled() {
-    let (mut book, now) = table();
-    let (first, _) = ask(&mut book, Resend::Once, now);
-    assert!(!book.remove_caller(first).0 && outgoing_texts(&mut book).is_empty());
-    let (late, mut waits) = ask(&mut book, Resend::Once, now);
-    book.refuse_waiting(late).expect("it waits").send();
-    assert!(end(&mut waits) == "refused" && outgoing_texts(&mut book).is_empty());
-    let (second, _) = ask(&mut book, Resend::Once, now);
-    assert_eq!(outgoing_texts(&mut book), ["ask 3"]);
-    assert!(book.refuse_waiting(second).is_none());
-    book.abort(second);
-    assert!(book.remove_caller(second).0);
-    assert_eq!(outgoing_texts(&mut book), ["abort 3", "cancel 3"]);
-    exit_child(&mut book, now);
+    let (mut requests, now) = table();
+    let (first, _) = ask(&mut requests, Resend::Once, now);
+    assert!(!requests.remove_caller(first).0 && outgoing_texts(&mut requests).is_empty());
+    let (late, mut waits) = ask(&mut requests, Resend::Once, now);
+    requests.refuse_waiting(late).expect("it waits").send();
+    assert!(end(&mut waits) == "refused" && outgoing_texts(&mut requests).is_empty());
+    let (second, _) = ask(&mut requests, Resend::Once, now);
+    assert_eq!(outgoing_texts(&mut requests), ["ask 3"]);
+    assert!(requests.refuse_waiting(second).is_none());
+    requests.abort(second);
+    assert!(requests.remove_caller(second).0);
+    assert_eq!(outgoing_texts(&mut requests), ["abort 3", "cancel 3"]);
+    exit_child(&mut requests, now);
     assert!(
-        !book.is_open(second) && outgoing_texts(&mut book).is_empty(),
+        !requests.is_open(second) && outgoing_texts(&mut requests).is_empty(),
         "no caller waits: it is not asked again"
     );
-    book.remove_caller(second);
-    book.end(second, Reply::died()).send();
+    requests.remove_caller(second);
+    requests.end(second, Reply::died()).send();
 }
 
 #[test]
 fn restart_backoff_grows_and_an_answer_resets_it() {
-    let (mut book, now) = table();
+    let (mut requests, now) = table();
     let millis = |phase| match phase {
         Phase::Resting(until) => u64::try_from((until - now).as_millis()).unwrap(),
         Phase::Starting | Phase::Serving(_) | Phase::Closed => 0,
     };
-    let (_, mut waits) = ask(&mut book, Resend::Never, now);
-    let rests: Vec<_> = (0..6).map(|_| millis(exit_child(&mut book, now))).collect();
+    let (_, mut waits) = ask(&mut requests, Resend::Never, now);
+    let rests: Vec<_> = (0..6).map(|_| millis(exit_child(&mut requests, now))).collect();
     assert_eq!((rests, end(&mut waits)), (vec![0, 100, 200, 400, 800, 1600], "refused"));
     let late = now + Duration::from_millis(601);
-    let refused = |book: &mut RequestTable, now| {
+    let refused = |requests: &mut RequestTable, now| {
         let call = ToolCall::new("1", "t", "{}");
         let aside =
             Invocation::outside_call(call, Value::Null, CallContext::default(), Limits::default());
-        book.ask(RequestKind::Call, Arc::new(aside), Resend::Never, now).err()
+        requests.ask(RequestKind::Call, Arc::new(aside), Resend::Never, now).err()
     };
     let retry_after = Duration::from_millis(1600);
-    assert_eq!(refused(&mut book, now), Some(Refusal::Restarting { retry_after }));
-    assert_eq!(refused(&mut book, late), None, "it is worth waiting for");
+    assert_eq!(refused(&mut requests, now), Some(Refusal::Restarting { retry_after }));
+    assert_eq!(refused(&mut requests, late), None, "it is worth waiting for");
     for _ in 0..40 {
-        assert!(millis(exit_child(&mut book, now)) <= 30_000);
+        assert!(millis(exit_child(&mut requests, now)) <= 30_000);
     }
-    book.phase = Phase::Serving(1);
-    let (number, mut answer) = ask(&mut book, Resend::Never, now);
-    book.end(number, Reply::Answer(Answer::Visible(true))).send();
-    assert_eq!((end(&mut answer), exit_child(&mut book, now)), ("answered", Phase::Starting));
-    book.phase = Phase::Closed;
-    assert_eq!(exit_child(&mut book, now), Phase::Closed);
+    requests.phase = Phase::Serving(1);
+    let (number, mut answer) = ask(&mut requests, Resend::Never, now);
+    requests.end(number, Reply::Answer(Answer::Visible(true))).send();
+    assert_eq!((end(&mut answer), exit_child(&mut requests, now)), ("answered", Phase::Starting));
+    requests.phase = Phase::Closed;
+    assert_eq!(exit_child(&mut requests, now), Phase::Closed);
 }
 
 #[test]
 fn open_requests_and_their_messages_are_bounded() {
-    let (mut book, now) = table();
-    let (number, told) = ask(&mut book, Resend::Never, now);
-    assert!(book.about(number, &line(0)).is_none(), "the child does not have it yet");
-    outgoing_texts(&mut book);
-    assert!(book.about(number, &line(99)).is_some() && book.about(77, &line(0)).is_none());
+    let (mut requests, now) = table();
+    let (number, told) = ask(&mut requests, Resend::Never, now);
+    assert!(requests.about(number, &line(0)).is_none(), "the child does not have it yet");
+    outgoing_texts(&mut requests);
+    assert!(requests.about(number, &line(99)).is_some() && requests.about(77, &line(0)).is_none());
     assert!(
-        book.remove_caller(number).1.is_some() && book.about(number, &line(0)).is_none(),
+        requests.remove_caller(number).1.is_some() && requests.about(number, &line(0)).is_none(),
         "no asker hears it"
     );
     drop(told);
-    let kept: Vec<_> = (1..MAX_OPEN).map(|_| ask(&mut book, Resend::Never, now)).collect();
+    let kept: Vec<_> = (1..MAX_OPEN).map(|_| ask(&mut requests, Resend::Never, now)).collect();
     let call = ToolCall::new("1", "t", "{}");
     let aside =
         Invocation::outside_call(call, Value::Null, CallContext::default(), Limits::default());
-    let refused = book.ask(RequestKind::Call, Arc::new(aside), Resend::Never, now);
+    let refused = requests.ask(RequestKind::Call, Arc::new(aside), Resend::Never, now);
     assert_eq!(
         (refused.err().map(|refusal| refusal.kind()), kept.len()),
         (Some("overloaded"), MAX_OPEN - 1)
@@ -177,20 +177,24 @@ fn open_requests_and_their_messages_are_bounded() {
 /// Source: docs/threat-model.md, row 87.
 #[test]
 fn notification_kinds_have_separate_bounds() {
-    let (mut book, now) = table();
-    let (number, _told) = ask(&mut book, Resend::Never, now);
-    outgoing_texts(&mut book);
+    let (mut requests, now) = table();
+    let (number, _told) = ask(&mut requests, Resend::Never, now);
+    outgoing_texts(&mut requests);
     let long = || Some("x".repeat(1 << 20));
-    let kept = |book: &mut RequestTable, said: &Notification| book.about(number, said).is_some();
+    let kept =
+        |requests: &mut RequestTable, said: &Notification| requests.about(number, said).is_some();
     let progress = (0..9)
         .filter(|_| {
-            kept(&mut book, &Notification::Progress { done: 1, total: None, message: long() })
+            kept(&mut requests, &Notification::Progress { done: 1, total: None, message: long() })
         })
         .count();
     let denial = Denial::new(Layer::Tool, "GET".into(), Some("http".into()));
-    let lines = (0..41).filter(|_| kept(&mut book, &line(9))).count();
-    assert_eq!((progress, lines, kept(&mut book, &Notification::Denied(denial))), (7, 40, true));
-    let lost = book.open[&number]
+    let lines = (0..41).filter(|_| kept(&mut requests, &line(9))).count();
+    assert_eq!(
+        (progress, lines, kept(&mut requests, &Notification::Denied(denial))),
+        (7, 40, true)
+    );
+    let lost = requests.open[&number]
         .caller
         .as_ref()
         .unwrap()
@@ -203,28 +207,28 @@ fn notification_kinds_have_separate_bounds() {
 
 #[test]
 fn tool_that_keeps_killing_children_is_quarantined() {
-    let (mut book, now) = table();
-    let asked = |book: &mut RequestTable, tool: &str| {
-        let (number, told) = ask_of(tool, book, Resend::Once, now)?;
-        outgoing_texts(book);
+    let (mut requests, now) = table();
+    let asked = |requests: &mut RequestTable, tool: &str| {
+        let (number, told) = ask_of(tool, requests, Resend::Once, now)?;
+        outgoing_texts(requests);
         Ok::<_, Refusal>((number, told))
     };
-    let answered = |book: &mut RequestTable, number| {
-        book.end(number, Reply::Answer(Answer::Faults(Vec::new()))).send()
+    let answered = |requests: &mut RequestTable, number| {
+        requests.end(number, Reply::Answer(Answer::Faults(Vec::new()))).send()
     };
     for death in 1..=DEATHS {
-        let (bad, _told) = asked(&mut book, "bad").unwrap();
-        let (slow, _told) = asked(&mut book, "slow").unwrap();
-        let (good, _told) = asked(&mut book, "good").unwrap();
-        answered(&mut book, good);
-        let quarantined = book.child_exited(now).quarantined;
+        let (bad, _told) = asked(&mut requests, "bad").unwrap();
+        let (slow, _told) = asked(&mut requests, "slow").unwrap();
+        let (good, _told) = asked(&mut requests, "good").unwrap();
+        answered(&mut requests, good);
+        let quarantined = requests.child_exited(now).quarantined;
         assert_eq!(quarantined == ["bad"], death == DEATHS, "{quarantined:?}");
-        assert_eq!(book.is_open(bad), death < DEATHS, "and not once more");
-        answered(&mut book, slow);
-        book.remove_caller(bad);
+        assert_eq!(requests.is_open(bad), death < DEATHS, "and not once more");
+        answered(&mut requests, slow);
+        requests.remove_caller(bad);
     }
-    assert_eq!(asked(&mut book, "bad").err(), Some(Refusal::Quarantined));
-    assert!(asked(&mut book, "slow").is_ok() && asked(&mut book, "good").is_ok());
+    assert_eq!(asked(&mut requests, "bad").err(), Some(Refusal::Quarantined));
+    assert!(asked(&mut requests, "slow").is_ok() && asked(&mut requests, "good").is_ok());
 }
 
 /// An embedder's event sink that panics when it is dropped.
@@ -242,34 +246,34 @@ impl Drop for Bomb {
 
 #[test]
 fn request_leaves_the_table_before_it_is_dropped() {
-    let (mut book, now) = table();
-    let asked = |book: &mut RequestTable| {
+    let (mut requests, now) = table();
+    let asked = |requests: &mut RequestTable| {
         let call = ToolCall::new("1", "t", "{}");
         let mut invocation =
             Invocation::outside_call(call, Value::Null, CallContext::default(), Limits::default());
         invocation.events = Arc::new(CallEvents::new(Events::to(Arc::new(Bomb))));
         let invocation = Arc::new(invocation);
         let held = Arc::downgrade(&invocation);
-        let (number, _) = book.ask(RequestKind::Call, invocation, Resend::Never, now).unwrap();
-        outgoing_texts(book);
+        let (number, _) = requests.ask(RequestKind::Call, invocation, Resend::Never, now).unwrap();
+        outgoing_texts(requests);
         (number, move || held.strong_count())
     };
-    let (number, held) = asked(&mut book);
-    let ended = book.end(number, Reply::died());
+    let (number, held) = asked(&mut requests);
+    let ended = requests.end(number, Reply::died());
     assert_eq!(held(), 1);
     ended.send();
     assert_eq!(held(), 0);
-    let (_, held) = asked(&mut book);
-    let burial = book.child_exited(now);
+    let (_, held) = asked(&mut requests);
+    let burial = requests.child_exited(now);
     assert_eq!(held(), 1);
     burial.ended.into_iter().for_each(FinishedRequest::send);
     assert_eq!(held(), 0);
-    let (number, held) = asked(&mut book);
-    let (_, asker) = book.remove_caller(number);
+    let (number, held) = asked(&mut requests);
+    let (_, asker) = requests.remove_caller(number);
     assert_eq!(held(), 1);
     guarded(|| drop(asker));
     assert_eq!(
-        (held(), book.is_open(number)),
+        (held(), requests.is_open(number)),
         (0, true),
         "the child has it, and nothing of who asked is kept"
     );
@@ -278,12 +282,12 @@ fn request_leaves_the_table_before_it_is_dropped() {
 /// A child could end requests that wait for another child otherwise.
 #[test]
 fn child_answers_only_requests_sent_to_it() {
-    let (mut book, now) = table();
-    let (first, mut had) = ask(&mut book, Resend::Never, now);
-    assert!(!book.is_sent(first) && !book.is_sent(first + 1));
-    outgoing_texts(&mut book);
-    assert!(book.is_sent(first));
-    assert!(book.begun(first).is_some() && book.begun(first).is_none(), "it begins once");
-    book.end(first, Reply::died()).send();
-    assert!(end(&mut had) == "died" && !book.is_sent(first));
+    let (mut requests, now) = table();
+    let (first, mut had) = ask(&mut requests, Resend::Never, now);
+    assert!(!requests.is_sent(first) && !requests.is_sent(first + 1));
+    outgoing_texts(&mut requests);
+    assert!(requests.is_sent(first));
+    assert!(requests.begun(first).is_some() && requests.begun(first).is_none(), "it begins once");
+    requests.end(first, Reply::died()).send();
+    assert!(end(&mut had) == "died" && !requests.is_sent(first));
 }

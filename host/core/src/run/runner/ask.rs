@@ -71,14 +71,14 @@ async fn on_a_thread(
     // The runtime and the tracing span of the run are entered for the function.
     let (runtime, span) = (Handle::try_current().ok(), tracing::Span::current());
     let (answered, answer) = oneshot::channel();
-    let asking = move || {
+    let decide = move || {
         let _runtime = runtime.as_ref().map(Handle::enter);
         let verdict =
             catch_unwind(AssertUnwindSafe(|| span.in_scope(|| function(&call, &failure))));
         drop(place);
         let _ = answered.send(verdict.map_err(panicked));
     };
-    let started = thread::Builder::new().name("toolcell-policy".into()).spawn(asking);
+    let started = thread::Builder::new().name("toolcell-policy".into()).spawn(decide);
     started.map_err(|error| format!("could not be asked: {error}"))?;
     match before(deadline, answer).await {
         Some(answer) => answer.unwrap_or_else(|_| Err("did not answer".into())),

@@ -105,10 +105,10 @@ impl Inflation {
                 Ok(MZStatus::Ok) | Err(MZError::Buf) => {}
                 Ok(MZStatus::StreamEnd | MZStatus::NeedDict) | Err(_) => self.state = State::Done,
             }
-            let told = self.search(&out[..done.bytes_written]);
+            let found = self.search(&out[..done.bytes_written]);
             let is_settled = done.bytes_consumed == 0 && done.bytes_written == 0;
-            if told != Inflated::Clean || is_settled {
-                return told;
+            if found != Inflated::Clean || is_settled {
+                return found;
             }
         }
         Inflated::Clean

@@ -17,8 +17,8 @@ use crate::tool::scripted::{Scripted, ScriptedAnswer, assert_delegates, invocati
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn delays(retry: &Retry, dice: &mut Rng) -> Vec<u128> {
-    [1, 2, 3, 4, 5, 40, u32::MAX].map(|failed| retry.delay(failed, dice).as_millis()).to_vec()
+fn delays(retry: &Retry, rng: &mut Rng) -> Vec<u128> {
+    [1, 2, 3, 4, 5, 40, u32::MAX].map(|failed| retry.delay(failed, rng).as_millis()).to_vec()
 }
 
 #[test]

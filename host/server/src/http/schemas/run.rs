@@ -74,8 +74,8 @@ pub(in crate::http) struct RunHalt {
 #[derive(Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(in crate::http) enum Event {
-    /// The call gets a cell and starts, or its native handler starts. If the call is refused or gets
-    /// no cell, this event comes at its end.
+    /// The call gets a cell and starts, or its native handler starts. If the call is refused or
+    /// gets no cell, this event comes at its end.
     #[schema(title = "ToolExecutionStarted")]
     ToolExecutionStarted { id: String, name: String, arguments: String },
     /// The tool reports its progress.

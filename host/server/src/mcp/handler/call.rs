@@ -122,9 +122,9 @@ fn question_with_fault(
     refused: &RequestError,
 ) -> Option<(Question, ElicitRequest)> {
     let RequestError::InvalidAnswer(refusal) = refused else { return None };
-    let mut told = question.clone();
-    told.question = format!("{}\n({refusal})", question.question);
-    Some((question, question::form(&told)?))
+    let mut shown = question.clone();
+    shown.question = format!("{}\n({refusal})", question.question);
+    Some((question, question::form(&shown)?))
 }
 
 /// Asks the question again, for a request that came without its answer.
@@ -217,8 +217,8 @@ async fn elicit(
     if !request.take(3 * bytes) {
         return Ok(Retry::Refused(question::refused_for_room(&question, &request::busy_error())));
     }
-    let mut asking = match request.client.open(&form) {
-        Ok(asking) => asking,
+    let mut pending = match request.client.open(&form) {
+        Ok(pending) => pending,
         Err(error) => return Ok(Retry::Refused(question::refused_for_room(&question, &error))),
     };
     let no_answers = async {
@@ -229,9 +229,9 @@ async fn elicit(
     };
     let reply = tokio::select! {
         biased;
-        reply = tokio::time::timeout(Sealer::DEFAULT_LIFETIME, &mut asking.reply) => reply,
+        reply = tokio::time::timeout(Sealer::DEFAULT_LIFETIME, &mut pending.reply) => reply,
         () = request.cancelled.cancelled() => {
-            let params = CancelledNotificationParam::new(Some(asking.id.clone()), None);
+            let params = CancelledNotificationParam::new(Some(pending.id.clone()), None);
             request.client.notify(ServerNotification::from(CancelledNotification::new(params)));
             return Err(ErrorData::internal_error("the request was cancelled", None));
         }

@@ -62,8 +62,8 @@ impl Handler {
         info.server_info = Implementation::new(&self.options().name, env!("CARGO_PKG_VERSION"));
         info.instructions.clone_from(&self.options().instructions);
         if self.has_no_tools() {
-            let told = info.instructions.iter().map(String::as_str).chain([NO_TOOLS]);
-            info.instructions = Some(told.collect::<Vec<_>>().join("\n"));
+            let texts = info.instructions.iter().map(String::as_str).chain([NO_TOOLS]);
+            info.instructions = Some(texts.collect::<Vec<_>>().join("\n"));
         }
         info
     }

@@ -132,7 +132,7 @@ impl Client {
     /// # Cancel safety
     /// Cancel safe: a later answer is ignored.
     pub async fn ask(&self, request: ServerRequest) -> Result<ClientResult, ErrorData> {
-        let mut asking = self.open(&request)?;
+        let mut pending = self.open(&request)?;
         let failed = |text: &str| {
             ErrorData::internal_error(format!("the client did not answer: {text}"), None)
         };
@@ -144,7 +144,7 @@ impl Client {
         };
         let reply = tokio::select! {
             biased;
-            reply = tokio::time::timeout(Sealer::DEFAULT_LIFETIME, &mut asking.reply) => reply,
+            reply = tokio::time::timeout(Sealer::DEFAULT_LIFETIME, &mut pending.reply) => reply,
             () = no_answers => return Err(failed("it sends nothing more")),
         };
         let reply =
@@ -166,7 +166,7 @@ impl Client {
                 None,
             ));
         };
-        let Some(asking) = session.ask() else {
+        let Some(pending) = session.ask() else {
             let data =
                 json!({"code": TOO_MANY_QUESTIONS, "hint": "answer the open questions first"});
             return Err(ErrorData::internal_error(
@@ -174,11 +174,11 @@ impl Client {
                 Some(data),
             ));
         };
-        let message = Message { jsonrpc: JsonRpcVersion2_0, id: Some(asking.id.clone()), content };
+        let message = Message { jsonrpc: JsonRpcVersion2_0, id: Some(pending.id.clone()), content };
         let text = serde_json::to_vec(&message)
             .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
         stream.send(text);
-        Ok(asking)
+        Ok(pending)
     }
 }
 

@@ -102,7 +102,7 @@ impl Absent {
 
     /// Returns one sentence for each missing name and import.
     pub(super) fn warnings(&self) -> Vec<String> {
-        let told = self.names.iter().map(|((_, name), (file, line))| {
+        let names = self.names.iter().map(|((_, name), (file, line))| {
             let is_locale = name.starts_with("locale ");
             let other = if is_locale {
                 "use `en-US`, a call with another one throws"
@@ -117,6 +117,6 @@ impl Absent {
         });
         let imports =
             self.imports.iter().map(|((file, why), line)| format!("{file}:{line}: {why}"));
-        told.chain(imports).collect()
+        names.chain(imports).collect()
     }
 }

@@ -61,8 +61,8 @@ impl Unconnected {
 
 impl Drop for Unconnected {
     fn drop(&mut self) {
-        if let Some(told) = self.0.take() {
-            told();
+        if let Some(callback) = self.0.take() {
+            callback();
         }
     }
 }

@@ -196,12 +196,12 @@ impl Cell {
         let used = self.rights().granted().secrets.get(name).cloned().ok_or_else(unavailable)?;
         let (source, context) =
             (Arc::clone(&self.resources().secrets), Arc::clone(&self.invocation.context));
-        let veil = self.redactor();
+        let redactor = self.redactor();
         let secret = source.secret(context.tenant.as_deref(), name).await.map_err(|error| {
             tracing::error!(name, %error, "a granted secret is not available");
             unavailable()
         })?;
-        if !register_secret(veil, name, &secret).await {
+        if !register_secret(redactor, name, &secret).await {
             return Err(unavailable());
         }
         Credential::new(name, &used, secret)

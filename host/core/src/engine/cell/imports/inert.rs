@@ -96,7 +96,7 @@ impl cli::environment::Host for Cell {
 /// input, and an output of its own.
 pub(in crate::engine) fn context(
     lines: &Lines,
-    world: &EngineResources,
+    resources: &EngineResources,
     clock: Clock,
     rights: Option<&Rights>,
     call: &str,
@@ -129,7 +129,7 @@ pub(in crate::engine) fn context(
     }) {
         builder.env(TMPDIR, SCRATCH);
     }
-    if let Some(seed) = world.seed {
+    if let Some(seed) = resources.seed {
         let chance = |purpose| SeededRandom::new(seed, call, purpose);
         builder
             .secure_random(chance(Purpose::Secure))
@@ -281,8 +281,8 @@ mod tests {
             toolcell_contract::limits::Limits::default(),
         );
         let lines = Lines::new(std::sync::Arc::new(invocation));
-        let world = EngineResources::default();
-        context(&lines, &world, Clock::new(world.time), None, "1", None)
+        let resources = EngineResources::default();
+        context(&lines, &resources, Clock::new(resources.time), None, "1", None)
     }
 
     /// Fails without: the limit (the stock limit is larger).

@@ -89,8 +89,10 @@ impl Cell {
         let Some(invoker) = self.invocation.invoker.clone() else {
             return Err(Fault::Unavailable("on this host, a tool cannot call other tools".into()));
         };
-        let (left, veiled) =
-            (self.remaining(fuel), self.redactor().map(|veil| SecretRedactor(veil.redactor())));
+        let (left, veiled) = (
+            self.remaining(fuel),
+            self.redactor().map(|redactor| SecretRedactor(redactor.redactor())),
+        );
         let made = self.invocation.sub_call(&*invoker, (name, arguments), rights, veiled, left);
         Ok((invoker, made.map_err(|excess| Fault::Limit(excess.to_string()))?))
     }

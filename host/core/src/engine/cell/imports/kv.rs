@@ -92,7 +92,8 @@ impl Cell {
     /// Returns true if a write has the value of a secret that only a tool which led to this call
     /// may read. A stored value outlives the call, and later calls do not know that secret.
     fn is_foreign(&self, written: [&[u8]; 2]) -> bool {
-        self.redactor().is_some_and(|veil| written.into_iter().any(|bytes| veil.is_foreign(bytes)))
+        self.redactor()
+            .is_some_and(|redactor| written.into_iter().any(|bytes| redactor.is_foreign(bytes)))
     }
 
     /// Uses the store, if the tool may, on a thread of its tenant's share that may block. An
@@ -163,7 +164,7 @@ fn fault(error: StoreError) -> kv::Fault {
     }
 }
 
-fn unavailable(problem: &str, told: &str) -> kv::Fault {
+fn unavailable(problem: &str, message: &str) -> kv::Fault {
     tracing::error!(problem, "the key-value store failed");
-    kv::Fault::Unavailable(told.into())
+    kv::Fault::Unavailable(message.into())
 }

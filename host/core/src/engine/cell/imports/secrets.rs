@@ -78,10 +78,10 @@ impl reveal::Host for Cell {
         }
         let (source, context) =
             (Arc::clone(&self.resources().secrets), Arc::clone(&self.invocation.context));
-        let veil = self.redactor();
+        let redactor = self.redactor();
         match source.secret(context.tenant.as_deref(), &name).instrument(span.clone()).await {
             // Registered with the redactor before the tool gets the value.
-            Ok(secret) if register_secret(veil, &name, &secret).await => {
+            Ok(secret) if register_secret(redactor, &name, &secret).await => {
                 Ok(Ok(secret.expose().to_owned()))
             }
             Ok(_) => Ok(Err(unavailable())),
@@ -98,12 +98,12 @@ impl reveal::Host for Cell {
 /// Registers a value with the call redactor before it is used. Returns false if that is not
 /// possible.
 pub(super) async fn register_secret(
-    veil: Option<Arc<CallRedactor>>,
+    redactor: Option<Arc<CallRedactor>>,
     name: &str,
     value: &Secret,
 ) -> bool {
-    match veil {
-        Some(veil) => veil.learn(name, value).await,
+    match redactor {
+        Some(redactor) => redactor.learn(name, value).await,
         // Not reached: a call that was granted a secret has a redactor.
         None => false,
     }

@@ -87,8 +87,8 @@ impl Captured {
     }
 
     /// Sets the call redactor for the output.
-    pub(in crate::engine) fn set_redactor(&self, veil: Arc<CallRedactor>) {
-        self.0.lock().redactor = Some(veil);
+    pub(in crate::engine) fn set_redactor(&self, redactor: Arc<CallRedactor>) {
+        self.0.lock().redactor = Some(redactor);
     }
 
     /// Returns the output as text, without secrets, for an error that replaces the answer. A note
@@ -128,7 +128,7 @@ impl Captured {
     }
 
     fn redacted(&self, kept: &OutputBuffer) -> Vec<u8> {
-        kept.redactor.iter().fold(kept.bytes.clone(), |bytes, veil| veil.bytes(bytes))
+        kept.redactor.iter().fold(kept.bytes.clone(), |bytes, redactor| redactor.bytes(bytes))
     }
 }
 

@@ -64,7 +64,7 @@ fn missing_within(component: &[u8], bytes: usize) -> Option<String> {
     let mut on = WasmFeatures::all().difference(off);
     while let Some(found) = fault(on) {
         left.set(left.get().checked_sub(1)?);
-        let told = found.missing_wasm_feature().unwrap_or(WasmFeatures::empty());
+        let missing_feature = found.missing_wasm_feature().unwrap_or(WasmFeatures::empty());
         let helps = |proposal| {
             let is_left = left.get() > 0;
             left.set(left.get().saturating_sub(1));
@@ -74,7 +74,7 @@ fn missing_within(component: &[u8], bytes: usize) -> Option<String> {
             .iter()
             .map(|(proposal, _)| *proposal)
             .filter(|proposal| !on.contains(*proposal));
-        let next = still_off.clone().find(|proposal| told.intersects(*proposal));
+        let next = still_off.clone().find(|proposal| missing_feature.intersects(*proposal));
         on |= next.or_else(|| still_off.find(|proposal| helps(*proposal)))?;
     }
     let mut names: Vec<_> =

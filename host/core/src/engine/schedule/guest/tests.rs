@@ -65,13 +65,13 @@ fn mostly_interrupted_calls_start_in_slow_lane() {
     let (lanes, habit, trail) =
         (Lanes::new(1).unwrap(), Arc::<LatencyClass>::default(), Trail::default());
     // A long call counts once.
-    let calls = [(0, "quick"), (1, "quick slow"), (100, "quick slow")].into_iter();
-    let calls = calls.chain([(1, "quick slow"); 5]).chain([
+    let calls = [(0, "fast"), (1, "fast slow"), (100, "fast slow")].into_iter();
+    let calls = calls.chain([(1, "fast slow"); 5]).chain([
         (1, "slow"),
         (0, "slow"),
         (0, "slow"),
         (0, "slow"),
-        (0, "quick"),
+        (0, "fast"),
     ]);
     for (number, (ticks, expected)) in calls.enumerate() {
         wait(started(&lanes, &habit, stopped(ticks, 'a', &trail)));
@@ -81,7 +81,7 @@ fn mostly_interrupted_calls_start_in_slow_lane() {
     }
     // Calls of another class start as before.
     wait(started(&lanes, &Arc::default(), stopped(0, 'b', &trail)));
-    assert_eq!(trail.lock().pop(), Some(('b', "quick".to_owned())));
+    assert_eq!(trail.lock().pop(), Some(('b', "fast".to_owned())));
 }
 
 /// Fails without: the exception for calls that begin with a wait, which tells nothing about the

@@ -56,11 +56,11 @@ pub(super) fn rounded_times(
         &mut file.status_change_timestamp,
     ];
     for time in times.into_iter().filter(|_| enforced(Control::FileTimes)) {
-        let told = time
+        let shown = time
             .and_then(since_1970)
             .map(|since| if set.contains(&since) { since } else { clock.to_cell_time(since) });
-        *time =
-            told.map(|told| Datetime { seconds: told.as_secs(), nanoseconds: told.subsec_nanos() });
+        *time = shown
+            .map(|shown| Datetime { seconds: shown.as_secs(), nanoseconds: shown.subsec_nanos() });
     }
     file
 }
