@@ -32,7 +32,8 @@ pub enum ErrorKind {
     File,
     /// The author's source has a fault.
     Source,
-    /// A program that builds this language is missing.
+    /// A program that builds this language is missing or has the wrong version, or a target of the
+    /// compiler is missing.
     Toolchain,
     /// A file of cases is invalid.
     Cases,

@@ -61,9 +61,10 @@ pub struct BuildOutput {
 /// The output of cargo goes to standard error.
 ///
 /// # Errors
-/// [`ErrorKind::File`] if the folder has no project or the component cannot be written,
-/// [`ErrorKind::Source`] if the author's source has a fault, [`ErrorKind::Toolchain`] if a compiler
-/// is missing.
+/// [`ErrorKind::Usage`] if `source` is a file of another language, [`ErrorKind::File`] if the
+/// folder has no project or the component cannot be written, [`ErrorKind::Source`] if the author's
+/// source has a fault, [`ErrorKind::Toolchain`] if a compiler is missing or has the wrong version,
+/// [`ErrorKind::Internal`] for a bug in this crate.
 pub fn build(source: &Path, out: Option<&Path>) -> Result<BuildOutput, Error> {
     build_with(source, out, &|_| {})
 }

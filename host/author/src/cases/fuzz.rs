@@ -58,8 +58,8 @@ impl FuzzOptions {
 pub struct FuzzReport {
     /// The tool's name.
     pub tool: String,
-    /// Calls with generated arguments. Fewer than requested if no generated value fits the tool's
-    /// schema.
+    /// Calls with generated arguments. Fewer than requested after five different failures, or if no
+    /// generated value fits the tool's schema.
     pub calls: usize,
     /// The seed of the arguments.
     pub seed: u64,

@@ -323,7 +323,7 @@ Exit status: 0 ok, 10 the tool's error, 11 question, 12 halt, 20 tool error, 21 
 ///
 /// Put the printed list into `tools` of a request to the provider. If the provider's API cannot
 /// express a part of a definition, a `note:` tells what was changed. A tool that it cannot express
-/// at all is an error.
+/// at all is left out with a note. If no tool is left, that is an error.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -57,8 +57,8 @@ pub struct Entry {
     /// The value.
     pub data: Vec<u8>,
     /// The version of the value. Each write of the key gives it a higher one, also after a
-    /// deletion. Versions of different keys are unrelated, except that a namespace whose keys were
-    /// all deleted goes on above their highest version.
+    /// deletion. A caller cannot rely on an order between versions of different keys, except that a
+    /// namespace whose keys were all deleted goes on above their highest version.
     pub version: u64,
 }
 

@@ -76,9 +76,9 @@ pub struct Engine {
 ///
 /// # Defaults
 /// [`Engine::DEFAULT_CELLS`] cells; [`Isolation::Pooled`]; [`Placement::Cells`]; quarantine after
-/// [`Engine::DEFAULT_PANICS`]; two lanes with as many threads each as the machine has cores; no
-/// cache, or one of [`Engine::DEFAULT_CACHE_BYTES`]; compilation in this process, at most
-/// [`Engine::DEFAULT_COMPILES`] components a minute for each tenant; [`Optimise::Later`].
+/// [`Engine::DEFAULT_PANICS`]; for each lane, and for resumed calls, as many threads as the machine
+/// has cores; no cache, or one of [`Engine::DEFAULT_CACHE_BYTES`]; compilation in this process, at
+/// most [`Engine::DEFAULT_COMPILES`] components a minute for each tenant; [`Optimise::Later`].
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct EngineBuilder {
@@ -119,9 +119,9 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets the threads of each of the two lanes of [`Placement::Cells`]. One lane runs short
-    /// calls. The other one has a lower priority, and continues calls that take longer than a tick
-    /// (a millisecond).
+    /// Sets the number of threads in each of the three sets of [`Placement::Cells`]. The fast lane
+    /// runs short calls. The slow lane has a lower priority, and continues calls that take longer
+    /// than a tick (a millisecond). The third set resumes calls after a wait.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
@@ -145,8 +145,9 @@ impl EngineBuilder {
         self
     }
 
-    /// Stores compiled components in this directory. Its permissions are set so that only this user
-    /// has access.
+    /// Stores compiled components in this directory. A missing directory is created for this user
+    /// only. An existing one keeps its permissions; [`build`](Self::build) fails if other users can
+    /// write to it.
     pub fn cache(mut self, dir: impl Into<PathBuf>) -> Self {
         self.cache = Some(dir.into());
         self

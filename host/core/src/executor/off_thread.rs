@@ -30,8 +30,9 @@ static THREADS: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
 });
 
 /// Runs `work` on a thread of a pool of [`CHECKS`] and returns its result. If the process cannot
-/// start such threads, it runs here. Returns `None` if the work panicked. If the future is dropped,
-/// the work still runs to its end.
+/// start such threads, it runs here. Returns `None` if the work panicked on the pool; a panic of
+/// work that runs here goes on to the caller. If the future is dropped, work on the pool still runs
+/// to its end.
 pub(super) async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {

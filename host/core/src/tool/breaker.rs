@@ -110,8 +110,10 @@ impl Breaker {
     }
 
     /// Counts a failure only if `counts` returns true; every other failure counts as an answer. It
-    /// is called for tool errors (timeouts and panics included) and for the handler's own errors,
-    /// and not for cancelled calls or an overloaded host. If `counts` panics, the failure counts.
+    /// is called for tool errors (timeouts and panics included), for the handler's own errors, and
+    /// for refusals that a repetition does not change, such as invalid arguments. It is not called
+    /// for cancelled calls, retryable refusals, a quarantined tool or an unset secret. If `counts`
+    /// panics, the failure counts.
     #[must_use]
     pub fn with_failure_rule(
         mut self,

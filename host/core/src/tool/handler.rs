@@ -146,7 +146,8 @@ const MAX_DENIALS: u64 = 100;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Invocation {
-    /// The call, as the caller made it.
+    /// The call. It has the name of the tool in place of an alias, and `{}` in place of blank
+    /// arguments.
     pub call: ToolCall,
     /// The context of the call.
     pub context: Arc<CallContext>,

@@ -55,12 +55,13 @@ pub struct HttpOptions {
     pub origins: Vec<String>,
     /// The most bytes of one body.
     pub body: usize,
-    /// The most bytes of all bodies that are in memory at once. If there are several tenants, each
-    /// leaves as many free as it holds.
+    /// The most bytes of all bodies that are in memory at once. If there are several tenants, one
+    /// that already holds some must leave as many free as it then holds.
     pub bodies: usize,
     /// The most requests with credentials that are open at once: from the check of the credentials
-    /// until the answer is sent. If there are several tenants, each leaves as many free as it
-    /// holds. An [`HttpServer`](crate::HttpServer) takes no more than it accepts connections.
+    /// until the answer is sent. If there are several tenants, one that already holds some must
+    /// leave as many free as it then holds. An [`HttpServer`](crate::HttpServer) takes no more than
+    /// it accepts connections.
     pub requests: usize,
     /// The interval at which streams and sessions are checked against the keys. They end if their
     /// key was revoked.

@@ -98,8 +98,8 @@ struct Inner {
 pub struct ServiceLimits {
     /// The most calls of all requests that run at once, over all tenants. A request counts with all
     /// of its calls until the last has ended, because their results are kept: at most `in_flight`
-    /// times the bytes of one result. If there are several tenants, each leaves as many free as it
-    /// holds.
+    /// times the bytes of one result. If there are several tenants, one that already holds some
+    /// must leave as many free as it then holds; one that holds none can take all that are free.
     pub in_flight: usize,
     /// The most calls in one run, batch or list of steps. Never more than `in_flight`.
     pub calls_per_request: usize,
@@ -260,9 +260,9 @@ impl Service {
         &self.0.metrics
     }
 
-    /// Returns the metrics in Prometheus' text format: calls by tool, tenant and ending, times,
-    /// fuel, denials, refusals, requests and sessions. They contain names of tenants and tools:
-    /// they are for the operator, not for a tenant.
+    /// Returns the metrics in the OpenMetrics text format: calls by tool, tenant and ending, times,
+    /// fuel, denials, refusals, requests, sessions, calls into the host and engines. They contain
+    /// names of tenants and tools: they are for the operator, not for a tenant.
     #[must_use]
     pub fn metrics_text(&self) -> String {
         self.0.metrics.text(self.running())

@@ -122,8 +122,8 @@ impl ServedTools {
         self
     }
 
-    /// Sets the name of the version, for example a digest of the configuration. Readiness reports
-    /// it.
+    /// Sets the name of the version, for example a digest of the configuration.
+    /// [`Service::version`](crate::Service::version) returns it.
     #[must_use]
     pub fn with_version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();

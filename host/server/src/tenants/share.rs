@@ -39,7 +39,7 @@ pub(crate) struct Share {
 }
 
 impl Room {
-    /// Creates a room of this size. `defence` names the control that keeps it fair.
+    /// Creates a room of this size. `control` names the control that keeps it fair.
     pub(crate) fn new(most: usize, control: Control) -> Arc<Self> {
         Arc::new(Self { most, control, table: Mutex::default() })
     }

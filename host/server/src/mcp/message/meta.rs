@@ -49,7 +49,8 @@ impl Meta {
         }
     }
 
-    /// Returns true if the request is of the era without sessions, and self-contained.
+    /// Returns true if the request names a protocol revision of the era without sessions. Members
+    /// that it needs can be [`missing`](Self::missing).
     pub(in crate::mcp) fn is_modern(&self) -> bool {
         self.version.as_deref() >= Some(ProtocolVersion::V_2026_07_28.as_str())
     }

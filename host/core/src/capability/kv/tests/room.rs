@@ -81,7 +81,7 @@ fn versions_are_never_reused() {
     );
 }
 
-/// More keys have expired than one write removes: room is made all the same.
+/// All keys of the namespace have expired. One write removes them.
 #[test]
 fn expired_keys_do_not_count_against_the_quota() {
     for subject in empty_stores(Quota { keys: 200, ..Quota::default() }) {

@@ -81,7 +81,8 @@ impl Cache {
     /// Opens or creates the directory, with this bound in bytes for all processes that share it.
     ///
     /// # Errors
-    /// [`Error::is_environment`] if it cannot be made private to this user.
+    /// [`Error::is_environment`] if it cannot be created, if other users can write to it, or if its
+    /// key cannot be read or created.
     pub(in crate::engine) fn open(dir: &Path, most_bytes: u64) -> Result<Self, Error> {
         let failed = |what: &str, error: io::Error| {
             Error::cache(format!("{}: {what}", dir.display())).with_source(error)
