@@ -10,10 +10,12 @@ use toolcell_tests::{PLACEMENTS, call, ending, engine, load};
 
 /// Limits without any bound but time: as much time as a call of these tests may waste.
 fn idle() -> Limits {
-    Limits::default()
-        .with_fuel(u64::MAX)
-        .with_host_calls(u64::MAX)
-        .with_timeout(Duration::from_secs(3))
+    Limits {
+        fuel: u64::MAX,
+        host_calls: u64::MAX,
+        timeout: Duration::from_secs(3),
+        ..Limits::default()
+    }
 }
 
 /// Asserts the ending of a guest that commits this misdeed in a call.
@@ -29,14 +31,14 @@ fn assert_ends(misdeed: Misdeed, limits: Limits, expected: &str) {
 
 #[test]
 fn loop_ends_when_fuel_runs_out() {
-    assert_ends(Misdeed::Spin, idle().with_fuel(1_000_000), "timeout/fuel");
+    assert_ends(Misdeed::Spin, Limits { fuel: 1_000_000, ..idle() }, "timeout/fuel");
 }
 
 #[test]
 fn host_call_limit_ends_the_guest() {
     assert_ends(
         Misdeed::Chatter,
-        idle().with_host_calls(1000),
+        Limits { host_calls: 1000, ..idle() },
         "handler_raised/host_call+host_calls",
     );
 }
@@ -48,7 +50,11 @@ fn host_call_copies_no_more_than_a_result() {
 
 #[test]
 fn memory_growth_stops_at_its_limit() {
-    assert_ends(Misdeed::Hoard, idle().with_memory(4 << 20), "handler_raised/unreachable+memory");
+    assert_ends(
+        Misdeed::Hoard,
+        Limits { memory: 4 << 20, ..idle() },
+        "handler_raised/unreachable+memory",
+    );
 }
 
 /// These guests spend next to no fuel, and some spend their time in the longest instructions. The
@@ -61,7 +67,7 @@ fn guest_spending_no_fuel_frees_its_cell() {
         load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("it loads")
     };
     let behaves = loaded(Misdeed::None);
-    let short = idle().with_timeout(Duration::from_millis(50));
+    let short = Limits { timeout: Duration::from_millis(50), ..idle() };
     for misdeed in
         [Misdeed::BurnTime, Misdeed::Fill, Misdeed::Copy, Misdeed::FillTable, Misdeed::GrowStorm]
     {

@@ -30,7 +30,8 @@ fn load(engine: &Engine, name: &'static str) -> Tool {
     grants.http.push("https://granted.example".parse().expect("a rule"));
     let engine = engine.clone();
     let loaded = wait(async move {
-        Component::load_with(&engine, bytes(name), LoadOptions::default().with_grants(grants)).await
+        Component::load_with(&engine, bytes(name), LoadOptions { grants, ..LoadOptions::default() })
+            .await
     });
     loaded.expect("it loads").tools()[0].clone()
 }
@@ -109,7 +110,7 @@ fn tenant_output_never_names_another_tenant() {
                     heard.lock().expect("texts").push(serde_json::to_string(&event).expect("JSON"));
                 });
                 let whose = context(&json!({"tenant": tenant, "session_id": tenant}));
-                let options = RunOptions::default().with_context(whose.clone());
+                let options = RunOptions { context: whose.clone().into(), ..RunOptions::default() };
                 let runner = Runner::new(registry.clone()).with_executor(executor);
                 let messages = runner.run(calls(&tenant, batch), options).await;
                 tell(format!("{messages:?}"));

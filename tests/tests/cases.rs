@@ -45,8 +45,10 @@ fn component(name: &str) {
                 (None, Some(text)) => text.clone(),
                 _ => panic!("{}: one of `arguments` and `arguments_text`", path.display()),
             };
-            let options = CallOptions::default()
-                .with_context(case.context.as_ref().map(context).unwrap_or_default());
+            let options = CallOptions {
+                context: case.context.as_ref().map(context).unwrap_or_default().into(),
+                ..CallOptions::default()
+            };
             let (tool, call) = (tool.clone(), ToolCall::new("call-1", name.as_str(), arguments));
             let completion = wait(async move {
                 Executor::new().without_sealer().call(&tool, call, options).await

@@ -46,8 +46,11 @@ fn started_event_waits_for_a_cell() {
         let call = |id: &str, abort: &AbortSignal| {
             let (executor, tool, call) =
                 (executor.clone(), tool.clone(), ToolCall::new(id, "hostile", "{}"));
-            let options =
-                CallOptions::default().with_abort(abort.clone()).with_stop_grace(Duration::MAX);
+            let options = CallOptions {
+                abort: abort.clone(),
+                stop_grace: Duration::MAX,
+                ..CallOptions::default()
+            };
             Box::pin(async move { executor.call(&tool, call, options).await })
         };
         let mut context = Context::from_waker(Waker::noop());
@@ -95,8 +98,11 @@ fn observer_tasks_never_run_on_the_timer_thread() {
                     Err(_) => drop(tell()),
                 }
             });
-            let limits =
-                Limits::default().with_host_calls(3).with_timeout(Duration::from_millis(millis));
+            let limits = Limits {
+                host_calls: 3,
+                timeout: Duration::from_millis(millis),
+                ..Limits::default()
+            };
             let (executor, call) = (
                 executor.with_limits(limits),
                 ToolCall::new("1", tool.definition().name.as_str(), "{}"),
@@ -141,8 +147,8 @@ fn slow_reader_does_not_stall_calls() {
         .register_all([chatty.expect("a tool"), polite.expect("a tool")])
         .expect("names of their own");
     let calls = ["chatty", "polite"].map(|name| ToolCall::new(name, name, "{}"));
-    let mut stream =
-        Runner::new(registry).stream(calls, RunOptions::default().with_max_concurrency(2));
+    let mut stream = Runner::new(registry)
+        .stream(calls, RunOptions { max_concurrency: Some(2), ..RunOptions::default() });
     let seen = Arc::clone(&polls);
     let (needed, settled) = wait(async move {
         let (mut progress, mut needed, mut settled) = (0, Vec::new(), 0);
@@ -178,8 +184,8 @@ fn stream_reports_ends_in_completion_order() {
         let registry = Registry::new();
         registry.register(waits.expect("a tool")).expect("a name of its own");
         let calls = ["a", "b", "c"].map(|id| ToolCall::new(id, "t", "{}"));
-        let mut stream =
-            Runner::new(registry).stream(calls, RunOptions::default().with_max_concurrency(3));
+        let mut stream = Runner::new(registry)
+            .stream(calls, RunOptions { max_concurrency: Some(3), ..RunOptions::default() });
         // Returns short forms of all events that can be read now.
         let mut read = || {
             let (mut context, mut told) = (Context::from_waker(Waker::noop()), Vec::new());
@@ -231,8 +237,9 @@ fn run_uses_exactly_max_concurrency_cells() {
         let run = |name: &str, count: usize, abort: AbortSignal| {
             let calls: Vec<_> =
                 (0..count).map(|n| ToolCall::new(n.to_string(), name, "{}")).collect();
-            let options = RunOptions::default().with_max_concurrency(MOST).with_abort(abort);
-            let options = options.with_stop_grace(Duration::MAX);
+            let options =
+                RunOptions { max_concurrency: Some(MOST), abort, ..RunOptions::default() };
+            let options = RunOptions { stop_grace: Duration::MAX, ..options };
             let runner = runner.clone();
             wait(async move { runner.run(calls, options).await }).expect("it starts").messages
         };

@@ -73,7 +73,7 @@ fn native_accepts_both_closure_signatures() {
 
 #[test]
 fn native_handlers_end_as_the_contract_says() {
-    let short = Limits::default().with_timeout(Duration::from_millis(20)).with_result(300);
+    let short = Limits { timeout: Duration::from_millis(20), result: 300, ..Limits::default() };
     let error = Tool::native(definition(), async |_: Value| Err::<Value, _>("no such person"));
     let panics = Tool::native(definition(), async |_: Value| -> Value { panic!("ouch") });
     let stuck =
@@ -131,7 +131,7 @@ impl Handler for Careless {
 #[test]
 fn custom_handler_panic_or_hang_ends_its_call() {
     let tool = Tool::with_handler(definition(), Careless).expect("a tool");
-    let short = Limits::default().with_timeout(Duration::from_millis(20));
+    let short = Limits { timeout: Duration::from_millis(20), ..Limits::default() };
     assert_eq!(
         ending(&run(&tool, r#"{"name": "panic"}"#, short).result),
         "handler_raised/native_panic"
@@ -164,7 +164,10 @@ fn panic_on_drop_ends_only_its_own_call() {
     .expect("a tool");
     let (executor, seen) = recorder();
     let call = |timeout| {
-        let options = CallOptions::default().with_limits(Limits::default().with_timeout(timeout));
+        let options = CallOptions {
+            limits: Limits { timeout, ..Limits::default() },
+            ..CallOptions::default()
+        };
         let (executor, tool) = (executor.clone(), tool.clone());
         Box::pin(async move {
             executor.call(&tool, ToolCall::new("1", "greet", r#"{"name": "a"}"#), options).await
@@ -230,7 +233,7 @@ fn no_event_follows_the_terminal_event() {
             .expect("loads");
         let (executor, seen) = recorder();
         let limits =
-            Limits::unlimited().with_timeout(Duration::from_millis(60)).with_memory(4 << 20);
+            Limits { timeout: Duration::from_millis(60), memory: 4 << 20, ..Limits::unlimited() };
         let (executor, tool) =
             (executor.with_limits(limits), chatter.tool("hostile").expect("a tool").clone());
         let call = ToolCall::new("1", "hostile", "{}");
@@ -320,7 +323,7 @@ fn dropped_call_frees_its_cell() {
             load(&engine, Hostile::new(Place::Execute, Misdeed::Spin).component()).expect("loads");
         let good = load(&engine, Hostile::answering(Answer::Echo).component()).expect("loads");
         let (executor, seen) = recorder();
-        let executor = executor.with_limits(Limits::default().with_fuel(u64::MAX));
+        let executor = executor.with_limits(Limits { fuel: u64::MAX, ..Limits::default() });
         let tool = spin.tool("hostile").expect("the tool").clone();
         {
             let call = ToolCall::new("1", "hostile", "{}");
@@ -332,8 +335,12 @@ fn dropped_call_frees_its_cell() {
             *seen.lock().expect("no panic"),
             ["started", "completed handler_exit/cancelled"]
         );
-        let completion =
-            toolcell_tests::call(&good, "hostile", "{}", Limits::default().with_timeout(PATIENCE));
+        let completion = toolcell_tests::call(
+            &good,
+            "hostile",
+            "{}",
+            Limits { timeout: PATIENCE, ..Limits::default() },
+        );
         assert_eq!(ending(&completion.result), "ok", "{placement:?}");
     }
 }
@@ -350,8 +357,10 @@ fn overload_is_a_refusal() {
         [sleep, good].map(|component| component.tool("hostile").expect("the tool").clone());
     let endings = wait(async move {
         let call = async |tool: &Tool, millis| {
-            let executor = Executor::new()
-                .with_limits(Limits::default().with_timeout(Duration::from_millis(millis)));
+            let executor = Executor::new().with_limits(Limits {
+                timeout: Duration::from_millis(millis),
+                ..Limits::default()
+            });
             let completion = executor
                 .call(tool, ToolCall::new("1", "hostile", "{}"), CallOptions::default())
                 .await;
@@ -374,8 +383,8 @@ fn call_over_queue_limit_is_refused_at_once() {
         let sleep =
             load(&engine, Hostile::new(Place::Execute, Misdeed::Sleep).component()).expect("loads");
         let tool = sleep.tool("hostile").expect("the tool");
-        let executor =
-            Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(3600)));
+        let executor = Executor::new()
+            .with_limits(Limits { timeout: Duration::from_secs(3600), ..Limits::default() });
         let call = || {
             Box::pin(executor.call(
                 tool,
@@ -415,7 +424,7 @@ fn looping_guests_time_out_and_others_are_served() {
         let endings = wait(async move {
             let call = |tool: Tool, timeout| {
                 tokio::spawn(async move {
-                    let limits = Limits::default().with_fuel(u64::MAX).with_timeout(timeout);
+                    let limits = Limits { fuel: u64::MAX, timeout, ..Limits::default() };
                     let call = ToolCall::new("1", "hostile", "{}");
                     Executor::new()
                         .with_limits(limits)
@@ -447,8 +456,8 @@ fn timeouts_need_no_caller_runtime() {
         let engine = narrow(placement);
         let sleep =
             load(&engine, Hostile::new(Place::Execute, Misdeed::Sleep).component()).expect("loads");
-        let executor =
-            Executor::new().with_limits(Limits::default().with_timeout(Duration::from_millis(30)));
+        let executor = Executor::new()
+            .with_limits(Limits { timeout: Duration::from_millis(30), ..Limits::default() });
         let tool = sleep.tool("hostile").expect("the tool");
         let completion = futures_executor::block_on(executor.call(
             tool,
@@ -460,8 +469,8 @@ fn timeouts_need_no_caller_runtime() {
     let stuck =
         Tool::native(definition(), async |_: Value| -> Value { std::future::pending().await })
             .expect("a tool");
-    let executor =
-        Executor::new().with_limits(Limits::default().with_timeout(Duration::from_millis(30)));
+    let executor = Executor::new()
+        .with_limits(Limits { timeout: Duration::from_millis(30), ..Limits::default() });
     let call = ToolCall::new("1", "greet", r#"{"name": "a"}"#);
     let completion =
         futures_executor::block_on(executor.call(&stuck, call, CallOptions::default()));

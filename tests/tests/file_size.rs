@@ -21,7 +21,7 @@ const TOO_MUCH: &str = "20000000";
 fn call(component: &Component, steps: &[&[&str]]) -> Completion {
     let tool = component.tool("clerk").expect("the tool").clone();
     let call = ToolCall::with_value("call-1", "clerk", &json!({ "steps": steps }));
-    let limits = Limits::default().with_timeout(Duration::from_secs(30));
+    let limits = Limits { timeout: Duration::from_secs(30), ..Limits::default() };
     wait(async move {
         Executor::new().with_limits(limits).call(&tool, call, CallOptions::default()).await
     })
@@ -52,7 +52,7 @@ fn write_past_file_size_limit_fails_alone() {
     let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
     let bytes = toolcell_test_guests::bytes("clerk");
     let component = wait(async move {
-        Component::load_with(&engine, bytes, LoadOptions::default().with_grants(grants)).await
+        Component::load_with(&engine, bytes, LoadOptions { grants, ..LoadOptions::default() }).await
     });
     let component = component.expect("it loads");
     let ended =

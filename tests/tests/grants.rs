@@ -39,7 +39,7 @@ fn load(
     missing: OnMissingGrant,
 ) -> Result<Component, Error> {
     let engine = engine.clone();
-    let options = LoadOptions::default().with_grants(grants).with_missing(missing);
+    let options = LoadOptions { grants, missing, ..LoadOptions::default() };
     wait(async move { Component::load_with(&engine, bytes(name), options).await })
 }
 
@@ -131,8 +131,10 @@ fn undeclared_import_needs_no_grant_and_is_denied() {
 fn notes_persist_across_calls_per_tenant() {
     let engine = engine();
     let (executor, notes) = (Executor::new(), notes(&engine));
-    let of =
-        |tenant: &str| CallOptions::default().with_context(context(&json!({"tenant": tenant})));
+    let of = |tenant: &str| CallOptions {
+        context: context(&json!({"tenant": tenant})).into(),
+        ..CallOptions::default()
+    };
     let add = json!({"action": "add", "title": "milk", "text": "two litres"});
     let get = json!({"action": "get", "title": "milk"});
     assert_eq!(outcome(&executor, &notes, &add, of("a"))["ok"]["value"]["text"], "two litres");
@@ -163,14 +165,19 @@ fn tools_of_a_component_share_its_keys() {
         ["repeat", "stored"].map(|name| component.tool(name).expect("a tool").clone());
     let (executor, of) = (Executor::new(), |tenant: &str| context(&json!({"tenant": tenant})));
     let stores = json!({"words": ["tea"], "how": "key", "at": ""});
-    let said = outcome(&executor, &repeat, &stores, CallOptions::default().with_context(of("a")));
+    let said = outcome(
+        &executor,
+        &repeat,
+        &stores,
+        CallOptions { context: of("a").into(), ..CallOptions::default() },
+    );
     assert_eq!(said["ok"]["value"], "said", "{said}");
     for (tenant, keys) in [("a", json!(["tea"])), ("b", json!([]))] {
         let seen = outcome(
             &executor,
             &stored,
             &json!({}),
-            CallOptions::default().with_context(of(tenant)),
+            CallOptions { context: of(tenant).into(), ..CallOptions::default() },
         );
         assert_eq!(seen["ok"]["value"], keys, "{tenant}");
     }
@@ -205,11 +212,15 @@ fn ungranted_use_is_denied_and_observers_are_notified() {
         overlay
     };
     let granted = notes(&engine);
-    let reader = CallOptions::default().with_overlay(overlay(&["read notes/*"]));
+    let reader =
+        CallOptions { overlay: Some(overlay(&["read notes/*"]).into()), ..CallOptions::default() };
     assert!(outcome(&executor, &granted, &add, reader)["error"].is_object());
-    let tenants = executor.clone().with_tenant("a", Tenant::default().with_overlay(overlay(&[])));
+    let tenants = executor
+        .clone()
+        .with_tenant("a", Tenant { overlay: Some(overlay(&[]).into()), ..Tenant::default() });
     let tenants = tenants.with_anonymous(Tenant::default());
-    let of_a = CallOptions::default().with_context(context(&json!({"tenant": "a"})));
+    let of_a =
+        CallOptions { context: context(&json!({"tenant": "a"})).into(), ..CallOptions::default() };
     assert!(outcome(&tenants, &granted, &add, of_a)["error"].is_object());
     assert!(
         said(&tenants, &granted, &add)["ok"].is_object(),
@@ -356,9 +367,12 @@ fn request_ends_with_its_call() {
     let rule: HttpRule = url.parse().expect("a rule");
     let rule = rule.with_private(["127.0.0.0/8".parse().expect("a network")]);
     let fetch = fetch(&engine(), vec![rule], None);
-    let limits = toolcell::Limits::default().with_timeout(std::time::Duration::from_millis(200));
+    let limits = toolcell::Limits {
+        timeout: std::time::Duration::from_millis(200),
+        ..toolcell::Limits::default()
+    };
     let call = ToolCall::new("1", "fetch", json!({"url": url}).to_string());
-    let options = CallOptions::default().with_limits(limits);
+    let options = CallOptions { limits, ..CallOptions::default() };
     let ended = wait(async move { Executor::new().call(&fetch, call, options).await }).result;
     // The request ends at the same time as the call, or a moment before: either may be seen first.
     let is_late = match &ended {

@@ -12,11 +12,11 @@ use toolcell_tests::{PLACEMENTS, call, ending, engine, load, load_ending, wait};
 
 /// Limits that a good guest does not reach, and a bad one soon does.
 fn tight() -> Limits {
-    Limits::default().with_fuel(20_000_000).with_memory(4 << 20).with_host_calls(1000)
+    Limits { fuel: 20_000_000, memory: 4 << 20, host_calls: 1000, ..Limits::default() }
 }
 
 fn no_fuel_limit(timeout: Duration) -> Limits {
-    tight().with_fuel(u64::MAX).with_timeout(timeout)
+    Limits { fuel: u64::MAX, timeout, ..tight() }
 }
 
 fn cell(placement: Placement) -> Engine {
@@ -34,7 +34,7 @@ fn rows(misdeed: Misdeed) -> Vec<(Limits, &'static str)> {
             vec![(tight(), "timeout/fuel"), (short, "timeout/deadline")]
         }
         Misdeed::BurnFuel => row("timeout/fuel"),
-        Misdeed::BurnTime => vec![(short.with_host_calls(u64::MAX), "timeout/deadline")],
+        Misdeed::BurnTime => vec![(Limits { host_calls: u64::MAX, ..short }, "timeout/deadline")],
         Misdeed::Fill | Misdeed::Copy | Misdeed::FillTable | Misdeed::GrowStorm => {
             vec![(short, "timeout/deadline")]
         }
@@ -51,7 +51,7 @@ fn rows(misdeed: Misdeed) -> Vec<(Limits, &'static str)> {
         Misdeed::Hoard => row("handler_raised/unreachable+memory"),
         Misdeed::HoardTable => vec![
             (tight(), "handler_raised/unreachable+table_elements"),
-            (tight().with_memory(512 << 10), "handler_raised/unreachable+memory"),
+            (Limits { memory: 512 << 10, ..tight() }, "handler_raised/unreachable+memory"),
         ],
         // Bounds of the host's own, which no caller sets: the engine and WASI refuse the call that
         // exceeds them. A lent handle counts each time it is lent.
@@ -60,11 +60,13 @@ fn rows(misdeed: Misdeed) -> Vec<(Limits, &'static str)> {
         | Misdeed::ForgeHandle
         | Misdeed::AskTooMuch
         | Misdeed::PollMany => row("handler_raised/host_call"),
-        Misdeed::SayTooMuch => vec![(tight().with_memory(16 << 20), "handler_raised/host_call")],
+        Misdeed::SayTooMuch => {
+            vec![(Limits { memory: 16 << 20, ..tight() }, "handler_raised/host_call")]
+        }
         Misdeed::Exit => row("handler_exit/exited"),
         Misdeed::Chatter => row("handler_raised/host_call+host_calls"),
         Misdeed::ReadClock | Misdeed::DrawRandom => {
-            vec![(tight().with_fuel(u64::MAX), "handler_raised/host_call+host_calls")]
+            vec![(Limits { fuel: u64::MAX, ..tight() }, "handler_raised/host_call+host_calls")]
         }
         // Not a misdeed by itself: see `isolation::pool_slot_keeps_nothing_between_calls`.
         Misdeed::LeaveMarks => vec![],
@@ -324,7 +326,7 @@ fn invalid_returns_have_typed_reasons() {
         for (answer, expected) in table {
             let component =
                 load(&engine, Hostile::answering(answer).component()).expect("describe behaves");
-            let limits = Limits::default().with_result((1 << 20) - 1);
+            let limits = Limits { result: (1 << 20) - 1, ..Limits::default() };
             let completion = call(&component, "hostile", "{}", limits);
             assert_eq!(ending(&completion.result), expected, "{answer:?}: {completion:?}");
         }
@@ -414,7 +416,7 @@ fn initial_memory_over_limit_names_the_limit() {
     for placement in PLACEMENTS {
         let engine = cell(placement);
         let component = load(&engine, Hostile::answering(Answer::Echo).component()).expect("loads");
-        let completion = call(&component, "hostile", "{}", tight().with_memory(65_536));
+        let completion = call(&component, "hostile", "{}", Limits { memory: 65_536, ..tight() });
         assert_eq!(
             ending(&completion.result),
             "handler_raised/limit_at_start+memory",

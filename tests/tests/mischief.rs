@@ -35,7 +35,7 @@ fn observed(
         component.tool(tool).expect("the tool").clone(),
         ToolCall::with_value("call-1", tool, arguments),
     );
-    let options = CallOptions::default().with_context(context);
+    let options = CallOptions { context: context.into(), ..CallOptions::default() };
     let completion = wait(async move { executor.call(&tool, call, options).await });
     let events = std::mem::take(&mut *events.lock().expect("no panic"));
     (completion, events)
@@ -43,8 +43,8 @@ fn observed(
 
 #[test]
 fn guest_ends_as_the_contract_says() {
-    let quick = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_millis(200));
-    let little = Limits::default().with_fuel(50_000_000);
+    let quick = Limits { fuel: u64::MAX, timeout: Duration::from_millis(200), ..Limits::default() };
+    let little = Limits { fuel: 50_000_000, ..Limits::default() };
     for placement in PLACEMENTS {
         let component = mischief(placement);
         for (tool, arguments, limits, expected) in [
@@ -153,7 +153,7 @@ fn output_becomes_log_events_within_bounds() {
         (7 + 10 + 7 + 10 + 6, 0)
     );
 
-    let limits = Limits::default().with_log(1000);
+    let limits = Limits { log: 1000, ..Limits::default() };
     let (completion, events) = observed(&component, "chatters", &json!({"lines": 5000}), limits);
     assert_eq!(ending(&completion.result), "ok");
     let said = (0..5000).map(|n| format!("line {n}\nwarning {n}\n").len() as u64).sum::<u64>() + 6;
@@ -172,7 +172,7 @@ fn heard(event: &Event) -> u64 {
 /// About as many bytes as a second allows, also bytes that are not UTF-8.
 #[test]
 fn flooded_output_is_kept_or_counted_exactly() {
-    let free = Limits::default().with_fuel(u64::MAX).with_host_calls(u64::MAX).with_log(10_000);
+    let free = Limits { fuel: u64::MAX, host_calls: u64::MAX, log: 10_000, ..Limits::default() };
     for placement in PLACEMENTS {
         let component = mischief(placement);
         for byte in [b'x', 0xff, 0] {
@@ -220,7 +220,7 @@ fn guest_sees_an_abort() {
         component.tool("services").expect("the tool").clone(),
         ToolCall::new("1", "services", "{}"),
     );
-    let options = CallOptions::default().with_abort(abort).with_stop_grace(Duration::MAX);
+    let options = CallOptions { abort, stop_grace: Duration::MAX, ..CallOptions::default() };
     let completion = wait(async move { Executor::new().call(&tool, call, options).await });
     assert_eq!(completion.result.value().expect("an answer").to_value()["aborted"], true);
 }

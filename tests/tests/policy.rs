@@ -45,10 +45,12 @@ fn calls(count: usize) -> Vec<ToolCall> {
 }
 
 fn run(runner: &Runner, count: usize, timeout: Duration, policy: &OnToolError) -> RunOutcome {
-    let options = RunOptions::default()
-        .with_max_concurrency(count)
-        .with_tool_timeout(timeout)
-        .with_on_tool_error(policy.clone());
+    let options = RunOptions {
+        max_concurrency: Some(count),
+        tool_timeout: Some(timeout),
+        on_tool_error: policy.clone(),
+        ..RunOptions::default()
+    };
     let runner = runner.clone();
     wait(async move { runner.run(calls(count), options).await }).expect("every name is known")
 }
@@ -67,8 +69,12 @@ fn stop_ends_a_run_waiting_for_its_policy() {
         stop.raise();
         std::future::pending::<Verdict>()
     });
-    let options =
-        RunOptions::default().with_max_concurrency(1).with_abort(abort).with_on_tool_error(policy);
+    let options = RunOptions {
+        max_concurrency: Some(1),
+        abort,
+        on_tool_error: policy,
+        ..RunOptions::default()
+    };
     let outcome =
         wait(async move { runner().run(calls(3), options).await }).expect("every name is known");
     let contents: Vec<_> =
@@ -97,7 +103,7 @@ fn async_policy_runs_in_the_calls_task() {
             Verdict::Continue(json!([call.id, failure.to_string(), seen, span]).into())
         }
     });
-    let options = RunOptions::default().with_on_tool_error(policy);
+    let options = RunOptions { on_tool_error: policy, ..RunOptions::default() };
     let subscriber = tracing_subscriber::fmt().with_writer(std::io::sink).finish();
     let outcome = tracing::subscriber::with_default(subscriber, || {
         let span = tracing::info_span!("turn");
@@ -112,7 +118,7 @@ fn async_policy_runs_in_the_calls_task() {
     // A blocking policy runs on a thread of its own, which has no task.
     let seen =
         OnToolError::decide(|_, _| Verdict::Continue(json!(WHO.try_with(|who| *who).ok()).into()));
-    let options = RunOptions::default().with_on_tool_error(seen);
+    let options = RunOptions { on_tool_error: seen, ..RunOptions::default() };
     let run = WHO.scope("ada", async { runner().run(calls(1), options).await });
     let outcome = Builder::new_current_thread().build().expect("a runtime").block_on(run);
     assert_eq!(outcome.expect("every name is known").messages[0].content, "null");
@@ -164,9 +170,11 @@ fn policy_spawns_on_the_callers_runtime() {
             .spawn(async move { told.send(thread::current().name().map(str::to_owned)) });
         Verdict::Halt
     });
-    let options = RunOptions::default()
-        .with_tool_timeout(Duration::from_millis(20))
-        .with_on_tool_error(policy);
+    let options = RunOptions {
+        tool_timeout: Some(Duration::from_millis(20)),
+        on_tool_error: policy,
+        ..RunOptions::default()
+    };
     let both =
         [ToolCall::new("fails", "t", "{}"), ToolCall::new("hangs", "t", r#"{"hang": true}"#)];
     caller.block_on(runner().run(both, options)).expect("every name is known");
@@ -216,11 +224,17 @@ fn policy_has_the_calls_timeout() {
         drop(parked.read());
         Verdict::Halt
     });
-    let options = RunOptions::default().with_on_tool_error(never);
-    let limited = Executor::new().with_limits(Limits::default().with_timeout(short));
+    let options = RunOptions { on_tool_error: never, ..RunOptions::default() };
+    let limited = Executor::new().with_limits(Limits { timeout: short, ..Limits::default() });
     for (runner, options) in [
-        (runner(), options.clone().with_tool_timeout(short)),
-        (runner(), options.clone().with_limits(Limits::unlimited().with_timeout(short))),
+        (runner(), RunOptions { tool_timeout: Some(short), ..options.clone() }),
+        (
+            runner(),
+            RunOptions {
+                limits: Limits { timeout: short, ..Limits::unlimited() },
+                ..options.clone()
+            },
+        ),
         (runner().with_executor(limited), options.clone()),
         (runner_of(definition().with_max_execution(short)), options),
     ] {

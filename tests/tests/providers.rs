@@ -197,7 +197,7 @@ fn every_example_tool_converts_for_every_provider() {
     for (name, _) in toolcell_test_guests::COMPONENTS {
         let (engine, bytes) = (engine.clone(), toolcell_test_guests::bytes(name));
         let loaded = async move {
-            let options = LoadOptions::default().with_missing(OnMissingGrant::Denied);
+            let options = LoadOptions { missing: OnMissingGrant::Denied, ..LoadOptions::default() };
             Component::load_with(&engine, bytes, options).await
         };
         let component = wait(loaded).expect("a component that loads");

@@ -37,7 +37,7 @@ fn engine(secrets: StoredSecrets) -> Engine {
 fn tool(engine: &Engine, component: &'static str, tool: &str, grants: Grants) -> Tool {
     let engine = engine.clone();
     let loaded = wait(async move {
-        let options = LoadOptions::default().with_grants(grants);
+        let options = LoadOptions { grants, ..LoadOptions::default() };
         Component::load_with(&engine, bytes(component), options).await
     });
     loaded.expect("it loads").tool(tool).expect("the tool").clone()
@@ -83,8 +83,10 @@ fn secret_is_bound_to_tenant_tool_and_host() {
                     let case = format!(
                         "tenant {tenant}, tool {number}, {host}, with a token: {with_token}"
                     );
-                    let options =
-                        CallOptions::default().with_context(context(&json!({"tenant": tenant})));
+                    let options = CallOptions {
+                        context: context(&json!({"tenant": tenant})).into(),
+                        ..CallOptions::default()
+                    };
                     let arguments = json!({"url": format!("http://{}/", authority(host)), "with_token": with_token});
                     let end = said(tool, &arguments, options);
                     let (arrived, is_bound) = (server.taken(), host == HOSTS[number]);

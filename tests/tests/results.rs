@@ -147,8 +147,11 @@ fn halted_run_reports_it_in_the_last_event() {
         (&["halt", "ask", "slow"], &go_on, Some(halted)),
         (&["bare", "slow"], &panics, Some(exception)),
     ] {
-        let options =
-            RunOptions::default().with_max_concurrency(8).with_on_tool_error(policy.clone());
+        let options = RunOptions {
+            max_concurrency: Some(8),
+            on_tool_error: policy.clone(),
+            ..RunOptions::default()
+        };
         let mut told = events(calls(ends), options.clone());
         let outcome = run(calls(ends), options);
         assert_eq!(json!(outcome.halted), json!(expected), "{ends:?}");

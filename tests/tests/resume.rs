@@ -29,7 +29,7 @@ fn component(bytes: Vec<u8>) -> Component {
 fn call(executor: &Executor, tool: &Tool, arguments: &str, context: CallContext) -> Completion {
     let (executor, tool) = (executor.clone(), tool.clone());
     let call = ToolCall::new("call-1", tool.definition().name.as_str(), arguments);
-    let options = CallOptions::default().with_context(context);
+    let options = CallOptions { context: context.into(), ..CallOptions::default() };
     wait(async move { executor.call(&tool, call, options).await })
 }
 
@@ -293,8 +293,11 @@ fn stateless_native_tool_is_answered_only_if_it_asked() {
     assert_eq!(ending(&upgraded.result), "refusal/resume_upgraded");
     // A check without a call gives the same result.
     for (arguments, faults) in [("{}", 0), (r#"{"other": 1}"#, 1)] {
-        let (executor, tool, options) =
-            (executor.clone(), tool.clone(), CallOptions::default().with_context(context.clone()));
+        let (executor, tool, options) = (
+            executor.clone(),
+            tool.clone(),
+            CallOptions { context: context.clone().into(), ..CallOptions::default() },
+        );
         let call = ToolCall::new("call-1", "ask", arguments);
         let found =
             wait(async move { executor.validate(&tool, call, options).await }).expect("an answer");

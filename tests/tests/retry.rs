@@ -71,20 +71,21 @@ fn attempts_share_one_budget() {
 
         let never = r#"{"answers_at": 9}"#;
         let limit = one * 5 / 2;
-        let (spent, _) = run(&flaky, never, Limits::default().with_fuel(limit));
+        let (spent, _) = run(&flaky, never, Limits { fuel: limit, ..Limits::default() });
         assert_eq!(ending(&spent.result), "timeout/fuel", "{placement:?}: {spent:?}");
         assert!(
             spent.usage.fuel.is_some_and(|fuel| (2 * one..=limit).contains(&fuel)),
             "{spent:?}, each {one}"
         );
         let (chatty, _) =
-            run(&flaky, never, Limits::default().with_host_calls(2 * single.host_calls));
+            run(&flaky, never, Limits { host_calls: 2 * single.host_calls, ..Limits::default() });
         assert_eq!(
             ending(&chatty.result),
             "handler_raised/host_call+host_calls",
             "{placement:?}: {chatty:?}"
         );
-        let (_, events) = run(&flaky, never, Limits::default().with_log(2 * single.log_bytes));
+        let (_, events) =
+            run(&flaky, never, Limits { log: 2 * single.log_bytes, ..Limits::default() });
         assert_eq!(events, [began, "attempt 1", "attempt 2", ended], "{placement:?}");
     }
 }
@@ -123,7 +124,7 @@ fn hanging_guest_is_retried() {
         let sleeps = Hostile::new(Place::Execute, Misdeed::Sleep).component();
         let sleeps = load(&engine, sleeps).expect("it loads").tools()[0].clone();
         let (once, _) =
-            run(&sleeps, "{}", Limits::default().with_timeout(Duration::from_millis(20)));
+            run(&sleeps, "{}", Limits { timeout: Duration::from_millis(20), ..Limits::default() });
         let (tried, events) = run(&sleeps.with_retry(retry()), "{}", Limits::default());
         assert_eq!(ending(&tried.result), "timeout/blocked", "{placement:?}");
         assert_eq!(tried.usage.host_calls, 3 * once.usage.host_calls, "{placement:?}");
@@ -151,7 +152,7 @@ fn breaker_counts_every_kind_of_failure() {
         Tool::native(definition(), async |_: Value| -> Value { std::future::pending().await });
     let works = Tool::native(definition(), async |_: Value| json!(1));
     let dives = mischief(Placement::Cells).tool("dive").expect("the tool").clone();
-    let short = Limits::default().with_timeout(Duration::from_millis(20));
+    let short = Limits { timeout: Duration::from_millis(20), ..Limits::default() };
     for (tool, limits, first, second) in [
         (
             panics.expect("a tool"),
@@ -183,15 +184,15 @@ fn call_without_a_free_cell_opens_no_breaker() {
         let sleeper = tool(Hostile::new(Place::Execute, Misdeed::Sleep));
         let good = tool(Hostile::answering(Answer::Echo))
             .with_breaker(Breaker::default().with_failures(1));
-        let executor =
-            Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(3600)));
+        let executor = Executor::new()
+            .with_limits(Limits { timeout: Duration::from_secs(3600), ..Limits::default() });
         let mut sleeps = Box::pin(executor.call(
             &sleeper,
             ToolCall::new("1", "hostile", "{}"),
             CallOptions::default(),
         ));
         assert!(sleeps.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-        let short = Limits::default().with_timeout(Duration::from_millis(20));
+        let short = Limits { timeout: Duration::from_millis(20), ..Limits::default() };
         let endings = [(); 2].map(|()| ending(&run(&good, "{}", short).0.result));
         assert_eq!(endings, ["refusal/overloaded"; 2], "{placement:?}");
         assert_eq!(good.breaker_state(), Some(BreakerState::Closed), "{placement:?}");

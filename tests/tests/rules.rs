@@ -40,7 +40,9 @@ fn is_admin(context: &CallContext) -> bool {
 fn call(tool: &Tool, name: &str, arguments: &str, context: CallContext) -> Completion {
     let (tool, call) = (tool.clone(), ToolCall::new("1", name, arguments));
     wait(async move {
-        Executor::new().call(&tool, call, CallOptions::default().with_context(context)).await
+        Executor::new()
+            .call(&tool, call, CallOptions { context: context.into(), ..CallOptions::default() })
+            .await
     })
 }
 
@@ -58,12 +60,18 @@ fn hidden_tool_is_never_revealed_by_its_ending() {
     let shown = wasm(guest).with_visibility(|_, _| true);
     let hidden = wasm(Hostile { visible: false, ..guest });
     let executor = Executor::new().with_sealer(Sealer::generate().expect("a key"));
-    let limited = |limits| CallOptions::default().with_limits(limits);
+    let limited = |limits| CallOptions { limits, ..CallOptions::default() };
     let answer = context(&json!({"resume": {"state": "x", "answer": 1}}));
     for (options, expected) in [
-        (limited(Limits::unlimited().with_fuel(1)), "timeout/fuel"),
-        (limited(Limits::unlimited().with_timeout(Duration::from_nanos(1))), "refusal/overloaded"),
-        (CallOptions::default().with_context(answer), "refusal/resume_tampered"),
+        (limited(Limits { fuel: 1, ..Limits::unlimited() }), "timeout/fuel"),
+        (
+            limited(Limits { timeout: Duration::from_nanos(1), ..Limits::unlimited() }),
+            "refusal/overloaded",
+        ),
+        (
+            CallOptions { context: answer.into(), ..CallOptions::default() },
+            "refusal/resume_tampered",
+        ),
     ] {
         for (tool, expected) in [(&shown, expected), (&hidden, "refusal/not_visible")] {
             let (executor, tool, options) = (executor.clone(), tool.clone(), options.clone());
@@ -157,7 +165,10 @@ fn fuel_of_checks_outside_calls_is_reported_apart() {
         let completion = executor.call(&tool, call(), CallOptions::default()).await;
         assert!(completion.usage.fuel.is_some_and(|fuel| fuel > 0), "{completion:?}");
         assert_eq!(told.swap(0, Ordering::Relaxed), 0, "a call");
-        let options = CallOptions::default().with_limits(Limits::unlimited().with_fuel(1));
+        let options = CallOptions {
+            limits: Limits { fuel: 1, ..Limits::unlimited() },
+            ..CallOptions::default()
+        };
         let completion = executor.call(&tool, call(), options).await;
         assert!(completion.usage.fuel.is_none_or(|fuel| fuel <= 1), "{completion:?}");
         assert!(hears().await, "a call that failed before it said who sees it");
@@ -272,8 +283,8 @@ fn validate_reports_every_fault_without_a_call() {
     ] {
         let (tool, call) =
             (tool.clone(), ToolCall::new("1", tool.definition().name.as_str(), arguments));
-        let limits = toolcell::Limits::default().with_fuel(20_000_000);
-        let options = CallOptions::default().with_limits(limits);
+        let limits = toolcell::Limits { fuel: 20_000_000, ..toolcell::Limits::default() };
+        let options = CallOptions { limits, ..CallOptions::default() };
         let found = wait(async move { Executor::new().validate(&tool, call, options).await });
         let found = found
             .map(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>())
@@ -370,8 +381,10 @@ fn list_checks_visibility_concurrently() {
 fn validate_runs_the_same_check_as_a_call() {
     let (slow, own) = (SlowHandler::new(1), Duration::from_millis(10));
     let tool = slow.tool(definition("t").with_max_execution(own));
-    let options = CallOptions::default()
-        .with_limits(Limits::default().with_timeout(Duration::from_secs(3600)));
+    let options = CallOptions {
+        limits: Limits { timeout: Duration::from_secs(3600), ..Limits::default() },
+        ..CallOptions::default()
+    };
     let call = ToolCall::new("1", "alias", r#"{"n": 1}"#);
     let found = wait(async move { Executor::new().validate(&tool, call, options).await });
     let Err(ToolError::Timeout(Timeout::Blocked { budget, .. })) = found else {

@@ -49,7 +49,7 @@ impl Scene {
             .secrets(secrets);
         let engine = builder.cache(cache).build().expect("an engine");
         let loaded = wait(async move {
-            let options = LoadOptions::default().with_grants(grants);
+            let options = LoadOptions { grants, ..LoadOptions::default() };
             Component::load_with(&engine, bytes(name), options).await
         });
         let tool = loaded.expect("it loads").tools()[0].clone();
@@ -63,7 +63,10 @@ impl Scene {
     fn say(&self, arguments: &Value) -> Value {
         let call = ToolCall::new("1", self.tool.definition().name.as_str(), arguments.to_string());
         let (executor, tool) = (self.executor.clone(), self.tool.clone());
-        let options = CallOptions::default().with_context(context(&json!({"tenant": "a"})));
+        let options = CallOptions {
+            context: context(&json!({"tenant": "a"})).into(),
+            ..CallOptions::default()
+        };
         serde_json::to_value(wait(async move { executor.call(&tool, call, options).await }).result)
             .expect("JSON")
     }

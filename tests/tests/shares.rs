@@ -32,14 +32,14 @@ fn tool(engine: &Engine, component: &'static str, tool: &'static str, grants: Gr
     let engine = engine.clone();
     let load = async move {
         let options =
-            LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
+            LoadOptions { grants, missing: OnMissingGrant::Denied, ..LoadOptions::default() };
         Component::load_with(&engine, bytes(component), options).await
     };
     wait(load).expect("it loads").tool(tool).expect("the tool").clone()
 }
 
 fn of(tenant: &str) -> CallOptions {
-    CallOptions::default().with_context(context(&json!({ "tenant": tenant })))
+    CallOptions { context: context(&json!({ "tenant": tenant })).into(), ..CallOptions::default() }
 }
 
 async fn complete(tool: Tool, arguments: Value, options: CallOptions) -> Completion {
@@ -229,7 +229,8 @@ fn endless_calls_of_a_tenant_starve_no_other() {
         };
         let first = all(0);
 
-        let limits = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(3600));
+        let limits =
+            Limits { fuel: u64::MAX, timeout: Duration::from_secs(3600), ..Limits::default() };
         let executor = Executor::new().with_limits(limits);
         // A guest in the caller's task keeps the thread for as long as it can.
         let endless = if placement == Placement::Inline { &endless[1..] } else { &endless[..] };
@@ -257,9 +258,10 @@ fn host_memory_per_cell_is_bounded() {
     grants.http.push("https://example.com/".parse().expect("a rule"));
     let hoarder = tool(&engine(|engine| engine), "caller", "hoarder", grants);
     let kept = |requests: u32, rounds: u64| {
-        let limits = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(60));
+        let limits =
+            Limits { fuel: u64::MAX, timeout: Duration::from_secs(60), ..Limits::default() };
         let arguments = json!({"requests": requests, "rounds": rounds});
-        ending(&call(&hoarder, &arguments, CallOptions::default().with_limits(limits)).result)
+        ending(&call(&hoarder, &arguments, CallOptions { limits, ..CallOptions::default() }).result)
     };
     assert_eq!(kept(12, 10_000_000), "ok");
     assert_eq!(kept(40, u64::MAX), "handler_raised/host_call+host_bytes");
@@ -271,11 +273,13 @@ fn endless_header_appends_are_ended() {
     let mut grants = Grants::default();
     grants.http.push("https://example.com/".parse().expect("a rule"));
     let appender = tool(&engine(|engine| engine), "caller", "appender", grants);
-    let limits = Limits::default()
-        .with_fuel(u64::MAX)
-        .with_host_calls(u64::MAX)
-        .with_timeout(Duration::from_secs(60));
-    let ended = call(&appender, &json!({}), CallOptions::default().with_limits(limits));
+    let limits = Limits {
+        fuel: u64::MAX,
+        host_calls: u64::MAX,
+        timeout: Duration::from_secs(60),
+        ..Limits::default()
+    };
+    let ended = call(&appender, &json!({}), CallOptions { limits, ..CallOptions::default() });
     assert_eq!(
         (ending(&ended.result).as_str(), ended.usage.host_calls),
         ("handler_raised/host_call", 64),
@@ -323,8 +327,10 @@ fn call_of_an_undefined_tenant_is_refused() {
         panic!("it was made")
     };
     assert_eq!(refused, Refusal::UnknownTenant);
-    let narrow =
-        some.with_anonymous(Tenant::default().with_limits(Limits::default().with_arguments(3)));
+    let narrow = some.with_anonymous(Tenant {
+        limits: Limits { arguments: 3, ..Limits::default() },
+        ..Tenant::default()
+    });
     assert_eq!(
         ending(&said(&narrow, None, good)),
         "refusal/invalid_arguments",

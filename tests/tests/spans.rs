@@ -123,9 +123,11 @@ fn each_call_of_a_run_has_a_span() {
     tracing::subscriber::with_default(lines.subscriber(), || {
         let mut context = CallContext::default();
         context.request_id = Some("r-1".into());
-        let options = RunOptions::default()
-            .with_context(context)
-            .with_tool_timeout(Duration::from_millis(20));
+        let options = RunOptions {
+            context: context.into(),
+            tool_timeout: Some(Duration::from_millis(20)),
+            ..RunOptions::default()
+        };
         block_on(Runner::new(registry).run(calls, options)).expect("it starts");
     });
     let text = lines.text();

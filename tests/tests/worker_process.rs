@@ -120,7 +120,7 @@ fn calls_are_equal_with_and_without_worker_process() {
     let there = wait(builder(&["component", scratch]).start()).expect("it starts");
     let definitions: Vec<_> = there.tools().iter().map(Tool::definition).collect();
     assert_eq!(definitions, here.definitions().collect::<Vec<_>>());
-    let little = Limits::default().with_fuel(20_000_000).with_log(300);
+    let little = Limits { fuel: 20_000_000, log: 300, ..Limits::default() };
     for (tool, arguments, limits) in [
         ("remembers", json!({"secret": "s"}), Limits::default()),
         ("chatters", json!({"lines": 3}), Limits::default()),
@@ -171,12 +171,13 @@ fn context_abort_and_rules_reach_the_worker() {
         "session_id": "s", "tenant": "acme", "attempt": 2, "metadata": null,
         "resume": {"answer": [1.50, "x"], "state": null},
     }));
-    let options = CallOptions::default().with_context(sent.clone());
+    let options = CallOptions { context: sent.clone().into(), ..CallOptions::default() };
     let tool = worker_process.tool("context").expect("it").clone();
     let told = wait(complete(tool, json!({}), Executor::new().without_sealer(), options));
     assert_eq!(said(&told), json!(format!("{:?}", Arc::new(sent))));
     let abort = AbortSignal::new();
-    let options = CallOptions::default().with_abort(abort.clone()).with_stop_grace(Duration::MAX);
+    let options =
+        CallOptions { abort: abort.clone(), stop_grace: Duration::MAX, ..CallOptions::default() };
     let executor = Executor::new().with_events(move |event| {
         if let Event::Started { .. } = event {
             abort.raise();
@@ -191,7 +192,7 @@ fn context_abort_and_rules_reach_the_worker() {
     assert_eq!(said(&stopped), json!("stopped"));
     // Without a grace, a call that does not end by itself is not waited for.
     let abort = AbortSignal::new();
-    let options = CallOptions::default().with_abort(abort.clone());
+    let options = CallOptions { abort: abort.clone(), ..CallOptions::default() };
     let executor = Executor::new().with_events(move |event| {
         if let Event::Started { .. } = event {
             abort.raise();
@@ -280,7 +281,7 @@ fn call_is_refused_if_no_worker_restarts_in_time() {
         wait(WorkerProcess::builder(&program).arguments(["tools"]).start()).expect("it starts");
     std::fs::remove_file(&program).expect("it is there");
     send(worker_process.pid().expect("a child"), Signal::KILL);
-    let limits = Limits::default().with_timeout(Duration::from_millis(100));
+    let limits = Limits { timeout: Duration::from_millis(100), ..Limits::default() };
     let is_told = || {
         let (tool, executor) =
             (worker_process.tool("pid").expect("it").clone(), Executor::new().with_limits(limits));
@@ -313,7 +314,7 @@ fn unreadable_message_ends_only_its_own_call() {
     let deep = (0..200).fold(json!(0), |inner, _| json!([inner]));
     for bad in [json!({"$serde_json::private::x": 0}), deep] {
         for sent in [json!({"metadata": bad}), json!({"resume": {"answer": bad}})] {
-            let options = CallOptions::default().with_context(context(&sent));
+            let options = CallOptions { context: context(&sent).into(), ..CallOptions::default() };
             let tool = worker_process.tool("pid").expect("it").clone();
             let told = wait(complete(tool, json!({}), Executor::new().without_sealer(), options));
             assert_eq!(ending(&told.result), "refusal/invalid_arguments", "{sent}");
@@ -333,8 +334,8 @@ fn worker_holding_an_ended_call_is_killed() {
         wait(builder(&["tools"]).grace(Duration::from_millis(50)).start()).expect("it starts");
     let before = worker_process.pid();
     let tool = worker_process.tool("never_lets_go").expect("it").clone();
-    let executor =
-        Executor::new().with_limits(Limits::default().with_timeout(Duration::from_millis(50)));
+    let executor = Executor::new()
+        .with_limits(Limits { timeout: Duration::from_millis(50), ..Limits::default() });
     let ended = wait(complete(tool, json!({}), executor, CallOptions::default()));
     assert_eq!(ending(&ended.result), "timeout/blocked");
     assert!(eventually(|| worker_process.pid().is_some_and(|pid| Some(pid) != before)));

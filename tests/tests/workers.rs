@@ -26,7 +26,7 @@ fn worker_process(program: &str, words: &[&str]) -> WorkerProcess {
 
 async fn complete(tool: Tool, time: Duration) -> Completion {
     let call = ToolCall::new("call-1", tool.definition().name.as_str(), "{}");
-    let executor = Executor::new().with_limits(Limits::default().with_timeout(time));
+    let executor = Executor::new().with_limits(Limits { timeout: time, ..Limits::default() });
     executor.call(&tool, call, CallOptions::default()).await
 }
 

@@ -289,8 +289,8 @@ fn real_call_results_round_trip_through_json() {
     let (heard, sink) = (Arc::new(Mutex::new(Vec::new())), Arc::default());
     let kept: Arc<Mutex<Vec<SettledCall>>> = Arc::clone(&sink);
     let events = Arc::clone(&heard);
-    let limits = Limits::unlimited().with_timeout(Duration::from_millis(20));
-    let options = RunOptions::default().with_limits(limits);
+    let limits = Limits { timeout: Duration::from_millis(20), ..Limits::unlimited() };
+    let options = RunOptions { limits, ..RunOptions::default() };
     let (outcome, completions, steps): (RunOutcome, Vec<Completion>, Vec<Step>) =
         wait(async move {
             let executor = Executor::new()
@@ -306,7 +306,7 @@ fn real_call_results_round_trip_through_json() {
             let outcome = runner.run(calls.clone(), options).await.expect("it starts");
             let mut completions = Vec::new();
             for call in calls.clone() {
-                let options = CallOptions::default().with_limits(limits);
+                let options = CallOptions { limits, ..CallOptions::default() };
                 completions
                     .push(registry.call(&executor, call, options).await.expect("it is registered"));
             }

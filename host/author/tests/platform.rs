@@ -34,7 +34,7 @@ fn answer_of(component: &Path, grants: Grants, arguments: &str) -> Value {
         let engine =
             Engine::builder().cache(env!("CARGO_TARGET_TMPDIR")).build().expect("an engine");
         let bytes = fs::read(component).expect("a component");
-        let options = LoadOptions::default().with_grants(grants);
+        let options = LoadOptions { grants, ..LoadOptions::default() };
         let component = Component::load_with(&engine, bytes, options).await.expect("it loads");
         let tool = component.tool("probe").expect("the tool");
         Executor::new()

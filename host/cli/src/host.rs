@@ -20,7 +20,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use toolcell::component::{CodeTier, ComponentBytes, LoadOptions, OnMissingGrant};
 use toolcell::http::{Egress, Proxy};
-use toolcell::runtime::{EngineBuilder, Optimise, Placement, Recorder};
+use toolcell::runtime::{Deterministic, EngineBuilder, Optimise, Placement, Recorder};
 use toolcell::{Component, Engine, Error, Grants};
 
 use crate::args::{self, Global};
@@ -73,14 +73,9 @@ pub(crate) fn engines<'a>(
         Some(state) => builder.directory_counts(state.join(toolcell_config::Engines::COUNTS)),
         None => builder,
     };
-    let builder = match global.seed {
-        Some(seed) => builder.seed(seed),
-        None => builder,
-    };
-    let builder = match global.now {
-        Some(Date(date)) => builder.now(date),
-        None => builder,
-    };
+    let now = global.now.map(|Date(date)| date);
+    let fixed = Deterministic { now, seed: global.seed, ..Deterministic::default() };
+    let builder = builder.deterministic(fixed);
     // Optimised code would be ready too late for a single call, and without a cache no later call
     // has it.
     let keeping_nothing =
@@ -237,7 +232,7 @@ pub(crate) async fn load(
     grants: Grants,
     missing: OnMissingGrant,
 ) -> Result<Component, Error> {
-    let options = LoadOptions::default().with_grants(grants).with_missing(missing);
+    let options = LoadOptions { grants, missing, ..LoadOptions::default() };
     let loading = Component::load_with(engine, component, options);
     let loaded = with_spinner(printer, "compiling", path, loading).await?;
     let (compile_time, pooled) = (loaded.compile_time(), loaded.is_pooled());

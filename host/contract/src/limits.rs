@@ -19,7 +19,6 @@ use std::time::Duration;
 /// [`Limits::DEFAULT_ARGUMENTS`], [`Limits::DEFAULT_RESULT`], [`Limits::DEFAULT_LOG`],
 /// [`Limits::DEFAULT_HOST_CALLS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Limits {
     /// Instruction units of the engine: about one for each wasm instruction.
     pub fuel: u64,
@@ -73,55 +72,6 @@ impl Limits {
     /// process with N cells needs N times both.
     pub const HOST_BYTES: u64 = 16 << 20;
 
-    /// Sets the number of instruction units.
-    #[must_use]
-    pub fn with_fuel(mut self, fuel: u64) -> Self {
-        self.fuel = fuel;
-        self
-    }
-
-    /// Sets the wall time.
-    #[must_use]
-    pub fn with_timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
-    /// Sets the bytes of memory.
-    #[must_use]
-    pub fn with_memory(mut self, bytes: u64) -> Self {
-        self.memory = bytes;
-        self
-    }
-
-    /// Sets the bytes of the result.
-    #[must_use]
-    pub fn with_result(mut self, bytes: u64) -> Self {
-        self.result = bytes;
-        self
-    }
-
-    /// Sets the bytes of the arguments.
-    #[must_use]
-    pub fn with_arguments(mut self, bytes: u64) -> Self {
-        self.arguments = bytes;
-        self
-    }
-
-    /// Sets the bytes of log.
-    #[must_use]
-    pub fn with_log(mut self, bytes: u64) -> Self {
-        self.log = bytes;
-        self
-    }
-
-    /// Sets the number of calls into the host.
-    #[must_use]
-    pub fn with_host_calls(mut self, calls: u64) -> Self {
-        self.host_calls = calls;
-        self
-    }
-
     /// Returns the smaller limit of the two for each resource.
     #[must_use]
     pub fn tightened(self, other: &Self) -> Self {
@@ -160,7 +110,7 @@ mod tests {
     fn overlay_only_tightens_limits() {
         let base = Limits::default();
         assert_eq!(base.tightened(&Limits::unlimited()), base);
-        let overlay = Limits::unlimited().with_fuel(5).with_timeout(Duration::from_secs(90));
-        assert_eq!(base.tightened(&overlay), base.with_fuel(5));
+        let overlay = Limits { fuel: 5, timeout: Duration::from_secs(90), ..Limits::unlimited() };
+        assert_eq!(base.tightened(&overlay), Limits { fuel: 5, ..base });
     }
 }

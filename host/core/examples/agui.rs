@@ -29,7 +29,7 @@ async fn main() -> anyhow::Result<()> {
         ToolCall::new("date", "delivery", r#"{"order": 7}"#),
     ];
     // One call after the other, so that their events do not mix.
-    let options = RunOptions::default().with_max_concurrency(1);
+    let options = RunOptions { max_concurrency: Some(1), ..RunOptions::default() };
     let mut events = Runner::new(registry).stream(calls, options);
     while let Some(event) = events.next().await {
         agui_events(&event).iter().for_each(send);

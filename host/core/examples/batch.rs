@@ -53,9 +53,11 @@ async fn main() -> anyhow::Result<()> {
             Verdict::Halt
         }
     });
-    let options = RunOptions::default()
-        .with_on_tool_error(policy)
-        .with_limits(Limits::unlimited().with_fuel(100_000_000));
+    let options = RunOptions {
+        on_tool_error: policy,
+        limits: Limits { fuel: 100_000_000, ..Limits::unlimited() },
+        ..RunOptions::default()
+    };
 
     // An error here means that no call was made, for example because a tool is unknown. A failed
     // call is not an error: it has a message.

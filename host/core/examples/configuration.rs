@@ -31,7 +31,7 @@ async fn main() -> anyhow::Result<()> {
     show("loaded", &loaded);
     let mut context = CallContext::default();
     context.tenant = Some("acme".to_owned());
-    let call = CallOptions::default().with_context(context);
+    let call = CallOptions { context: context.into(), ..CallOptions::default() };
     let greet = ToolCall::new("call-1", "greet", r#"{"name": "Ada"}"#);
     let completion = loaded.registry().call(loaded.executor(), greet, call).await?;
     println!("greet says: {}", serde_json::to_string(&completion.result)?);

@@ -21,8 +21,8 @@ async fn main() -> anyhow::Result<()> {
 
     // Limits for every call. The arguments can come from a model unchecked: the host validates
     // them.
-    let executor =
-        Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(2)));
+    let limits = Limits { timeout: Duration::from_secs(2), ..Limits::default() };
+    let executor = Executor::new().with_limits(limits);
     let call = ToolCall::new("call-1", "calculator", r#"{"expression": "6 * 7"}"#);
 
     // No `?` here: a call that fails is an answer too, and has its usage.

@@ -23,11 +23,12 @@ async fn main() -> anyhow::Result<()> {
     // The operator grants a directory of the host. The tool sees it as `/data`.
     let mut grants = Grants::default();
     grants.directories.push(Directory::new("/data", "example-tools/hello", Access::Read)?);
-    let options = LoadOptions::default().with_grants(grants);
+    let options = LoadOptions { grants, ..LoadOptions::default() };
     let granted = Component::load_with(&engine, bytes, options).await?;
 
     // An overlay of a tenant or of a call narrows the grants: here, to nothing.
-    let nothing = CallOptions::default().with_overlay(Overlay::deny_all());
+    let deny_all =
+        CallOptions { overlay: Some(Overlay::deny_all().into()), ..CallOptions::default() };
     let executor = Executor::new();
     for (title, component, options) in [
         ("without a grant", &without, CallOptions::default()),

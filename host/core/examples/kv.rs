@@ -17,7 +17,7 @@ async fn main() -> anyhow::Result<()> {
     let mut grants = Grants::default();
     grants.kv.push("write notes/*".parse()?);
     let bytes = toolcell_examples::component("notes")?;
-    let options = LoadOptions::default().with_grants(grants);
+    let options = LoadOptions { grants, ..LoadOptions::default() };
     let component = Component::load_with(&engine, bytes, options).await?;
     let tool = component.tool("notes")?;
 
@@ -26,8 +26,8 @@ async fn main() -> anyhow::Result<()> {
         let mut context = CallContext::default();
         context.tenant = Some(tenant.into());
         let call = ToolCall::with_value("call-1", "notes", &arguments);
-        let completion =
-            executor.call(tool, call, CallOptions::default().with_context(context)).await;
+        let options = CallOptions { context: context.into(), ..CallOptions::default() };
+        let completion = executor.call(tool, call, options).await;
         println!("{tenant}: {}", serde_json::to_string(&completion.result)?);
         Ok(())
     };

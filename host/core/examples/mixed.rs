@@ -33,7 +33,7 @@ async fn main() -> anyhow::Result<()> {
         ("staff", "stock", json!({"article": "chair"})),
         ("staff", "calculator", json!({"expression": "12 * 49.90"})),
     ] {
-        let options = RunOptions::default().with_context(context(role));
+        let options = RunOptions { context: context(role).into(), ..RunOptions::default() };
         let call = ToolCall::with_value("call-1", tool, &arguments);
         for message in runner.run([call], options).await?.messages {
             println!("{role}: {tool} {arguments} -> {}", message.content);

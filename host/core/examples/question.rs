@@ -28,7 +28,7 @@ async fn main() -> anyhow::Result<()> {
     context.tenant = Some("acme".into());
     for id in ["call-1", "call-2"] {
         let call = ToolCall::with_value(id, "book_table", &arguments);
-        let options = CallOptions::default().with_context(context.clone());
+        let options = CallOptions { context: context.clone().into(), ..CallOptions::default() };
         let completion = executor.call(tool, call, options).await;
         if let CallResult::Outcome(Outcome::AskUser(question)) = &completion.result {
             let answer = person(question);

@@ -35,7 +35,7 @@ async fn main() -> anyhow::Result<()> {
     grants.http.push(rule.clone());
     grants.secrets.insert("fetch_token".into(), SecretGrant::new(rule, Injection::Bearer));
     let bytes = toolcell_examples::component("fetch")?;
-    let options = LoadOptions::default().with_grants(grants);
+    let options = LoadOptions { grants, ..LoadOptions::default() };
     let component = Component::load_with(&engine, bytes, options).await?;
 
     let arguments = json!({"url": format!("http://127.0.0.1:{port}/account"), "with_token": true});

@@ -45,7 +45,7 @@ async fn main() -> anyhow::Result<()> {
     let (service, auth) = (configured.service().build()?, configured.authenticator(keys)?);
 
     let routes = mcp::routes(service.clone(), McpOptions::default());
-    let options = ListenOptions::default().with_protected(routes);
+    let options = ListenOptions { protected: routes, ..ListenOptions::default() };
     let server = HttpServer::bind(service.clone(), auth.clone(), options).await?;
     let address = server.address();
     tokio::select! {

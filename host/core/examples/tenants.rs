@@ -30,11 +30,11 @@ async fn main() -> anyhow::Result<()> {
 
     // The executor's limits apply to all tenants. A tenant's own limits can only tighten them. If
     // any tenant is defined, calls of undefined tenants are refused.
-    let birch = Limits::unlimited().with_fuel(1_000_000);
+    let birch = Limits { fuel: 1_000_000, ..Limits::unlimited() };
     let executor = Executor::new()
-        .with_limits(Limits::default().with_fuel(50_000_000))
+        .with_limits(Limits { fuel: 50_000_000, ..Limits::default() })
         .with_tenant("acme", Tenant::default())
-        .with_tenant("birch", Tenant::default().with_limits(birch))
+        .with_tenant("birch", Tenant { limits: birch, ..Tenant::default() })
         .with_tenant("mallory", Tenant::default());
 
     let mut calls = JoinSet::new();
@@ -47,7 +47,7 @@ async fn main() -> anyhow::Result<()> {
         ] {
             let mut context = CallContext::default();
             context.tenant = Some(name.into());
-            let options = CallOptions::default().with_context(context);
+            let options = CallOptions { context: context.into(), ..CallOptions::default() };
             let arguments = json!({"filter": filter, "input": [{"price": 2}, {"price": 30}]});
             let call = ToolCall::with_value(format!("{name}-{index}"), "jq", &arguments);
             let (executor, tool) = (executor.clone(), tool.clone());

@@ -284,6 +284,7 @@ pub mod names {
 /// Settings of an [`Engine`]: isolation, compilation, the place of cells, recording.
 pub mod runtime {
     pub use crate::engine::{
-        EngineBuilder, InUse, Isolation, Optimise, Placement, Recorder, Recording, compile_worker,
+        Deterministic, EngineBuilder, InUse, Isolation, Optimise, Placement, Recorder, Recording,
+        compile_worker,
     };
 }

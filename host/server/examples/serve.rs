@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         })?)?;
     let service = Service::builder(ServedTools::new(&registry)).build()?;
     let routes = mcp::routes(service.clone(), McpOptions::default());
-    let options = ListenOptions::default().with_protected(routes);
+    let options = ListenOptions { protected: routes, ..ListenOptions::default() };
     let server = HttpServer::bind(service, Authenticator::open(), options).await?;
     writeln!(std::io::stdout(), "listening at http://{}", server.address())?;
     server.serve(std::future::pending()).await;

@@ -40,13 +40,16 @@ fn registry() -> Registry {
 
 fn service(many: ManyTools) -> Service {
     let served = ServedTools::new(&registry()).with_many_tools(many);
-    let few = ServedTenant::default().with_tools(["invoice_create", "invoice_find"]);
+    let few = ServedTenant {
+        tools: Some(["invoice_create", "invoice_find"].map(String::from).into()),
+        ..ServedTenant::default()
+    };
     let served = served.with_tenant("all", ServedTenant::default()).with_tenant("few", few);
     Service::builder(served.with_anonymous(ServedTenant::default())).build().expect("a service")
 }
 
 fn above(tools: usize) -> Service {
-    service(ManyTools::default().with_threshold(tools))
+    service(ManyTools { above: tools, ..ManyTools::default() })
 }
 
 async fn names(service: &Service, principal: &Principal) -> Vec<String> {
@@ -149,7 +152,7 @@ async fn argument_errors_refer_to_the_target_tool() {
 
 #[tokio::test]
 async fn search_answers_stay_within_token_budget() {
-    let many = ManyTools::default().with_threshold(5).with_tokens(60);
+    let many = ManyTools { above: 5, tokens: 60 };
     let service = service(many);
     let found = value(&service, "tools_search", json!({"query": "invoice", "limit": 20})).await;
     assert_eq!(
@@ -192,7 +195,7 @@ async fn authors_tool_takes_precedence_over_search() {
             .expect("a tool");
     registry.register(taken).expect("a name of its own");
     let served =
-        ServedTools::new(&registry).with_many_tools(ManyTools::default().with_threshold(1));
+        ServedTools::new(&registry).with_many_tools(ManyTools { above: 1, ..ManyTools::default() });
     let service = Service::builder(served).build().expect("a service");
     assert_eq!(names(&service, &Principal::local()).await.len(), 7);
 }

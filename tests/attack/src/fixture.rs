@@ -55,7 +55,7 @@ pub(crate) fn load_with(
     grants: Grants,
 ) -> Result<Component, Error> {
     let engine = engine.clone();
-    let options = LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
+    let options = LoadOptions { grants, missing: OnMissingGrant::Denied, ..LoadOptions::default() };
     wait(async move { Component::load_with(&engine, bytes, options).await })
 }
 
@@ -70,8 +70,9 @@ pub(crate) fn load_for_good(engine: &Engine, bytes: Vec<u8>, grants: Grants) -> 
 
 /// Limits for the tools of an untrusted component.
 pub(crate) fn tight_limits() -> Limits {
-    let limits = Limits::default().with_fuel(20_000_000).with_memory(MEMORY).with_host_calls(2_000);
-    limits.with_result(64 << 10).with_log(4 << 10).with_timeout(Duration::from_millis(100))
+    let limits =
+        Limits { fuel: 20_000_000, memory: MEMORY, host_calls: 2_000, ..Limits::default() };
+    Limits { result: 64 << 10, log: 4 << 10, timeout: Duration::from_millis(100), ..limits }
 }
 
 /// Returns true if an error keeps the promises: it has a kind, a hint, and a bounded message.

@@ -8,6 +8,7 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
@@ -190,8 +191,11 @@ fn first_call(
         let engine = engine(cache.path())?;
         let (read, again) = (bytes.to_vec(), bytes.to_vec());
         let began = Instant::now();
-        let options =
-            LoadOptions::default().with_grants(grants()).with_source(move || Ok(again.clone()));
+        let options = LoadOptions {
+            grants: grants(),
+            source: Some(Arc::new(move || Ok(again.clone()))),
+            ..LoadOptions::default()
+        };
         let loading = Component::load_with(&engine, read, options);
         let component = runtime.block_on(loading)?;
         loads.push(began.elapsed());

@@ -86,7 +86,7 @@ impl Bench {
         let echo = tool(Hostile::answering(Answer::Echo).component(), "hostile")?;
         let markdown = tool(toolcell_test_guests::bytes("markdown"), "markdown_to_text")?;
         let spin = tool(Hostile::new(Place::Execute, Misdeed::Spin).component(), "hostile")?;
-        let executor = Executor::new().with_limits(Limits::default().with_fuel(u64::MAX));
+        let executor = Executor::new().with_limits(Limits { fuel: u64::MAX, ..Limits::default() });
         Ok(Self { runtime, executor, echo, markdown, spin })
     }
 
@@ -172,8 +172,8 @@ impl Bench {
         stop: &Arc<AtomicBool>,
     ) -> impl Future<Output = Vec<f64>> + Send + 'static {
         let (executor, spin, stop) = (self.executor.clone(), self.spin.clone(), Arc::clone(stop));
-        let limits = Limits::unlimited().with_timeout(crowd.limit);
-        let options = crowd.tenant.map_or_else(CallOptions::default, of).with_limits(limits);
+        let limits = Limits { timeout: crowd.limit, ..Limits::unlimited() };
+        let options = CallOptions { limits, ..crowd.tenant.map_or_else(CallOptions::default, of) };
         async move {
             let mut late = Vec::new();
             while !stop.load(Ordering::Relaxed) {
@@ -197,5 +197,5 @@ impl Bench {
 fn of(tenant: &str) -> CallOptions {
     let mut context = CallContext::default();
     context.tenant = Some(tenant.to_owned());
-    CallOptions::default().with_context(context)
+    CallOptions { context: context.into(), ..CallOptions::default() }
 }

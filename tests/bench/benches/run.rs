@@ -57,7 +57,7 @@ fn run(runtime: &Runtime, placement: Placement, most: usize) -> Result<()> {
     let (registry, executor) = (Registry::new(), Executor::new());
     registry.register(tool.clone())?;
     let runner = Runner::new(registry);
-    let options = || RunOptions::default().with_max_concurrency(most);
+    let options = || RunOptions { max_concurrency: Some(most), ..RunOptions::default() };
     let steps = steps(
         &mut [
             Contender::new("Executor::call, one by one", || {

@@ -99,7 +99,7 @@ fn loaded(
         .keys(SqliteStore::in_memory())
         .secrets(secrets)
         .build()?;
-    let options = LoadOptions::default().with_grants(grants);
+    let options = LoadOptions { grants, ..LoadOptions::default() };
     let component = runtime.block_on(Component::load_with(&engine, bytes, options))?;
     ensure!(runtime.block_on(component.optimised()) == CodeTier::Optimised, "it is not optimised");
     Ok(component.tools()[0].clone())

@@ -94,12 +94,15 @@ fn serve(
     auth: Authenticator,
     most: usize,
 ) -> Result<Server> {
-    let limits = ServiceLimits::default().with_in_flight(most);
-    let service = Service::builder(served).with_limits(limits).build()?;
-    let options = ListenOptions::default()
-        .with_connections(most)
-        .with_http(HttpOptions::default().with_requests(most));
-    let options = options.with_protected(mcp::routes(service.clone(), McpOptions::default()));
+    let limits = ServiceLimits { in_flight: most, ..ServiceLimits::default() };
+    let service = Service::builder(served).limits(limits).build()?;
+    let options = ListenOptions {
+        connections: most,
+        http: HttpOptions { requests: most, ..HttpOptions::default() },
+        ..ListenOptions::default()
+    };
+    let options =
+        ListenOptions { protected: mcp::routes(service.clone(), McpOptions::default()), ..options };
     let server = runtime.block_on(HttpServer::bind(service.clone(), auth, options))?;
     let address = server.address();
     drop(runtime.spawn(server.serve(std::future::pending())));
@@ -232,11 +235,13 @@ fn quota(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()
     let keys = ApiKeyStore::open(dir.path().join("keys.json"))?;
     let [good, greedy] = [keys.add("good")?, keys.add("greedy")?];
     let (minute, often) = (6000, Duration::from_millis(1));
-    let served =
-        ServedTools::new(registry).with_tenant("good", ServedTenant::default()).with_tenant(
-            "greedy",
-            ServedTenant::default().with_quota(Quota::default().with_calls_per_minute(minute)),
-        );
+    let served = ServedTools::new(registry).with_tenant("good", ServedTenant::default()).with_tenant(
+        "greedy",
+        ServedTenant {
+            quota: Quota { calls_per_minute: Some(minute), ..Quota::default() },
+            ..ServedTenant::default()
+        },
+    );
     let server = serve(servers, served, Authenticator::api_keys(keys), 256)?;
     let of = |key: &str| {
         let authorization = format!("Authorization: Bearer {key}\r\n");

@@ -22,7 +22,7 @@ pub async fn optimised_with(
     name: &str,
     grants: Grants,
 ) -> Result<Tool> {
-    let options = LoadOptions::default().with_grants(grants);
+    let options = LoadOptions { grants, ..LoadOptions::default() };
     let component = Component::load_with(engine, bytes.to_vec(), options).await?;
     ensure!(component.optimised().await == CodeTier::Optimised, "{name} is not optimised");
     Ok(component.tool(name)?.clone())

@@ -22,7 +22,7 @@ pub(crate) fn run(folder: &Path, is_verbose: bool) -> Result<(), Box<dyn Error>>
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let component = runtime
         .block_on(Component::load(&Engine::builder().build()?, fs::read(built.component)?))?;
-    let executor = Executor::new().with_limits(Limits::default().with_fuel(u64::MAX));
+    let executor = Executor::new().with_limits(Limits { fuel: u64::MAX, ..Limits::default() });
 
     let read = |name: &str| -> Result<Value, Box<dyn Error>> {
         Ok(serde_json::from_slice(&fs::read(folder.join(name))?)?)

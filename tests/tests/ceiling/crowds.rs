@@ -86,7 +86,8 @@ fn ten_thousand_concurrent_calls_each_end_once() {
         for tool in tools {
             let notes = Notes::default();
             let noted = notes.clone();
-            let executor = Executor::new().with_limits(Limits::default().with_timeout(PATIENCE));
+            let executor =
+                Executor::new().with_limits(Limits { timeout: PATIENCE, ..Limits::default() });
             let executor = executor.with_events(move |event: Event| noted.take(&event));
             let before = super::memory("VmRSS");
             let (most, ended) = peak(|| {
@@ -158,7 +159,8 @@ fn observer_panics_and_drops_lose_no_event_or_cell() {
             Tool::native(Definition::new("hangs", "").expect("a name"), hangs).expect("a tool"),
         ];
         let notes = Notes::default();
-        let executor = Executor::new().with_limits(Limits::default().with_timeout(PATIENCE));
+        let executor =
+            Executor::new().with_limits(Limits { timeout: PATIENCE, ..Limits::default() });
         let executor = executor.with_events(panicking(&notes));
         let ended = wait(async move {
             let mut calls = JoinSet::new();
@@ -203,7 +205,7 @@ fn run_with_panicking_observer_has_all_messages() {
             let name = |number: usize| if number.is_multiple_of(2) { "hostile" } else { "t" };
             (0..CALLS).map(move |number| ToolCall::new(number.to_string(), name(number), "{}"))
         };
-        let options = || RunOptions::default().with_max_concurrency(CALLS);
+        let options = || RunOptions { max_concurrency: Some(CALLS), ..RunOptions::default() };
         let outcome = wait({
             let (runner, calls) = (runner.clone(), calls());
             async move { runner.run(calls, options()).await }

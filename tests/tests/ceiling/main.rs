@@ -88,7 +88,8 @@ fn side_by_side(tool: &Tool, arguments: &str, calls: u32) -> Vec<String> {
     wait(async move {
         let (seen, mut started) = mpsc::unbounded_channel();
         let signal = AbortSignal::new();
-        let executor = Executor::new().with_limits(Limits::default().with_timeout(PATIENCE));
+        let executor =
+            Executor::new().with_limits(Limits { timeout: PATIENCE, ..Limits::default() });
         let executor = executor.with_events(move |event: Event| {
             if let Event::Started { .. } = event {
                 let _ = seen.send(());
@@ -102,8 +103,11 @@ fn side_by_side(tool: &Tool, arguments: &str, calls: u32) -> Vec<String> {
                 arguments.as_str(),
             );
             let (executor, tool) = (executor.clone(), tool.clone());
-            let options =
-                CallOptions::default().with_abort(signal.clone()).with_stop_grace(Duration::MAX);
+            let options = CallOptions {
+                abort: signal.clone(),
+                stop_grace: Duration::MAX,
+                ..CallOptions::default()
+            };
             running.spawn(async move { ending(&executor.call(&tool, call, options).await.result) });
         }
         for _ in 0..calls {
@@ -148,7 +152,8 @@ fn under_the_ceiling() {
 }
 
 fn at_once(kind: &Kind) -> Vec<String> {
-    let limits = Limits::default().with_memory(MEMORY).with_host_calls(1000).with_timeout(PATIENCE);
+    let limits =
+        Limits { memory: MEMORY, host_calls: 1000, timeout: PATIENCE, ..Limits::default() };
     let executor = Executor::new().with_limits(limits);
     let (tool, arguments) = (kind.tool.clone(), kind.arguments.clone());
     wait(async move {
@@ -182,7 +187,7 @@ fn kinds(placement: Placement) -> (Kind, Vec<Kind>) {
         let engine = engine.clone();
         let loaded = wait(async move {
             let options =
-                LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
+                LoadOptions { grants, missing: OnMissingGrant::Denied, ..LoadOptions::default() };
             Component::load_with(&engine, bytes, options).await
         });
         loaded.expect("it loads").tools()[0].clone()

@@ -31,17 +31,19 @@ fn host_memory_for_cells_is_within_the_bound() {
             let mut grants = Grants::default();
             grants.http.push("https://example.com/".parse().expect("a rule"));
             let options =
-                LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
+                LoadOptions { grants, missing: OnMissingGrant::Denied, ..LoadOptions::default() };
             let loaded =
                 Component::load_with(&engine, bytes("caller"), options).await.expect("it loads");
             loaded.optimised().await;
             loaded.tool("hoarder").expect("the tool").clone()
         });
         let at_once = |requests: u32, rounds: u64| {
-            let limits = Limits::default()
-                .with_memory(MEMORY)
-                .with_fuel(FUEL)
-                .with_timeout(Duration::from_secs(300));
+            let limits = Limits {
+                memory: MEMORY,
+                fuel: FUEL,
+                timeout: Duration::from_secs(300),
+                ..Limits::default()
+            };
             let (executor, tool) = (Executor::new().with_limits(limits), hoarder.clone());
             wait(async move {
                 let mut calls = JoinSet::new();

@@ -76,8 +76,11 @@ fn calls_end_with_their_runtime() {
 fn begin(runtime: &Runtime, tools: [Tool; 3], notes: &Notes) -> UnboundedReceiver<Event> {
     let (seen, mut events) = unbounded_channel();
     let noted = notes.clone();
-    let executor =
-        Executor::new().with_limits(Limits::default().with_fuel(u64::MAX).with_timeout(PATIENCE));
+    let executor = Executor::new().with_limits(Limits {
+        fuel: u64::MAX,
+        timeout: PATIENCE,
+        ..Limits::default()
+    });
     let executor = executor.with_events(move |event: Event| {
         noted.take(&event);
         let _ = seen.send(event);
@@ -105,8 +108,11 @@ fn begin(runtime: &Runtime, tools: [Tool; 3], notes: &Notes) -> UnboundedReceive
             (0..2 * CALLS)
                 .map(move |number| ToolCall::new(format!("{whose}-{number}"), name(number), "{}"))
         };
-        let options =
-            || RunOptions::default().with_tool_timeout(PATIENCE).with_max_concurrency(2 * CALLS);
+        let options = || RunOptions {
+            tool_timeout: Some(PATIENCE),
+            max_concurrency: Some(2 * CALLS),
+            ..RunOptions::default()
+        };
         let run = runner.clone();
         tokio::spawn(async move { run.run(calls("run"), options()).await });
         tokio::spawn(async move {

@@ -30,7 +30,10 @@ fn run(tool: &Tool, arguments: &Value, options: CallOptions) -> Completion {
 }
 
 fn short() -> CallOptions {
-    CallOptions::default().with_limits(Limits::default().with_timeout(Duration::from_millis(30)))
+    CallOptions {
+        limits: Limits { timeout: Duration::from_millis(30), ..Limits::default() },
+        ..CallOptions::default()
+    }
 }
 
 /// Returns a closure that signals its beginning, and returns when its gate is dropped.
@@ -96,7 +99,7 @@ fn blocking_calls_of_a_run_are_concurrent() {
     let registry = Registry::new();
     registry.register(tool.expect("a tool")).expect("a new name");
     let calls = ["a", "b", "c"].map(|id| ToolCall::new(id, "t", "{}"));
-    let options = RunOptions::default().with_max_concurrency(3);
+    let options = RunOptions { max_concurrency: Some(3), ..RunOptions::default() };
     let outcome =
         wait(async move { Runner::new(registry).run(calls, options).await }).expect("it starts");
     assert!(outcome.messages.iter().all(|message| message.content == "met"), "{outcome:?}");
@@ -143,7 +146,7 @@ fn blocking_call_can_be_cancelled() {
             "started".into()
         });
     });
-    let options = CallOptions::default().with_abort(signal);
+    let options = CallOptions { abort: signal, ..CallOptions::default() };
     let call = async move {
         tokio::time::timeout(PATIENCE, executor.call(&tool, ToolCall::new("1", "t", "{}"), options))
             .await
@@ -189,9 +192,9 @@ fn late_answer_of_waiting_handler_is_a_timeout() {
         answer.expect("one call").await.expect("an answer")
     });
     let (tool, executor) = (tool.expect("a tool"), Executor::new());
-    let limits = Limits::default().with_timeout(Duration::from_millis(5));
+    let limits = Limits { timeout: Duration::from_millis(5), ..Limits::default() };
     let deadline = std::time::Instant::now() + Duration::from_millis(50);
-    let options = CallOptions::default().with_limits(limits);
+    let options = CallOptions { limits, ..CallOptions::default() };
     let mut running = pin!(executor.call(&tool, ToolCall::new("1", "t", "{}"), options));
     let mut context = Context::from_waker(Waker::noop());
     assert!(running.as_mut().poll(&mut context).is_pending());

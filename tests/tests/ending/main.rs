@@ -19,7 +19,7 @@ fn tool(engine: &Engine, component: &'static str, tool: &'static str, grants: Gr
     let engine = engine.clone();
     let load = async move {
         let options =
-            LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
+            LoadOptions { grants, missing: OnMissingGrant::Denied, ..LoadOptions::default() };
         Component::load_with(&engine, bytes(component), options).await
     };
     wait(load).expect("it loads").tool(tool).expect("the tool").clone()

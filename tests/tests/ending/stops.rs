@@ -36,8 +36,11 @@ fn definition() -> Definition {
 
 /// An executor with limits of hours: so a call that ends in a test was ended by its caller.
 fn executor() -> Executor {
-    Executor::new()
-        .with_limits(Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(3600)))
+    Executor::new().with_limits(Limits {
+        fuel: u64::MAX,
+        timeout: Duration::from_secs(3600),
+        ..Limits::default()
+    })
 }
 
 /// Makes a call that must end in time, and returns its ending.
@@ -80,7 +83,7 @@ fn stop_without_grace_is_immediate() {
         pending().await
     });
     let (stuck, signal, executor) = (stuck.expect("a tool"), AbortSignal::new(), executor());
-    let options = CallOptions::default().with_abort(signal.clone());
+    let options = CallOptions { abort: signal.clone(), ..CallOptions::default() };
     let mut running = pin!(executor.call(&stuck, ToolCall::new("1", "t", "{}"), options));
     let mut context = Context::from_waker(Waker::noop());
     assert!(running.as_mut().poll(&mut context).is_pending() && !dropped.load(SeqCst));
@@ -106,7 +109,8 @@ fn handler_may_end_within_the_grace() {
         (&deaf, Duration::ZERO, CANCELLED),
     ] {
         let signal = AbortSignal::new();
-        let options = CallOptions::default().with_abort(signal.clone()).with_stop_grace(grace);
+        let options =
+            CallOptions { abort: signal.clone(), stop_grace: grace, ..CallOptions::default() };
         assert_eq!(
             call_ending(raising(&signal, started), tool, &json!({}), options),
             expected,
@@ -128,7 +132,7 @@ fn call_stopped_before_start_runs_only_with_grace() {
         });
         let signal = AbortSignal::new();
         signal.raise();
-        let options = CallOptions::default().with_abort(signal).with_stop_grace(grace);
+        let options = CallOptions { abort: signal, stop_grace: grace, ..CallOptions::default() };
         let ending = call_ending(executor(), &tool.expect("a tool"), &json!({}), options);
         assert_eq!((ending.as_str(), ran.load(SeqCst)), expected);
     }
@@ -148,14 +152,14 @@ fn stopped_guest_is_cancelled_and_frees_its_cell() {
             (Misdeed::Sleep, |event| matches!(event, Event::Started { .. })),
         ] {
             let signal = AbortSignal::new();
-            let options = CallOptions::default().with_abort(signal.clone());
+            let options = CallOptions { abort: signal.clone(), ..CallOptions::default() };
             let unlimited = Limits::unlimited();
             let executor = raising(&signal, at);
             let ending = call_ending(
                 executor,
                 &guest(misdeed).tools()[0],
                 &json!({}),
-                options.with_limits(unlimited),
+                CallOptions { limits: unlimited, ..options },
             );
             assert_eq!(ending, CANCELLED, "{misdeed:?}, {placement:?}");
         }
@@ -204,8 +208,12 @@ fn stop_closes_a_request_in_flight() {
             "fetch" => json!({"url": format!("http://{address}/")}),
             _ => json!({"authority": address.to_string(), "path": "/", "body": "some"}),
         };
-        let ending =
-            call_ending(executor(), &tool, &arguments, CallOptions::default().with_abort(signal));
+        let ending = call_ending(
+            executor(),
+            &tool,
+            &arguments,
+            CallOptions { abort: signal, ..CallOptions::default() },
+        );
         assert_eq!(ending, CANCELLED, "{component}, {placement:?}");
         assert_eq!(told.recv_timeout(PATIENCE), Ok("closed"), "{component}, {placement:?}");
     }
@@ -266,7 +274,7 @@ fn contents(
     options: RunOptions,
     is_stream: bool,
 ) -> BTreeMap<String, String> {
-    let options = options.with_tool_timeout(Duration::from_secs(3600));
+    let options = RunOptions { tool_timeout: Some(Duration::from_secs(3600)), ..options };
     let run = async move {
         if !is_stream {
             return runner.run(calls, options).await.expect("it starts").messages;
@@ -305,8 +313,11 @@ fn call_of_a_run_can_be_cancelled_by_id() {
         });
         let calls =
             Scene::calls(&[("a", "gate"), ("b", "stuck"), ("waits", "gate"), ("d", "gate")]);
-        let options =
-            RunOptions::default().with_max_concurrency(2).with_canceller(canceller.clone());
+        let options = RunOptions {
+            max_concurrency: Some(2),
+            canceller: Some(canceller.clone()),
+            ..RunOptions::default()
+        };
         let expected =
             [("a", r#"through"#), ("b", WAS_CANCELLED), ("d", "through"), ("waits", WAS_CANCELLED)];
         assert_eq!(
@@ -334,7 +345,8 @@ fn stopped_run_has_a_message_for_every_call() {
             }
         });
         let calls = Scene::calls(&[("a", "stuck"), ("b", "stuck"), ("c", "stuck")]);
-        let options = RunOptions::default().with_max_concurrency(2).with_abort(signal);
+        let options =
+            RunOptions { max_concurrency: Some(2), abort: signal, ..RunOptions::default() };
         let expected = ["a", "b", "c"].map(|id| (id, WAS_CANCELLED));
         assert_eq!(
             contents(runner, calls, options, is_stream),
@@ -362,11 +374,14 @@ fn run_grace_applies_to_each_call() {
         Event::Progress { .. } | _ => {}
     });
     let runner = Runner::new(registry).with_executor(executor);
-    let options = RunOptions::default()
-        .with_abort(signal)
-        .with_canceller(canceller)
-        .with_stop_grace(PATIENCE);
+    let options = RunOptions {
+        abort: signal,
+        canceller: Some(canceller),
+        stop_grace: PATIENCE,
+        ..RunOptions::default()
+    };
     let calls = Scene::calls(&[("a", ""), ("b", "")]);
-    let contents = contents(runner, calls, options.with_max_concurrency(2), false);
+    let contents =
+        contents(runner, calls, RunOptions { max_concurrency: Some(2), ..options }, false);
     assert_eq!(contents, said(&[("a", "closed"), ("b", "closed")]));
 }

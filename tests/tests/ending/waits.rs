@@ -116,8 +116,10 @@ fn endings(tool: &Tool, arguments: &Value, calls: usize) -> Vec<(String, u64)> {
                 tool.clone(),
                 ToolCall::with_value("1", tool.definition().name.as_str(), &arguments),
             );
-            let limits =
-                Limits::default().with_timeout(TIME + Duration::from_millis(number as u64));
+            let limits = Limits {
+                timeout: TIME + Duration::from_millis(number as u64),
+                ..Limits::default()
+            };
             tokio::spawn(async move {
                 let executor = Executor::new().with_limits(limits);
                 tokio::time::timeout(PATIENCE, executor.call(&tool, call, CallOptions::default()))

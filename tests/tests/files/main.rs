@@ -47,7 +47,7 @@ fn granted(directories: &[(&str, &Path, Access, DirectoryQuota)]) -> Grants {
 
 fn load_on(engine: &Engine, grants: Grants) -> Result<Component, Error> {
     let (engine, bytes) = (engine.clone(), toolcell_test_guests::bytes("clerk"));
-    let options = LoadOptions::default().with_grants(grants);
+    let options = LoadOptions { grants, ..LoadOptions::default() };
     wait(async move { Component::load_with(&engine, bytes, options).await })
 }
 
@@ -58,7 +58,7 @@ fn load(grants: Grants) -> Component {
 fn call(component: &Component, id: &str, steps: &[&[&str]], options: CallOptions) -> Completion {
     let tool = component.tool("clerk").expect("the tool").clone();
     let call = ToolCall::with_value(id, "clerk", &json!({ "steps": steps }));
-    let limits = Limits::default().with_timeout(Duration::from_secs(20));
+    let limits = Limits { timeout: Duration::from_secs(20), ..Limits::default() };
     wait(async move { Executor::new().with_limits(limits).call(&tool, call, options).await })
 }
 
@@ -82,7 +82,10 @@ fn expect_for(tenant: &str, component: &Component, steps: &[(&[&str], &str)]) {
     expect_with(
         component,
         steps,
-        CallOptions::default().with_context(context(&json!({ "tenant": tenant }))),
+        CallOptions {
+            context: context(&json!({ "tenant": tenant })).into(),
+            ..CallOptions::default()
+        },
     );
 }
 
@@ -97,6 +100,6 @@ fn expect_with(component: &Component, steps: &[(&[&str], &str)], options: CallOp
 
 fn narrowed(files: &[&str]) -> CallOptions {
     let mut overlay = Overlay::default();
-    overlay.paths = Some(files.iter().map(|rule| rule.parse().expect("a rule")).collect());
-    CallOptions::default().with_overlay(overlay)
+    overlay.paths = Some(paths.iter().map(|rule| rule.parse().expect("a rule")).collect());
+    CallOptions { overlay: Some(overlay.into()), ..CallOptions::default() }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use toolcell::grants::{Access, DirectoryQuota};
-use toolcell::runtime::EngineBuilder;
+use toolcell::runtime::{Deterministic, EngineBuilder};
 use toolcell::{CallOptions, Engine, Executor, Grants, Limits, Overlay, ToolCall};
 use toolcell_tests::{ending, wait};
 
@@ -22,8 +22,12 @@ fn environment_is_limited_to_grant_and_overlay() {
     expect(&component, &[(&["environment"], "LEFT=1 TAKEN=2")]);
     let mut overlay = Overlay::default();
     overlay.environment = Some(["LEFT".to_owned(), "PATH".to_owned()].into());
-    let completion =
-        call(&component, "1", &[&["environment"]], CallOptions::default().with_overlay(overlay));
+    let completion = call(
+        &component,
+        "1",
+        &[&["environment"]],
+        CallOptions { overlay: Some(overlay.into()), ..CallOptions::default() },
+    );
     assert_eq!(answers(&completion), ["LEFT=1"]);
 }
 
@@ -75,9 +79,8 @@ fn random_device_never_repeats_even_with_a_seed() {
     for seed in [None, Some(7)] {
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts");
         let engine = Engine::builder().cells(4).cache(cache);
-        let engine = if let Some(seed) = seed { engine.seed(seed) } else { engine }
-            .build()
-            .expect("an engine");
+        let fixed = Deterministic { seed, ..Deterministic::default() };
+        let engine = engine.deterministic(fixed).build().expect("an engine");
         let drawn = run(
             &load_on(&engine, Grants::default()).expect("it loads"),
             &[&["random"], &["random"], &["chance"]],
@@ -131,7 +134,8 @@ fn scratch_directory_is_removed_after_the_call() {
         steps.push(vec![last.to_owned()]);
         let tool = component.tool("clerk").expect("the tool").clone();
         let made = ToolCall::with_value("1", "clerk", &serde_json::json!({ "steps": steps }));
-        let limits = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(2));
+        let limits =
+            Limits { fuel: u64::MAX, timeout: Duration::from_secs(2), ..Limits::default() };
         let ended = wait(async move {
             Executor::new().with_limits(limits).call(&tool, made, CallOptions::default()).await
         });
@@ -170,7 +174,10 @@ fn chance(make: impl Fn(EngineBuilder) -> EngineBuilder, ids: &[&str]) -> Vec<St
 
 #[test]
 fn seed_reproduces_the_randomness_of_a_call() {
-    let seeded = |seed| chance(|engine| engine.seed(seed), &["1", "2", "1"]);
+    let seeded = |seed| {
+        let fixed = Deterministic { seed: Some(seed), ..Deterministic::default() };
+        chance(|engine| engine.deterministic(fixed), &["1", "2", "1"])
+    };
     let first = seeded(7);
     assert_eq!((first[0] == first[2], first[0] == first[1]), (true, false), "{first:?}");
     assert_eq!(seeded(7), first);
@@ -190,8 +197,11 @@ fn frozen_clocks_stay_at_the_configured_time() {
     let engine = Engine::builder()
         .cells(4)
         .cache(cache)
-        .now(date)
-        .frozen_clock()
+        .deterministic(Deterministic {
+            now: Some(date),
+            frozen_clock: true,
+            ..Deterministic::default()
+        })
         .build()
         .expect("an engine");
     let component = load_on(&engine, Grants::default()).expect("it loads");
@@ -231,11 +241,14 @@ fn file_times_reveal_no_more_than_clocks() {
     // A moment in 2001.
     let (start, minute) = (1_000_000_000_000_000_000, 60_000_000_000);
     let date = UNIX_EPOCH + Duration::from_nanos(start);
-    let builder = || Engine::builder().cells(4).cache(&cache);
+    let builder = |now, frozen_clock| {
+        let fixed = Deterministic { now, frozen_clock, ..Deterministic::default() };
+        Engine::builder().cells(4).cache(&cache).deterministic(fixed)
+    };
     for (engine, told) in [
-        (builder(), 0..=u128::MAX),
-        (builder().now(date), u128::from(start - minute)..=u128::from(start + minute)),
-        (builder().now(date).frozen_clock(), u128::from(start)..=u128::from(start)),
+        (builder(None, false), 0..=u128::MAX),
+        (builder(Some(date), false), u128::from(start - minute)..=u128::from(start + minute)),
+        (builder(Some(date), true), u128::from(start)..=u128::from(start)),
     ] {
         let component =
             load_on(&engine.build().expect("an engine"), grants.clone()).expect("it loads");

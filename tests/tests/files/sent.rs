@@ -10,7 +10,7 @@ fn call_files_are_read_only_and_private() {
     let component = load(Grants::default());
     let files = CallFiles::new().unwrap();
     assert_eq!(files.add("a.csv", &b"1,2"[..]).unwrap(), "/input/a.csv");
-    let with_files = || CallOptions::default().with_files(files.clone());
+    let with_files = || CallOptions { files: Some(files.clone()), ..CallOptions::default() };
     let read =
         call(&component, "1", &[&["list", "/input"], &["read", "/input/a.csv"]], with_files());
     assert_eq!(answers(&read), ["a.csv", "1,2"]);

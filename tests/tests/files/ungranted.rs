@@ -94,7 +94,7 @@ fn ungranted_path_is_reported_with_its_directory() {
     assert_eq!((answers[0].as_str(), answers[1].as_str(), denials.len()), ("NotFound", "x", 0));
     let mut overlay = Overlay::default();
     overlay.paths = Some(Vec::new());
-    let narrowed = CallOptions::default().with_overlay(overlay);
+    let narrowed = CallOptions { overlay: Some(overlay.into()), ..CallOptions::default() };
     let (_, denials) = denied(&data, &[&["read", "/data/there"]], narrowed);
     assert_eq!(denials.iter().map(|denial| denial.layer).collect::<Vec<_>>(), [Layer::Call]);
 }
@@ -125,7 +125,7 @@ fn denials_cover_only_declared_or_granted_paths() {
         let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
         let load = async move {
             let options =
-                LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
+                LoadOptions { grants, missing: OnMissingGrant::Denied, ..LoadOptions::default() };
             Component::load_with(&engine, bytes, options).await
         };
         let component = wait(load).expect("it loads");

@@ -65,8 +65,11 @@ impl Host {
         let load = |grants: Grants, name: &str| {
             let engine = engine.clone();
             let load = async move {
-                let options =
-                    LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
+                let options = LoadOptions {
+                    grants,
+                    missing: OnMissingGrant::Denied,
+                    ..LoadOptions::default()
+                };
                 Component::load_with(&engine, bytes("messenger"), options).await
             };
             wait(load).expect("it loads").tool(name).expect("a tool").clone()

@@ -49,8 +49,11 @@ impl Host {
         let load = |name: &'static str, grants: Grants| {
             let engine = engine.clone();
             let load = async move {
-                let options =
-                    LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
+                let options = LoadOptions {
+                    grants,
+                    missing: OnMissingGrant::Denied,
+                    ..LoadOptions::default()
+                };
                 Component::load_with(&engine, bytes(name), options).await
             };
             wait(load).expect("it loads").tools().to_vec()
@@ -132,8 +135,10 @@ fn tool_calls_only_granted_tools() {
     // An overlay of the call narrows this right like every other.
     let mut overlay = Overlay::default();
     overlay.invoke = Some(Vec::new());
-    let narrowed = host
-        .completion(&relayed("greet", &greeting()), CallOptions::default().with_overlay(overlay));
+    let narrowed = host.completion(
+        &relayed("greet", &greeting()),
+        CallOptions { overlay: Some(overlay.into()), ..CallOptions::default() },
+    );
     assert!(value(&narrowed.result)[0]["denied"].is_string());
 }
 
@@ -142,8 +147,10 @@ fn sub_calls_have_their_own_events_and_usage() {
     let host = Host::new(&engine(Placement::Cells, 4), &["greet", "clock"]);
     let mut calls = relayed("greet", &greeting());
     calls["times"] = json!(2);
-    let options =
-        CallOptions::default().with_context(context(&json!({"tenant": "acme", "thread_id": "t"})));
+    let options = CallOptions {
+        context: context(&json!({"tenant": "acme", "thread_id": "t"})).into(),
+        ..CallOptions::default()
+    };
     let made = host.completion(&calls, options);
     let events = host.events.lock().expect("events");
     let shown: Vec<_> = events
@@ -205,7 +212,10 @@ fn called_tool_has_no_more_rights_than_its_caller() {
 fn called_tool_uses_the_callers_tenant_keys() {
     let host = Host::new(&engine(Placement::Cells, 4), &["own notes"]);
     let made = |tenant: &str, action: &Value| {
-        let options = CallOptions::default().with_context(context(&json!({ "tenant": tenant })));
+        let options = CallOptions {
+            context: context(&json!({ "tenant": tenant })).into(),
+            ..CallOptions::default()
+        };
         value(&host.completion(&relayed("notes", action), options).result)[0].clone()
     };
     let read = json!({"action": "get", "title": "milk"});
@@ -249,7 +259,10 @@ fn sub_call_count_is_limited_across_depths() {
 fn sub_calls_use_the_callers_fuel() {
     let host = Host::new(&engine(Placement::Cells, 4), &["relay"]);
     let spins = |times: u64| json!({"calls": [["relay", json!({"calls": [], "rounds": 100_000}).to_string()]], "times": times});
-    let options = || CallOptions::default().with_limits(Limits::unlimited().with_fuel(SOME_FUEL));
+    let options = || CallOptions {
+        limits: Limits { fuel: SOME_FUEL, ..Limits::unlimited() },
+        ..CallOptions::default()
+    };
     let one = host.completion(&spins(1), options());
     let used = one.usage.fuel.expect("it is metered");
     assert!(one.result.value().is_some() && used > 100_000, "{one:?}");

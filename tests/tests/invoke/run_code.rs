@@ -63,7 +63,7 @@ fn loaded(component: Vec<u8>, grants: Grants) -> Vec<Tool> {
     let engine = engine(Placement::Cells, 4);
     let load = async move {
         let options =
-            LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
+            LoadOptions { grants, missing: OnMissingGrant::Denied, ..LoadOptions::default() };
         Component::load_with(&engine, component, options).await
     };
     wait(load).expect("it loads").tools().to_vec()
@@ -98,9 +98,9 @@ impl Code {
     fn run_with(&self, executor: Executor, code: &str, limits: Limits) -> Completion {
         let (tool, call) =
             (self.tool.clone(), ToolCall::with_value("1", "run_code", &json!({ "code": code })));
-        wait(
-            async move { executor.call(&tool, call, CallOptions::default().with_limits(limits)).await },
-        )
+        wait(async move {
+            executor.call(&tool, call, CallOptions { limits, ..CallOptions::default() }).await
+        })
     }
 
     fn run(&self, code: &str) -> Completion {
@@ -184,7 +184,7 @@ fn code_makes_six_calls_in_one_turn() {
 fn calls_of_code_share_one_fuel_budget() {
     let code = Code::new(grants(&["calculator"]), tools());
     let calculated = "await tools.calculator({ expression: '1 + 1' });";
-    let limits = Limits::unlimited().with_fuel(SOME_FUEL);
+    let limits = Limits { fuel: SOME_FUEL, ..Limits::unlimited() };
     let one = code.run_with(code.executor(), calculated, limits);
     let used = one.usage.fuel.expect("it is metered");
     assert!(one.result.value().is_some() && used < SOME_FUEL, "{one:?}");

@@ -341,8 +341,12 @@ fn component_over_call_limits_ends_the_call() {
         let large = section(of_module::MEMORIES, &list(1, &[vec![0], number(32 << 4)].concat()));
         let component: Component = load(&engine, instantiated(1, &large)).expect("it fits");
         for (mebibytes, expected) in [(40, "ok"), (32, "handler_raised/limit_at_start+memory")] {
-            let completion =
-                call(&component, "hostile", "{}", Limits::default().with_memory(mebibytes << 20));
+            let completion = call(
+                &component,
+                "hostile",
+                "{}",
+                Limits { memory: mebibytes << 20, ..Limits::default() },
+            );
             assert_eq!(ending(&completion.result), expected, "{placement:?}");
         }
     }

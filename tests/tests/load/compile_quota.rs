@@ -21,7 +21,8 @@ use crate::{Scratch, answers, echo};
 const FLOOD: usize = 1000;
 
 fn load_for(engine: &Engine, tenant: &str, bytes: Vec<u8>) -> Result<Component, Error> {
-    let (engine, options) = (engine.clone(), LoadOptions::default().with_tenant(tenant));
+    let (engine, options) =
+        (engine.clone(), LoadOptions { tenant: Some(tenant.into()), ..LoadOptions::default() });
     wait(async move { Component::load_with(&engine, bytes, options).await })
 }
 

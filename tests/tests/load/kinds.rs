@@ -41,7 +41,7 @@ pub(crate) fn load_as(
     grants: Grants,
 ) -> Result<Component, Error> {
     let bytes = ComponentBytes::new(bytes, kind);
-    let options = LoadOptions::default().with_grants(grants);
+    let options = LoadOptions { grants, ..LoadOptions::default() };
     wait(async move { Component::load_with(&ENGINE, bytes, options).await })
 }
 
@@ -229,7 +229,7 @@ pub(crate) fn command(change: impl FnOnce(&mut Command)) -> ComponentKind {
 #[test]
 fn program_runs_as_a_tool() {
     let module = load_as(command_module(), command(|_| {}), Grants::default()).expect("it loads");
-    let limits = Limits::default().with_fuel(200_000_000);
+    let limits = Limits { fuel: 200_000_000, ..Limits::default() };
     for (arguments, expected) in [
         (json!({ "args": ["copy"], "stdin": "a\nb\r\n" }), json!("a\nb")),
         (json!({ "args": ["write", "$(no shell) 'a b'"] }), json!("$(no shell) 'a b'")),
@@ -267,7 +267,7 @@ fn program_runs_as_a_tool() {
 fn settings_define_argv_stdin_and_output() {
     let words =
         |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
-    let limits = Limits::default().with_fuel(200_000_000);
+    let limits = Limits { fuel: 200_000_000, ..Limits::default() };
     for (argv, stdin, output, arguments, expected) in [
         (
             words(&["write", "<{a}>"]),

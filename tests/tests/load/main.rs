@@ -28,7 +28,7 @@ fn echo() -> Hostile {
 }
 
 fn tight() -> Limits {
-    Limits::default().with_fuel(20_000_000).with_memory(4 << 20).with_host_calls(1000)
+    Limits { fuel: 20_000_000, memory: 4 << 20, host_calls: 1000, ..Limits::default() }
 }
 
 fn answers(component: &Component) -> bool {

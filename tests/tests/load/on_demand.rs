@@ -42,7 +42,7 @@ impl Filed {
             count.fetch_add(1, Ordering::Relaxed);
             fs::read(&path)
         };
-        let options = LoadOptions::default().with_source(source);
+        let options = LoadOptions { source: Some(Arc::new(source)), ..LoadOptions::default() };
         let loaded = Component::load_with(engine, bytes, options);
         Self { file, reads, component: wait_here(loaded).expect("it loads") }
     }
@@ -53,7 +53,7 @@ impl Filed {
         let arguments =
             if tool == "calculator" { r#"{"expression": "6 * 7"}"# } else { r#"{"name": "Ada"}"# };
         // A call that compiles first takes long on a busy machine.
-        let limits = Limits::default().with_timeout(Duration::from_secs(300));
+        let limits = Limits { timeout: Duration::from_secs(300), ..Limits::default() };
         ending(&call(&self.component, &tool, arguments, limits).result)
     }
 

@@ -43,11 +43,11 @@ fn non_utf8_output_is_kept() {
 #[test]
 fn ended_program_keeps_its_printed_output() {
     let module = load_as(command_module(), command(|_| {}), Grants::default()).expect("it loads");
-    let endless = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(2));
+    let endless = Limits { fuel: u64::MAX, timeout: Duration::from_secs(2), ..Limits::default() };
     for (arguments, limits, end) in [
         (r#"{"args": ["t"]}"#, Limits::default(), "handler_raised/unreachable"),
         (r#"{"args": ["l"]}"#, endless, "timeout/deadline"),
-        (r#"{"args": ["l"]}"#, Limits::default().with_fuel(10_000_000), "timeout/fuel"),
+        (r#"{"args": ["l"]}"#, Limits { fuel: 10_000_000, ..Limits::default() }, "timeout/fuel"),
     ] {
         let printed = Arc::<Mutex<Vec<String>>>::default();
         let sink = Arc::clone(&printed);

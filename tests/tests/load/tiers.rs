@@ -225,7 +225,7 @@ fn builder_decides_when_code_is_optimised() {
 fn both_tiers_give_equal_results_and_fuel() {
     let engines = [Optimise::Never, Optimise::First]
         .map(|optimise| Engine::builder().cells(4).optimise(optimise).build().expect("an engine"));
-    let limits = Limits::default().with_fuel(50_000_000).with_memory(8 << 20);
+    let limits = Limits { fuel: 50_000_000, memory: 8 << 20, ..Limits::default() };
     let guests: [(Vec<u8>, &str, &str); 9] = [
         (bytes("calculator"), "calculator", r#"{"expression": "2 * (3 + 4) - sqrt(16) / 0.1"}"#),
         (bytes("calculator"), "calculator", r#"{"expression": "("}"#),

@@ -122,7 +122,7 @@ impl Host {
         let (engine, grants, bytes) = (self.engine.clone(), self.grants.clone(), bytes(name));
         wait(async move {
             let options =
-                LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
+                LoadOptions { grants, missing: OnMissingGrant::Denied, ..LoadOptions::default() };
             Component::load_with(&engine, bytes, options).await
         })
         .expect("it loads")
@@ -199,7 +199,7 @@ impl Visitor {
         let calls: Vec<_> = (0..calls)
             .map(|id| ToolCall::new(id.to_string(), "visit", arguments.as_str()))
             .collect();
-        let options = RunOptions::default().with_max_concurrency(calls.len());
+        let options = RunOptions { max_concurrency: Some(calls.len()), ..RunOptions::default() };
         wait(async move { runner.run(calls, options).await }).expect("they are made");
         self.guest.results().iter().map(ending).collect()
     }

@@ -210,7 +210,7 @@ fn stop_during_the_call_cancels_its_request() -> anyhow::Result<()> {
 fn timeout_is_recorded_as_a_failure() -> anyhow::Result<()> {
     let chat = chat()?;
     let mut turn = Turn::default();
-    turn.limits = Limits::unlimited().with_timeout(Duration::from_secs(1));
+    turn.limits = Limits { timeout: Duration::from_secs(1), ..Limits::unlimited() };
     let stepper = Stepper::new(chat.registry);
     let ended = step(&stepper, calling("search", json!({})), &mut turn);
     assert_eq!(outline(&ended), json!(["search", false, false]));
@@ -243,7 +243,8 @@ fn tools_see_the_turns_context() -> anyhow::Result<()> {
             ])
         },
     )?)?;
-    let stepper = Stepper::new(registry).with_config(StepConfig::default().with_soft_warn_at(3));
+    let stepper =
+        Stepper::new(registry).with_config(StepConfig { soft_warn_at: 3, ..StepConfig::default() });
     let mut context = CallContext::default();
     context.tenant = Some("guild".into());
     let mut turn = Turn::new(context);
@@ -324,8 +325,8 @@ fn restart_replaces_the_calls_record() -> anyhow::Result<()> {
 #[test]
 fn too_many_errors_in_a_row_end_the_turn() -> anyhow::Result<()> {
     let chat = chat()?;
-    let stepper =
-        Stepper::new(chat.registry.clone()).with_config(StepConfig::default().with_max_errors(2));
+    let stepper = Stepper::new(chat.registry.clone())
+        .with_config(StepConfig { max_errors: 2, ..StepConfig::default() });
     let mut turn = Turn::default();
     let note = |text: &str| calling("note", json!({"text": text}));
     let texts = ["", "", "milk", "", "", ""];

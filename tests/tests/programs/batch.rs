@@ -100,7 +100,7 @@ fn messages_are_in_call_order_events_as_calls_end() -> anyhow::Result<()> {
     ])?;
     let runner = Runner::new(registry);
     let calls = || vec![ToolCall::new("1", "late", "{}"), ToolCall::new("2", "early", "{}")];
-    let options = || RunOptions::default().with_max_concurrency(2);
+    let options = || RunOptions { max_concurrency: Some(2), ..RunOptions::default() };
     let outcome = wait_here(runner.run(calls(), options()))?;
     assert_eq!(contents(&outcome), [("1", "{}"), ("2", "{}")]);
 
@@ -235,7 +235,8 @@ fn policy_continues_or_halts_on_any_failure() -> anyhow::Result<()> {
             "{message:?}"
         );
     }
-    let outcome = run(failing(), RunOptions::default().with_on_tool_error(OnToolError::Halt))?;
+    let outcome =
+        run(failing(), RunOptions { on_tool_error: OnToolError::Halt, ..RunOptions::default() })?;
     assert_eq!(outcome.messages.len(), 6);
     let halted = outcome.halted.as_ref().map(form);
     assert_eq!(halted, Some(json!({"halted_reason": "tool_error", "halt_tool_call_id": "error"})));
@@ -248,7 +249,7 @@ fn policy_continues_or_halts_on_any_failure() -> anyhow::Result<()> {
         };
         Verdict::Continue(json!({"id": call.id, "why": reason}).into())
     });
-    let outcome = run(failing(), RunOptions::default().with_on_tool_error(policy))?;
+    let outcome = run(failing(), RunOptions { on_tool_error: policy, ..RunOptions::default() })?;
     let told: Vec<_> =
         contents(&outcome)[..5].iter().map(|(_, content)| (*content).to_owned()).collect();
     let replacement = |id: &str, why: &str| json!({"id": id, "why": why}).to_string();
@@ -275,7 +276,7 @@ fn panicking_policy_halts_and_is_asked_once() -> anyhow::Result<()> {
     });
     let outcome = run(
         vec![answers("1", "error", "no"), echo("2")],
-        RunOptions::default().with_on_tool_error(broken),
+        RunOptions { on_tool_error: broken, ..RunOptions::default() },
     )?;
     assert_eq!(asked.load(SeqCst), 1);
     let Some(RunHalt::ToolError { tool_call_id, exception }) = &outcome.halted else {
@@ -292,8 +293,10 @@ fn panicking_policy_halts_and_is_asked_once() -> anyhow::Result<()> {
         counted.fetch_add(1, SeqCst);
         Verdict::Halt
     });
-    let outcome =
-        run(vec![answers("1", "panic", "boom")], RunOptions::default().with_on_tool_error(halts))?;
+    let outcome = run(
+        vec![answers("1", "panic", "boom")],
+        RunOptions { on_tool_error: halts, ..RunOptions::default() },
+    )?;
     assert_eq!(asked.load(SeqCst), 2);
     let expected = json!({"halted_reason": "tool_error", "halt_tool_call_id": "1"});
     assert_eq!(outcome.halted.as_ref().map(form), Some(expected));
@@ -303,13 +306,15 @@ fn panicking_policy_halts_and_is_asked_once() -> anyhow::Result<()> {
 #[test]
 fn reserved_halt_reason_is_an_invalid_return() -> anyhow::Result<()> {
     for word in Halt::RESERVED_REASONS {
-        let options =
-            RunOptions::default().with_on_tool_error(OnToolError::decide(|_, failure| {
+        let options = RunOptions {
+            on_tool_error: OnToolError::decide(|_, failure| {
                 let Failure::ToolError(error @ ToolError::InvalidReturn(_)) = failure else {
                     return Verdict::Halt;
                 };
                 Verdict::Continue(form(error)["metadata"].clone().into())
-            }));
+            }),
+            ..RunOptions::default()
+        };
         let outcome = run(vec![answers("1", "halt", word)], options)?;
         assert!(outcome.halted.is_none());
         assert_eq!(outcome.messages[0].content, json!({"reserved_halt_atom": word}).to_string());
@@ -344,7 +349,8 @@ fn unencodable_result_goes_through_the_policy() -> anyhow::Result<()> {
         Some(Reason::EncodingFailed)
     );
     let outcome = wait_here(
-        runner.run(calls(), RunOptions::default().with_on_tool_error(OnToolError::Halt)),
+        runner
+            .run(calls(), RunOptions { on_tool_error: OnToolError::Halt, ..RunOptions::default() }),
     )?;
     let expected = json!({"halted_reason": "tool_error", "halt_tool_call_id": "1"});
     assert_eq!(outcome.halted.as_ref().map(form), Some(expected));
@@ -365,11 +371,11 @@ fn run_respects_max_concurrency() -> anyhow::Result<()> {
     let registry = Registry::new();
     registry.register(tool)?;
     let calls: Vec<_> = (0..50).map(|id| ToolCall::new(id.to_string(), "runs", "")).collect();
-    let options = RunOptions::default().with_max_concurrency(3);
+    let options = RunOptions { max_concurrency: Some(3), ..RunOptions::default() };
     let outcome = wait_here(Runner::new(registry.clone()).run(calls, options))?;
     assert!(outcome.messages.iter().all(|message| message.content == "ran"));
     assert_eq!(most.load(SeqCst), 3);
-    let zero = RunOptions::default().with_max_concurrency(0);
+    let zero = RunOptions { max_concurrency: Some(0), ..RunOptions::default() };
     let refused = wait_here(Runner::new(registry).run([ToolCall::new("1", "runs", "")], zero));
     assert!(refused.is_err_and(|error| error.is_options()));
     Ok(())
@@ -385,7 +391,7 @@ fn run_context_reaches_each_handler() -> anyhow::Result<()> {
     registry.register(tool)?;
     let mut context = CallContext::default();
     context.request_id = Some("request".into());
-    let options = RunOptions::default().with_context(context);
+    let options = RunOptions { context: context.into(), ..RunOptions::default() };
     let calls = ["1", "2"].map(|id| ToolCall::new(id, "where", "{}"));
     let outcome = wait_here(Runner::new(registry).run(calls, options))?;
     assert_eq!(

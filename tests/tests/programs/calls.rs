@@ -86,7 +86,7 @@ fn handler_takes_arguments_and_optional_context() -> anyhow::Result<()> {
         let mut context = CallContext::default();
         context.session_id = Some("session".into());
         let call = ToolCall::new("call-1", tool.definition().name.as_str(), r#"{"name": "Ada"}"#);
-        let options = CallOptions::default().with_context(context);
+        let options = CallOptions { context: context.into(), ..CallOptions::default() };
         let completion = wait_here(Executor::new().call(&tool, call, options));
         assert_eq!(completion.result.value().map(|value| value.to_value()), Some(expected));
     }
@@ -210,8 +210,8 @@ fn dropped_call_ends_as_a_cancelled_exit() -> anyhow::Result<()> {
 #[test]
 fn executor_enforces_the_timeout() -> anyhow::Result<()> {
     let tool = Tool::native(named("waits"), async |_: Value| pending::<Value>().await)?;
-    let executor =
-        Executor::new().with_limits(Limits::default().with_timeout(Duration::from_millis(20)));
+    let executor = Executor::new()
+        .with_limits(Limits { timeout: Duration::from_millis(20), ..Limits::default() });
     let completion = wait_here(executor.call(
         &tool,
         ToolCall::new("call-1", "waits", "{}"),
@@ -252,8 +252,11 @@ fn component_question_is_answered_in_a_new_call() -> anyhow::Result<()> {
     call.id = "call-2".into();
     let mut context = CallContext::default();
     context.resume = Some(Resume { answer: json!({"time": "21:00"}).into(), state });
-    let booked =
-        wait_here(executor.call(&tool, call, CallOptions::default().with_context(context)));
+    let booked = wait_here(executor.call(
+        &tool,
+        call,
+        CallOptions { context: context.into(), ..CallOptions::default() },
+    ));
     assert!(booked.result.value().is_some(), "{booked:?}");
     Ok(())
 }

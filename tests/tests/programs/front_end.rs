@@ -110,7 +110,7 @@ fn streamed_calls_are_answered_by_result_events() -> anyhow::Result<()> {
 
     let (sent, halted) = wait_here(async {
         let mut stream = Runner::new(registry)
-            .stream(asked.calls, RunOptions::default().with_max_concurrency(1));
+            .stream(asked.calls, RunOptions { max_concurrency: Some(1), ..RunOptions::default() });
         let mut sent = Vec::new();
         while let Some(event) = stream.next().await {
             sent.extend(agui_events(&event));
@@ -199,7 +199,7 @@ fn context_reaches_the_handler_unchanged() -> anyhow::Result<()> {
     let mut context = CallContext::default();
     context.thread_id = Some("thread".into());
     context.metadata = Some(json!({"device": "phone"}).into());
-    let options = CallOptions::default().with_context(context);
+    let options = CallOptions { context: context.into(), ..CallOptions::default() };
     let completion =
         wait_here(Executor::new().call(&tool, ToolCall::new("call-7", "where", "{}"), options));
     let told = completion.result.value().map(|value| value.to_value());
@@ -235,7 +235,7 @@ fn tool_ends_at_its_timeout_and_frees_resources() -> anyhow::Result<()> {
     let registry = Registry::new();
     registry.register_all(tools)?;
     let run = async |name: &str, time: Duration| {
-        let options = RunOptions::default().with_tool_timeout(time);
+        let options = RunOptions { tool_timeout: Some(time), ..RunOptions::default() };
         Runner::new(registry.clone()).run([ToolCall::new("call-1", name, "{}")], options).await
     };
     for (name, time, doing) in

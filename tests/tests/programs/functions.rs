@@ -28,8 +28,11 @@ fn attribute(context: &CallContext, name: &str) -> Value {
 
 fn view(tool: &Tool, arguments: &Value, state: CallContext) -> ResultView {
     let call = ToolCall::with_value("call-1", tool.definition().name.as_str(), arguments);
-    let completion =
-        wait_here(Executor::new().call(tool, call, CallOptions::default().with_context(state)));
+    let completion = wait_here(Executor::new().call(
+        tool,
+        call,
+        CallOptions { context: state.into(), ..CallOptions::default() },
+    ));
     ResultView::of(&completion, tool.definition())
 }
 

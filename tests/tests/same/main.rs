@@ -50,11 +50,14 @@ fn here(dir: &Path, script: &[String]) -> Vec<String> {
     let bytes = toolcell_test_guests::bytes("scribe");
     let call = ToolCall::with_value("1", "scribe", &json!({ "script": script }));
     let completion = wait(async move {
-        let options = LoadOptions::default().with_grants(grants);
+        let options = LoadOptions { grants, ..LoadOptions::default() };
         let component = Component::load_with(&engine, bytes, options).await.expect("it loads");
         let tool = component.tool("scribe").expect("the tool");
-        let limits =
-            Limits::default().with_fuel(u64::MAX).with_timeout(std::time::Duration::from_secs(60));
+        let limits = Limits {
+            fuel: u64::MAX,
+            timeout: std::time::Duration::from_secs(60),
+            ..Limits::default()
+        };
         Executor::new().with_limits(limits).call(tool, call, CallOptions::default()).await
     });
     let value = completion.result.value().unwrap_or_else(|| panic!("{completion:?}"));

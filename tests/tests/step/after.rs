@@ -359,8 +359,8 @@ fn only_dispatched_calls_reach_observer_and_hook() {
 /// Refusals, blocked tools and unknown names count like a tool's own errors.
 #[test]
 fn errors_in_a_row_end_the_turn() {
-    let agent =
-        Loop::new().with(|stepper| stepper.with_config(StepConfig::default().with_max_errors(3)));
+    let agent = Loop::new()
+        .with(|stepper| stepper.with_config(StepConfig { max_errors: 3, ..StepConfig::default() }));
     let unknown = || json!({"name": "there_is_none"});
     let mut turn = Turn::default();
     turn.deliberate = Some(Deliberate::new(["say", "there_is_none"]));

@@ -50,7 +50,7 @@ fn arguments_come_as_an_object_or_as_text() {
 fn oversized_arguments_are_refused_and_omitted() {
     let agent = Loop::new();
     let mut turn = Turn::default();
-    turn.limits = Limits::unlimited().with_arguments(100);
+    turn.limits = Limits { arguments: 100, ..Limits::unlimited() };
     for arguments in
         [json!({"x": "x".repeat(100)}), json!(format!("{{\"x\": \"{}\"}}", "x".repeat(100)))]
     {
@@ -92,8 +92,9 @@ fn stop_is_checked_before_any_tool() {
 /// Stage 3.
 #[test]
 fn handler_sees_the_turns_context() {
-    let agent =
-        Loop::new().with(|stepper| stepper.with_config(StepConfig::default().with_soft_warn_at(2)));
+    let agent = Loop::new().with(|stepper| {
+        stepper.with_config(StepConfig { soft_warn_at: 2, ..StepConfig::default() })
+    });
     let mut turn = Turn::new(context(
         &json!({"session_id": "s", "tenant": "acme", "resume": {"answer": "stale"}}),
     ));

@@ -19,7 +19,7 @@ use super::{Loop, PATIENCE, response, word};
 fn timeout_is_a_failure_in_the_history() {
     let agent = Loop::new();
     let mut turn = Turn::default();
-    turn.limits = Limits::unlimited().with_timeout(Duration::from_millis(20));
+    turn.limits = Limits { timeout: Duration::from_millis(20), ..Limits::unlimited() };
     let step = agent.step(json!({"name": "stuck"}), &mut turn);
     assert_eq!(word(&step), "history/failed");
     assert!(response(&step)["result"]["error"].as_str().expect("words").contains("after 20ms"));
@@ -32,8 +32,9 @@ fn timeout_is_a_failure_in_the_history() {
 fn recorder(at_start: AbortSignal) -> (Executor, Arc<Mutex<Vec<String>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&seen);
-    let executor = Executor::new().with_limits(Limits::default().with_fuel(u64::MAX)).with_events(
-        move |event: Event| {
+    let executor = Executor::new()
+        .with_limits(Limits { fuel: u64::MAX, ..Limits::default() })
+        .with_events(move |event: Event| {
             at_start.raise();
             let text = match event {
                 Event::Started { .. } => "started".into(),
@@ -42,8 +43,7 @@ fn recorder(at_start: AbortSignal) -> (Executor, Arc<Mutex<Vec<String>>>) {
                 Event::Log { .. } | _ => "log".into(),
             };
             sink.lock().expect("no panic").push(text);
-        },
-    );
+        });
     (executor, seen)
 }
 
@@ -70,7 +70,7 @@ fn stop_overrides_the_result() {
         ("cleans_up", PATIENCE, &["started", "waiting", "closed", "ok"]),
     ] {
         let (executor, events) = recorder(AbortSignal::default());
-        let config = StepConfig::default().with_stop_grace(grace);
+        let config = StepConfig { stop_grace: grace, ..StepConfig::default() };
         let agent = Loop::new().with(|stepper| {
             let hook = async |_| panic!("the hook is not asked about a call that was stopped");
             stepper.with_executor(executor).with_config(config).with_restart_hook(hook)
@@ -123,7 +123,7 @@ fn stop_reaches_the_guest() {
             let registry = Registry::new();
             registry.register_all(guest.tools().to_vec()).expect("a new name");
             let (executor, events) = recorder(AbortSignal::default());
-            let config = StepConfig::default().with_stop_grace(grace);
+            let config = StepConfig { stop_grace: grace, ..StepConfig::default() };
             let stepper = Stepper::new(registry).with_executor(executor).with_config(config);
             let step = stopped(&stepper, "hostile", &mut Turn::default());
             assert_eq!(word(&step), "abort/stopped_by_user", "{misdeed:?}, {placement:?}");
@@ -153,7 +153,7 @@ fn guest_can_poll_for_a_stop() {
                 *sink.lock().expect("no panic") = value["aborted"].clone();
             }
         });
-        let config = StepConfig::default().with_stop_grace(PATIENCE);
+        let config = StepConfig { stop_grace: PATIENCE, ..StepConfig::default() };
         let stepper = Stepper::new(registry).with_executor(executor).with_config(config);
         let step = futures_executor::block_on(stepper.step(json!({"name": "services"}), &mut turn));
         assert_eq!(word(&step), "abort/stopped_by_user", "{placement:?}");

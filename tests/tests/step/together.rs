@@ -30,13 +30,13 @@ fn step_all_runs_concurrently_and_records_in_order() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&told);
     let agent = Loop::new().with(|stepper| {
-        stepper.with_config(StepConfig::default().with_max_concurrency(2)).with_observer(
-            move |event| {
+        stepper
+            .with_config(StepConfig { max_concurrency: Some(2), ..StepConfig::default() })
+            .with_observer(move |event| {
                 if let StepEvent::TriggerNotice { tool, .. } = event {
                     sink.lock().expect("no panic").push(tool);
                 }
-            },
-        )
+            })
     });
     let gate = Arc::new(Semaphore::new(0));
     let (waits, opens) = (Arc::clone(&gate), gate);
@@ -66,8 +66,9 @@ fn step_all_runs_concurrently_and_records_in_order() {
 #[test]
 fn step_all_respects_max_concurrency() {
     for most in [1, 3] {
-        let agent = Loop::new()
-            .with(|stepper| stepper.with_config(StepConfig::default().with_max_concurrency(most)));
+        let agent = Loop::new().with(|stepper| {
+            stepper.with_config(StepConfig { max_concurrency: Some(most), ..StepConfig::default() })
+        });
         let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
         let counter = Arc::clone(&counts);
         let counted =
@@ -155,11 +156,11 @@ fn closed_tools_are_answered_beside_running_ones() {
 #[test]
 fn restart_or_error_limit_affects_only_its_call() {
     let agent = Loop::new().with(|stepper| {
-        stepper.with_config(StepConfig::default().with_max_errors(1)).with_restart_hook(
-            async |completion| {
+        stepper
+            .with_config(StepConfig { max_errors: 1, ..StepConfig::default() })
+            .with_restart_hook(async |completion| {
                 completion.result.value().is_some_and(|value| value.as_str().contains("restart"))
-            },
-        )
+            })
     });
     let mut turn = Turn::default();
     let calls = [say("error"), say("error"), say("restart"), say("error"), say(""), say("halt")];
@@ -174,8 +175,11 @@ fn restart_or_error_limit_affects_only_its_call() {
 /// A call that has ended is not recorded if the stop comes while another runs.
 #[test]
 fn stop_applies_to_all_unrecorded_calls() {
-    let config =
-        StepConfig::default().with_stop_grace(std::time::Duration::ZERO).with_max_concurrency(2);
+    let config = StepConfig {
+        stop_grace: std::time::Duration::ZERO,
+        max_concurrency: Some(2),
+        ..StepConfig::default()
+    };
     let agent = Loop::new().with(|stepper| stepper.with_config(config));
     let mut turn = Turn::default();
     let steps =

@@ -19,7 +19,7 @@ use toolcell::component::{ComponentBytes, ComponentKind, LoadOptions, OnMissingG
 use toolcell::grants::{HttpRule, Injection, Method, SecretGrant, Target};
 use toolcell::http::{CannedResponse, Egress};
 use toolcell::kv::{KeyStore as _, Namespace, SqliteStore};
-use toolcell::runtime::{EngineBuilder, Isolation, Optimise, Placement};
+use toolcell::runtime::{Deterministic, EngineBuilder, Isolation, Optimise, Placement};
 use toolcell::secrets::{Secret, StoredSecrets};
 use toolcell::tool::Need;
 use toolcell::{
@@ -141,7 +141,7 @@ impl Cases {
     /// Returns the component's tools, in its order.
     pub(super) async fn offered_tools(&self) -> Result<Vec<OfferedTool>, Error> {
         let engine = self.engine.clone().build().map_err(unusable_component)?;
-        let options = LoadOptions::default().with_missing(OnMissingGrant::Denied);
+        let options = LoadOptions { missing: OnMissingGrant::Denied, ..LoadOptions::default() };
         let component = Component::load_with(&engine, self.loaded(), options).await;
         let offered = |tool: &Definition| OfferedTool {
             name: tool.name.clone(),
@@ -238,14 +238,16 @@ impl Cases {
         let grants = grants(&tool.needs, &case.tools)
             .map_err(|problem| (problem, "correct what the tool declares as `needs`".to_owned()))?;
         let options =
-            LoadOptions::default().with_grants(grants).with_missing(OnMissingGrant::Denied);
+            LoadOptions { grants, missing: OnMissingGrant::Denied, ..LoadOptions::default() };
         let component = Component::load_with(&engine, self.loaded(), options).await;
         let component = component.map_err(problem_of)?;
         let executor = others::executor(&case.tools, component.tools())?;
         let arguments = case.arguments.as_ref().map_or("{}".to_owned(), ToString::to_string);
         let call = ToolCall::new(CALL, tool.name.as_str(), arguments);
-        let options = CallOptions::default()
-            .with_context(Arc::new(context(case.context.clone().unwrap_or_default())));
+        let options = CallOptions {
+            context: Arc::new(context(case.context.clone().unwrap_or_default())),
+            ..CallOptions::default()
+        };
         Ok(executor.call(component.tool(&tool.name).map_err(problem_of)?, call, options).await)
     }
 
@@ -266,22 +268,22 @@ impl Cases {
             })?;
         }
         let answers = lookup_answers(&case.http)?;
-        let mut engine = self
-            .engine
-            .clone()
-            .secrets(secrets)
-            .keys(keys)
-            .egress(Egress::new().with_canned_responses(answers));
-        engine = engine.seed(case.seed.unwrap_or_default());
-        if let Some(now) = &case.now {
-            engine = engine.now(date(now).ok_or_else(|| {
+        let now = case.now.as_deref().map(|now| {
+            date(now).ok_or_else(|| {
                 (
                     format!("`now` is not a date: `{now}`"),
                     "write it as in RFC 3339, for instance 2026-01-31T12:00:00Z",
                 )
-            })?);
-        }
-        engine
+            })
+        });
+        let seed = Some(case.seed.unwrap_or_default());
+        let fixed = Deterministic { now: now.transpose()?, seed, ..Deterministic::default() };
+        self.engine
+            .clone()
+            .secrets(secrets)
+            .keys(keys)
+            .egress(Egress::new().with_answers(answers))
+            .deterministic(fixed)
             .build()
             .map_err(|error| (format!("`{tool}` cannot be run: {error}"), "see the message"))
     }

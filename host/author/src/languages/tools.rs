@@ -26,7 +26,7 @@ pub(crate) fn names(component: &[u8], hint: &str) -> Result<(Vec<String>, Vec<St
             Builder::new_current_thread().enable_all().build().map_err(Error::internal)?;
         let engine =
             Engine::builder().optimise(Optimise::Never).build().map_err(Error::internal)?;
-        let options = LoadOptions::default().with_missing(OnMissingGrant::Denied);
+        let options = LoadOptions { missing: OnMissingGrant::Denied, ..LoadOptions::default() };
         let loading = Component::load_with(&engine, component, options);
         let loaded = runtime.block_on(loading);
         let loaded =

@@ -41,16 +41,16 @@ impl LimitArgs {
     /// Returns the options, with these limits for those that were not typed.
     pub(crate) fn over(&self, mut limits: Limits) -> Limits {
         if let Some(Time(timeout)) = self.timeout {
-            limits = limits.with_timeout(timeout);
+            limits.timeout = timeout;
         }
         if let Some(Count(fuel)) = self.fuel {
-            limits = limits.with_fuel(fuel);
+            limits.fuel = fuel;
         }
         if let Some(Size(memory)) = self.memory {
-            limits = limits.with_memory(memory);
+            limits.memory = memory;
         }
         match self.max_result {
-            Some(Size(result)) => limits.with_result(result),
+            Some(Size(result)) => Limits { result, ..limits },
             None => limits,
         }
     }

@@ -45,7 +45,7 @@ impl Configuration {
         let (bytes, signer) = chosen.bytes()?;
         let engine = engines.of(chosen.isolation)?;
         let bytes = ComponentBytes::new(bytes, chosen.kind());
-        let options = LoadOptions::default().with_missing(OnMissingGrant::Denied);
+        let options = LoadOptions { missing: OnMissingGrant::Denied, ..LoadOptions::default() };
         let component = Component::load_with(engine, bytes, options).await?;
         Ok(ApprovedVersion::of(&component, signer.map(|signer| signer.publisher)))
     }

@@ -308,7 +308,11 @@ impl Loading<'_> {
         let again = self.reread(chosen, digest.clone());
         let kind = chosen.kind();
         let bytes = ComponentBytes::new(bytes, kind.clone());
-        let options = LoadOptions::default().with_grants(grants.clone()).with_source(again);
+        let options = LoadOptions {
+            grants: grants.clone(),
+            source: Some(Arc::new(again)),
+            ..LoadOptions::default()
+        };
         let component = Component::load_with(engine, bytes, options).await?;
         Ok(Served { component, digest, grants, isolation, kind })
     }
@@ -368,12 +372,13 @@ fn without_same_names(served: &mut BTreeMap<String, Served>) -> Vec<ComponentPro
 
 /// Returns the looser value of each limit.
 fn loosest(one: &Limits, other: &Limits) -> Limits {
-    let limits = Limits::default()
-        .with_timeout(one.timeout.max(other.timeout))
-        .with_fuel(one.fuel.max(other.fuel));
-    let limits = limits
-        .with_memory(one.memory.max(other.memory))
-        .with_arguments(one.arguments.max(other.arguments));
-    let limits = limits.with_result(one.result.max(other.result)).with_log(one.log.max(other.log));
-    limits.with_host_calls(one.host_calls.max(other.host_calls))
+    Limits {
+        fuel: one.fuel.max(other.fuel),
+        timeout: one.timeout.max(other.timeout),
+        memory: one.memory.max(other.memory),
+        arguments: one.arguments.max(other.arguments),
+        result: one.result.max(other.result),
+        log: one.log.max(other.log),
+        host_calls: one.host_calls.max(other.host_calls),
+    }
 }

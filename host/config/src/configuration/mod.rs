@@ -414,9 +414,8 @@ impl Configuration {
                 .offered
                 .insert(name.clone(), OfferedTools::of(problems, said.value.tools.as_ref()));
             config.quotas.insert(name.clone(), quota.unwrap_or(config.quota));
-            config
-                .tenants
-                .insert(name.clone(), Tenant::default().with_limits(limits).with_overlay(overlay));
+            let tenant = Tenant { limits, overlay: Some(overlay.into()) };
+            config.tenants.insert(name.clone(), tenant);
             config
                 .tenants_isolation
                 .insert(name.clone(), isolation.max(isolation::of_section(&said.value.isolation)));

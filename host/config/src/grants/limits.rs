@@ -14,31 +14,27 @@ use crate::problem::Problems;
 use crate::schema::{self, Amount, At};
 use crate::text::units::{Count, InvalidUnit, Size, Time};
 
-/// Sets a limit in bytes.
-type SetLimit = fn(Limits, u64) -> Limits;
-
 /// Returns `base`, with the limits of the file in their place.
 pub(crate) fn overlaid(problems: &mut Problems<'_>, said: &schema::Limits, base: Limits) -> Limits {
     let schema::Limits { timeout, fuel, memory, arguments, result, log, host_calls } = said;
     let mut limits = base;
     if let Some(Time(time)) = amount(problems, timeout.as_ref()) {
-        limits = limits.with_timeout(time);
+        limits.timeout = time;
     }
-    if let Some(Count(fuel)) = amount(problems, fuel.as_ref()) {
-        limits = limits.with_fuel(fuel);
+    for (said, limit) in [(fuel, &mut limits.fuel), (host_calls, &mut limits.host_calls)] {
+        if let Some(Count(count)) = amount(problems, said.as_ref()) {
+            *limit = count;
+        }
     }
-    if let Some(Count(calls)) = amount(problems, host_calls.as_ref()) {
-        limits = limits.with_host_calls(calls);
-    }
-    let sizes: [(_, SetLimit); 4] = [
-        (memory, Limits::with_memory),
-        (arguments, Limits::with_arguments),
-        (result, Limits::with_result),
-        (log, Limits::with_log),
+    let sizes = [
+        (memory, &mut limits.memory),
+        (arguments, &mut limits.arguments),
+        (result, &mut limits.result),
+        (log, &mut limits.log),
     ];
-    for (said, with) in sizes {
+    for (said, limit) in sizes {
         if let Some(Size(bytes)) = amount(problems, said.as_ref()) {
-            limits = with(limits, bytes);
+            *limit = bytes;
         }
     }
     limits

@@ -105,7 +105,7 @@ pub(crate) fn problems(loaded: &LoadedTools) -> Vec<(&str, Reason, Serving)> {
 pub(crate) async fn called(loaded: &LoadedTools, tool: &str, tenant: Option<&str>) -> CallResult {
     let mut context = CallContext::default();
     context.tenant = tenant.map(str::to_owned);
-    let options = CallOptions::default().with_context(context);
+    let options = CallOptions { context: context.into(), ..CallOptions::default() };
     loaded
         .registry()
         .call(loaded.executor(), ToolCall::new("1", tool, "{}"), options)

@@ -127,7 +127,7 @@ impl InvalidRule {
     }
 }
 
-/// The grants of a component, set by `LoadOptions::with_grants`. A tool can use those that it also
+/// The grants of a component, set by `LoadOptions::grants`. A tool can use those that it also
 /// declares.
 ///
 /// ```

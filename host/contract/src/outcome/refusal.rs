@@ -61,7 +61,7 @@ pub enum Refusal {
     /// until the host calls `Component::reinstate` or loads it again.
     Quarantined,
     /// The compiled code of the tool's component was released or not linked yet, and cannot be
-    /// linked now: see `LoadOptions::with_source`. The host's log says why.
+    /// linked now: see `LoadOptions::source`. The host's log says why.
     Unavailable,
     /// These secrets, which the tool may use, have no usable value; the names are in order. The
     /// host's operator has to set them.

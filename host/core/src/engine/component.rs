@@ -58,7 +58,7 @@ impl Component {
     ///
     /// # Errors
     /// As [`load`](Self::load). [`Error::is_not_granted`] if a grant is missing, unless
-    /// [`with_missing`](LoadOptions::with_missing) says that each use is denied instead; its hint
+    /// [`missing`](LoadOptions::missing) says that each use is denied instead; its hint
     /// lists what the tools declare. [`Error::is_definition`] for a need that cannot be read.
     /// [`Error::is_directory`] for a granted directory that cannot be opened or must not be
     /// granted. [`Error::is_quota`] if the tenant has used up its quota or has too many waiting
@@ -155,7 +155,7 @@ impl Component {
 
     /// Returns true if the cells come from the pool. A component that is larger than a slot of the
     /// pool, and each one under strict isolation, gets its memory on demand, which is slower. For a
-    /// component that is [loaded on demand](LoadOptions::with_source) this is the state when it was
+    /// component that is [loaded on demand](LoadOptions::source) this is the state when it was
     /// loaded, or, if its code was in the cache, true if the engine has a pool.
     #[must_use]
     pub fn is_pooled(&self) -> bool {

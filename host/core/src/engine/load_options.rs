@@ -8,8 +8,6 @@
 //! stays linked.
 
 use std::fmt;
-use std::io;
-use std::sync::Arc;
 
 use toolcell_contract::grants::Grants;
 
@@ -29,7 +27,7 @@ use super::compile::on_demand::Source;
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut grants = Grants::default();
 /// grants.http.push("https://api.example.com".parse()?);
-/// let options = LoadOptions::default().with_grants(grants).with_tenant("acme");
+/// let options = LoadOptions { grants, tenant: Some("acme".into()), ..LoadOptions::default() };
 /// let bytes = std::fs::read("weather.wasm")?;
 /// let component = Component::load_with(&Engine::builder().build()?, bytes, options).await?;
 /// # Ok(()) }
@@ -37,50 +35,25 @@ use super::compile::on_demand::Source;
 #[derive(Clone, Default)]
 #[must_use]
 pub struct LoadOptions {
-    pub(super) grants: Grants,
-    pub(super) missing: OnMissingGrant,
-    pub(super) tenant: Option<String>,
-    pub(super) source: Option<Source>,
-}
-
-impl LoadOptions {
-    /// Sets the grants. Each tool can use those of them that it declares.
-    pub fn with_grants(mut self, grants: Grants) -> Self {
-        self.grants = grants;
-        self
-    }
-
-    /// Sets what happens if the component imports something that is not granted.
-    pub fn with_missing(mut self, missing: OnMissingGrant) -> Self {
-        self.missing = missing;
-        self
-    }
-
-    /// Loads the component for a tenant. The components of one tenant are loaded one at a time, and
-    /// [`compiles_per_minute`](crate::runtime::EngineBuilder::compiles_per_minute) limits how many
-    /// are compiled. A component that is in the cache does not count.
-    pub fn with_tenant(mut self, tenant: impl Into<String>) -> Self {
-        self.tenant = Some(tenant.into());
-        self
-    }
-
+    /// The grants. Each tool can use those of them that it declares.
+    pub grants: Grants,
+    /// The rule for imports that are not granted.
+    pub missing: OnMissingGrant,
+    /// The tenant that the component is loaded for. The components of one tenant are loaded one at
+    /// a time, and [`compiles_per_minute`](crate::runtime::EngineBuilder::compiles_per_minute)
+    /// limits how many are compiled. A component that is in the cache does not count.
+    pub tenant: Option<String>,
     /// Loads the component on demand, for a host that has many components. If its code is in the
     /// engine's cache, it is linked at the first call, which takes a millisecond or two longer. If
     /// there is more linked code than
     /// [`linked_bytes`](crate::runtime::EngineBuilder::linked_bytes), the engine releases the code
     /// that was not called for longest; the next call links it again.
     ///
-    /// `source` reads the component's bytes again; it is called, on a thread of the engine, if the
-    /// code is no longer in the cache or is not optimised yet. Bytes with another digest are not
-    /// used. If the code cannot be linked, calls are refused as
+    /// The function reads the component's bytes again; it is called, on a thread of the engine, if
+    /// the code is no longer in the cache or is not optimised yet. Bytes with another digest are
+    /// not used. If the code cannot be linked, calls are refused as
     /// [`Refusal::Unavailable`](crate::Refusal::Unavailable), and the log gives the reason.
-    pub fn with_source(
-        mut self,
-        source: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static,
-    ) -> Self {
-        self.source = Some(Arc::new(source));
-        self
-    }
+    pub source: Option<Source>,
 }
 
 impl fmt::Debug for LoadOptions {

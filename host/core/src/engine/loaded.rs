@@ -258,7 +258,7 @@ mod tests {
         let called = |tenant: &str| {
             let mut context = CallContext::default();
             context.tenant = Some(tenant.to_owned());
-            let limits = Limits::default().with_timeout(Duration::from_millis(10));
+            let limits = Limits { timeout: Duration::from_millis(10), ..Limits::default() };
             let call = ToolCall::new("1", "hostile", "{}");
             Arc::new(Invocation::outside_call(call, serde_json::Value::Null, context, limits))
         };
@@ -280,7 +280,7 @@ mod tests {
         let _all = engine.compiler.loads.try_acquire_many(cores).unwrap();
         let mut grants = Grants::default();
         grants.directories.push(Directory::new("/data", "/nowhere", Access::Read).unwrap());
-        let options = LoadOptions::default().with_grants(grants).with_tenant("a");
+        let options = LoadOptions { grants, tenant: Some("a".into()), ..LoadOptions::default() };
         let loads = engine.load(Vec::new().into(), options);
         let patience = Duration::from_secs(5);
         let ended = engine

@@ -23,7 +23,7 @@ use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use toolcell_contract::controls::{Control, enforced};
@@ -37,7 +37,7 @@ use crate::secrets::secret::{SecretSource, StoredSecrets};
 use crate::tenant::compile_quota::CompileQuota;
 use crate::tenant::descriptors::Descriptors;
 use cell::bounds::ticker::Ticker;
-use cell::resources::{EngineResources, Pace};
+use cell::resources::{EngineResources, Pace, Time};
 use compile::Compiler;
 use compile::cache::Cache;
 use compile::cache::single_flight::SingleFlight;
@@ -55,6 +55,7 @@ use schedule::runtimes::Lanes;
 
 pub use cell::imports::ImportStatus;
 pub use cell::recorder::{PathUse, Recorder, Recording};
+pub use cell::resources::Deterministic;
 pub use compile::config::isolation::Isolation;
 pub use compile::inspection::Inspection;
 pub use compile::inspection::contents::{Contents, Module, Producer, Section};
@@ -182,7 +183,7 @@ impl EngineBuilder {
 
     /// Sets how many components of each tenant are compiled per minute; at least 1. After a minute
     /// without a compilation, that many can be compiled at once. It applies to components that are
-    /// loaded [for a tenant](crate::component::LoadOptions::with_tenant).
+    /// loaded [for a tenant](crate::component::LoadOptions::tenant).
     pub fn compiles_per_minute(mut self, most: u32) -> Self {
         self.compiles = most;
         self
@@ -196,7 +197,7 @@ impl EngineBuilder {
     }
 
     /// Sets how many bytes of compiled code stay linked of components that are [loaded on
-    /// demand](crate::component::LoadOptions::with_source). Default:
+    /// demand](crate::component::LoadOptions::source). Default:
     /// [`Engine::DEFAULT_LINKED_BYTES`].
     pub fn linked_bytes(mut self, most: u64) -> Self {
         self.linked_bytes = most;
@@ -259,16 +260,12 @@ impl EngineBuilder {
         self
     }
 
-    /// Stops the clocks during each call: they tell the time of its start. Sleeping still takes its
-    /// time.
-    pub fn frozen_clock(mut self) -> Self {
-        self.resources.time.pace = Pace::Frozen;
-        self
-    }
-
-    /// Starts the clock of each call at this date, for runs that are to be repeated exactly.
-    pub fn now(mut self, date: SystemTime) -> Self {
-        self.resources.time.start = Some(date);
+    /// Fixes the clocks and the random numbers of calls, for runs that are to be repeated exactly.
+    pub fn deterministic(mut self, fixed: Deterministic) -> Self {
+        let Deterministic { now, frozen_clock, seed } = fixed;
+        let pace = if frozen_clock { Pace::Frozen } else { Pace::Running };
+        self.resources.time = Time { start: now, pace };
+        self.resources.seed = seed;
         self
     }
 
@@ -283,14 +280,6 @@ impl EngineBuilder {
     ///   enforced as in a real run.
     pub fn dry_run(mut self, recorder: Recorder) -> Self {
         self.resources.recorder = Some(recorder);
-        self
-    }
-
-    /// Derives each call's random numbers from this seed and the call's id, for runs that are to be
-    /// repeated exactly. They are then predictable. Without a seed they come from the operating
-    /// system, anew for each cell.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.resources.seed = Some(seed);
         self
     }
 
@@ -411,7 +400,7 @@ impl Engine {
     }
 
     /// Returns the bytes of compiled code that are linked now, of components that were
-    /// [loaded on demand](crate::component::LoadOptions::with_source).
+    /// [loaded on demand](crate::component::LoadOptions::source).
     #[must_use]
     pub fn linked_bytes(&self) -> u64 {
         self.compiler.resident.bytes()

@@ -103,7 +103,7 @@ impl Executor {
     /// Removes the default timeout, because in a run the run sets it. Limits that the embedder set
     /// stay.
     pub(crate) fn of_a_run(mut self) -> Self {
-        self.limits.get_or_insert_with(|| Limits::default().with_timeout(Duration::MAX));
+        self.limits.get_or_insert_with(|| Limits { timeout: Duration::MAX, ..Limits::default() });
         self
     }
 
@@ -124,12 +124,13 @@ impl Executor {
     /// };
     ///
     /// let tool = Tool::native(Definition::new("now", "Tells the time.")?, async |_: Value| json!("noon"))?;
-    /// let plan = Tenant::default().with_limits(Limits::unlimited().with_memory(16 << 20));
+    /// let limits = Limits { memory: 16 << 20, ..Limits::unlimited() };
+    /// let plan = Tenant { limits, ..Tenant::default() };
     /// let executor = Executor::new().with_tenant("acme", plan);
     /// let call_for = async |tenant: &str| {
     ///     let mut context = CallContext::default();
     ///     context.tenant = Some(tenant.into());
-    ///     let options = CallOptions::default().with_context(context);
+    ///     let options = CallOptions { context: context.into(), ..CallOptions::default() };
     ///     executor.call(&tool, ToolCall::new("call-1", "now", "{}"), options).await.result
     /// };
     /// assert!(call_for("acme").await.value().is_some());

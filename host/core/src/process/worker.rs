@@ -242,8 +242,10 @@ async fn answer(
     abort: AbortSignal,
 ) -> Answer {
     let (context, tenant, own) = asked.call_context();
-    let narrowed =
-        tenant.map_or_else(Tenant::default, |overlay| Tenant::default().with_overlay(overlay));
+    let narrowed = tenant.map_or_else(Tenant::default, |overlay| Tenant {
+        overlay: Some(overlay.into()),
+        ..Tenant::default()
+    });
     let (speaker, question) = (speaker.clone(), asked.number);
     // The parent seals the state of questions.
     let executor =
@@ -263,16 +265,18 @@ async fn answer(
         );
     }
     // The parent ends the call by force, after the grace period that its caller chose.
-    let options = CallOptions::default()
-        .with_context(context)
-        .with_abort(abort)
-        .with_stop_grace(Duration::MAX);
+    let options = CallOptions {
+        context: context.into(),
+        abort,
+        stop_grace: Duration::MAX,
+        ..CallOptions::default()
+    };
     let options = match own {
-        Some(overlay) => options.with_overlay(overlay),
+        Some(overlay) => CallOptions { overlay: Some(overlay.into()), ..options },
         None => options,
     };
     let options = match asked.files.as_deref().map(CallFiles::open_existing) {
-        Some(Ok(files)) => options.with_files(files),
+        Some(Ok(files)) => CallOptions { files: Some(files), ..options },
         // The files of a call that has ended in the meantime.
         Some(Err(_)) | None => options,
     };

@@ -89,7 +89,7 @@ type Clock = dyn Fn() -> SystemTime + Send + Sync;
 /// let answer = |state| {
 ///     let mut context = CallContext::default();
 ///     context.resume = Some(Resume { answer: json!(true).into(), state: Some(state) });
-///     CallOptions::default().with_context(context)
+///     CallOptions { context: context.into(), ..CallOptions::default() }
 /// };
 /// let done = executor.call(&tool, call.clone(), answer(state)).await;
 /// assert_eq!(done.result.value().map(|value| value.to_value()), Some(json!({"note": 7})));

@@ -22,11 +22,19 @@ use toolcell_contract::error::Error;
 /// time as a run makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepConfig {
-    pub(super) timeout: Duration,
-    pub(super) soft_warn_at: u32,
-    pub(super) max_errors: u32,
-    pub(super) stop_grace: Duration,
-    pub(super) max_concurrency: Option<usize>,
+    /// Wall time of each step's call. [`Stepper::with_config`](crate::Stepper::with_config) raises
+    /// a value below [`StepConfig::MIN_TIMEOUT`] to it, with a warning in the log. To tighten the
+    /// limits of one turn, set its [`limits`](crate::Turn::limits).
+    pub timeout: Duration,
+    /// The iteration of a turn from which on tools are told to mention how the user can stop it.
+    pub soft_warn_at: u32,
+    /// The number of errors in a row that do not end the turn. The next error ends it.
+    pub max_errors: u32,
+    /// The time that a stopped tool has to end by itself before it is ended by force.
+    pub stop_grace: Duration,
+    /// The number of tools that [`Stepper::step_all`](crate::Stepper::step_all) runs at the same
+    /// time; at least one. `None`: as many as there are calls, at most two per core.
+    pub max_concurrency: Option<usize>,
 }
 
 impl Default for StepConfig {
@@ -70,7 +78,7 @@ impl StepConfig {
             return Ok(config);
         };
         match text.trim().parse() {
-            Ok(millis) => Ok(config.with_timeout(Duration::from_millis(millis))),
+            Ok(millis) => Ok(Self { timeout: Duration::from_millis(millis), ..config }.clamped()),
             Err(problem) => {
                 let shown: String = text.chars().take(80).collect();
                 let problem =
@@ -80,49 +88,18 @@ impl StepConfig {
         }
     }
 
-    /// Sets the timeout of each step's call. A value below [`StepConfig::MIN_TIMEOUT`] is raised to
-    /// it, with a warning in the log. To tighten the limits of one turn, set its
-    /// [`limits`](crate::Turn::limits).
-    #[must_use]
-    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+    /// Returns the configuration with a timeout of at least [`StepConfig::MIN_TIMEOUT`] and at least
+    /// one call at the same time.
+    pub(super) fn clamped(self) -> Self {
+        let Self { timeout, max_concurrency, .. } = self;
         if timeout < Self::MIN_TIMEOUT {
             tracing::warn!(?timeout, minimum = ?Self::MIN_TIMEOUT, "the timeout of steps (StepConfig, or TOOL_EXECUTION_TIMEOUT_MS) is too short: the minimum is used");
         }
-        self.timeout = timeout.max(Self::MIN_TIMEOUT);
-        self
-    }
-
-    /// Sets the iteration of a turn from which on tools are told to mention how the user can stop
-    /// it.
-    #[must_use]
-    pub fn with_soft_warn_at(mut self, iteration: u32) -> Self {
-        self.soft_warn_at = iteration;
-        self
-    }
-
-    /// Sets the number of errors in a row that do not end the turn. The next error ends it.
-    #[must_use]
-    pub fn with_max_errors(mut self, errors: u32) -> Self {
-        self.max_errors = errors;
-        self
-    }
-
-    /// Sets the time that a stopped tool has to end by itself before it is ended by force.
-    #[must_use]
-    pub fn with_stop_grace(mut self, grace: Duration) -> Self {
-        self.stop_grace = grace;
-        self
-    }
-
-    /// Sets the number of tools that [`Stepper::step_all`](crate::Stepper::step_all) runs at the
-    /// same time; at least one.
-    ///
-    /// # Defaults
-    /// As many as there are calls, at most two per core.
-    #[must_use]
-    pub fn with_max_concurrency(mut self, calls: usize) -> Self {
-        self.max_concurrency = Some(calls.max(1));
-        self
+        Self {
+            timeout: timeout.max(Self::MIN_TIMEOUT),
+            max_concurrency: max_concurrency.map(|calls| calls.max(1)),
+            ..self
+        }
     }
 }
 
@@ -163,7 +140,7 @@ mod tests {
             }
         }
         assert_eq!(
-            StepConfig::default().with_timeout(Duration::ZERO).timeout,
+            StepConfig { timeout: Duration::ZERO, ..StepConfig::default() }.clamped().timeout,
             StepConfig::MIN_TIMEOUT
         );
     }

@@ -106,17 +106,18 @@ impl Stepper {
     }
 
     /// Sets the executor. Its timeout does not apply: a step has its own, see
-    /// [`StepConfig::with_timeout`].
+    /// [`StepConfig::timeout`].
     #[must_use]
     pub fn with_executor(mut self, executor: Executor) -> Self {
         self.executor = executor;
         self
     }
 
-    /// Sets the configuration.
+    /// Sets the configuration. A timeout below [`StepConfig::MIN_TIMEOUT`] is raised to it, with a
+    /// warning in the log; a `max_concurrency` of 0 counts as 1.
     #[must_use]
     pub fn with_config(mut self, config: StepConfig) -> Self {
-        self.config = config;
+        self.config = config.clamped();
         self
     }
 
@@ -173,7 +174,7 @@ impl Stepper {
 
     /// Makes the steps of all calls of one answer of the model: one step per call, in the order of
     /// the calls. First every call passes its gates, in order. Then the tools run side by side, as
-    /// many at the same time as [`StepConfig::with_max_concurrency`] says. When the last one has
+    /// many at the same time as [`StepConfig::max_concurrency`] says. When the last one has
     /// ended, stages 6 to 9 follow for each call in order.
     ///
     /// - The turn ends before any tool runs if a call has no name, if a call has arguments that are
@@ -236,8 +237,9 @@ impl Stepper {
             .clone()
             .with_limits(options.limits)
             .calling(move |name| registry.get(name));
-        let completion =
-            executor.uncounted(tool, call, options.with_stop_grace(self.config.stop_grace)).await;
+        let completion = executor
+            .uncounted(tool, call, CallOptions { stop_grace: self.config.stop_grace, ..options })
+            .await;
         let is_stopped = matches!(
             completion.result,
             CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled))

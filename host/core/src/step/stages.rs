@@ -26,6 +26,7 @@ use super::next::{AbortStatus, Step, StepEvent};
 use super::raw_call::{Malformed, ParsedCall, RawCall};
 use super::turn::Turn;
 use super::{Stepper, check_not_stopped};
+use toolcell_contract::limits::Limits;
 use crate::os::clock::before;
 use crate::run::policy::{OnToolError, Verdict};
 use crate::run::runner::ask;
@@ -76,8 +77,8 @@ impl Stepper {
         call: RawCall,
         turn: &Turn,
     ) -> Result<Gated<Ready>, AbortStatus> {
-        let limits =
-            self.executor.limits().with_timeout(self.config.timeout).tightened(&turn.limits);
+        let limits = Limits { timeout: self.config.timeout, ..self.executor.limits() }
+            .tightened(&turn.limits);
         // 1: checks that it is a call. The problem is logged as a debug string, because it quotes a
         // model.
         let warn = |problem: &Malformed| tracing::warn!(problem = ?problem.to_string(), "Malformed function call");
@@ -110,10 +111,12 @@ impl Stepper {
                 return Ok(Gated::Closed(Box::new(HistoryEntry::unanswered(judged, response))));
             }
         };
-        let options = CallOptions::default()
-            .with_context(context)
-            .with_limits(limits)
-            .with_abort(turn.abort.clone());
+        let options = CallOptions {
+            context: context.into(),
+            limits,
+            abort: turn.abort.clone(),
+            ..CallOptions::default()
+        };
         Ok(Gated::Open(Box::new(Ready { parsed: judged, tool, options })))
     }
 

@@ -15,6 +15,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::*;
+use toolcell_contract::limits::Limits;
 use crate::tool::handler::Invocation;
 
 /// Collects the log events of this crate as lines.
@@ -116,9 +117,9 @@ fn step_timeout_yields_only_to_turn_limits() {
     registry.register(tool.unwrap()).unwrap();
     let (mut turn, seconds) = (Turn::default(), Duration::from_secs);
     for (timeout, left, expected) in [(300, u64::MAX, 300), (20, u64::MAX, 20), (20, 7, 7)] {
-        turn.limits = turn.limits.with_timeout(seconds(left));
+        turn.limits.timeout = seconds(left);
         let stepper = Stepper::new(registry.clone())
-            .with_config(StepConfig::default().with_timeout(seconds(timeout)));
+            .with_config(StepConfig { timeout: seconds(timeout), ..StepConfig::default() });
         let step = stepper
             .step(json!({"name": "t"}), &mut turn)
             .now_or_never()

@@ -26,7 +26,7 @@ pub struct Turn {
     /// The user's language. Tools get it as the context's extension `locale`, a JSON string.
     pub locale: Option<String>,
     /// The rounds that the loop has made, counted by the loop. From
-    /// [`StepConfig::with_soft_warn_at`](crate::step::StepConfig::with_soft_warn_at) on, tools get
+    /// [`StepConfig::soft_warn_at`](crate::step::StepConfig::soft_warn_at) on, tools get
     /// the context's extension `show_kill_hint`, which is `true`; before, it is absent.
     pub iteration: u32,
     /// Limits of each call, for example the time that is left for the turn. They only tighten the
@@ -162,7 +162,7 @@ impl Turn {
     }
 
     /// Stops the turn: no further tool starts, and running tools are ended, at once or after
-    /// [`StepConfig::with_stop_grace`](crate::step::StepConfig::with_stop_grace).
+    /// [`StepConfig::stop_grace`](crate::step::StepConfig::stop_grace).
     pub fn stop(&self) {
         self.abort.raise();
     }

@@ -25,7 +25,6 @@ pub use api_keys::{ApiKey, ApiKeys, InvalidDigest, KeyDigest, KnownKey};
 /// # Defaults
 /// Nothing is narrowed.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct Tenant {
     /// Tightens the limits of the tenant's calls.
     pub limits: Limits,
@@ -36,21 +35,5 @@ pub struct Tenant {
 impl Default for Tenant {
     fn default() -> Self {
         Self { limits: Limits::unlimited(), overlay: None }
-    }
-}
-
-impl Tenant {
-    /// Sets limits in addition to the executor's: the tighter ones apply.
-    #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Sets the overlay: a call keeps only the rights that it allows.
-    #[must_use]
-    pub fn with_overlay(mut self, overlay: impl Into<Arc<Overlay>>) -> Self {
-        self.overlay = Some(overlay.into());
-        self
     }
 }

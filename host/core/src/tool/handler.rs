@@ -343,7 +343,7 @@ impl Invocation {
             tree: self.tree.of_an_attempt(),
             fingerprint: self.fingerprint,
             context: Arc::new(context),
-            limits: self.limits.with_timeout(timeout),
+            limits: Limits { timeout, ..self.limits },
             started,
             abort: self.abort.clone(),
             stop_grace: self.stop_grace,

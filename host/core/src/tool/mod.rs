@@ -237,7 +237,7 @@ impl Tool {
         let limits = limits.tightened(&self.limits());
         let timeout =
             self.definition().max_execution.map_or(limits.timeout, |own| limits.timeout.min(own));
-        limits.with_timeout(timeout)
+        Limits { timeout, ..limits }
     }
 
     /// Puts a [`Middleware`] around its handler; of several, the one that was added last runs
@@ -356,7 +356,7 @@ impl Tool {
         if handler.always_visible() {
             return true;
         }
-        let limits = Limits::default().with_timeout(VISIBLE_TIMEOUT).with_fuel(VISIBLE_FUEL);
+        let limits = Limits { timeout: VISIBLE_TIMEOUT, fuel: VISIBLE_FUEL, ..Limits::default() };
         let call = ToolCall::with_value("", self.definition().name.as_str(), arguments);
         // A question's state must not be visible before it is unsealed.
         let mut context = context.clone();

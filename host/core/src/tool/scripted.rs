@@ -158,7 +158,7 @@ impl Handler for Scripted {
 /// Creates a call that starts now, with this timeout.
 pub(crate) fn invocation(clock: &ManualClock, timeout: Duration) -> Invocation {
     let (call, limits) =
-        (ToolCall::new("1", "scripted", "{}"), Limits::default().with_timeout(timeout));
+        (ToolCall::new("1", "scripted", "{}"), Limits { timeout, ..Limits::default() });
     let aside =
         Invocation::outside_call(call, serde_json::json!({}), CallContext::default(), limits);
     Invocation { started: clock.now(), ..aside }

@@ -21,8 +21,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let registry = tools().await?;
     let service = Service::builder(ServedTools::new(&registry)).build()?;
     let fixture = extension::Fixture { service: service.clone(), registry };
-    let options = McpOptions::default().with_extension(fixture).with_sessions(1000);
-    let listen = ListenOptions::default().with_protected(routes(service.clone(), options));
+    let options =
+        McpOptions { extension: Arc::new(fixture), sessions: 1000, ..McpOptions::default() };
+    let listen =
+        ListenOptions { protected: routes(service.clone(), options), ..ListenOptions::default() };
     let server = HttpServer::bind(service, Authenticator::open(), listen).await?;
     println!("http://{}/mcp", server.address());
     server

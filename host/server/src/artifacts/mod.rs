@@ -48,7 +48,6 @@ pub(crate) const BYTES: &str = "application/octet-stream";
 /// Parts over 256 KiB are stored; artifacts of at most 16 MiB; 256 MiB and 1,000 artifacts a
 /// tenant; 24 hours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ArtifactOptions {
     /// Bytes. A longer content part of a result is stored as an artifact, and the result links to
     /// it.
@@ -72,43 +71,6 @@ impl Default for ArtifactOptions {
             count: 1000,
             lifetime: Duration::from_secs(24 * 60 * 60),
         }
-    }
-}
-
-impl ArtifactOptions {
-    /// Sets the length in bytes above which a part is stored as an artifact.
-    #[must_use]
-    pub fn with_threshold(mut self, bytes: usize) -> Self {
-        self.threshold = bytes;
-        self
-    }
-
-    /// Sets the most bytes of one artifact.
-    #[must_use]
-    pub fn with_artifact(mut self, bytes: usize) -> Self {
-        self.artifact = bytes;
-        self
-    }
-
-    /// Sets the most bytes of each tenant.
-    #[must_use]
-    pub fn with_quota(mut self, bytes: u64) -> Self {
-        self.quota = bytes;
-        self
-    }
-
-    /// Sets the most artifacts of each tenant.
-    #[must_use]
-    pub fn with_count(mut self, artifacts: usize) -> Self {
-        self.count = artifacts;
-        self
-    }
-
-    /// Sets the time after which an artifact that was not stored again is removed.
-    #[must_use]
-    pub fn with_lifetime(mut self, lifetime: Duration) -> Self {
-        self.lifetime = lifetime;
-        self
     }
 }
 

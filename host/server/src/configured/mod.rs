@@ -116,7 +116,7 @@ impl ConfigServer {
     /// quotas, and the engines for its metrics.
     pub fn service(&self) -> ServiceBuilder {
         let engines = self.engines.clone();
-        Service::builder(self.served(&self.loaded())).with_engines(move || engines.in_use())
+        Service::builder(self.served(&self.loaded())).engines(move || engines.in_use())
     }
 
     /// Creates an authenticator with these keys and the configuration's issuer. It accepts every
@@ -230,16 +230,22 @@ impl ConfigServer {
             .with_executor(loaded.executor().clone())
             .with_many_tools(self.many);
         let served = if loaded.tenants().is_empty() {
-            served.with_anonymous(ServedTenant::default().with_quota(quota(loaded.quota())))
+            served.with_anonymous(ServedTenant {
+                quota: quota(loaded.quota()),
+                ..ServedTenant::default()
+            })
         } else {
             served
         };
         loaded.tenants().iter().fold(served, |served, (name, settings)| {
-            let tenant = ServedTenant::default().with_narrowed(settings.tenant.clone());
-            let mut tenant = tenant.with_quota(quota(settings.quota));
+            let mut tenant = ServedTenant {
+                narrowed: settings.tenant.clone(),
+                quota: quota(settings.quota),
+                ..ServedTenant::default()
+            };
             if !settings.tools.is_all() {
                 let names = loaded.registry().list().into_iter().map(|tool| tool.name);
-                tenant = tenant.with_tools(names.filter(|name| settings.tools.has(name)));
+                tenant.tools = Some(names.filter(|name| settings.tools.has(name)).collect());
             }
             served.with_tenant(name, tenant)
         })

@@ -318,10 +318,8 @@ mod tests {
         registry
             .register(Tool::native(definition, async move |_: Value| long.clone()).unwrap())
             .unwrap();
-        let service = Service::builder(ServedTools::new(&registry))
-            .with_artifacts(artifacts.clone())
-            .build()
-            .unwrap();
+        let service =
+            Service::builder(ServedTools::new(&registry)).artifacts(artifacts.clone()).build().unwrap();
         let routes = router(service, Authenticator::open(), HttpOptions::default(), Router::new());
         let request =
             Request::post(path).header(HOST, "localhost").header(CONTENT_TYPE, "application/json");
@@ -345,9 +343,11 @@ mod tests {
             |_, _| Err(ErrorKind::QuotaExceeded.into()),
         ];
         for write in full {
-            let artifacts =
-                Artifacts::with_write(ArtifactOptions::default().with_threshold(10), write)
-                    .unwrap();
+            let artifacts = Artifacts::with_write(
+                ArtifactOptions { above: 10, ..ArtifactOptions::default() },
+                write,
+            )
+            .unwrap();
             let (status, told) = send_request(&artifacts, "/v1/artifacts", "{}".into()).await;
             assert_eq!((status, &told["code"]), (507, &json!("disk_full")), "{told}");
             assert!(told["hint"].as_str().unwrap().contains("disk"), "{told}");

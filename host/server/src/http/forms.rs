@@ -315,10 +315,10 @@ impl Tightened {
             }
         }
         if let Some(WholeNumber(millis)) = self.timeout_ms {
-            limits = limits.with_timeout(Duration::from_millis(millis));
+            limits.timeout = Duration::from_millis(millis);
         }
         if let Some(WholeNumber(fuel)) = self.fuel {
-            limits = limits.with_fuel(fuel);
+            limits.fuel = fuel;
         }
         Ok(limits)
     }
@@ -329,8 +329,12 @@ impl CallBody {
         let limits = self.limits.limits()?;
         let arguments = self.arguments.map_or_else(String::new, text);
         let call = ToolCall::new(self.id.unwrap_or_else(|| id.to_string()), self.name, arguments);
-        let request = CallRequest::new(call).with_request_id(id.clone());
-        Ok(request.with_context(self.context.context(self.resume)).with_limits(limits))
+        Ok(CallRequest {
+            request_id: Some(id.clone()),
+            context: self.context.context(self.resume),
+            limits,
+            ..CallRequest::new(call)
+        })
     }
 }
 

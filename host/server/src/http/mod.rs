@@ -47,7 +47,6 @@ use idempotency::Idempotency;
 /// origin; 4 MiB for a body, 64 MiB for all bodies at once; 10 s without a byte of the body, 60 s
 /// for all of it; 4,096 requests at once; keys of open streams are checked every 2 s.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct HttpOptions {
     /// Further names that are accepted in `Host`, without a port.
     pub hosts: Vec<String>,
@@ -84,57 +83,6 @@ impl Default for HttpOptions {
             body_idle: Duration::from_secs(10),
             body_time: Duration::from_secs(60),
         }
-    }
-}
-
-impl HttpOptions {
-    /// Also accepts this name in `Host`.
-    #[must_use]
-    pub fn with_host(mut self, host: impl Into<String>) -> Self {
-        self.hosts.push(host.into());
-        self
-    }
-
-    /// Also accepts browser pages of this origin.
-    #[must_use]
-    pub fn with_origin(mut self, origin: impl Into<String>) -> Self {
-        self.origins.push(origin.into());
-        self
-    }
-
-    /// Sets the most bytes of one body.
-    #[must_use]
-    pub fn with_body(mut self, bytes: usize) -> Self {
-        self.body = bytes;
-        self
-    }
-
-    /// Sets the most bytes of all bodies at once.
-    #[must_use]
-    pub fn with_bodies(mut self, bytes: usize) -> Self {
-        self.bodies = bytes;
-        self
-    }
-
-    /// Sets the most open requests.
-    #[must_use]
-    pub fn with_requests(mut self, requests: usize) -> Self {
-        self.requests = requests;
-        self
-    }
-
-    /// Sets the interval at which streams and sessions are checked against the keys.
-    #[must_use]
-    pub fn with_recheck(mut self, every: Duration) -> Self {
-        self.recheck = every;
-        self
-    }
-
-    /// Sets the time without a byte of a body after which the request is refused.
-    #[must_use]
-    pub fn with_body_idle(mut self, time: Duration) -> Self {
-        self.body_idle = time;
-        self
     }
 }
 

@@ -65,7 +65,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// from one address, 10 s for a request's head of at most 32 KiB, 30 s for an answer that is not
 /// read, no delay at shutdown and 30 s for running requests.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct ListenOptions {
     /// The address.
     pub address: SocketAddr,
@@ -90,8 +89,9 @@ pub struct ListenOptions {
     pub head: usize,
     /// Time that running requests have to end at shutdown, before they are cancelled.
     pub drain_timeout: Duration,
-    /// Time after the begin of a shutdown in which requests are still accepted, while the server is
-    /// not ready. `drain` begins after it.
+    /// Time after the begin of a shutdown in which requests are still accepted, while the server's
+    /// readiness is 503. A load balancer that checks the readiness redirects requests before any is
+    /// refused. `drain_timeout` begins after it.
     pub shutdown_delay: Duration,
     /// Further routes that need credentials: see [`router`].
     pub protected: Router,
@@ -113,73 +113,6 @@ impl Default for ListenOptions {
             shutdown_delay: Duration::ZERO,
             protected: Router::new(),
         }
-    }
-}
-
-impl ListenOptions {
-    /// Listens at this address.
-    #[must_use]
-    pub fn with_address(mut self, address: SocketAddr) -> Self {
-        self.address = address;
-        self
-    }
-
-    /// Sets the certificate and key.
-    #[must_use]
-    pub fn with_tls(mut self, tls: Tls) -> Self {
-        self.tls = Some(tls);
-        self
-    }
-
-    /// Declares a proxy in front that terminates TLS.
-    #[must_use]
-    pub fn with_behind_proxy(mut self) -> Self {
-        self.behind_proxy = true;
-        self
-    }
-
-    /// Sets the options of the HTTP API.
-    #[must_use]
-    pub fn with_http(mut self, http: HttpOptions) -> Self {
-        self.http = http;
-        self
-    }
-
-    /// Sets the most connections at once.
-    #[must_use]
-    pub fn with_connections(mut self, connections: usize) -> Self {
-        self.connections = connections;
-        self
-    }
-
-    /// Sets the time for the head of a request.
-    #[must_use]
-    pub fn with_head_time(mut self, time: Duration) -> Self {
-        self.head_time = time;
-        self
-    }
-
-    /// Sets the time that running requests have at shutdown.
-    #[must_use]
-    pub fn with_drain_timeout(mut self, time: Duration) -> Self {
-        self.drain_timeout = time;
-        self
-    }
-
-    /// Sets the time after the begin of a shutdown in which the server still accepts requests,
-    /// while its readiness is 503. A load balancer that checks the readiness redirects requests
-    /// before any is refused.
-    #[must_use]
-    pub fn with_shutdown_delay(mut self, time: Duration) -> Self {
-        self.shutdown_delay = time;
-        self
-    }
-
-    /// Adds routes that need credentials.
-    #[must_use]
-    pub fn with_protected(mut self, routes: Router) -> Self {
-        self.protected = routes;
-        self
     }
 }
 

@@ -39,7 +39,6 @@ pub use transport::stdio::{StdioError, serve_lines, serve_stdio, serve_stdio_unt
 /// tenant; 1 s for a tool to end by itself after a cancel; on standard input, lines of 4 MiB and 64
 /// requests at once.
 #[derive(Clone)]
-#[non_exhaustive]
 pub struct McpOptions {
     /// The name of the server, which clients show.
     pub name: String,
@@ -88,84 +87,5 @@ impl Default for McpOptions {
             line: 4 << 20,
             in_flight: 64,
         }
-    }
-}
-
-impl McpOptions {
-    /// Sets the name of the server.
-    #[must_use]
-    pub fn with_name(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
-        self
-    }
-
-    /// Sets the text for the model.
-    #[must_use]
-    pub fn with_instructions(mut self, instructions: impl Into<String>) -> Self {
-        self.instructions = Some(instructions.into());
-        self
-    }
-
-    /// Sets the extension.
-    #[must_use]
-    pub fn with_extension(mut self, extension: impl McpExtension) -> Self {
-        self.extension = Arc::new(extension);
-        self
-    }
-
-    /// Sets the most open sessions of one tenant.
-    #[must_use]
-    pub fn with_sessions(mut self, sessions: usize) -> Self {
-        self.sessions = sessions;
-        self
-    }
-
-    /// Sets the most open streams of one tenant.
-    #[must_use]
-    pub fn with_streams(mut self, streams: usize) -> Self {
-        self.streams = streams;
-        self
-    }
-
-    /// Sets the most open questions of one session.
-    #[must_use]
-    pub fn with_session_questions(mut self, questions: usize) -> Self {
-        self.session_questions = questions;
-        self
-    }
-
-    /// Sets the most open questions of one tenant.
-    #[must_use]
-    pub fn with_questions(mut self, questions: usize) -> Self {
-        self.questions = questions;
-        self
-    }
-
-    /// Sets the time without a message after which a session ends.
-    #[must_use]
-    pub fn with_session_idle(mut self, time: Duration) -> Self {
-        self.session_idle = time;
-        self
-    }
-
-    /// Sets the time that a tool has to end by itself after a cancel.
-    #[must_use]
-    pub fn with_stop_grace(mut self, grace: Duration) -> Self {
-        self.stop_grace = grace;
-        self
-    }
-
-    /// Sets the most bytes of a line on standard input.
-    #[must_use]
-    pub fn with_line(mut self, bytes: usize) -> Self {
-        self.line = bytes;
-        self
-    }
-
-    /// Sets the most requests on standard input that run at once.
-    #[must_use]
-    pub fn with_in_flight(mut self, requests: usize) -> Self {
-        self.in_flight = requests;
-        self
     }
 }

@@ -42,7 +42,6 @@ const BATCH: usize = 512;
 /// TLS unless the collector is on this machine; 4,096 spans wait; a batch is sent every 5 s, or
 /// when it is full; 5 s for a request; the service is called `toolcell`.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct OtlpOptions {
     /// The URL of the collector: spans are sent to `/v1/traces` below it.
     pub url: String,
@@ -70,20 +69,6 @@ impl OtlpOptions {
             timeout: Duration::from_secs(5),
             service_name: "toolcell".into(),
         }
-    }
-
-    /// Allows spans to be sent without TLS to another machine.
-    #[must_use]
-    pub fn with_cleartext(mut self) -> Self {
-        self.cleartext = true;
-        self
-    }
-
-    /// Sets the time between two batches.
-    #[must_use]
-    pub fn with_interval(mut self, interval: Duration) -> Self {
-        self.interval = interval;
-        self
     }
 }
 

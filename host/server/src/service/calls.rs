@@ -26,7 +26,6 @@ use crate::tenants::refused::RequestError;
 /// # Defaults
 /// A new request id, an empty context, no tightened limits, no grace after a cancel, no observer.
 #[derive(Clone)]
-#[non_exhaustive]
 pub struct CallRequest {
     /// The call.
     pub call: ToolCall,
@@ -35,11 +34,11 @@ pub struct CallRequest {
     /// The origin of the call, and the answer to an earlier question ([`CallContext::resume`]). The
     /// server sets the tenant and the request id.
     pub context: CallContext,
-    /// Tightens the call's limits.
+    /// Tightens the call's limits, in addition to the tenant's.
     pub limits: Limits,
     /// Time that the tool has to end by itself after a cancel.
     pub stop_grace: Duration,
-    /// Receives the events of the call.
+    /// Receives the events of the call, for example to forward its progress. It must be quick.
     pub events: Option<Arc<dyn EventSink>>,
 }
 
@@ -55,42 +54,6 @@ impl CallRequest {
             stop_grace: toolcell::AbortSignal::DEFAULT_GRACE,
             events: None,
         }
-    }
-
-    /// Sets the request id.
-    #[must_use]
-    pub fn with_request_id(mut self, id: RequestId) -> Self {
-        self.request_id = Some(id);
-        self
-    }
-
-    /// Sets the context.
-    #[must_use]
-    pub fn with_context(mut self, context: CallContext) -> Self {
-        self.context = context;
-        self
-    }
-
-    /// Sets limits that apply in addition to the tenant's.
-    #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Sets the time that the tool has to end by itself after a cancel.
-    #[must_use]
-    pub fn with_stop_grace(mut self, grace: Duration) -> Self {
-        self.stop_grace = grace;
-        self
-    }
-
-    /// Sets an observer of the call's events, for example to forward its progress. It must be
-    /// quick.
-    #[must_use]
-    pub fn with_events(mut self, sink: impl EventSink) -> Self {
-        self.events = Some(Arc::new(sink));
-        self
     }
 }
 
@@ -151,9 +114,13 @@ impl Service {
         let Some(tool) = view.tools.get(&call.name) else {
             return Err(view.unknown_tool(&call.name, &context).await);
         };
-        let mut options =
-            CallOptions::default().with_context(Arc::clone(&context)).with_abort(admitted.signal());
-        options = options.with_limits(limits).with_stop_grace(stop_grace);
+        let options = CallOptions {
+            context: Arc::clone(&context),
+            limits,
+            abort: admitted.signal(),
+            stop_grace,
+            ..CallOptions::default()
+        };
         let mut executor = self.executor(principal, &view);
         if let Some(events) = events {
             executor = executor.with_additional_events(move |event: Event| events.emit(event));

@@ -45,10 +45,9 @@ const BYTES_PER_TOKEN: usize = 4;
 /// # Defaults
 /// More than 100 tools; 2,000 tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ManyTools {
     /// The most tools that a principal's list contains. With more, `tools_search`, `tools_describe`
-    /// and `tools_call` take their place.
+    /// and `tools_call` take their place. `usize::MAX` always returns the whole list.
     pub threshold: usize,
     /// The most tokens of one answer of `tools_search` or `tools_describe`, at four bytes a token.
     /// The first result is always complete.
@@ -58,22 +57,6 @@ pub struct ManyTools {
 impl Default for ManyTools {
     fn default() -> Self {
         Self { threshold: 100, tokens: 2000 }
-    }
-}
-
-impl ManyTools {
-    /// Sets the longest list. `usize::MAX` always returns the whole list.
-    #[must_use]
-    pub fn with_threshold(mut self, tools: usize) -> Self {
-        self.threshold = tools;
-        self
-    }
-
-    /// Sets the most tokens of an answer.
-    #[must_use]
-    pub fn with_tokens(mut self, tokens: usize) -> Self {
-        self.tokens = tokens;
-        self
     }
 }
 

@@ -94,7 +94,6 @@ struct Inner {
 /// # Defaults
 /// 4,096 calls in flight, 256 calls in a request, 100 tools on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ServiceLimits {
     /// The most calls of all requests that run at once, over all tenants. A request counts with all
     /// of its calls until the last has ended, because their results are kept: at most `in_flight`
@@ -110,29 +109,6 @@ pub struct ServiceLimits {
 impl Default for ServiceLimits {
     fn default() -> Self {
         Self { in_flight: 4096, calls_per_request: 256, page: 100 }
-    }
-}
-
-impl ServiceLimits {
-    /// Sets the most calls in flight.
-    #[must_use]
-    pub fn with_in_flight(mut self, calls: usize) -> Self {
-        self.in_flight = calls;
-        self
-    }
-
-    /// Sets the most calls in a request.
-    #[must_use]
-    pub fn with_calls_per_request(mut self, calls: usize) -> Self {
-        self.calls_per_request = calls;
-        self
-    }
-
-    /// Sets the number of tools on a page.
-    #[must_use]
-    pub fn with_page(mut self, tools: usize) -> Self {
-        self.page = tools;
-        self
     }
 }
 
@@ -155,35 +131,35 @@ pub struct ServiceBuilder {
 
 impl ServiceBuilder {
     /// Sets the limits.
-    pub fn with_limits(mut self, limits: ServiceLimits) -> Self {
+    pub fn limits(mut self, limits: ServiceLimits) -> Self {
         self.limits = limits;
         self
     }
 
     /// Sets the sealer for questions, for example one whose key is stored on disk or shared by
     /// several servers.
-    pub fn with_sealer(mut self, sealer: Sealer) -> Self {
+    pub fn sealer(mut self, sealer: Sealer) -> Self {
         self.sealer = Some(sealer);
         self
     }
 
     /// Sets the artifact store: long content of results is stored in it, and tools can read
     /// uploads.
-    pub fn with_artifacts(mut self, artifacts: Artifacts) -> Self {
+    pub fn artifacts(mut self, artifacts: Artifacts) -> Self {
         self.artifacts = Some(artifacts);
         self
     }
 
     /// Sets the directory for data that outlives the process, such as keys and stored data of
     /// tools. The service is not ready while it cannot be written to.
-    pub fn with_state_directory(mut self, directory: impl Into<PathBuf>) -> Self {
+    pub fn state_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.state = Some(directory.into());
         self
     }
 
     /// Sets a function that returns the resources that engines have in use, by names such as those
     /// of their isolation. The metrics show them.
-    pub fn with_engines(
+    pub fn engines(
         mut self,
         in_use: impl Fn() -> Vec<(&'static str, InUse)> + Send + Sync + 'static,
     ) -> Self {
@@ -192,7 +168,7 @@ impl ServiceBuilder {
     }
 
     /// Sets the clock of quotas.
-    pub fn with_clock(mut self, clock: impl Clock) -> Self {
+    pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self
     }

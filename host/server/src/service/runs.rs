@@ -175,8 +175,10 @@ impl Service {
             Some((call.name.clone()?, call.arguments.as_ref().map_or_else(String::new, text)))
         });
         let registry = registry_of(&view, named.collect(), Arc::new(turn.context.clone())).await;
-        let config =
-            toolcell::step::StepConfig::default().with_max_concurrency(admitted.slots().max(1));
+        let config = toolcell::step::StepConfig {
+            max_concurrency: Some(admitted.slots().max(1)),
+            ..toolcell::step::StepConfig::default()
+        };
         let stepper = Stepper::new(registry)
             .with_executor(self.executor(principal, &view))
             .with_config(config);
@@ -205,12 +207,14 @@ impl Service {
         {
             return Err(view.unknown_tool(&call.name, &context).await);
         }
-        let mut options = RunOptions::default()
-            .with_context(context)
-            .with_limits(limits)
-            .with_on_tool_error(request.on_tool_error)
-            .with_unknown_tools(request.unknown_tools)
-            .with_abort(admitted.signal());
+        let mut options = RunOptions {
+            context,
+            limits,
+            on_tool_error: request.on_tool_error,
+            unknown_tools: request.unknown_tools,
+            abort: admitted.signal(),
+            ..RunOptions::default()
+        };
         // Each tool has its own time within that of the executor.
         options.tool_timeout = request.tool_timeout.or(Some(view.executor.limits().timeout));
         // A maximum of 0 stays 0, so that the run reports it, whatever the quota.

@@ -45,7 +45,6 @@ pub struct ServedTools {
 /// # Defaults
 /// Every tool, nothing narrowed, no quota.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct ServedTenant {
     /// The names of the tools that the tenant sees. `None`: all.
     pub tools: Option<BTreeSet<String>>,
@@ -53,29 +52,6 @@ pub struct ServedTenant {
     pub narrowed: Tenant,
     /// The limits of the tenant's use.
     pub quota: Quota,
-}
-
-impl ServedTenant {
-    /// Sets the tools that the tenant sees.
-    #[must_use]
-    pub fn with_tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.tools = Some(names.into_iter().map(Into::into).collect());
-        self
-    }
-
-    /// Sets the limits and the overlay of the tenant's calls.
-    #[must_use]
-    pub fn with_narrowed(mut self, narrowed: Tenant) -> Self {
-        self.narrowed = narrowed;
-        self
-    }
-
-    /// Sets the quota.
-    #[must_use]
-    pub fn with_quota(mut self, quota: Quota) -> Self {
-        self.quota = quota;
-        self
-    }
 }
 
 impl ServedTools {

@@ -25,7 +25,6 @@ const PARTS: i128 = 60_000;
 /// minute's worth at once. Fuel is charged when a call ends; while a tenant is in debt, its calls
 /// are refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Quota {
     /// Calls a minute.
     pub calls_per_minute: Option<u64>,
@@ -36,36 +35,6 @@ pub struct Quota {
     /// The most bytes of all artifacts. `None`: as in
     /// [`ArtifactOptions::quota`](crate::artifacts::ArtifactOptions::quota).
     pub artifact_bytes: Option<u64>,
-}
-
-impl Quota {
-    /// Sets the calls a minute.
-    #[must_use]
-    pub fn with_calls_per_minute(mut self, calls: u64) -> Self {
-        self.calls_per_minute = Some(calls);
-        self
-    }
-
-    /// Sets the fuel a minute.
-    #[must_use]
-    pub fn with_fuel_per_minute(mut self, fuel: u64) -> Self {
-        self.fuel_per_minute = Some(fuel);
-        self
-    }
-
-    /// Sets the most calls at once.
-    #[must_use]
-    pub fn with_concurrent_calls(mut self, calls: usize) -> Self {
-        self.concurrent_calls = Some(calls);
-        self
-    }
-
-    /// Sets the most bytes of artifacts.
-    #[must_use]
-    pub fn with_artifact_bytes(mut self, bytes: u64) -> Self {
-        self.artifact_bytes = Some(bytes);
-        self
-    }
 }
 
 /// The part of a quota that is used up.

@@ -44,12 +44,7 @@ impl Handler for Mirror {
 }
 
 fn options() -> ArtifactOptions {
-    ArtifactOptions::default()
-        .with_threshold(8)
-        .with_artifact(64)
-        .with_quota(100)
-        .with_count(3)
-        .with_lifetime(LIFETIME)
+    ArtifactOptions { above: 8, artifact: 64, quota: 100, count: 3, lifetime: LIFETIME }
 }
 
 /// The rows of the page's table: case, status, code.
@@ -80,7 +75,7 @@ async fn place() -> Place {
     let served = ServedTools::new(&registry)
         .with_tenant("acme", ServedTenant::default())
         .with_tenant("globex", ServedTenant::default());
-    let service = Service::builder(served).with_artifacts(artifacts).build().expect("a fixture");
+    let service = Service::builder(served).artifacts(artifacts).build().expect("a fixture");
     let keys = ApiKeyStore::open(dir.path().join("keys.json")).expect("a fixture");
     let [acme, globex] =
         ["acme", "globex"].map(|name| keys.add(name).expect("a fixture").key.expose().to_owned());

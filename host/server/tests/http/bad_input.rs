@@ -476,7 +476,10 @@ async fn hidden_tool_is_answered_as_unknown() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_heads_and_idle_connections_are_closed() {
-    let options = ListenOptions::default().with_head_time(std::time::Duration::from_millis(100));
+    let options = ListenOptions {
+        head_time: std::time::Duration::from_millis(100),
+        ..ListenOptions::default()
+    };
     let fixture = Fixture::with(options).await;
     for bytes in [
         "",

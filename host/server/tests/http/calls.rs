@@ -125,13 +125,12 @@ async fn call_of_run_has_the_timeout_of_its_tool() {
     let time = async |_: Value, call: Arc<Invocation>| json!(call.limits.timeout.as_secs());
     let registry = Registry::new();
     let named = |name: &str| Tool::native(Definition::new(name, "").unwrap(), time).unwrap();
-    let shorter = Limits::unlimited().with_timeout(Duration::from_secs(60));
+    let shorter = Limits { timeout: Duration::from_secs(60), ..Limits::unlimited() };
     registry.register_all([named("long"), named("short").with_limits(shorter)]).unwrap();
-    let executor =
-        Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(600)));
-    let served = ServedTools::new(&registry)
-        .with_executor(executor)
-        .with_tenant("acme", ServedTenant::default());
+    let executor = Executor::new()
+        .with_limits(Limits { timeout: Duration::from_secs(600), ..Limits::default() });
+    let served =
+        ServedTools::new(&registry).with_executor(executor).with_tenant("acme", ServedTenant::default());
     let service = Service::builder(served).build().unwrap();
     let calls = ["long", "short"].map(|name| ToolCall::new(name, name, "{}"));
     let outcome =

@@ -19,8 +19,9 @@ async fn start(http: HttpOptions) -> (SocketAddr, String, tempfile::TempDir) {
     let dir = tempfile::tempdir().expect("a fixture");
     let keys = ApiKeyStore::open(dir.path().join("keys.json")).expect("a fixture");
     let key = keys.add("acme").expect("a fixture").key.expose().to_owned();
-    let options = ListenOptions::default().with_http(http);
-    let options = options.with_protected(routes(service.clone(), McpOptions::default()));
+    let options = ListenOptions { http, ..ListenOptions::default() };
+    let options =
+        ListenOptions { protected: routes(service.clone(), McpOptions::default()), ..options };
     let server =
         HttpServer::bind(service, Authenticator::api_keys(keys), options).await.expect("a fixture");
     let address = server.address();
@@ -46,7 +47,8 @@ fn is_for_the_listed_origin(reply: &Reply) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn preflight_of_listed_origin_needs_no_key() {
-    let (address, ..) = start(HttpOptions::default().with_origin(LISTED)).await;
+    let (address, ..) =
+        start(HttpOptions { origins: vec![LISTED.into()], ..HttpOptions::default() }).await;
     for path in ["/v1/calls", "/v1/artifacts/abc", "/mcp", "/health"] {
         for wanted in [
             "",
@@ -83,7 +85,8 @@ async fn preflight_of_listed_origin_needs_no_key() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn listed_origin_can_read_answers_and_problems() {
-    let (address, key, _dir) = start(HttpOptions::default().with_origin(LISTED)).await;
+    let (address, key, _dir) =
+        start(HttpOptions { origins: vec![LISTED.into()], ..HttpOptions::default() }).await;
     let json = "Content-Type: application/json\r\n";
     let own = format!("Authorization: Bearer {key}\r\n{json}Origin: {LISTED}\r\n");
     let ping = r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#;
@@ -126,7 +129,8 @@ async fn origins_are_compared_after_normalization() {
         ("https://app.example.com", "https://app.example.com:444", 403),
         ("https://app.example.com", "http://app.example.com", 403),
     ] {
-        let (address, ..) = start(HttpOptions::default().with_origin(listed)).await;
+        let (address, ..) =
+            start(HttpOptions { origins: vec![listed.into()], ..HttpOptions::default() }).await;
         let headers = format!("Origin: {asking}\r\nAccess-Control-Request-Method: POST\r\n");
         let reply = ask(address, "OPTIONS /v1/calls", &headers, "").await;
         assert_eq!(reply.status, status, "{listed} {asking}: {reply:?}");
@@ -154,7 +158,8 @@ async fn origins_are_compared_after_normalization() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn other_origin_is_refused_no_origin_gets_no_cors() {
-    let (address, key, _dir) = start(HttpOptions::default().with_origin(LISTED)).await;
+    let (address, key, _dir) =
+        start(HttpOptions { origins: vec![LISTED.into()], ..HttpOptions::default() }).await;
     let key = format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n");
     let preflight = "Access-Control-Request-Method: POST\r\n";
     let own = format!("http://localhost:{}", address.port());

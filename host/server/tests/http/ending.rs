@@ -16,8 +16,11 @@ const BODY: &str = r#"{"name": "echo", "arguments": {}}"#;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn drain_timeout_cancels_and_answers_running_calls() {
-    let mut fixture =
-        Fixture::with(ListenOptions::default().with_drain_timeout(Duration::from_millis(50))).await;
+    let mut fixture = Fixture::with(ListenOptions {
+        drain: Duration::from_millis(50),
+        ..ListenOptions::default()
+    })
+    .await;
     let acme = fixture.acme.clone();
     let running = fixture.waiting(&acme, "long").await;
     fixture.shut_down();
@@ -35,15 +38,18 @@ async fn drain_timeout_cancels_and_answers_running_calls() {
 #[tokio::test(flavor = "multi_thread")]
 async fn readiness_fails_before_requests_are_refused() {
     let hour = Duration::from_secs(3600);
-    let mut fixture = Fixture::with(ListenOptions::default().with_shutdown_delay(hour)).await;
+    let mut fixture =
+        Fixture::with(ListenOptions { shutdown_delay: hour, ..ListenOptions::default() }).await;
     fixture.shut_down();
     while fixture.ask("", "GET /ready", "", "").await.status != 503 {
         tokio::task::yield_now().await;
     }
     assert_eq!(fixture.call(&fixture.acme, "", BODY).await.status, 200);
-    let mut fixture =
-        Fixture::with(ListenOptions::default().with_shutdown_delay(Duration::from_millis(10)))
-            .await;
+    let mut fixture = Fixture::with(ListenOptions {
+        shutdown_delay: Duration::from_millis(10),
+        ..ListenOptions::default()
+    })
+    .await;
     fixture.shut_down();
     fixture.wait().await;
 }

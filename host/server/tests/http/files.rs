@@ -23,7 +23,7 @@ async fn component_reads_only_uploads_of_calling_tenant() {
     let served = ServedTools::new(&registry)
         .with_tenant("acme", ServedTenant::default())
         .with_tenant("globex", ServedTenant::default());
-    let service = Service::builder(served).with_artifacts(artifacts).build().expect("a service");
+    let service = Service::builder(served).artifacts(artifacts).build().expect("a service");
     let keys = ApiKeyStore::open(dir.path().join("keys.json")).expect("a store");
     let [acme, globex] =
         ["acme", "globex"].map(|name| keys.add(name).expect("a key").key.expose().to_owned());

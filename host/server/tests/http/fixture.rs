@@ -100,10 +100,19 @@ pub(crate) fn tools() -> (Registry, mpsc::UnboundedReceiver<&'static str>) {
 pub(crate) fn served(registry: &Registry) -> ServedTools {
     ServedTools::new(registry)
         .with_tenant("acme", ServedTenant::default())
-        .with_tenant("globex", ServedTenant::default().with_tools(["echo"]))
+        .with_tenant(
+            "globex",
+            ServedTenant {
+                tools: Some(["echo"].map(String::from).into()),
+                ..ServedTenant::default()
+            },
+        )
         .with_tenant(
             "small",
-            ServedTenant::default().with_quota(Quota::default().with_calls_per_minute(2)),
+            ServedTenant {
+                quota: Quota { calls_per_minute: Some(2), ..Quota::default() },
+                ..ServedTenant::default()
+            },
         )
 }
 
@@ -113,26 +122,26 @@ impl Fixture {
     }
 
     pub(crate) async fn with(options: ListenOptions) -> Self {
-        let http =
-            HttpOptions::default().with_body(BODY).with_body_idle(Duration::from_millis(100));
+        let http = HttpOptions {
+            body: BODY,
+            body_idle: Duration::from_millis(100),
+            ..HttpOptions::default()
+        };
         Self::with_http(options, http).await
     }
 
     pub(crate) async fn with_http(options: ListenOptions, http: HttpOptions) -> Self {
         let (registry, waits) = tools();
         let clock = ManualClock::new();
-        let limits = ServiceLimits::default()
-            .with_in_flight(2 * IN_FLIGHT)
-            .with_calls_per_request(4)
-            .with_page(2);
+        let limits = ServiceLimits { in_flight: 2 * IN_FLIGHT, calls_per_request: 4, page: 2 };
         let day = Arc::new(AtomicU64::new(1));
         let days = Arc::clone(&day);
         let hours =
             move || UNIX_EPOCH + Duration::from_secs(25 * 60 * 60 * days.load(Ordering::Relaxed));
         let service = Service::builder(served(&registry))
-            .with_sealer(Sealer::generate().expect("a fixture").with_clock(hours))
-            .with_clock(clock.clone())
-            .with_limits(limits)
+            .sealer(Sealer::generate().expect("a fixture").with_clock(hours))
+            .clock(clock.clone())
+            .limits(limits)
             .build()
             .expect("a fixture");
         let dir = tempfile::tempdir().expect("a fixture");
@@ -141,7 +150,10 @@ impl Fixture {
             .map(|tenant| keys.add(tenant).expect("a fixture").key.expose().to_owned());
         let revoked = keys.add("acme").expect("a fixture");
         assert!(keys.revoke(&revoked.id).expect("a fixture"));
-        let options = options.with_http(http.with_origin("https://app.example.com"));
+        let options = ListenOptions {
+            http: HttpOptions { origins: vec!["https://app.example.com".into()], ..http },
+            ..options
+        };
         let auth = Authenticator::api_keys(keys.clone());
         let server = HttpServer::bind(service.clone(), auth, options).await.expect("a fixture");
         let address = server.address();

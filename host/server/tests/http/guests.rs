@@ -36,12 +36,13 @@ async fn looping(quota: Quota) -> (std::net::SocketAddr, Service, ManualClock) {
             .expect("a fixture");
     let registry = Registry::new();
     registry.register_all(component.tools().iter().cloned()).expect("a fixture");
-    let unlimited = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(3600));
+    let unlimited =
+        Limits { fuel: u64::MAX, timeout: Duration::from_secs(3600), ..Limits::default() };
     let clock = ManualClock::new();
     let served = ServedTools::new(&registry)
         .with_executor(Executor::new().with_limits(unlimited))
-        .with_anonymous(ServedTenant::default().with_quota(quota));
-    let service = Service::builder(served).with_clock(clock.clone()).build().expect("a fixture");
+        .with_anonymous(ServedTenant { quota, ..ServedTenant::default() });
+    let service = Service::builder(served).clock(clock.clone()).build().expect("a fixture");
     let server = HttpServer::bind(service.clone(), Authenticator::open(), ListenOptions::default())
         .await
         .expect("a fixture");
@@ -87,7 +88,8 @@ async fn cancel_and_disconnect_stop_an_endless_loop() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fuel_is_charged_and_a_tenant_in_debt_waits() {
-    let (address, _, clock) = looping(Quota::default().with_fuel_per_minute(FUEL)).await;
+    let (address, _, clock) =
+        looping(Quota { fuel_per_minute: Some(FUEL), ..Quota::default() }).await;
     let body = r#"{"name": "hostile", "limits": {"fuel": 100000}}"#;
     let ended =
         send(address, request("POST /v1/calls", JSON, body).as_bytes()).await.unwrap().json();
@@ -115,13 +117,16 @@ async fn tenant_overlay_denies_rights_granted_to_tool() {
         .expect("a fixture");
     let mut grants = Grants::default();
     grants.kv.push("write notes/*".parse().expect("a rule"));
-    let options = LoadOptions::default().with_grants(grants);
+    let options = LoadOptions { grants, ..LoadOptions::default() };
     let notes = Component::load_with(&engine, bytes("notes"), options).await.expect("a fixture");
     let registry = Registry::new();
     registry.register_all(notes.tools().iter().cloned()).expect("a fixture");
     let mut overlay = Overlay::default();
     overlay.kv = Some(vec!["read notes/*".parse().expect("a rule")]);
-    let narrowed = ServedTenant::default().with_narrowed(Tenant::default().with_overlay(overlay));
+    let narrowed = ServedTenant {
+        narrowed: Tenant { overlay: Some(overlay.into()), ..Tenant::default() },
+        ..ServedTenant::default()
+    };
     let served = ServedTools::new(&registry)
         .with_tenant("acme", narrowed)
         .with_tenant("globex", ServedTenant::default());
@@ -208,7 +213,7 @@ async fn first_tenant_leaves_cells_to_others() {
         let component = Component::load(&engine, guest.component()).await.expect("a fixture");
         registry.register_all(component.tools().iter().cloned()).expect("a fixture");
     }
-    let limits = Limits::default().with_timeout(Duration::from_secs(3600));
+    let limits = Limits { timeout: Duration::from_secs(3600), ..Limits::default() };
     let served = |tenants: &[&str]| {
         let served = ServedTools::new(&registry).with_executor(Executor::new().with_limits(limits));
         tenants
@@ -217,7 +222,7 @@ async fn first_tenant_leaves_cells_to_others() {
     };
     let service = Service::builder(served(&["acme"])).build().expect("a fixture");
     let call = async |tenant: &str, tool: &str, limits: Limits| {
-        let request = CallRequest::new(ToolCall::new("a", tool, "{}")).with_limits(limits);
+        let request = CallRequest { limits, ..CallRequest::new(ToolCall::new("a", tool, "{}")) };
         service.clone().call(&Principal::new(Some(tenant), "key"), request).await
     };
     let taken = async |calls: usize, cells: usize| {
@@ -243,6 +248,7 @@ async fn first_tenant_leaves_cells_to_others() {
     service.replace(served(&["acme", "globex"]));
     let _running = taken(2 * CELLS, CELLS / 2).await;
     let answer =
-        call("globex", "echo", Limits::unlimited().with_timeout(Duration::from_secs(10))).await;
+        call("globex", "echo", Limits { timeout: Duration::from_secs(10), ..Limits::unlimited() })
+            .await;
     assert!(answer.expect("a cell is free").completion.result.value().is_some());
 }

@@ -33,16 +33,16 @@ async fn self_hidden_tool_is_answered_as_unknown() {
         .expect("a store");
     let own = artifacts.put(Some("globex"), b"x", None, "text/plain").expect("an artifact").uri;
     let served = ServedTools::new(&registry).with_tenant("globex", ServedTenant::default());
-    let service = Service::builder(served).with_artifacts(artifacts).build().expect("a service");
+    let service = Service::builder(served).artifacts(artifacts).build().expect("a service");
     let globex = Principal::new(Some("globex"), "key:1");
     let resume = Resume { answer: Json::from(json!(1)), state: Some(Json::from(json!("x"))) };
     let unlimited = Limits::unlimited();
     for (arguments, resume, limits) in [
         (json!({}), None, unlimited),
         (json!({}), Some(resume), unlimited),
-        (json!({}), None, unlimited.with_fuel(1)),
-        (json!({}), None, unlimited.with_memory(1)),
-        (json!({}), None, unlimited.with_timeout(Duration::from_nanos(1))),
+        (json!({}), None, Limits { fuel: 1, ..unlimited }),
+        (json!({}), None, Limits { memory: 1, ..unlimited }),
+        (json!({}), None, Limits { timeout: Duration::from_nanos(1), ..unlimited }),
         (json!({"file": "x"}), None, unlimited),
         (json!({"file": own}), None, unlimited),
     ] {
@@ -50,7 +50,7 @@ async fn self_hidden_tool_is_answered_as_unknown() {
             let mut context = CallContext::default();
             context.resume.clone_from(&resume);
             let call = ToolCall::with_value("a", name, &arguments);
-            let request = CallRequest::new(call).with_context(context).with_limits(limits);
+            let request = CallRequest { context, limits, ..CallRequest::new(call) };
             format!("{:?}", service.call(&globex, request).await).replace(name, "NAME")
         };
         assert_eq!(
@@ -79,10 +79,10 @@ async fn hidden_tools_fuel_is_charged_and_not_shown() {
         registry.register_all(component.tools().iter().cloned()).expect("a name of its own");
     }
     let clock = ManualClock::new();
-    let quota = Quota::default().with_fuel_per_minute(1);
+    let quota = Quota { fuel_per_minute: Some(1), ..Quota::default() };
     let served = ServedTools::new(&registry)
-        .with_tenant("globex", ServedTenant::default().with_quota(quota));
-    let service = Service::builder(served).with_clock(clock.clone()).build().expect("a service");
+        .with_tenant("globex", ServedTenant { quota, ..ServedTenant::default() });
+    let service = Service::builder(served).clock(clock.clone()).build().expect("a service");
     let globex = Principal::new(Some("globex"), "key:1");
     let fresh = service.usage(&globex).expect("a tenant");
     let call = |name: &str| ToolCall::new("a", name, "{}");
@@ -98,8 +98,10 @@ async fn hidden_tools_fuel_is_charged_and_not_shown() {
             "run" => service.run(&globex, RunRequest::new([call("burns")])).await.is_err(),
             _ => {
                 let fuel = if way == "call" { 1_000_000 } else { 1 };
-                let request = CallRequest::new(call("hides"))
-                    .with_limits(Limits::unlimited().with_fuel(fuel));
+                let request = CallRequest {
+                    limits: Limits { fuel, ..Limits::unlimited() },
+                    ..CallRequest::new(call("hides"))
+                };
                 service.call(&globex, request).await.is_err()
             }
         };

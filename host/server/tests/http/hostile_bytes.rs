@@ -152,9 +152,10 @@ fn count_panics() -> &'static AtomicUsize {
 #[tokio::test(flavor = "multi_thread")]
 async fn mutated_requests_are_answered_or_closed_no_panic() {
     let panics = count_panics();
-    let fixture = Fixture::with(
-        ListenOptions::default().with_head_time(std::time::Duration::from_millis(200)),
-    )
+    let fixture = Fixture::with(ListenOptions {
+        head_time: std::time::Duration::from_millis(200),
+        ..ListenOptions::default()
+    })
     .await;
     let requests = requests(&fixture.acme);
     let mut random = fastrand::Rng::with_seed(SEED);

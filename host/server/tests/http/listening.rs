@@ -18,23 +18,23 @@ async fn public_address_needs_keys_and_tls() {
     let dir = tempfile::tempdir().unwrap();
     let keys = || Authenticator::api_keys(ApiKeyStore::open(dir.path().join("keys.json")).unwrap());
     let public: SocketAddr = "0.0.0.0:0".parse().unwrap();
-    let at = |address: SocketAddr| ListenOptions::default().with_address(address);
+    let at = |address: SocketAddr| ListenOptions { address, ..ListenOptions::default() };
     let bind = async |auth: Authenticator, options: ListenOptions| {
         HttpServer::bind(service.clone(), auth, options).await
     };
     for address in [public, "[::]:0".parse().unwrap()] {
         assert!(matches!(bind(Authenticator::open(), at(address)).await, Err(BindError::Open(_))));
         assert!(matches!(
-            bind(Authenticator::open(), at(address).with_behind_proxy()).await,
+            bind(Authenticator::open(), ListenOptions { behind_proxy: true, ..at(address) }).await,
             Err(BindError::Open(_))
         ));
         assert!(matches!(bind(keys(), at(address)).await, Err(BindError::Plain(_))));
     }
-    assert!(bind(keys(), at(public).with_behind_proxy()).await.is_ok());
+    assert!(bind(keys(), ListenOptions { behind_proxy: true, ..at(public) }).await.is_ok());
     let open_now =
         Authenticator::open_until_keys(ApiKeyStore::open(dir.path().join("keys.json")).unwrap());
     assert!(matches!(
-        bind(open_now, at(public).with_behind_proxy()).await,
+        bind(open_now, ListenOptions { behind_proxy: true, ..at(public) }).await,
         Err(BindError::Open(_))
     ));
     assert!(
@@ -49,10 +49,14 @@ async fn public_address_needs_keys_and_tls() {
 
 #[tokio::test]
 async fn invalid_hosts_and_origins_are_refused() {
-    let with =
-        |http: HttpOptions| ListenOptions::default().with_http(http).check(&Authenticator::open());
+    let with = |http: HttpOptions| {
+        ListenOptions { http, ..ListenOptions::default() }.check(&Authenticator::open())
+    };
     for host in ["tools.example.com", "10.0.0.1", "[::1]", "localhost"] {
-        assert!(with(HttpOptions::default().with_host(host)).is_ok(), "{host}");
+        assert!(
+            with(HttpOptions { hosts: vec![host.into()], ..HttpOptions::default() }).is_ok(),
+            "{host}"
+        );
     }
     for host in [
         "",
@@ -64,7 +68,10 @@ async fn invalid_hosts_and_origins_are_refused() {
         "me@host",
     ] {
         assert!(
-            matches!(with(HttpOptions::default().with_host(host)), Err(BindError::Host(_))),
+            matches!(
+                with(HttpOptions { hosts: vec![host.into()], ..HttpOptions::default() }),
+                Err(BindError::Host(_))
+            ),
             "{host}"
         );
     }
@@ -73,7 +80,10 @@ async fn invalid_hosts_and_origins_are_refused() {
         [&["https://app.example.com", "http://localhost:3000", "http://[::1]:3000"][..], &written]
             .concat()
     {
-        assert!(with(HttpOptions::default().with_origin(origin)).is_ok(), "{origin}");
+        assert!(
+            with(HttpOptions { origins: vec![origin.into()], ..HttpOptions::default() }).is_ok(),
+            "{origin}"
+        );
     }
     for origin in [
         "",
@@ -85,7 +95,10 @@ async fn invalid_hosts_and_origins_are_refused() {
         "ftp://a",
     ] {
         assert!(
-            matches!(with(HttpOptions::default().with_origin(origin)), Err(BindError::Origin(_))),
+            matches!(
+                with(HttpOptions { origins: vec![origin.into()], ..HttpOptions::default() }),
+                Err(BindError::Origin(_))
+            ),
             "{origin}"
         );
     }
@@ -94,7 +107,10 @@ async fn invalid_hosts_and_origins_are_refused() {
 #[tokio::test]
 async fn total_body_bytes_are_bounded() {
     let service = Service::builder(ServedTools::new(&tools().0)).build().unwrap();
-    let options = ListenOptions::default().with_http(HttpOptions::default().with_bodies(1 << 10));
+    let options = ListenOptions {
+        http: HttpOptions { bodies: 1 << 10, ..HttpOptions::default() },
+        ..ListenOptions::default()
+    };
     let server = HttpServer::bind(service, Authenticator::open(), options).await.unwrap();
     let address = server.address();
     tokio::spawn(server.serve(std::future::pending()));

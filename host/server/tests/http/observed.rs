@@ -77,10 +77,12 @@ async fn calls_are_counted_by_tool_tenant_and_ending() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelled_ending_and_early_refusals_are_counted() {
-    let http = HttpOptions::default()
-        .with_body(BODY)
-        .with_requests(2)
-        .with_body_idle(Duration::from_millis(100));
+    let http = HttpOptions {
+        body: BODY,
+        requests: 2,
+        body_idle: Duration::from_millis(100),
+        ..HttpOptions::default()
+    };
     let mut fixture = Fixture::with_http(ListenOptions::default(), http).await;
     let (address, acme) = (metrics(&fixture.service).await, fixture.acme.clone());
     let running = fixture.waiting(&acme, "mine").await;
@@ -130,10 +132,10 @@ async fn only_operator_sees_names_in_readiness_reasons() {
     let dir = tempfile::tempdir().expect("a fixture");
     let root = dir.path().join("artifacts");
     let artifacts = Artifacts::open(&root, ArtifactOptions::default()).expect("a fixture");
-    let limits = ServiceLimits::default().with_in_flight(1);
+    let limits = ServiceLimits { in_flight: 1, ..ServiceLimits::default() };
     let service = Service::builder(toolcell_server::ServedTools::new(&registry));
-    let service = service.with_limits(limits).with_artifacts(artifacts);
-    let service = service.with_state_directory(dir.path().join("gone")).build().expect("a fixture");
+    let service = service.limits(limits).artifacts(artifacts);
+    let service = service.state_directory(dir.path().join("gone")).build().expect("a fixture");
     let server = HttpServer::bind(service.clone(), Authenticator::open(), ListenOptions::default())
         .await
         .expect("a fixture");
@@ -231,15 +233,16 @@ async fn open_server_requires_keys_if_file_is_unreadable() {
 async fn artifact_quota_is_per_tenant_and_replaceable() {
     let (registry, _waits) = tools();
     let artifacts =
-        Artifacts::temporary(ArtifactOptions::default().with_quota(100)).expect("a fixture");
+        Artifacts::temporary(ArtifactOptions { quota: 100, ..ArtifactOptions::default() })
+            .expect("a fixture");
     let with = |bytes| {
-        let quota = Quota::default().with_artifact_bytes(bytes);
+        let quota = Quota { artifact_bytes: Some(bytes), ..Quota::default() };
         toolcell_server::ServedTools::new(&registry)
-            .with_tenant("acme", ServedTenant::default().with_quota(quota))
+            .with_tenant("acme", ServedTenant { quota, ..ServedTenant::default() })
             .with_tenant("globex", ServedTenant::default())
     };
     let service =
-        Service::builder(with(10)).with_artifacts(artifacts.clone()).build().expect("a fixture");
+        Service::builder(with(10)).artifacts(artifacts.clone()).build().expect("a fixture");
     let fits = |tenant, bytes: usize| {
         artifacts.put(Some(tenant), &vec![b'x'; bytes], None, "text/plain").is_ok()
     };

@@ -47,13 +47,14 @@ async fn thousands_of_cancelled_calls_leak_nothing() {
     })
     .expect("a fixture");
     registry.register_all(component.tools().iter().cloned().chain([wait])).expect("a fixture");
-    let unlimited = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(3600));
+    let unlimited =
+        Limits { fuel: u64::MAX, timeout: Duration::from_secs(3600), ..Limits::default() };
     let served = ServedTools::new(&registry).with_executor(Executor::new().with_limits(unlimited));
     let served = served
         .with_tenant("acme", ServedTenant::default())
         .with_tenant("globex", ServedTenant::default());
-    let limits = ServiceLimits::default().with_in_flight(4 * AT_ONCE);
-    let service = Service::builder(served).with_limits(limits).build().expect("a fixture");
+    let limits = ServiceLimits { in_flight: 4 * AT_ONCE, ..ServiceLimits::default() };
+    let service = Service::builder(served).limits(limits).build().expect("a fixture");
     let random = Arc::new(Mutex::new(fastrand::Rng::with_seed(SEED)));
     let one = |number: u64| {
         let (service, random) = (service.clone(), Arc::clone(&random));
@@ -65,11 +66,14 @@ async fn thousands_of_cancelled_calls_leak_nothing() {
             // Before it begins, and as another principal: there is nothing to cancel.
             assert!(service.cancel(&owner, &id).is_err());
             let name = if number.is_multiple_of(IN_A_CELL) { "hostile" } else { "wait" };
-            let call = CallRequest::new(ToolCall::new("a", name, "{}")).with_request_id(id.clone());
+            let call = CallRequest {
+                request_id: Some(id.clone()),
+                ..CallRequest::new(ToolCall::new("a", name, "{}"))
+            };
             let (calling, caller) = (service.clone(), owner.clone());
             let running = tokio::spawn(async move {
                 calling
-                    .call(&caller, call.with_stop_grace(Duration::ZERO))
+                    .call(&caller, CallRequest { stop_grace: Duration::ZERO, ..call })
                     .await
                     .map(|answer| answer.completion.result)
             });
@@ -120,9 +124,12 @@ async fn thousands_of_slow_clients_fail_no_other_request() {
     let most = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: most.maximum, maximum: most.maximum })
         .expect("it may be raised");
-    let mut options = ListenOptions::default().with_connections(CONNECTIONS).with_head_time(SOON);
+    let mut options =
+        ListenOptions { connections: CONNECTIONS, head_time: SOON, ..ListenOptions::default() };
     options.write_time = SOON;
-    let fixture = Fixture::with_http(options, HttpOptions::default().with_body_idle(SOON)).await;
+    let fixture =
+        Fixture::with_http(options, HttpOptions { body_idle: SOON, ..HttpOptions::default() })
+            .await;
     let key =
         format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", fixture.acme);
     let head = "POST /v1/calls HTTP/1.1\r\nHost: localhost\r\nx-slow: ".to_owned();

@@ -41,7 +41,7 @@ async fn status(stream: &mut TcpStream) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn body_takes_room_as_it_arrives_within_tenant_share() {
-    let http = HttpOptions::default().with_bodies(12 << 10).with_body_idle(PATIENCE);
+    let http = HttpOptions { bodies: 12 << 10, body_idle: PATIENCE, ..HttpOptions::default() };
     let fixture = Fixture::with_http(ListenOptions::default(), http).await;
     // Bodies of which no byte has arrived hold no bytes.
     let mut silent = Vec::new();
@@ -101,7 +101,7 @@ async fn each_call_of_a_request_takes_a_slot() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tenant_is_limited_to_its_share_of_open_requests() {
-    let http = HttpOptions::default().with_requests(4).with_body_idle(PATIENCE);
+    let http = HttpOptions { requests: 4, body_idle: PATIENCE, ..HttpOptions::default() };
     let fixture = Fixture::with_http(ListenOptions::default(), http).await;
     // The third is refused before its body is read.
     let mut open = Vec::new();
@@ -115,7 +115,8 @@ async fn tenant_is_limited_to_its_share_of_open_requests() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_connection_gives_way_to_new_one() {
-    let options = ListenOptions::default().with_connections(2).with_head_time(PATIENCE * 2);
+    let options =
+        ListenOptions { connections: 2, head_time: PATIENCE * 2, ..ListenOptions::default() };
     let mut fixture = Fixture::with(options).await;
     let acme = fixture.acme.clone();
     let running = fixture.waiting(&acme, "busy").await;

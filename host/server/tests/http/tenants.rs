@@ -74,9 +74,10 @@ async fn other_tenants_tool_is_unknown() {
     let registry = Registry::new();
     // `own_2` is equally close to both requested names, `acme_1` and `acme_3`.
     registry.register_all(["acme_1", "acme_2", "own_2"].map(counted)).unwrap();
-    let served = ServedTools::new(&registry)
-        .with_tenant("acme", ServedTenant::default())
-        .with_tenant("globex", ServedTenant::default().with_tools(["own_2"]));
+    let served = ServedTools::new(&registry).with_tenant("acme", ServedTenant::default()).with_tenant(
+        "globex",
+        ServedTenant { tools: Some(["own_2"].map(String::from).into()), ..ServedTenant::default() },
+    );
     let service = Service::builder(served).build().unwrap();
     let globex = Principal::new(Some("globex"), "key:1");
     let asked_for = async |name: &'static str| {
@@ -147,9 +148,16 @@ async fn change_affects_new_calls_and_not_running_ones() {
     let mut fixture = Fixture::start().await;
     let acme = fixture.acme.clone();
     let running = fixture.waiting(&acme, "old").await;
-    let quota = Quota::default().with_concurrent_calls(1);
+    let quota = Quota { concurrent_calls: Some(1), ..Quota::default() };
     let changed = served(&tools().0)
-        .with_tenant("acme", ServedTenant::default().with_tools(["echo", "wait"]).with_quota(quota))
+        .with_tenant(
+            "acme",
+            ServedTenant {
+                tools: Some(["echo", "wait"].map(String::from).into()),
+                quota,
+                ..ServedTenant::default()
+            },
+        )
         .with_tenant("gone", ServedTenant::default());
     fixture.service.replace(changed);
     // The running call counts against the quota, and continues.

@@ -51,7 +51,7 @@ impl Certified {
         let tls =
             Tls::from_files(self.file("cert.pem"), self.file("key.pem")).expect("a good pair");
         let service = Service::builder(served(&tools().0)).build().expect("a fixture");
-        let options = ListenOptions::default().with_tls(tls);
+        let options = ListenOptions { tls: Some(tls), ..ListenOptions::default() };
         let server =
             HttpServer::bind(service, Authenticator::open(), options).await.expect("a fixture");
         let address = server.address();

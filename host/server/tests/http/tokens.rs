@@ -55,9 +55,9 @@ impl Issued {
             Service::builder(served(&tools().0)).build().expect("a fixture"),
             Authenticator::jwt(issuer(&pair, audience)),
         );
-        let mcp = routes(service.clone(), McpOptions::default().with_sessions(1));
-        let http = HttpOptions::default().with_recheck(Duration::from_millis(10));
-        let options = ListenOptions::default().with_http(http).with_protected(mcp);
+        let mcp = routes(service.clone(), McpOptions { sessions: 1, ..McpOptions::default() });
+        let http = HttpOptions { recheck: Duration::from_millis(10), ..HttpOptions::default() };
+        let options = ListenOptions { http, protected: mcp, ..ListenOptions::default() };
         let server = HttpServer::bind(service, auth.clone(), options).await.expect("a fixture");
         let address = server.address();
         tokio::spawn(server.serve(std::future::pending()));

@@ -288,8 +288,7 @@ async fn about_questions() -> Vec<(&'static str, Reply)> {
         .unwrap()
         .with_clock(move || UNIX_EPOCH + DAY * clock.load(Ordering::Relaxed) as u32);
     let artifacts = Artifacts::temporary(ArtifactOptions::default()).unwrap();
-    let service =
-        Service::builder(ServedTools::new(&registry)).with_sealer(sealer).with_artifacts(artifacts);
+    let service = Service::builder(ServedTools::new(&registry)).sealer(sealer).artifacts(artifacts);
     let web = start(service.build().unwrap(), &registry, McpOptions::default()).await;
     let mut replies = Vec::new();
     for is_form in [true, false] {

@@ -23,7 +23,7 @@ const LINES: u64 = 2_000;
 const POSTS: u64 = 300;
 
 fn options() -> McpOptions {
-    McpOptions::default().with_stop_grace(Duration::ZERO)
+    McpOptions { stop_grace: Duration::ZERO, ..McpOptions::default() }
 }
 
 fn call(id: u64) -> Value {

@@ -36,7 +36,10 @@ async fn list_change_is_sent_to_its_tenants_streams_only() {
     for stream in [&mut listening, &mut other] {
         until(stream, acknowledged).await;
     }
-    let tools = |names: &[&'static str]| ServedTenant::default().with_tools(names.to_vec());
+    let tools = |names: &[&'static str]| ServedTenant {
+        tools: Some(names.iter().copied().map(String::from).collect()),
+        ..ServedTenant::default()
+    };
     let all = ServedTenant::default;
     let serve = |acme: ServedTenant, globex: ServedTenant| {
         service.replace(

@@ -89,8 +89,7 @@ pub(crate) fn service() -> (Service, Registry, mpsc::UnboundedReceiver<&'static 
             Tool::native(named("fail"), fail).unwrap(),
         ])
         .unwrap();
-    let limits = ServiceLimits::default().with_page(4);
-    let service =
-        Service::builder(ServedTools::new(&registry)).with_limits(limits).build().unwrap();
+    let limits = ServiceLimits { page: 4, ..ServiceLimits::default() };
+    let service = Service::builder(ServedTools::new(&registry)).limits(limits).build().unwrap();
     (service, registry, waits)
 }

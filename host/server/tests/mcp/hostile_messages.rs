@@ -135,7 +135,8 @@ fn changed(random: &mut fastrand::Rng, messages: &[Value], values: &[String]) ->
 #[tokio::test(flavor = "multi_thread")]
 async fn mutated_stdio_lines_are_answered_or_dropped() {
     let (service, ..) = service();
-    let mut client = Client::start(service.clone(), McpOptions::default().with_line(40_000));
+    let mut client =
+        Client::start(service.clone(), McpOptions { line: 40_000, ..McpOptions::default() });
     client.initialize(json!({})).await;
     let (mut messages, values, mut random) = (messages(), values(), fastrand::Rng::with_seed(SEED));
     // It runs until it is cancelled, once or twice: the other messages have its id.
@@ -217,7 +218,7 @@ async fn mutated_posts_are_answered_and_others_served() {
 #[tokio::test(flavor = "multi_thread")]
 async fn session_flood_leaves_sessions_to_other_tenants() {
     let (service, registry, _) = service();
-    let web = start(service, &registry, McpOptions::default().with_sessions(4)).await;
+    let web = start(service, &registry, McpOptions { sessions: 4, ..McpOptions::default() }).await;
     let open =
         json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))})
             .to_string();

@@ -22,14 +22,14 @@ const REFUSAL: &str = "/result/_meta/toolcell~1error/refusal";
 /// once.
 fn limited(registry: &Registry, quota: Quota, calls: usize) -> Service {
     let served =
-        ServedTools::new(registry).with_anonymous(ServedTenant::default().with_quota(quota));
-    let limits = ServiceLimits::default().with_in_flight(calls);
-    Service::builder(served).with_limits(limits).build().unwrap()
+        ServedTools::new(registry).with_anonymous(ServedTenant { quota, ..ServedTenant::default() });
+    let limits = ServiceLimits { in_flight: calls, ..ServiceLimits::default() };
+    Service::builder(served).limits(limits).build().unwrap()
 }
 
 /// Returns a client of each era, with the metadata of its requests.
 async fn clients(service: &Service) -> [(Client, Value); 2] {
-    let options = || McpOptions::default().with_stop_grace(Duration::ZERO);
+    let options = || McpOptions { stop_grace: Duration::ZERO, ..McpOptions::default() };
     let mut session = Client::start(service.clone(), options());
     session.initialize(json!({})).await;
     [(session, json!({})), (Client::start(service.clone(), options()), stateless(json!({})))]
@@ -54,12 +54,14 @@ fn is_refused_for_a_time(told: &Value, kind: &str) {
 async fn http_overload_is_refused_as_documented() {
     let (_, registry, mut waits) = service();
     // With a limit of two calls each tenant leaves as many free as it holds.
-    let limits = ServiceLimits::default().with_in_flight(2);
-    let service =
-        Service::builder(ServedTools::new(&registry)).with_limits(limits).build().unwrap();
-    let web =
-        start(service.clone(), &registry, McpOptions::default().with_stop_grace(Duration::ZERO))
-            .await;
+    let limits = ServiceLimits { in_flight: 2, ..ServiceLimits::default() };
+    let service = Service::builder(ServedTools::new(&registry)).limits(limits).build().unwrap();
+    let web = start(
+        service.clone(),
+        &registry,
+        McpOptions { stop_grace: Duration::ZERO, ..McpOptions::default() },
+    )
+    .await;
     let (headers, wait) = modern(1, "tools/call", Some("wait"));
     let (running, call) =
         (web.request(0, "POST", &format!("{JSON}{headers}"), &wait.to_string()), wait);
@@ -75,7 +77,7 @@ async fn http_overload_is_refused_as_documented() {
 #[tokio::test]
 async fn stdio_call_over_quota_returns_retry_after() {
     let (_, registry, _) = service();
-    let service = limited(&registry, Quota::default().with_calls_per_minute(1), 8);
+    let service = limited(&registry, Quota { calls_per_minute: Some(1), ..Quota::default() }, 8);
     for (at, (mut client, meta)) in clients(&service).await.into_iter().enumerate() {
         let call = json!({"name": "text", "_meta": meta});
         if at == 0 {

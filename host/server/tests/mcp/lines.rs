@@ -206,7 +206,7 @@ async fn cancelled_request_stops_tool_and_gets_no_answer() {
     let (service, _, mut waits) = service();
     let mut client = Client::start(
         service.clone(),
-        McpOptions::default().with_stop_grace(std::time::Duration::ZERO),
+        McpOptions { stop_grace: std::time::Duration::ZERO, ..McpOptions::default() },
     );
     client.initialize(json!({})).await;
     client
@@ -237,8 +237,12 @@ async fn bad_line_is_answered_as_documented_next_is_read() {
         |case: &str, answer: &Value| assert!(row(case).is_told_by(answer), "{case}: {answer}");
     let mut tried = BTreeSet::new();
     let (service, _, mut waits) = service();
-    let options =
-        McpOptions::default().with_line(1000).with_in_flight(1).with_stop_grace(Duration::ZERO);
+    let options = McpOptions {
+        line: 1000,
+        in_flight: 1,
+        stop_grace: Duration::ZERO,
+        ..McpOptions::default()
+    };
     let mut client = Client::start(service, options);
     let case = "a request before `initialize` that names no revision";
     for id in [1, 2] {

@@ -96,7 +96,7 @@ async fn every_result_has_the_documented_usage_receipt() {
 #[tokio::test]
 async fn server_without_tools_says_why_in_instructions() {
     let service = Service::builder(ServedTools::new(&Registry::new())).build().unwrap();
-    let options = || McpOptions::default().with_instructions("Hello.");
+    let options = || McpOptions { instructions: Some("Hello.".into()), ..McpOptions::default() };
     let opened = Client::start(service.clone(), options()).initialize(json!({})).await;
     let mut client = Client::start(service, options());
     let discovered = client.ask(1, "server/discover", json!({"_meta": stateless(json!({}))})).await;

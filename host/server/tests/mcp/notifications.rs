@@ -89,9 +89,8 @@ async fn tool_log_is_sent_at_the_clients_level_or_above() {
     let component = Component::load(&engine, bytes).await.unwrap();
     let registry = Registry::new();
     registry.register_all(component.tools().iter().cloned()).unwrap();
-    let executor = Executor::new().with_limits(Limits::default().with_fuel(100_000));
-    let service =
-        Service::builder(ServedTools::new(&registry).with_executor(executor)).build().unwrap();
+    let executor = Executor::new().with_limits(Limits { fuel: 100_000, ..Limits::default() });
+    let service = Service::builder(ServedTools::new(&registry).with_executor(executor)).build().unwrap();
     let mut client = Client::start(service.clone(), McpOptions::default());
     client.initialize(json!({})).await;
     let is_log = |message: &Value| message["method"] == "notifications/message";
@@ -155,7 +154,7 @@ async fn cancelled_tool_has_a_grace_period_to_end() {
     let tool = Tool::native(named("polite"), polite).unwrap();
     let mut client = Client::start(
         serving(tool),
-        McpOptions::default().with_stop_grace(Duration::from_secs(60)),
+        McpOptions { stop_grace: Duration::from_secs(60), ..McpOptions::default() },
     );
     client.initialize(json!({})).await;
     let cancel = |id: u64| json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
@@ -168,8 +167,10 @@ async fn cancelled_tool_has_a_grace_period_to_end() {
     client.end().await.unwrap();
     // A tool that ignores the cancel is stopped when its grace is over.
     let (service, _, mut waits) = service();
-    let mut client =
-        Client::start(service, McpOptions::default().with_stop_grace(Duration::from_millis(20)));
+    let mut client = Client::start(
+        service,
+        McpOptions { stop_grace: Duration::from_millis(20), ..McpOptions::default() },
+    );
     client.initialize(json!({})).await;
     client.send(call(3, "wait")).await;
     assert_eq!(waits.recv().await, Some("started"));
@@ -187,8 +188,7 @@ async fn expired_or_changed_request_state_is_refused() {
     let sealer =
         sealer.with_clock(move || UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::Relaxed)));
     let (_, registry, _) = service();
-    let service =
-        Service::builder(ServedTools::new(&registry)).with_sealer(sealer).build().unwrap();
+    let service = Service::builder(ServedTools::new(&registry)).sealer(sealer).build().unwrap();
     let mut client = Client::start(service, McpOptions::default());
     let meta = stateless(json!({"elicitation": {"form": {}}}));
     let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;

@@ -42,7 +42,7 @@ async fn becomes(web: &Web, session: &str, status: u16) {
 #[tokio::test]
 async fn one_question_too_many_is_refused() {
     let (service, registry, _) = service();
-    let options = McpOptions::default().with_session_questions(2).with_questions(3);
+    let options = McpOptions { session_questions: 2, questions: 3, ..McpOptions::default() };
     let web = start(service.clone(), &registry, options).await;
     let (first, second) = (open(&web).await, open(&web).await);
     // A question stays open when its connection is closed.
@@ -89,7 +89,10 @@ async fn one_question_too_many_is_refused() {
 async fn closed_connection_keeps_its_requests_slot() {
     let (service, registry, _) = service();
     // Of four requests each tenant leaves as many free as it holds.
-    let listen = ListenOptions::default().with_http(HttpOptions::default().with_requests(4));
+    let listen = ListenOptions {
+        http: HttpOptions { requests: 4, ..HttpOptions::default() },
+        ..ListenOptions::default()
+    };
     let web = start_with(service, &registry, McpOptions::default(), listen).await;
     let session = open(&web).await;
     for id in 1..=2 {
@@ -111,7 +114,10 @@ async fn closed_connection_keeps_its_requests_slot() {
 async fn closed_connection_keeps_its_requests_bytes() {
     let (service, registry, _) = service();
     // Of 64 KiB each tenant leaves as much free as it holds.
-    let listen = ListenOptions::default().with_http(HttpOptions::default().with_bodies(64 << 10));
+    let listen = ListenOptions {
+        http: HttpOptions { bodies: 64 << 10, ..HttpOptions::default() },
+        ..ListenOptions::default()
+    };
     let web = start_with(service, &registry, McpOptions::default(), listen).await;
     let session = open(&web).await;
     let large = json!({"text": "x".repeat(20 << 10)});
@@ -141,7 +147,8 @@ async fn closed_connection_keeps_its_requests_bytes() {
 #[tokio::test]
 async fn idle_session_awaiting_an_answer_ends() {
     let (service, registry, _) = service();
-    let options = McpOptions::default().with_session_idle(std::time::Duration::from_millis(50));
+    let options =
+        McpOptions { session_idle: std::time::Duration::from_millis(50), ..McpOptions::default() };
     let web = start(service, &registry, options).await;
     let session = open(&web).await;
     let mut stream = ask(&web, &session, 1, &json!({})).await;

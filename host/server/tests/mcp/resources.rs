@@ -19,7 +19,7 @@ const LARGE: usize = (4 << 20) + 1;
 /// Returns a service whose tool `draw` answers with texts and a picture, its artifacts, and their
 /// directory.
 fn service() -> (Service, Artifacts, tempfile::TempDir) {
-    service_with(ArtifactOptions::default().with_threshold(ABOVE))
+    service_with(ArtifactOptions { above: ABOVE, ..ArtifactOptions::default() })
 }
 
 /// Like [`service`], with these options.
@@ -42,8 +42,7 @@ fn service_with(options: ArtifactOptions) -> (Service, Artifacts, tempfile::Temp
     registry.register(Tool::native(definition, stop).expect("a tool")).expect("a name of its own");
     let dir = tempfile::tempdir().expect("a directory");
     let artifacts = Artifacts::open(&dir.path().join("artifacts"), options).expect("a store");
-    let service =
-        Service::builder(ServedTools::new(&registry)).with_artifacts(artifacts.clone()).build();
+    let service = Service::builder(ServedTools::new(&registry)).artifacts(artifacts.clone()).build();
     (service.expect("a service"), artifacts, dir)
 }
 
@@ -112,7 +111,7 @@ async fn large_value_text_is_truncated_with_a_link() {
         "\n… (the first 4096 of {} bytes; `structuredContent` has all of the value)",
         whole.len()
     );
-    let full = ArtifactOptions::default().with_quota(1000);
+    let full = ArtifactOptions { quota: 1000, ..ArtifactOptions::default() };
     for (options, has_room) in [(ArtifactOptions::default(), true), (full, false)] {
         let (service, artifacts, _dir) = service_with(options);
         for is_stateless in [false, true] {
@@ -166,8 +165,8 @@ async fn large_value_text_is_truncated_with_a_link() {
 #[tokio::test]
 async fn resource_reads_count_against_body_bytes() {
     let (service, artifacts, _dir) = service();
-    let http = HttpOptions::default().with_bodies(64 << 10);
-    let listen = ListenOptions::default().with_http(http);
+    let http = HttpOptions { bodies: 64 << 10, ..HttpOptions::default() };
+    let listen = ListenOptions { http, ..ListenOptions::default() };
     let web = start_with(service.clone(), &Registry::new(), McpOptions::default(), listen).await;
     let put = |bytes: usize| {
         artifacts.put(Some("acme"), &vec![b'x'; bytes], None, "text/plain").expect("room")

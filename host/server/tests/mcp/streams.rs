@@ -26,7 +26,7 @@ pub(super) fn listen() -> (String, String) {
 #[tokio::test]
 async fn open_streams_per_tenant_are_bounded() {
     let (service, registry, _) = service();
-    let web = start(service, &registry, McpOptions::default().with_streams(2)).await;
+    let web = start(service, &registry, McpOptions { streams: 2, ..McpOptions::default() }).await;
     let session = web.open().await;
     let (headers, body) = listen();
     let (stream, head) = web.begin(0, "GET", &session, "").await;
@@ -63,7 +63,7 @@ async fn open_streams_per_tenant_are_bounded() {
 #[tokio::test]
 async fn key_revocation_ends_its_streams_and_sessions() {
     let (service, registry, _) = service();
-    let web = start(service, &registry, McpOptions::default().with_sessions(1)).await;
+    let web = start(service, &registry, McpOptions { sessions: 1, ..McpOptions::default() }).await;
     let session = web.open().await;
     let (headers, body) = listen();
     let (get, _) = web.begin(0, "GET", &session, "").await;
@@ -123,8 +123,11 @@ async fn call_over_quota_gets_retry_after_before_it_runs() {
 #[tokio::test]
 async fn idle_session_ends() {
     let (service, registry, _) = service();
-    let options =
-        McpOptions::default().with_sessions(1).with_session_idle(Duration::from_millis(50));
+    let options = McpOptions {
+        sessions: 1,
+        session_idle: Duration::from_millis(50),
+        ..McpOptions::default()
+    };
     let web = start(service, &registry, options).await;
     let session = web.open().await;
     let message =
@@ -139,8 +142,12 @@ async fn idle_session_ends() {
 #[tokio::test]
 async fn calls_of_a_session_end_with_it() {
     let (service, registry, mut waits) = service();
-    let web =
-        start(service, &registry, McpOptions::default().with_stop_grace(Duration::ZERO)).await;
+    let web = start(
+        service,
+        &registry,
+        McpOptions { stop_grace: Duration::ZERO, ..McpOptions::default() },
+    )
+    .await;
     let call =
         json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}})
             .to_string();
@@ -162,8 +169,12 @@ async fn calls_of_a_session_end_with_it() {
 #[tokio::test]
 async fn running_request_id_is_unique_in_its_session() {
     let (service, registry, mut waits) = service();
-    let web =
-        start(service, &registry, McpOptions::default().with_stop_grace(Duration::ZERO)).await;
+    let web = start(
+        service,
+        &registry,
+        McpOptions { stop_grace: Duration::ZERO, ..McpOptions::default() },
+    )
+    .await;
     let session = format!("{JSON}{}", web.open().await);
     let call =
         json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}});

@@ -13,7 +13,7 @@ use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::mcp::{McpOptions, routes};
 use toolcell_server::tenants::Quota;
 use toolcell_server::{
-    Authenticator, HttpServer, ListenOptions, ServedTenant, ServedTools, Service,
+    Authenticator, HttpOptions, HttpServer, ListenOptions, ServedTenant, ServedTools, Service,
 };
 
 use crate::bad_input::is_as_the_page_says;
@@ -74,15 +74,16 @@ pub(super) async fn start_with(
     listen: ListenOptions,
 ) -> Web {
     let served = ServedTools::new(registry).with_tenant("acme", ServedTenant::default());
-    let quota = Quota::default().with_calls_per_minute(1);
-    service.replace(served.with_tenant("globex", ServedTenant::default().with_quota(quota)));
+    let quota = Quota { calls_per_minute: Some(1), ..Quota::default() };
+    service
+        .replace(served.with_tenant("globex", ServedTenant { quota, ..ServedTenant::default() }));
     let dir = tempfile::tempdir().unwrap();
     let store = ApiKeyStore::open(dir.path().join("keys.json")).unwrap();
     let made = ["acme", "acme", "globex", "gone"].map(|tenant| store.add(tenant).unwrap());
     let [first, second, globex, gone] = made.map(|made| (made.id, made.key.expose().to_owned()));
     let (ids, keys) = ([first.0, second.0], [first.1, second.1]);
-    let http = listen.http.clone().with_recheck(Duration::from_millis(10));
-    let listen = listen.with_http(http).with_protected(routes(service.clone(), options));
+    let http = HttpOptions { recheck: Duration::from_millis(10), ..listen.http.clone() };
+    let listen = ListenOptions { http, protected: routes(service.clone(), options), ..listen };
     let server =
         HttpServer::bind(service, Authenticator::api_keys(store.clone()), listen).await.unwrap();
     let address = server.address();
@@ -294,7 +295,9 @@ async fn tool_has_grace_period_after_client_disconnects() {
         .register(Tool::native(Definition::new("wait", "Waits.").unwrap(), wait).unwrap())
         .unwrap();
     let service = Service::builder(ServedTools::new(&registry)).build().unwrap();
-    let web = start(service, &registry, McpOptions::default().with_stop_grace(PATIENCE)).await;
+    let web =
+        start(service, &registry, McpOptions { stop_grace: PATIENCE, ..McpOptions::default() })
+            .await;
     for accept in ["application/json, text/event-stream", "application/json;q=1, text/event-stream"]
     {
         let (headers, call) = modern(1, "tools/call", Some("wait"));
@@ -332,7 +335,7 @@ async fn progress_is_streamed_before_the_result() {
 async fn session_belongs_to_its_principal_until_deleted() {
     let (service, registry, _) = service();
     let metrics = service.clone();
-    let web = start(service, &registry, McpOptions::default().with_sessions(1)).await;
+    let web = start(service, &registry, McpOptions { sessions: 1, ..McpOptions::default() }).await;
     let session = web.open().await;
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     assert_eq!(web.post(0, &session, &ping).await.status, 200);
@@ -364,7 +367,7 @@ async fn closing_a_stateless_stream_stops_the_tool() {
     let web = start(
         service.clone(),
         &registry,
-        McpOptions::default().with_stop_grace(std::time::Duration::ZERO),
+        McpOptions { stop_grace: std::time::Duration::ZERO, ..McpOptions::default() },
     )
     .await;
     let (headers, call) = modern(1, "tools/call", Some("wait"));

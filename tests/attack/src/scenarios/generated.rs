@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
-use toolcell::runtime::{Optimise, Placement};
+use toolcell::runtime::{Deterministic, Optimise, Placement};
 use toolcell::{Component, Engine, Executor, Grants, Limits, ToolCall};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bare_hello, bytes};
 use toolcell_tests::binary::{of_component, section};
@@ -35,7 +35,8 @@ pub(crate) struct GeneratedComponents {
 impl GeneratedComponents {
     pub(crate) fn new(stage: &Fixture) -> Self {
         // With a frozen clock the generator's result does not depend on how long it took.
-        let engine = stage.engine(Placement::Cells).frozen_clock().seed(stage.seed);
+        let fixed = Deterministic { now: None, frozen_clock: true, seed: Some(stage.seed) };
+        let engine = stage.engine(Placement::Cells).deterministic(fixed);
         // Optimising the generator takes a minute of processor time, and the optimised code would
         // open a file when it arrives.
         let engine = engine.optimise(Optimise::Never).build().expect("an engine");
@@ -54,11 +55,13 @@ impl GeneratedComponents {
         let base = base.map(|base| STANDARD.encode(base));
         let arguments = json!({"kind": kind, "seed": dice.number(..), "base": base});
         let call = ToolCall::with_value("1", "forge", &arguments);
-        let limits = Limits::default()
-            .with_timeout(TIME)
-            .with_memory(MEMORY)
-            .with_result(16 << 20)
-            .with_arguments(16 << 20);
+        let limits = Limits {
+            timeout: TIME,
+            memory: MEMORY,
+            result: 16 << 20,
+            arguments: 16 << 20,
+            ..Limits::default()
+        };
         let executor = Executor::new().with_limits(limits);
         let completion = wait(async move { executor.call(&tool, call, Default::default()).await });
         let value = completion.result.value()?.to_value();

@@ -47,16 +47,18 @@ impl Guests {
 }
 
 fn limits(dice: &mut SeededRng) -> Limits {
-    let limits = Limits::default()
-        .with_memory(MEMORY >> dice.number(0..4))
-        .with_host_calls(dice.number(1..3_000));
-    let limits = limits.with_fuel(dice.pick(&[1, 1_000, 1_000_000, u64::MAX]));
-    let limits = limits.with_result(dice.pick(&[0, 1, 1 << 10, 1 << 20])).with_log(dice.pick(&[
-        0,
-        1,
-        64 << 10,
-    ]));
-    limits.with_timeout(Duration::from_millis(dice.number(1..120)))
+    let limits = Limits {
+        memory: MEMORY >> dice.number(0..4),
+        host_calls: dice.number(1..3_000),
+        ..Limits::default()
+    };
+    let limits = Limits { fuel: dice.pick(&[1, 1_000, 1_000_000, u64::MAX]), ..limits };
+    let limits = Limits {
+        result: dice.pick(&[0, 1, 1 << 10, 1 << 20]),
+        log: dice.pick(&[0, 1, 64 << 10]),
+        ..limits
+    };
+    Limits { timeout: Duration::from_millis(dice.number(1..120)), ..limits }
 }
 
 impl Scenario for Guests {

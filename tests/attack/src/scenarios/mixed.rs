@@ -291,8 +291,11 @@ impl OccupiedCell {
                 seen.store(true, Ordering::Relaxed);
             }
         });
-        let options =
-            CallOptions::default().with_abort(signal.clone()).with_stop_grace(Duration::MAX);
+        let options = CallOptions {
+            abort: signal.clone(),
+            stop_grace: Duration::MAX,
+            ..CallOptions::default()
+        };
         let call = tokio::spawn(async move {
             executor.call(&tool, ToolCall::new("1", "hostile", "{}"), options).await
         });
@@ -351,9 +354,10 @@ async fn complete_call(kind: &Kind, dice: &mut SeededRng) -> CallEnd {
         EndMode::Deadline => Duration::from_millis(dice.number(1..40)),
         EndMode::Normal | EndMode::Dropped | EndMode::Aborted => Duration::from_secs(60),
     };
-    let limits = Limits::default().with_timeout(timeout).with_memory(MEMORY).with_fuel(u64::MAX);
+    let limits = Limits { timeout, memory: MEMORY, fuel: u64::MAX, ..Limits::default() };
     let (signal, name) = (AbortSignal::new(), kind.tool.definition().name.as_str());
-    let options = CallOptions::default().with_abort(signal.clone()).with_stop_grace(Duration::MAX);
+    let options =
+        CallOptions { abort: signal.clone(), stop_grace: Duration::MAX, ..CallOptions::default() };
     let executor = Executor::new().with_limits(limits);
     let began = Instant::now();
     let call =

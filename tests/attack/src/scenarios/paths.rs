@@ -226,8 +226,8 @@ impl Scenario for Paths {
         all.extend(operations("/data/swapped/secret", "../../secret").into_iter().take(11));
         let tool = clerk.tools()[0].clone();
         let call = ToolCall::with_value("1", "clerk", &json!({ "steps": all }));
-        let executor =
-            Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(10)));
+        let executor = Executor::new()
+            .with_limits(Limits { timeout: Duration::from_secs(10), ..Limits::default() });
         let completion =
             wait(async move { executor.call(&tool, call, CallOptions::default()).await });
         let seen = format!("{completion:?}");

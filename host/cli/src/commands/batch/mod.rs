@@ -122,7 +122,8 @@ async fn run(
     }
     let executor = config.executor().with_limits(limits).with_sealer(sealer);
     let (logs, summary) = (Arc::<Logs>::default(), Arc::<Summary>::default());
-    let options = options.with_abort(interrupt.abort_signal()).with_stop_grace(interrupt::GRACE);
+    let options =
+        RunOptions { abort: interrupt.abort_signal(), stop_grace: interrupt::GRACE, ..options };
     let given_up = interrupt.give_up_signal();
     let unreadable = calls.unreadable.len();
     let executor = executor.with_additional_events(summary.counter());
@@ -190,12 +191,15 @@ fn context(args: &BatchArgs) -> Result<CallContext, Failure> {
 }
 
 fn options(args: &BatchArgs, context: CallContext, limits: Limits) -> RunOptions {
-    let options = RunOptions::default().with_context(context).with_tool_timeout(limits.timeout);
-    let options = options
-        .with_on_tool_error(args.on_tool_error.into())
-        .with_unknown_tools(args.unknown_tools.into());
+    let options = RunOptions {
+        context: context.into(),
+        tool_timeout: Some(limits.timeout),
+        on_tool_error: args.on_tool_error.into(),
+        unknown_tools: args.unknown_tools.into(),
+        ..RunOptions::default()
+    };
     match args.max_concurrency {
-        Some(calls) => options.with_max_concurrency(calls as usize),
+        Some(calls) => RunOptions { max_concurrency: Some(calls as usize), ..options },
         None => options,
     }
 }

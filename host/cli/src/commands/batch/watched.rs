@@ -103,7 +103,7 @@ impl Watched {
         rest.retain(|call| !self.ended.contains(&call.id));
         let abort = AbortSignal::new();
         abort.raise();
-        self.run = self.runner.stream(rest, self.options.clone().with_abort(abort));
+        self.run = self.runner.stream(rest, RunOptions { abort, ..self.options.clone() });
     }
 
     /// Returns the halt of the run. It is final once the last event was returned.

@@ -251,9 +251,12 @@ impl Call<'_> {
         let Self { printer, interrupt, args, executor, tool, arguments } = self;
         let live = Live::start(printer);
         let call = ToolCall::new(&args.id, &*tool.definition().name, arguments.text.clone());
-        let options = CallOptions::default().with_context(Arc::new(context));
-        let options =
-            options.with_abort(interrupt.abort_signal()).with_stop_grace(interrupt::GRACE);
+        let options = CallOptions {
+            context: Arc::new(context),
+            abort: interrupt.abort_signal(),
+            stop_grace: interrupt::GRACE,
+            ..CallOptions::default()
+        };
         let executor = executor.clone().with_events(live.sink());
         let mut completion = executor.call(tool, call, options).await;
         let denials = live.finish(&completion.result);

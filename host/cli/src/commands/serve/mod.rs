@@ -85,7 +85,7 @@ async fn serving(
     let file = configuration.file.clone().unwrap_or_default();
     let keys = tenant::store(&configuration)?;
     let engines = engines(printer, global, args, &configuration)?.build()?;
-    let many = ManyTools::default().with_threshold(args.search_threshold);
+    let many = ManyTools { above: args.search_threshold, ..ManyTools::default() };
     let configured = ConfigServer::start(configuration, engines).await?.with_many_tools(many);
     let loaded = configured.loaded();
     if args.stdio && !serves(&loaded, args.tenant.as_deref()) {
@@ -106,18 +106,20 @@ async fn serving(
         }
         return Ok(if problems == 0 { ExitStatus::Ok } else { ExitStatus::Failed });
     }
-    let service = configured.service().with_sealer(state::sealer(global.state_dir.as_deref())?);
+    let service = configured.service().sealer(state::sealer(global.state_dir.as_deref())?);
     let service = state::dir(global.state_dir.as_deref())
         .into_iter()
-        .fold(service, ServiceBuilder::with_state_directory);
-    let service = service.with_artifacts(artifacts(args)?).build()?;
+        .fold(service, ServiceBuilder::state_directory);
+    let service = service.artifacts(artifacts(args)?).build()?;
     traces.report_to(&service);
     if args.stdio {
         let principal = Principal::new(args.tenant.as_deref(), "stdio");
         return on_stdio(printer, interrupt, args, &configured, service, principal).await;
     }
-    let options =
-        options(args)?.with_protected(mcp::routes(service.clone(), McpOptions::default()));
+    let options = ListenOptions {
+        protected: mcp::routes(service.clone(), McpOptions::default()),
+        ..options(args)?
+    };
     let server =
         HttpServer::bind(service.clone(), auth.clone(), options).await.map_err(not_listening)?;
     let metrics = match args.metrics {
@@ -262,9 +264,12 @@ fn no_metrics(error: MetricsError) -> Failure {
 /// Opens the store of artifacts.
 fn artifacts(args: &ServeArgs) -> Result<Artifacts, Failure> {
     let above = usize::try_from(args.artifact_threshold.0).unwrap_or(usize::MAX);
-    let options =
-        ArtifactOptions::default().with_threshold(above).with_quota(args.artifact_quota.0);
-    let options = options.with_lifetime(args.artifact_lifetime.0);
+    let options = ArtifactOptions {
+        above,
+        quota: args.artifact_quota.0,
+        lifetime: args.artifact_lifetime.0,
+        ..ArtifactOptions::default()
+    };
     let opened = match &args.artifact_dir {
         Some(directory) => Artifacts::open(directory, options),
         None => Artifacts::temporary(options),
@@ -308,15 +313,20 @@ fn not_listening(error: BindError) -> Failure {
 
 /// Returns the options of the listener.
 fn options(args: &ServeArgs) -> Result<ListenOptions, Failure> {
-    let http = args.hosts.iter().fold(HttpOptions::default(), |http, host| http.with_host(host));
-    let http = args.origins.iter().fold(http, |http, origin| http.with_origin(origin));
-    let mut options = ListenOptions::default()
-        .with_address(args.listen)
-        .with_http(http)
-        .with_drain_timeout(args.drain_timeout.0)
-        .with_shutdown_delay(args.shutdown_delay.as_ref().map_or(Duration::ZERO, |delay| delay.0));
+    let http = HttpOptions {
+        hosts: args.hosts.clone(),
+        origins: args.origins.clone(),
+        ..HttpOptions::default()
+    };
+    let mut options = ListenOptions {
+        address: args.listen,
+        http,
+        drain_timeout: args.drain_timeout.0,
+        shutdown_delay: args.shutdown_delay.as_ref().map_or(Duration::ZERO, |delay| delay.0),
+        ..ListenOptions::default()
+    };
     if args.behind_proxy {
-        options = options.with_behind_proxy();
+        options.behind_proxy = true;
     }
     if let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) {
         let tls = Tls::from_files(cert, key).map_err(|error| {
@@ -325,7 +335,7 @@ fn options(args: &ServeArgs) -> Result<ListenOptions, Failure> {
                 "give the certificate chain and its key as PEM files that you can read",
             )
         })?;
-        options = options.with_tls(tls);
+        options.tls = Some(tls);
     }
     Ok(options)
 }

@@ -40,6 +40,22 @@ pub(in crate::engine) struct EngineResources {
     pub(in crate::engine) for_keys: Arc<IoPool>,
 }
 
+/// The clocks and the random numbers of calls, fixed for runs that are to be repeated exactly.
+///
+/// # Defaults
+/// The host's date, running clocks, random numbers of the operating system.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Deterministic {
+    /// The date at which the clock of each call starts. `None`: the host's date.
+    pub now: Option<SystemTime>,
+    /// True if the clocks stop during each call: they tell the time of its start. Sleeping still
+    /// takes its time.
+    pub frozen_clock: bool,
+    /// Each call's random numbers are derived from this seed and the call's id. They are then
+    /// predictable. `None`: they come from the operating system, anew for each cell.
+    pub seed: Option<u64>,
+}
+
 /// The time that a cell's clocks tell.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::engine) struct Time {

@@ -39,10 +39,12 @@ pub(super) fn describe(
     scheduler: &Scheduler,
     ready: &Arc<Ready>,
 ) -> Result<Vec<Definition>, Error> {
-    let limits = Limits::default()
-        .with_timeout(DESCRIBE_TIMEOUT)
-        .with_fuel(DESCRIBE_FUEL)
-        .with_result(DESCRIBE_RESULT);
+    let limits = Limits {
+        timeout: DESCRIBE_TIMEOUT,
+        fuel: DESCRIBE_FUEL,
+        result: DESCRIBE_RESULT,
+        ..Limits::default()
+    };
     let definitions =
         ready.exports.definitions().unwrap_or_else(|| call_describe(scheduler, ready, limits))?;
     if definitions.is_empty() {

@@ -271,7 +271,7 @@ mod tests {
         for placement in [Placement::Cells, Placement::Inline] {
             let engine =
                 Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();
-            let limits = Limits::default().with_timeout(Duration::from_millis(10));
+            let limits = Limits { timeout: Duration::from_millis(10), ..Limits::default() };
             let call = ToolCall::new("1", "t", "{}");
             let invocation = Invocation::outside_call(
                 call,

@@ -36,7 +36,7 @@ fn ask_of(
         call,
         Value::Null,
         CallContext::default(),
-        Limits::default().with_log(100),
+        Limits { log: 100, ..Limits::default() },
     );
     invocation.abort = AbortSignal::new();
     requests.ask(RequestKind::Call, Arc::new(invocation), again, now)

@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn unknown_tool_is_answered_if_the_options_say_so() {
-        let answer = || RunOptions::default().with_unknown_tools(UnknownTools::Answer);
+        let answer = || RunOptions { unknown_tools: UnknownTools::Answer, ..RunOptions::default() };
         let names = ["greet", "gret", "", "secret_wrd", "manual\n"];
         let asked =
             |options| runner().run(calls(&names), options).now_or_never().expect("it ends at once");
@@ -201,7 +201,8 @@ mod tests {
             ]
         );
         assert_eq!((outcome.messages[1].name.as_str(), outcome.halted), ("gret", None));
-        let halted = asked(answer().with_on_tool_error(OnToolError::Halt)).unwrap().halted;
+        let halted =
+            asked(RunOptions { on_tool_error: OnToolError::Halt, ..answer() }).unwrap().halted;
         assert!(
             matches!(halted, Some(RunHalt::ToolError { tool_call_id, .. }) if tool_call_id == "c1")
         );
@@ -209,7 +210,7 @@ mod tests {
 
     #[test]
     fn unknown_tool_call_emits_its_events() {
-        let options = RunOptions::default().with_unknown_tools(UnknownTools::Answer);
+        let options = RunOptions { unknown_tools: UnknownTools::Answer, ..RunOptions::default() };
         let events = runner()
             .stream(calls(&["gret"]), options)
             .collect::<Vec<_>>()

@@ -42,7 +42,6 @@ pub enum UnknownTools {
 /// at most two per core, a signal that is never raised, [`AbortSignal::DEFAULT_GRACE`], no
 /// canceller.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct RunOptions {
     /// The context of the calls. Each call gets it unchanged. An answer to a question (`resume`)
     /// belongs to one call: with more calls, the run does not start.
@@ -91,80 +90,10 @@ impl Default for RunOptions {
 }
 
 impl RunOptions {
-    /// Sets the context of the calls.
-    #[must_use]
-    pub fn with_context(mut self, context: impl Into<Arc<CallContext>>) -> Self {
-        self.context = context.into();
-        self
-    }
-
-    /// Tightens the executor's limits.
-    #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Sets the policy for failures.
-    #[must_use]
-    pub fn with_on_tool_error(mut self, policy: OnToolError) -> Self {
-        self.on_tool_error = policy;
-        self
-    }
-
-    /// Sets the rule for a call whose tool is not registered.
-    #[must_use]
-    pub fn with_unknown_tools(mut self, policy: UnknownTools) -> Self {
-        self.unknown_tools = policy;
-        self
-    }
-
-    /// Sets the wall time of each call.
-    #[must_use]
-    pub fn with_tool_timeout(mut self, timeout: Duration) -> Self {
-        self.tool_timeout = Some(timeout);
-        self
-    }
-
-    /// Sets the largest number of calls that run at the same time.
-    #[must_use]
-    pub fn with_max_concurrency(mut self, calls: usize) -> Self {
-        self.max_concurrency = Some(calls);
-        self
-    }
-
-    /// Narrows the tools' rights.
-    #[must_use]
-    pub fn with_overlay(mut self, overlay: impl Into<Arc<Overlay>>) -> Self {
-        self.overlay = Some(overlay.into());
-        self
-    }
-
-    /// Sets the signal that ends the run early.
-    #[must_use]
-    pub fn with_abort(mut self, abort: AbortSignal) -> Self {
-        self.abort = abort;
-        self
-    }
-
-    /// Sets the time that handlers have to end by themselves.
-    #[must_use]
-    pub fn with_stop_grace(mut self, grace: Duration) -> Self {
-        self.stop_grace = grace;
-        self
-    }
-
-    /// Sets the canceller of single calls.
-    #[must_use]
-    pub fn with_canceller(mut self, canceller: CallCanceller) -> Self {
-        self.canceller = Some(canceller);
-        self
-    }
-
     /// Returns the limits of each call.
     pub(super) fn limits_of_a_call(&self) -> Limits {
         let timeout = self.tool_timeout.unwrap_or(Limits::DEFAULT_TIMEOUT);
-        self.limits.with_timeout(self.limits.timeout.min(timeout))
+        Limits { timeout: self.limits.timeout.min(timeout), ..self.limits }
     }
 
     /// Returns the signal of the call with this id.
@@ -288,7 +217,7 @@ mod tests {
         for (calls, expected) in [(0, 1), (1, 1), (2, 2), (100_000, 2 * cores)] {
             assert_eq!(options.concurrency(calls), expected, "{calls} calls");
         }
-        assert_eq!(options.with_max_concurrency(1000).concurrency(3), 1000);
+        assert_eq!(RunOptions { max_concurrency: Some(1000), ..options }.concurrency(3), 1000);
     }
 
     #[test]
@@ -298,7 +227,10 @@ mod tests {
         (context.session_id, context.request_id) = (session_id, request_id);
         let runner = runner(Definition::new("t", "").unwrap());
         assert_eq!(
-            message_contents(&runner, RunOptions::default().with_context(context)),
+            message_contents(
+                &runner,
+                RunOptions { context: context.into(), ..RunOptions::default() }
+            ),
             [r#"[30,"s1","r1"]"#; 2]
         );
         assert_eq!(
@@ -311,9 +243,11 @@ mod tests {
     /// The smallest time that was set counts. An executor without limits sets none.
     #[test]
     fn call_timeout_is_the_smallest_that_was_set() {
-        let executor =
-            |seconds| Executor::new().with_limits(Limits::default().with_timeout(SECOND * seconds));
-        let run = |seconds| RunOptions::default().with_tool_timeout(SECOND * seconds);
+        let executor = |seconds| {
+            Executor::new().with_limits(Limits { timeout: SECOND * seconds, ..Limits::default() })
+        };
+        let run =
+            |seconds| RunOptions { tool_timeout: Some(SECOND * seconds), ..RunOptions::default() };
         let tool = || Definition::new("t", "").unwrap();
         let hour = || runner(tool()).with_executor(executor(3600));
         for (runner, options, expected) in [
@@ -323,9 +257,20 @@ mod tests {
             (runner(tool()).with_executor(executor(9)), run(9), 9),
             (runner(tool()).with_executor(executor(9)), RunOptions::default(), 9),
             (hour(), run(300), 300),
-            (hour(), run(300).with_limits(Limits::unlimited().with_timeout(SECOND * 7)), 7),
+            (
+                hour(),
+                RunOptions {
+                    limits: Limits { timeout: SECOND * 7, ..Limits::unlimited() },
+                    ..run(300)
+                },
+                7,
+            ),
             (runner(tool().with_max_execution(SECOND * 5)), run(300), 5),
-            (with_own_limits(tool(), Limits::unlimited().with_timeout(SECOND * 4)), run(300), 4),
+            (
+                with_own_limits(tool(), Limits { timeout: SECOND * 4, ..Limits::unlimited() }),
+                run(300),
+                4,
+            ),
         ] {
             assert_eq!(
                 message_contents(&runner, options),
@@ -337,9 +282,9 @@ mod tests {
     /// Fails without: the check of the run's time against the executor's limits.
     #[test]
     fn run_timeout_above_executor_limit_is_refused() {
-        let executor = Executor::new().with_limits(Limits::default().with_timeout(SECOND));
+        let executor = Executor::new().with_limits(Limits { timeout: SECOND, ..Limits::default() });
         let runner = runner(Definition::new("t", "").unwrap()).with_executor(executor);
-        let options = RunOptions::default().with_tool_timeout(SECOND * 2);
+        let options = RunOptions { tool_timeout: Some(SECOND * 2), ..RunOptions::default() };
         let error = wait(runner.run([ToolCall::new("a", "t", "{}")], options)).unwrap_err();
         assert!(
             error.is_options()

@@ -66,7 +66,7 @@ fn calls(ends: &[(&str, &str)]) -> Vec<ToolCall> {
 }
 
 fn short_timeout() -> RunOptions {
-    RunOptions::default().with_tool_timeout(Duration::from_millis(20))
+    RunOptions { tool_timeout: Some(Duration::from_millis(20)), ..RunOptions::default() }
 }
 
 fn all_events(
@@ -167,41 +167,51 @@ fn run_starts_all_calls_or_none() {
     let cases = [
         (unknown, short_timeout(), "unknown_tool", "did you mean `t`?"),
         (twice, short_timeout(), "duplicate_call_id", "give each call"),
-        (good(), short_timeout().with_max_concurrency(0), "invalid_option", "`max_concurrency`"),
         (
             good(),
-            short_timeout().with_tool_timeout(Duration::ZERO),
+            RunOptions { max_concurrency: Some(0), ..short_timeout() },
+            "invalid_option",
+            "`max_concurrency`",
+        ),
+        (
+            good(),
+            RunOptions { tool_timeout: Some(Duration::ZERO), ..short_timeout() },
             "invalid_option",
             "`tool_timeout`",
         ),
         (
             good(),
-            short_timeout().with_limits(all.with_timeout(Duration::ZERO)),
+            RunOptions { limits: Limits { timeout: Duration::ZERO, ..all }, ..short_timeout() },
             "invalid_option",
             "`limits.timeout`",
         ),
-        (good(), short_timeout().with_limits(all.with_fuel(0)), "invalid_option", "`limits.fuel`"),
         (
             good(),
-            short_timeout().with_limits(all.with_memory(0)),
+            RunOptions { limits: Limits { fuel: 0, ..all }, ..short_timeout() },
+            "invalid_option",
+            "`limits.fuel`",
+        ),
+        (
+            good(),
+            RunOptions { limits: Limits { memory: 0, ..all }, ..short_timeout() },
             "invalid_option",
             "`limits.memory`",
         ),
         (
             good(),
-            short_timeout().with_limits(all.with_arguments(0)),
+            RunOptions { limits: Limits { arguments: 0, ..all }, ..short_timeout() },
             "invalid_option",
             "`limits.arguments`",
         ),
         (
             good(),
-            short_timeout().with_limits(all.with_result(0)),
+            RunOptions { limits: Limits { result: 0, ..all }, ..short_timeout() },
             "invalid_option",
             "`limits.result`",
         ),
         (
             calls(&[("ok", ""), ("ok", "")]),
-            short_timeout().with_context(answers.clone()),
+            RunOptions { context: answers.clone().into(), ..short_timeout() },
             "invalid_option",
             "`context.resume`",
         ),
@@ -218,7 +228,9 @@ fn run_starts_all_calls_or_none() {
     let empty = wait(runner.run([], short_timeout())).unwrap();
     assert!(empty.messages.is_empty() && empty.halted.is_none());
     assert!(all_events(&runner, Vec::new(), short_timeout()).0.is_empty());
-    let answered = wait(runner.run(good(), short_timeout().with_context(answers))).unwrap();
+    let answered =
+        wait(runner.run(good(), RunOptions { context: answers.into(), ..short_timeout() }))
+            .unwrap();
     assert!(!answered.messages[0].is_error, "an answer goes with one call");
 }
 
@@ -239,7 +251,7 @@ fn policy_decides_once_for_each_failure() {
             _ => Verdict::Continue(json!("skipped").into()),
         }
     });
-    let options = RunOptions::default().with_on_tool_error(policy);
+    let options = RunOptions { on_tool_error: policy, ..RunOptions::default() };
     let outcome = wait(runner.run(with_manual, options)).unwrap();
     let contents: Vec<_> =
         outcome.messages.iter().map(|message| message.content.as_str()).collect();
@@ -255,9 +267,11 @@ fn policy_decides_once_for_each_failure() {
         "once per failure: error, tool error and refusal alike"
     );
 
-    let outcome =
-        wait(runner.run(calls(&ends), RunOptions::default().with_on_tool_error(OnToolError::Halt)))
-            .unwrap();
+    let outcome = wait(runner.run(
+        calls(&ends),
+        RunOptions { on_tool_error: OnToolError::Halt, ..RunOptions::default() },
+    ))
+    .unwrap();
     assert_eq!(outcome.messages[1].content, "fine", "siblings end as they would");
     assert_eq!(
         outcome.halted,
@@ -274,9 +288,10 @@ fn failing_policy_halts_and_is_not_asked_again() {
         count.fetch_add(1, Ordering::Relaxed);
         panic!("policy bug")
     });
-    let outcome = wait(
-        runner.run(calls(&[("error", "x")]), RunOptions::default().with_on_tool_error(panics)),
-    )
+    let outcome = wait(runner.run(
+        calls(&[("error", "x")]),
+        RunOptions { on_tool_error: panics, ..RunOptions::default() },
+    ))
     .unwrap();
     assert_eq!(
         outcome.messages[0].content,
@@ -293,12 +308,11 @@ fn failing_policy_halts_and_is_not_asked_again() {
         let _ = end.lock().recv();
         Verdict::Halt
     });
-    let outcome =
-        wait(runner.run(
-            calls(&[("error", "x"), ("ok", "fine")]),
-            short_timeout().with_on_tool_error(never),
-        ))
-        .unwrap();
+    let outcome = wait(runner.run(
+        calls(&[("error", "x"), ("ok", "fine")]),
+        RunOptions { on_tool_error: never, ..short_timeout() },
+    ))
+    .unwrap();
     drop(gate);
     assert!(
         outcome.messages[0].content.contains("gave no answer within 20ms"),
@@ -338,7 +352,7 @@ fn failing_encoder_loses_no_message() {
         );
         // A replacement that cannot be encoded halts the run; the policy is not asked again.
         let policy = OnToolError::decide(|_, _| Verdict::Continue(json!(1).into()));
-        let options = RunOptions::default().with_on_tool_error(policy);
+        let options = RunOptions { on_tool_error: policy, ..RunOptions::default() };
         let outcome = wait(runner.run(calls(&[("error", "x")]), options)).unwrap();
         assert_eq!(outcome.messages[0].content, failed);
         assert!(matches!(outcome.halted, Some(RunHalt::ToolError { .. })));
@@ -367,7 +381,7 @@ fn concurrency_is_reached_and_never_exceeded() {
             .register(Tool::native(Definition::new("t", "").unwrap(), handler).unwrap())
             .unwrap();
         let ends = vec![("", ""); 50];
-        let options = RunOptions::default().with_max_concurrency(most);
+        let options = RunOptions { max_concurrency: Some(most), ..RunOptions::default() };
         let outcome = wait(Runner::new(registry.clone()).run(calls(&ends), options)).unwrap();
         assert_eq!(outcome.messages.len(), 50);
         assert_eq!(running.1.load(Ordering::SeqCst), most);
@@ -384,7 +398,8 @@ fn stream_does_not_run_ahead_of_its_reader() {
     let (runner, ran) = runner();
     let many: Vec<_> = (0..100_000).map(|n| ToolCall::new(format!("c{n}"), "t", "{}")).collect();
     let (events, most_ahead) = wait(async {
-        let mut stream = runner.stream(many, RunOptions::default().with_max_concurrency(4));
+        let mut stream =
+            runner.stream(many, RunOptions { max_concurrency: Some(4), ..RunOptions::default() });
         let (mut settled, mut events, mut ahead) = (0, 0, 0);
         while let Some(event) = stream.next().await {
             events += 1;
@@ -441,9 +456,11 @@ fn registry_change_applies_to_the_next_run() {
     registry.register(Tool::native(definition, old).unwrap()).unwrap();
     let runner = Runner::new(registry);
     for expected in ["old", "new"] {
-        let outcome =
-            wait(runner.run(calls(&[("", ""); 3]), RunOptions::default().with_max_concurrency(1)))
-                .unwrap();
+        let outcome = wait(runner.run(
+            calls(&[("", ""); 3]),
+            RunOptions { max_concurrency: Some(1), ..RunOptions::default() },
+        ))
+        .unwrap();
         let contents: Vec<_> =
             outcome.messages.iter().map(|message| message.content.as_str()).collect();
         assert_eq!(contents, [expected; 3]);
@@ -467,7 +484,7 @@ fn abort_cancels_calls_that_have_not_started() {
         let registry = Registry::new();
         registry.register(tool.unwrap()).unwrap();
         let runner = Runner::new(registry.clone());
-        let options = RunOptions::default().with_abort(abort).with_max_concurrency(1);
+        let options = RunOptions { abort, max_concurrency: Some(1), ..RunOptions::default() };
         let (events, _) = all_events(&runner, calls(&[("ok", ""); 4]), options);
         assert_eq!((events.len(), ran.load(Ordering::Relaxed)), (4 * 3, expected_ran));
         let statistics = registry.statistics("t").unwrap();

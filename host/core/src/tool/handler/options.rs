@@ -1,4 +1,11 @@
-//! Options of one call.
+//! The options that a caller passes with one call.
+//!
+//! The executor takes [`CallOptions`] beside the call itself. They name the context of the call
+//! (session, tenant, metadata), limits that tighten the executor's own, a signal that ends the call
+//! early, and an overlay: rules that can only narrow the tool's rights. They also hold the files
+//! that a component can read. Runs and steps pass their own options on in this type.
+//!
+//! Not here: a call and its result, which are data of the package `toolcell-contract`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +21,6 @@ use crate::capability::files::CallFiles;
 /// # Defaults
 /// An empty context, no tightening, a signal that is never raised, [`AbortSignal::DEFAULT_GRACE`].
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct CallOptions {
     /// The context of the call. It is shared by the calls of a run.
     pub context: Arc<CallContext>,
@@ -43,49 +49,5 @@ impl Default for CallOptions {
             overlay: None,
             files: None,
         }
-    }
-}
-
-impl CallOptions {
-    /// Sets the context of the call.
-    #[must_use]
-    pub fn with_context(mut self, context: impl Into<Arc<CallContext>>) -> Self {
-        self.context = context.into();
-        self
-    }
-
-    /// Tightens the executor's limits.
-    #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Sets the signal that ends the call early.
-    #[must_use]
-    pub fn with_abort(mut self, abort: AbortSignal) -> Self {
-        self.abort = abort;
-        self
-    }
-
-    /// Sets the time that the handler has to end by itself once the signal is raised.
-    #[must_use]
-    pub fn with_stop_grace(mut self, grace: Duration) -> Self {
-        self.stop_grace = grace;
-        self
-    }
-
-    /// Narrows the tool's rights.
-    #[must_use]
-    pub fn with_overlay(mut self, overlay: impl Into<Arc<Overlay>>) -> Self {
-        self.overlay = Some(overlay.into());
-        self
-    }
-
-    /// Gives the tool these files to read, if it is a component.
-    #[must_use]
-    pub fn with_files(mut self, files: CallFiles) -> Self {
-        self.files = Some(files);
-        self
     }
 }

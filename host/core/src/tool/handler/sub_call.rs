@@ -118,11 +118,13 @@ impl Invocation {
         };
         let mut context = CallContext::clone(&self.context);
         (context.attempt, context.resume) = (None, None);
-        let mut options = CallOptions::default()
-            .with_context(context)
-            .with_limits(left)
-            .with_abort(self.abort.clone())
-            .with_stop_grace(self.stop_grace);
+        let mut options = CallOptions {
+            context: context.into(),
+            limits: left,
+            abort: self.abort.clone(),
+            stop_grace: self.stop_grace,
+            ..CallOptions::default()
+        };
         options.overlay.clone_from(&self.overlays.call);
         let mut call = ToolCall::new(format!("{}/{number}", self.call.id), name, arguments);
         if let Some(veiled) = veiled.filter(|_| enforced(Control::PassedSecrets))

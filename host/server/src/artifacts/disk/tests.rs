@@ -59,7 +59,7 @@ impl Clock for Looks {
 fn other_tenants_artifact_takes_same_steps_as_unknown() {
     const LIFETIME: Duration = Duration::from_secs(60);
     let (place, looks) = (tempfile::tempdir().expect("a place"), Looks::default());
-    let options = ArtifactOptions::default().with_lifetime(LIFETIME);
+    let options = ArtifactOptions { lifetime: LIFETIME, ..ArtifactOptions::default() };
     let store = Store::open(place.path(), options, Arc::new(looks.clone())).expect("a store");
     let [acme, globex] = ["acme", "globex"].map(Some);
     let put = |tenant, text: &str| {
@@ -105,7 +105,7 @@ fn other_tenants_artifact_takes_same_steps_as_unknown() {
 fn expired_artifacts_are_swept_from_disk() {
     const LIFETIME: Duration = Duration::from_secs(60);
     let (place, clock) = (tempfile::tempdir().expect("a place"), ManualClock::new());
-    let options = ArtifactOptions::default().with_lifetime(LIFETIME);
+    let options = ArtifactOptions { lifetime: LIFETIME, ..ArtifactOptions::default() };
     let store = Store::open(place.path(), options, Arc::new(clock.clone())).expect("a store");
     let put = |tenant, text: &str| {
         store.put(Some(tenant), text.as_bytes(), None, "text/plain").expect("room").id
@@ -133,7 +133,7 @@ fn expired_artifacts_are_swept_from_disk() {
 fn store_sweeps_expired_artifacts_on_open() {
     let place = tempfile::tempdir().expect("a place");
     let open = |lifetime| {
-        let options = ArtifactOptions::default().with_lifetime(lifetime);
+        let options = ArtifactOptions { lifetime, ..ArtifactOptions::default() };
         Store::open(place.path(), options, Arc::new(ManualClock::new())).expect("a store")
     };
     let directory = place.path().join(directory_of(None));

@@ -155,8 +155,9 @@ async fn call_once(
 ) -> Result<calls::CallResponse, RequestError> {
     let id = RequestId::generate();
     let mut request = CallRequest::new(call.clone());
-    request = request.with_request_id(id.clone()).with_context(call_context(resume, asked));
-    request = request.with_stop_grace(handler.options().stop_grace);
+    request.request_id = Some(id.clone());
+    request.context = call_context(resume, asked);
+    request.stop_grace = handler.options().stop_grace;
     let level = match asked.client.session() {
         Some(session) => Some(*session.level.lock()),
         // Without a session the request itself sets the level.

@@ -70,7 +70,7 @@ struct Endpoint {
 }
 
 /// Creates the route `/mcp`, for [`router`](crate::http::router) or
-/// [`ListenOptions::with_protected`](crate::ListenOptions::with_protected), which check Host,
+/// [`ListenOptions::protected`](crate::ListenOptions::protected), which check Host,
 /// Origin and credentials of its requests.
 pub fn routes(service: Service, options: McpOptions) -> Router {
     let McpOptions { sessions, session_idle, session_questions, streams, .. } = options;

@@ -154,7 +154,7 @@ fn decode_hex(text: &str) -> String {
 fn result_of(component: &Component, arguments: &Value) -> String {
     let tool = component.tools()[0].clone();
     let call = ToolCall::with_value("1", tool.definition().name.as_str(), arguments);
-    let limits = Limits::default().with_timeout(Duration::from_secs(5));
+    let limits = Limits { timeout: Duration::from_secs(5), ..Limits::default() };
     let executor = Executor::new().with_limits(limits);
     let result =
         wait(async move { executor.call(&tool, call, CallOptions::default()).await }).result;

@@ -76,16 +76,21 @@ impl Server {
             let loaded = load_for_good(&engine, bytes(component), toolcell::Grants::default());
             registry.register_all(loaded.tools().iter().cloned()).expect("tools");
         }
-        let served = ServedTools::new(&registry)
-            .with_tenant("acme", ServedTenant::default())
-            .with_tenant("globex", ServedTenant::default().with_tools(GLOBEX));
+        let served =
+            ServedTools::new(&registry).with_tenant("acme", ServedTenant::default()).with_tenant(
+                "globex",
+                ServedTenant {
+                    tools: Some(GLOBEX.map(String::from).into()),
+                    ..ServedTenant::default()
+                },
+            );
         let artifacts = Artifacts::temporary(ArtifactOptions::default()).expect("a directory");
         let seconds = Arc::new(AtomicU64::new(1_000_000));
         let clock = Arc::clone(&seconds);
         let sealer = Sealer::generate().expect("randomness");
         let sealer = sealer
             .with_clock(move || UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::Relaxed)));
-        let service = Service::builder(served).with_artifacts(artifacts).with_sealer(sealer);
+        let service = Service::builder(served).artifacts(artifacts).sealer(sealer);
         let service = service.build().expect("a service");
         let keys = ApiKeyStore::open(stage.temp.join("keys.json")).expect("a file of keys");
         let [acme, acme_too, globex] = ["acme", "acme", "globex"]
@@ -96,9 +101,11 @@ impl Server {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");
-        let protected =
-            routes(service.clone(), McpOptions::default().with_stop_grace(Duration::ZERO));
-        let options = ListenOptions::default().with_protected(protected);
+        let protected = routes(
+            service.clone(),
+            McpOptions { stop_grace: Duration::ZERO, ..McpOptions::default() },
+        );
+        let options = ListenOptions { protected, ..ListenOptions::default() };
         let server = runtime.block_on(HttpServer::bind(
             service,
             Authenticator::api_keys(keys.clone()),

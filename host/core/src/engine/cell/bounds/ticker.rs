@@ -221,10 +221,8 @@ mod tests {
         };
         let behaves = loaded(Misdeed::None);
         let called = |component: &LoadedComponent, timeout| {
-            let limits = Limits::default()
-                .with_fuel(u64::MAX)
-                .with_host_calls(u64::MAX)
-                .with_timeout(timeout);
+            let limits =
+                Limits { fuel: u64::MAX, host_calls: u64::MAX, timeout, ..Limits::default() };
             let call = ToolCall::new("1", "hostile", "{}");
             let call = Invocation::outside_call(
                 call,

@@ -118,12 +118,14 @@ impl Cell {
             return limits;
         }
         let logged = self.invocation.meter.log_bytes.load(Relaxed);
-        limits
-            .with_fuel(fuel)
-            .with_timeout(self.invocation.remaining())
-            .with_memory(self.limiter.remaining())
-            .with_log(limits.log.saturating_sub(logged))
-            .with_host_calls(self.host_calls_unused())
+        Limits {
+            fuel,
+            timeout: self.invocation.remaining(),
+            memory: self.limiter.remaining(),
+            log: limits.log.saturating_sub(logged),
+            host_calls: self.host_calls_unused(),
+            ..limits
+        }
     }
 }
 

@@ -252,7 +252,7 @@ mod tests {
     /// Writes these pieces to the two streams in turn, and returns the bytes that are kept and
     /// lost. Also checks the bound of the buffer after each write.
     fn write_pieces(limit: u64, pieces: &[&[u8]]) -> (u64, u64) {
-        let limits = Limits::default().with_log(limit);
+        let limits = Limits { log: limit, ..Limits::default() };
         let call = ToolCall::new("1", "t", "{}");
         let invocation = Arc::new(Invocation::outside_call(
             call,
