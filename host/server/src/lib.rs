@@ -3,15 +3,15 @@
 //!
 //! ```text
 //! HTTP ─► HttpServer ─► Authenticator ─► Principal ─┐
-//!                                                   ├─► Service ─► toolcell, with the tools of Served
+//!                                                   ├─► Service ─► toolcell, with the tools of ServedTools
 //! MCP ──► mcp::routes, mcp::serve_stdio ────────────┘
 //! ```
 //!
 //! ```no_run
 //! # async fn example(registry: toolcell::Registry) -> Result<(), Box<dyn std::error::Error>> {
-//! use toolcell_server::{Authenticator, HttpServer, ListenOptions, Served, Service};
+//! use toolcell_server::{Authenticator, HttpServer, ListenOptions, ServedTools, Service};
 //!
-//! let service = Service::builder(Served::new(&registry)).build()?;
+//! let service = Service::builder(ServedTools::new(&registry)).build()?;
 //! let server = HttpServer::bind(service, Authenticator::open(), ListenOptions::default()).await?;
 //! server.serve(std::future::pending()).await;
 //! # Ok(()) }

@@ -49,7 +49,7 @@ fn service(many: ManyTools) -> Service {
 }
 
 fn above(tools: usize) -> Service {
-    service(ManyTools { above: tools, ..ManyTools::default() })
+    service(ManyTools { threshold: tools, ..ManyTools::default() })
 }
 
 async fn names(service: &Service, principal: &Principal) -> Vec<String> {
@@ -152,7 +152,7 @@ async fn argument_errors_refer_to_the_target_tool() {
 
 #[tokio::test]
 async fn search_answers_stay_within_token_budget() {
-    let many = ManyTools { above: 5, tokens: 60 };
+    let many = ManyTools { threshold: 5, tokens: 60 };
     let service = service(many);
     let found = value(&service, "tools_search", json!({"query": "invoice", "limit": 20})).await;
     assert_eq!(
@@ -194,8 +194,8 @@ async fn authors_tool_takes_precedence_over_search() {
         Tool::native(Definition::new("tools_call", "").expect("a name"), async |_: Value| json!(1))
             .expect("a tool");
     registry.register(taken).expect("a name of its own");
-    let served =
-        ServedTools::new(&registry).with_many_tools(ManyTools { above: 1, ..ManyTools::default() });
+    let served = ServedTools::new(&registry)
+        .with_many_tools(ManyTools { threshold: 1, ..ManyTools::default() });
     let service = Service::builder(served).build().expect("a service");
     assert_eq!(names(&service, &Principal::local()).await.len(), 7);
 }

@@ -335,7 +335,7 @@ async fn right_tool_of_a_thousand_is_among_five_results() {
 
 #[tokio::test]
 async fn search_takes_a_fiftieth_of_the_full_lists_bytes() {
-    let whole = bytes(&service(ManyTools { above: usize::MAX, ..ManyTools::default() })).await;
+    let whole = bytes(&service(ManyTools { threshold: usize::MAX, ..ManyTools::default() })).await;
     let service = service(ManyTools::default());
     let facade = bytes(&service).await;
     let searches =

@@ -235,13 +235,14 @@ fn quota(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()
     let keys = ApiKeyStore::open(dir.path().join("keys.json"))?;
     let [good, greedy] = [keys.add("good")?, keys.add("greedy")?];
     let (minute, often) = (6000, Duration::from_millis(1));
-    let served = ServedTools::new(registry).with_tenant("good", ServedTenant::default()).with_tenant(
-        "greedy",
-        ServedTenant {
-            quota: Quota { calls_per_minute: Some(minute), ..Quota::default() },
-            ..ServedTenant::default()
-        },
-    );
+    let served =
+        ServedTools::new(registry).with_tenant("good", ServedTenant::default()).with_tenant(
+            "greedy",
+            ServedTenant {
+                quota: Quota { calls_per_minute: Some(minute), ..Quota::default() },
+                ..ServedTenant::default()
+            },
+        );
     let server = serve(servers, served, Authenticator::api_keys(keys), 256)?;
     let of = |key: &str| {
         let authorization = format!("Authorization: Bearer {key}\r\n");

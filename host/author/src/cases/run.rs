@@ -282,7 +282,7 @@ impl Cases {
             .clone()
             .secrets(secrets)
             .keys(keys)
-            .egress(Egress::new().with_answers(answers))
+            .egress(Egress::new().with_canned_responses(answers))
             .deterministic(fixed)
             .build()
             .map_err(|error| (format!("`{tool}` cannot be run: {error}"), "see the message"))

@@ -8,7 +8,6 @@
 //! environment variables and directories of the user only through these options, so that tests and
 //! servers control them.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::SecretSelection;
@@ -24,6 +23,7 @@ pub struct ReadOptions {
     pub(crate) current_dir: Option<PathBuf>,
     /// True if `current_dir` was set, and so may differ from the process's.
     pub(crate) is_elsewhere: bool,
+    /// The user's home directory, which no tool is granted as a whole.
     pub(crate) home: Option<PathBuf>,
     pub(crate) cache_dir: Option<PathBuf>,
     pub(crate) state_dir: Option<PathBuf>,
@@ -34,10 +34,11 @@ pub struct ReadOptions {
 }
 
 /// The source of environment variables.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Variables {
     Process,
-    Given(BTreeMap<String, String>),
+    /// There are none.
+    Empty,
 }
 
 impl Default for ReadOptions {
@@ -52,7 +53,7 @@ impl ReadOptions {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            variables: Variables::Given(BTreeMap::new()),
+            variables: Variables::Empty,
             current_dir: None,
             is_elsewhere: false,
             home: None,
@@ -90,23 +91,11 @@ impl ReadOptions {
         }
     }
 
-    /// Reads the values of secrets from these variables instead of the process's.
-    #[must_use]
-    pub fn with_variables(self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
-        Self { variables: Variables::Given(variables.into_iter().collect()), ..self }
-    }
-
     /// Sets the directory that a search starts in, and that relative paths in options are resolved
     /// against.
     #[must_use]
     pub fn with_current_dir(self, dir: impl Into<PathBuf>) -> Self {
         Self { current_dir: Some(dir.into()), is_elsewhere: true, ..self }
-    }
-
-    /// Sets the user's home directory, which no tool is granted as a whole.
-    #[must_use]
-    pub fn with_home(self, dir: impl Into<PathBuf>) -> Self {
-        Self { home: Some(dir.into()), ..self }
     }
 
     /// Stores compiled components in this directory.
@@ -142,11 +131,11 @@ impl ReadOptions {
 
     /// Returns the value of a variable that a configuration names, if it is valid UTF-8.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
-        match &self.variables {
+        match self.variables {
             // The standard library would panic on an invalid name.
             Variables::Process if name.is_empty() || name.contains(['=', '\0']) => None,
             Variables::Process => std::env::var(name).ok(),
-            Variables::Given(values) => values.get(name).cloned(),
+            Variables::Empty => None,
         }
     }
 

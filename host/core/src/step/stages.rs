@@ -26,13 +26,13 @@ use super::next::{AbortStatus, Step, StepEvent};
 use super::raw_call::{Malformed, ParsedCall, RawCall};
 use super::turn::Turn;
 use super::{Stepper, check_not_stopped};
-use toolcell_contract::limits::Limits;
 use crate::os::clock::before;
 use crate::run::policy::{OnToolError, Verdict};
 use crate::run::runner::ask;
 use crate::tool::Tool;
 use crate::tool::handler::options::CallOptions;
 use crate::tool::statistics::Counting;
+use toolcell_contract::limits::Limits;
 
 /// The context's extension that holds the person's language.
 const LOCALE: &str = "locale";

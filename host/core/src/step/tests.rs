@@ -15,8 +15,8 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::*;
-use toolcell_contract::limits::Limits;
 use crate::tool::handler::Invocation;
+use toolcell_contract::limits::Limits;
 
 /// Collects the log events of this crate as lines.
 #[derive(Clone, Default)]

@@ -31,7 +31,7 @@ use crate::tool::Tool;
 ///
 /// # Defaults
 /// [`Retry::DEFAULT_ATTEMPTS`], each with the time that the call has left,
-/// [`Retry::DEFAULT_MAX_DELAY`], a random seed, [`SystemClock`].
+/// [`Retry::DEFAULT_MAX_DELAY`], [`SystemClock`].
 #[derive(Debug, Clone)]
 pub struct Retry {
     growth: Growth,
@@ -39,7 +39,6 @@ pub struct Retry {
     attempts: u32,
     attempt_timeout: Option<Duration>,
     max_delay: Duration,
-    seed: Option<u64>,
     clock: Arc<dyn Clock>,
 }
 
@@ -70,7 +69,6 @@ impl Retry {
             attempts: Self::DEFAULT_ATTEMPTS,
             attempt_timeout: None,
             max_delay: Self::DEFAULT_MAX_DELAY,
-            seed: None,
             clock: Arc::new(SystemClock),
         }
     }
@@ -126,14 +124,6 @@ impl Retry {
         self
     }
 
-    /// Sets the seed of the jitter. The same seed gives the same waits, in the order in which the
-    /// tool's calls fail.
-    #[must_use]
-    pub fn with_seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
-        self
-    }
-
     /// Sets the clock for the waits.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
@@ -183,8 +173,7 @@ impl Tool {
     /// and an open circuit refuses it without an attempt.
     #[must_use]
     pub fn with_retry(self, retry: Retry) -> Self {
-        let rng = Mutex::new(retry.seed.map_or_else(Rng::new, Rng::with_seed));
-        self.with_middleware(Retrying { retry, rng })
+        self.with_middleware(Retrying { retry, rng: Mutex::new(Rng::new()) })
     }
 }
 

@@ -128,13 +128,6 @@ impl Authenticator {
         }
     }
 
-    /// Also accepts tokens of this issuer.
-    #[must_use]
-    pub fn with_jwt(mut self, issuer: JwtIssuer) -> Self {
-        (self.is_open, self.jwt) = (Arc::default(), Arc::new(ArcSwapOption::from_pointee(issuer)));
-        self
-    }
-
     /// Replaces the issuer whose tokens are accepted, from now on and in all clones. With `None` no
     /// tokens are accepted, and what was opened with tokens ends. With an issuer, credentials are
     /// required from then on.

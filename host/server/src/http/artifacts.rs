@@ -318,8 +318,10 @@ mod tests {
         registry
             .register(Tool::native(definition, async move |_: Value| long.clone()).unwrap())
             .unwrap();
-        let service =
-            Service::builder(ServedTools::new(&registry)).artifacts(artifacts.clone()).build().unwrap();
+        let service = Service::builder(ServedTools::new(&registry))
+            .artifacts(artifacts.clone())
+            .build()
+            .unwrap();
         let routes = router(service, Authenticator::open(), HttpOptions::default(), Router::new());
         let request =
             Request::post(path).header(HOST, "localhost").header(CONTENT_TYPE, "application/json");
@@ -344,7 +346,7 @@ mod tests {
         ];
         for write in full {
             let artifacts = Artifacts::with_write(
-                ArtifactOptions { above: 10, ..ArtifactOptions::default() },
+                ArtifactOptions { threshold: 10, ..ArtifactOptions::default() },
                 write,
             )
             .unwrap();

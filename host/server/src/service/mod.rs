@@ -58,11 +58,11 @@ type Accounts = Mutex<HashMap<Option<String>, Arc<Account>>>;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use serde_json::{Value, json};
 /// use toolcell::{Definition, Registry, Tool, ToolCall};
-/// use toolcell_server::{CallRequest, Principal, Served, Service};
+/// use toolcell_server::{CallRequest, Principal, ServedTools, Service};
 ///
 /// let registry = Registry::new();
 /// registry.register(Tool::native(Definition::new("now", "Tells the time.")?, async |_: Value| json!("noon"))?)?;
-/// let service = Service::builder(Served::new(&registry)).build()?;
+/// let service = Service::builder(ServedTools::new(&registry)).build()?;
 ///
 /// let request = CallRequest::new(ToolCall::new("call-1", "now", "{}"));
 /// let answer = service.call(&Principal::local(), request).await?;

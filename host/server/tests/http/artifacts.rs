@@ -44,7 +44,7 @@ impl Handler for Mirror {
 }
 
 fn options() -> ArtifactOptions {
-    ArtifactOptions { above: 8, artifact: 64, quota: 100, count: 3, lifetime: LIFETIME }
+    ArtifactOptions { threshold: 8, artifact: 64, quota: 100, count: 3, lifetime: LIFETIME }
 }
 
 /// The rows of the page's table: case, status, code.

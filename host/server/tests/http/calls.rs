@@ -129,8 +129,9 @@ async fn call_of_run_has_the_timeout_of_its_tool() {
     registry.register_all([named("long"), named("short").with_limits(shorter)]).unwrap();
     let executor = Executor::new()
         .with_limits(Limits { timeout: Duration::from_secs(600), ..Limits::default() });
-    let served =
-        ServedTools::new(&registry).with_executor(executor).with_tenant("acme", ServedTenant::default());
+    let served = ServedTools::new(&registry)
+        .with_executor(executor)
+        .with_tenant("acme", ServedTenant::default());
     let service = Service::builder(served).build().unwrap();
     let calls = ["long", "short"].map(|name| ToolCall::new(name, name, "{}"));
     let outcome =

@@ -17,7 +17,7 @@ const BODY: &str = r#"{"name": "echo", "arguments": {}}"#;
 #[tokio::test(flavor = "multi_thread")]
 async fn drain_timeout_cancels_and_answers_running_calls() {
     let mut fixture = Fixture::with(ListenOptions {
-        drain: Duration::from_millis(50),
+        drain_timeout: Duration::from_millis(50),
         ..ListenOptions::default()
     })
     .await;

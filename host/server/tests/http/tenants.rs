@@ -74,10 +74,14 @@ async fn other_tenants_tool_is_unknown() {
     let registry = Registry::new();
     // `own_2` is equally close to both requested names, `acme_1` and `acme_3`.
     registry.register_all(["acme_1", "acme_2", "own_2"].map(counted)).unwrap();
-    let served = ServedTools::new(&registry).with_tenant("acme", ServedTenant::default()).with_tenant(
-        "globex",
-        ServedTenant { tools: Some(["own_2"].map(String::from).into()), ..ServedTenant::default() },
-    );
+    let served =
+        ServedTools::new(&registry).with_tenant("acme", ServedTenant::default()).with_tenant(
+            "globex",
+            ServedTenant {
+                tools: Some(["own_2"].map(String::from).into()),
+                ..ServedTenant::default()
+            },
+        );
     let service = Service::builder(served).build().unwrap();
     let globex = Principal::new(Some("globex"), "key:1");
     let asked_for = async |name: &'static str| {

@@ -21,8 +21,8 @@ const REFUSAL: &str = "/result/_meta/toolcell~1error/refusal";
 /// Returns a service with this quota for principals without a tenant, and at most `calls` calls at
 /// once.
 fn limited(registry: &Registry, quota: Quota, calls: usize) -> Service {
-    let served =
-        ServedTools::new(registry).with_anonymous(ServedTenant { quota, ..ServedTenant::default() });
+    let served = ServedTools::new(registry)
+        .with_anonymous(ServedTenant { quota, ..ServedTenant::default() });
     let limits = ServiceLimits { in_flight: calls, ..ServiceLimits::default() };
     Service::builder(served).limits(limits).build().unwrap()
 }

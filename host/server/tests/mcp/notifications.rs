@@ -90,7 +90,8 @@ async fn tool_log_is_sent_at_the_clients_level_or_above() {
     let registry = Registry::new();
     registry.register_all(component.tools().iter().cloned()).unwrap();
     let executor = Executor::new().with_limits(Limits { fuel: 100_000, ..Limits::default() });
-    let service = Service::builder(ServedTools::new(&registry).with_executor(executor)).build().unwrap();
+    let service =
+        Service::builder(ServedTools::new(&registry).with_executor(executor)).build().unwrap();
     let mut client = Client::start(service.clone(), McpOptions::default());
     client.initialize(json!({})).await;
     let is_log = |message: &Value| message["method"] == "notifications/message";

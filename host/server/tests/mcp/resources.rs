@@ -19,7 +19,7 @@ const LARGE: usize = (4 << 20) + 1;
 /// Returns a service whose tool `draw` answers with texts and a picture, its artifacts, and their
 /// directory.
 fn service() -> (Service, Artifacts, tempfile::TempDir) {
-    service_with(ArtifactOptions { above: ABOVE, ..ArtifactOptions::default() })
+    service_with(ArtifactOptions { threshold: ABOVE, ..ArtifactOptions::default() })
 }
 
 /// Like [`service`], with these options.
@@ -42,7 +42,8 @@ fn service_with(options: ArtifactOptions) -> (Service, Artifacts, tempfile::Temp
     registry.register(Tool::native(definition, stop).expect("a tool")).expect("a name of its own");
     let dir = tempfile::tempdir().expect("a directory");
     let artifacts = Artifacts::open(&dir.path().join("artifacts"), options).expect("a store");
-    let service = Service::builder(ServedTools::new(&registry)).artifacts(artifacts.clone()).build();
+    let service =
+        Service::builder(ServedTools::new(&registry)).artifacts(artifacts.clone()).build();
     (service.expect("a service"), artifacts, dir)
 }
 

@@ -85,7 +85,7 @@ async fn serving(
     let file = configuration.file.clone().unwrap_or_default();
     let keys = tenant::store(&configuration)?;
     let engines = engines(printer, global, args, &configuration)?.build()?;
-    let many = ManyTools { above: args.search_threshold, ..ManyTools::default() };
+    let many = ManyTools { threshold: args.search_threshold, ..ManyTools::default() };
     let configured = ConfigServer::start(configuration, engines).await?.with_many_tools(many);
     let loaded = configured.loaded();
     if args.stdio && !serves(&loaded, args.tenant.as_deref()) {
@@ -263,9 +263,9 @@ fn no_metrics(error: MetricsError) -> Failure {
 
 /// Opens the store of artifacts.
 fn artifacts(args: &ServeArgs) -> Result<Artifacts, Failure> {
-    let above = usize::try_from(args.artifact_threshold.0).unwrap_or(usize::MAX);
+    let threshold = usize::try_from(args.artifact_threshold.0).unwrap_or(usize::MAX);
     let options = ArtifactOptions {
-        above,
+        threshold,
         quota: args.artifact_quota.0,
         lifetime: args.artifact_lifetime.0,
         ..ArtifactOptions::default()
