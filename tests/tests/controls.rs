@@ -229,18 +229,19 @@ fn each_test_fails_without_its_control() {
 }
 
 /// Compiles the source of the switch alone, as a user's debug and release builds do and as the
-/// tests do.
+/// tests do. Only the tests' program reads the environment variable or contains its name and the
+/// names of the controls.
 #[test]
 fn user_build_cannot_disable_controls() {
     let scratch = tempfile::tempdir().expect("a directory");
     let probe = scratch.path().join("probe.rs");
     fs::create_dir(scratch.path().join("controls")).expect("a directory");
-    for file in ["controls/mod.rs", "controls/table.rs"] {
+    for file in ["controls/mod.rs", "controls/switch.rs", "controls/table.rs"] {
         fs::copy(root().join("host/contract/src").join(file), scratch.path().join(file))
             .expect("its source");
     }
     let main =
-        "fn main() { assert!(controls::Control::ALL.iter().all(|one| controls::enforced(*one))); }";
+        "fn main() { assert!(controls::enforced!(Fuel) && controls::bound!(Fuel, 7_u64) == 7); }";
     fs::write(&probe, format!("mod controls;\n{main}\n")).expect("a file");
     let build = |assertions: &str, features: &[&str]| {
         let program = scratch.path().join(format!("{assertions}{}", features.len()));
@@ -256,14 +257,21 @@ fn user_build_cannot_disable_controls() {
         let output = program.output().expect("it runs");
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
+    let has_names = |program: &Path| {
+        let program = fs::read(program).expect("a program");
+        ["TOOLCELL_DOWN", "defined-tenants"]
+            .map(|name| program.windows(name.len()).any(|bytes| bytes == name.as_bytes()))
+    };
     let controls = ["--cfg", "feature=\"controls\""];
     for (assertions, features) in [("on", &[][..]), ("off", &[]), ("off", &controls)] {
         let program = build(assertions, features);
         for down in [None, Some("fuel"), Some("fuell")] {
             assert!(ends(&program, down).0, "{assertions}, {features:?}: {down:?} down");
         }
+        assert_eq!(has_names(&program), [false; 2], "{assertions}, {features:?}");
     }
     let program = build("on", &controls);
+    assert_eq!(has_names(&program), [true; 2]);
     assert!(ends(&program, None).0);
     assert!(!ends(&program, Some("fuel")).0);
     let (_, said) = ends(&program, Some("fuell"));

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use anyhow::anyhow;
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 use toolcell::names;
 
 use crate::print::failure::Failure;
@@ -42,7 +42,7 @@ impl ToolOwners {
     /// Checks that no two names look alike.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         match names::confusable(self.tools.iter().map(String::as_str)) {
-            Some((tool, other)) if enforced(Control::LookAlikes) => {
+            Some((tool, other)) if enforced!(LookAlikes) => {
                 let place = |name: &str| self.owners.get(name).cloned().unwrap_or_default();
                 let message = anyhow!(
                     "`{tool}` of `{}` looks like `{other}` of `{}`",

@@ -20,7 +20,7 @@ use std::{fmt, io};
 
 use tokio::task::JoinError;
 
-use super::controls::{Control, enforced};
+use super::controls::enforced;
 
 /// The payload of a panic.
 pub type Panic = Box<dyn Any + Send>;
@@ -32,7 +32,7 @@ pub fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
 
 /// Runs `work`. Returns the payload if it panics.
 pub fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
-    if enforced(Control::Fence) { catch_unwind(AssertUnwindSafe(work)) } else { Ok(work()) }
+    if enforced!(Fence) { catch_unwind(AssertUnwindSafe(work)) } else { Ok(work()) }
 }
 
 /// Drops the payload of a panic. If that panics too, the second payload is leaked and never

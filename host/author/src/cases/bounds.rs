@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use saphyr_parser::{Event, Marker, Parser};
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 
 /// Bytes of one file of cases, also with its aliases expanded.
 pub(super) const MAX_FILE: u64 = 16 << 20;
@@ -23,7 +23,7 @@ const RECURSION: &str = "recursion limit exceeded";
 /// Refuses a text that is not YAML, nests deeper than [`MAX_DEPTH`] levels, or has more than
 /// [`MAX_FILE`] bytes with its aliases expanded.
 pub(super) fn check(text: &str) -> Result<(), String> {
-    if !enforced(Control::CasesBounds) {
+    if !enforced!(CasesBounds) {
         return Ok(());
     }
     let refused = |problem: &str, at: &Marker| {

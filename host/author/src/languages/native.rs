@@ -10,7 +10,7 @@
 use std::ffi::OsStr;
 use std::process::Command;
 
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 
 /// The names of the variables that a program gets, with the reason. A name that ends in `*` is a
 /// prefix.
@@ -79,7 +79,7 @@ const CREDENTIALS: [&str; 3] = ["TOKEN", "SECRET_KEY", "PASSWORD"];
 /// Returns a command that starts this program.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
-    if enforced(Control::BuildVariables) {
+    if enforced!(BuildVariables) {
         command.env_clear().envs(std::env::vars_os().filter(|(name, _)| is_kept(name)));
     }
     command

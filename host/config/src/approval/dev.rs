@@ -13,7 +13,7 @@
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 use toolcell::grants::Access;
 
 use super::trust::FoundConfiguration;
@@ -61,7 +61,7 @@ impl Folders {
     ) -> Self {
         let mut folders = Vec::new();
         for folder in &said.directories {
-            if found.is_some() && enforced(Control::FoundDevelopment) {
+            if found.is_some() && enforced!(FoundDevelopment) {
                 let message = "[dev] is not used: this file was found, not named";
                 problems.warning(
                     &folder.span,

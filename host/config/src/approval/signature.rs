@@ -17,7 +17,7 @@ use std::fmt;
 
 use serde::Serialize;
 use ssh_key::{HashAlg, LineEnding, PublicKey, SshSig};
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 
 use crate::paths::files::MAX_SIGNATURE;
 use crate::text::clean;
@@ -217,22 +217,20 @@ impl Publishers {
         // afterwards.
         let key = PublicKey::from(signature.public_key().clone());
         let raw = key.key_data().ed25519().ok_or(Fault::OtherAlgorithm)?.0;
-        if signature.namespace() != NAMESPACE && enforced(Control::SignatureNamespace) {
+        if signature.namespace() != NAMESPACE && enforced!(SignatureNamespace) {
             let purpose: String = signature.namespace().chars().take(MAX_PURPOSE).collect();
             return Err(Fault::OtherPurpose(clean::escaped(&purpose)));
         }
-        if key.verify(signature.namespace(), bytes, &signature).is_err()
-            && enforced(Control::SignedBytes)
-        {
+        if key.verify(signature.namespace(), bytes, &signature).is_err() && enforced!(SignedBytes) {
             return Err(Fault::OtherBytes);
         }
         let key = key.fingerprint(HashAlg::Sha256).to_string();
         let Some(owner) = self.0.get(&raw) else { return Err(Fault::UnknownKey(key)) };
         let signer = Signer { publisher: owner.publisher.clone(), key };
-        if owner.trust == Trust::Revoked && enforced(Control::RevokedKeys) {
+        if owner.trust == Trust::Revoked && enforced!(RevokedKeys) {
             return Err(Fault::Revoked(signer));
         }
-        if by.is_some_and(|by| by != signer.publisher) && enforced(Control::SignaturePublisher) {
+        if by.is_some_and(|by| by != signer.publisher) && enforced!(SignaturePublisher) {
             return Err(Fault::OtherPublisher(signer));
         }
         Ok(signer)

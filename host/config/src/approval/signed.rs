@@ -12,7 +12,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 use toolcell::{Definition, names};
 
 use super::signature::{Publishers, Signer, Trust};
@@ -116,7 +116,7 @@ impl<'a> Signatures<'a> {
             }
             let problem = problems.at(&said.span, "", "");
             signatures.of_all =
-                enforced(Control::RequireSigned).then(|| signatures.demand(None, None, problem));
+                enforced!(RequireSigned).then(|| signatures.demand(None, None, problem));
         }
         signatures
     }

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
 use sha2::{Digest as _, Sha256};
+use toolcell::controls::enforced;
 use toolcell::kv::{KeyStore as _, Namespace, Quota, SqliteStore, StoreError};
 
 use crate::error::Error;
@@ -42,6 +43,13 @@ pub enum Approval {
     Given,
     /// This user has not approved the current content.
     Missing,
+}
+
+impl Approval {
+    /// Returns true if the configuration must not be used.
+    pub(crate) fn is_missing(self) -> bool {
+        self == Self::Missing && enforced!(FoundConfiguration)
+    }
 }
 
 /// A configuration that was found.

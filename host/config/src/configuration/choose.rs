@@ -9,7 +9,7 @@
 
 use std::path::Path;
 
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 use toolcell::{Limits, names};
 
 use super::{Configuration, search};
@@ -116,9 +116,7 @@ impl Configuration {
                 _,
                 Some((_, ComponentConfig { development: Some(Development::CommandLine), .. })),
             ) => Ok(chosen),
-            (Approval::Missing, Some(file), Some((name, _)))
-                if enforced(Control::FoundConfiguration) =>
-            {
+            (approval, Some(file), Some((name, _))) if approval.is_missing() => {
                 let message = format!(
                     "`{name}` comes from `{}`: you have not approved this configuration",
                     with_dot_slash(file)
@@ -174,9 +172,7 @@ impl Configuration {
     /// defaults.
     pub(super) fn bounded(&self, said: Limits) -> Limits {
         match self.approval {
-            Approval::Missing if enforced(Control::FoundLimits) => {
-                said.tightened(&Limits::default())
-            }
+            Approval::Missing if enforced!(FoundLimits) => said.tightened(&Limits::default()),
             Approval::Missing | Approval::Given => said,
         }
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use toolcell::component::{ComponentBytes, LoadOptions};
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 use toolcell::{Component, Executor, Limits, Registry, Tenant, Tool, names};
 
 use super::Configuration;
@@ -352,7 +352,7 @@ fn without_same_names(served: &mut BTreeMap<String, Served>) -> Vec<ComponentPro
         };
         let alike = || {
             let (tool, other) = names::confusable(tools.iter().map(|(tool, _)| tool.as_str()))?;
-            enforced(Control::LookAlikes)
+            enforced!(LookAlikes)
                 .then(|| (tool.to_owned(), home(tool), other.to_owned(), home(other)))
         };
         let Some((tool, one, other, two)) = twice.or_else(alike) else { return problems };

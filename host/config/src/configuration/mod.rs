@@ -27,7 +27,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
-use toolcell::controls::{Control, enforced};
 use toolcell::http::Egress;
 use toolcell::secrets::StoredSecrets;
 use toolcell::{Definition, Executor, Limits, Tenant};
@@ -265,10 +264,10 @@ impl Configuration {
         );
         // A file that is not approved must not control where requests go and which servers are
         // trusted.
-        let mut network = if approval == Approval::Given || !enforced(Control::FoundConfiguration) {
-            Network::of(problems, (base, options), &file.network)
-        } else {
+        let mut network = if approval.is_missing() {
             Network::unused(base, &file.network)
+        } else {
+            Network::of(problems, (base, options), &file.network)
         };
         network.unread.extend(own.filter(|_| password::has_password(problems.text())));
         unwritten.extend(network.files.iter().cloned());

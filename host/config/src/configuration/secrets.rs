@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 use toolcell::grants::Rights;
 use toolcell::{Grants, Overlay, Tool};
 
@@ -30,7 +30,7 @@ impl Configuration {
         tenant: Option<&str>,
         components: &[ResolvedComponent<'a>],
     ) -> BTreeSet<&'a str> {
-        if !enforced(Control::WorkerSecrets) {
+        if !enforced!(WorkerSecrets) {
             return self.origins.keys().map(String::as_str).collect();
         }
         let overlay = tenant.and_then(|tenant| self.overlay_of(tenant));

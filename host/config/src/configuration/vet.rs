@@ -12,7 +12,7 @@
 
 use toolcell::Component;
 use toolcell::component::Inspection;
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 
 use super::Configuration;
 use super::lock::Lock;
@@ -41,7 +41,7 @@ impl Configuration {
             return Ok(free);
         }
         let Some(old) = lock.components.get(name) else {
-            if !enforced(Control::Approval) {
+            if !enforced!(Approval) {
                 return Ok(free);
             }
             let message = format!("the component `{name}` is not approved yet");
@@ -50,7 +50,7 @@ impl Configuration {
         // Imports can be read without compiling, so new ones are refused before it.
         let seen = Inspection::of(bytes)?;
         let imports = seen.imports.into_iter().map(|(name, _)| name).collect();
-        let publisher = if enforced(Control::ApprovedPublisher) {
+        let publisher = if enforced!(ApprovedPublisher) {
             signer.map(|signer| signer.publisher.clone())
         } else {
             old.publisher.clone()
@@ -61,10 +61,8 @@ impl Configuration {
         // The same holds for the code. Without grants, other code can do no more harm than before;
         // a grant was given to the approved code only.
         let is_other = match difference.state() {
-            ApprovalState::Changed => enforced(Control::ApprovedImports),
-            ApprovalState::Rebuilt => {
-                chosen.is_granted_anything() && enforced(Control::ApprovedCode)
-            }
+            ApprovalState::Changed => enforced!(ApprovedImports),
+            ApprovalState::Rebuilt => chosen.is_granted_anything() && enforced!(ApprovedCode),
             ApprovalState::Unchanged | ApprovalState::New => false,
         };
         if is_other {
@@ -87,10 +85,8 @@ impl Configuration {
         let difference = Difference { old: Some(old), new: &new };
         match difference.state() {
             ApprovalState::Unchanged => Ok(None),
-            ApprovalState::Rebuilt => Ok(Some(RebuiltComponent)),
-            ApprovalState::Changed | ApprovalState::New
-                if enforced(Control::ApprovedDefinitions) =>
-            {
+            ApprovalState::RebuiltComponent => Ok(Some(RebuiltComponent)),
+            ApprovalState::Changed | ApprovalState::New if enforced!(ApprovedDefinitions) => {
                 Err(self.changed(name, &difference))
             }
             ApprovalState::Changed | ApprovalState::New => Ok(None),

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use toolcell::component::ComponentKind;
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 use toolcell::{Definition, Grants, Limits, names};
 
 use crate::approval::dev::Development;
@@ -212,7 +212,7 @@ impl ResolvedComponent<'_> {
             .map(|(demand, signature)| demand.signer(shown, signature, bytes))
             .transpose()
         {
-            Err(error) if enforced(Control::Signature) => return Err(error),
+            Err(error) if enforced!(Signature) => return Err(error),
             judged => judged.unwrap_or_default(),
         };
         self.pinned(bytes)?;
@@ -224,7 +224,7 @@ impl ResolvedComponent<'_> {
             self.configured.and_then(|(_, configured)| configured.digest.as_ref())
         {
             let found = versions::digest(bytes);
-            if found != *digest && enforced(Control::Pins) {
+            if found != *digest && enforced!(Pins) {
                 let mut problem = problem.clone();
                 problem.message =
                     format!("{}: {} has {found}", problem.message, self.display_path());

@@ -17,7 +17,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _}
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 use toolcell::{Engine, names};
 
 use crate::error::Error;
@@ -212,7 +212,7 @@ pub fn own_directory(path: &Path, instead: &str) -> Result<(), Error> {
 /// Refuses a file or directory that other users could have written.
 fn owned(path: &Path, metadata: &fs::Metadata, instead: &str) -> Result<(), Error> {
     let (shown, mode) = (path.display(), metadata.mode());
-    if mode & WRITABLE_BY_OTHERS != 0 && enforced(Control::ConfigurationFile) {
+    if mode & WRITABLE_BY_OTHERS != 0 && enforced!(ConfigurationFile) {
         return Err(Error::file(
             format!(
                 "other users can write to `{shown}` (mode {:04o}), and could use it to grant rights",
@@ -235,7 +235,7 @@ pub fn secret(path: &Path) -> Result<String, (String, String)> {
     let failed = |failure: Error| (failure.message(), failure.hint());
     let file = open(path, "give a file that holds the value").map_err(failed)?;
     let metadata = file.metadata().map_err(|error| failed(not_opened(path, error)))?;
-    if metadata.mode() & OPEN_TO_OTHERS != 0 && enforced(Control::SecretFile) {
+    if metadata.mode() & OPEN_TO_OTHERS != 0 && enforced!(SecretFile) {
         let mode = metadata.mode() & 0o7777;
         let message = format!("other users have access to `{shown}` (mode {mode:04o})");
         return Err((message, format!("`chmod go= {}`", quoted(&path.to_string_lossy()))));
@@ -291,7 +291,7 @@ fn regular(path: &Path, kind: FileType, hint: &str) -> Result<(), Error> {
     if kind.is_dir() {
         return Err(Error::file(format!("`{shown}` is a directory"), "give a file in it"));
     }
-    if !kind.is_file() && enforced(Control::CommandFiles) {
+    if !kind.is_file() && enforced!(CommandFiles) {
         return Err(Error::file(format!("`{shown}` is {}, not a file", name_of(kind)), hint));
     }
     Ok(())

@@ -12,7 +12,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 use toolcell::grants::Access;
 
 /// Directories in a home from which programs start. Write access there would allow code execution.
@@ -111,9 +111,7 @@ impl Guarded {
             Ok(led) => led,
             Err(error) => return fault(format!("cannot be granted: {error}"), "correct the path"),
         };
-        if let Some(why) =
-            self.refusal_reason(&led, access).filter(|_| enforced(Control::ForbiddenRoots))
-        {
+        if let Some(why) = self.refusal_reason(&led, access).filter(|_| enforced!(ForbiddenRoots)) {
             return fault(why, "grant a directory that was made for the tool");
         }
         if is_link {

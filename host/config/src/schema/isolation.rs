@@ -9,7 +9,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 
 use crate::problem::Problems;
 use crate::schema::At;
@@ -35,7 +35,7 @@ pub enum Isolation {
 impl Isolation {
     /// Returns true if calls run in a process of their own.
     pub fn has_process(self) -> bool {
-        self == Self::Process && enforced(Control::WorkerProcess)
+        self == Self::Process && enforced!(WorkerProcess)
     }
 
     /// Returns the word in the configuration.

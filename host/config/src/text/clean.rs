@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 use toolcell::tool::is_invisible;
 
 /// Returns plain text without harmful characters, and the number of those removed. A line ends with
@@ -20,7 +20,7 @@ pub fn text(text: &str) -> (String, usize) {
     while let Some(c) = rest.next() {
         match c {
             '\r' if rest.peek() == Some(&'\n') => {}
-            c if is_invisible(c) && enforced(Control::CleanText) => lost += 1,
+            c if is_invisible(c) && enforced!(CleanText) => lost += 1,
             c => clean.push(c),
         }
     }
@@ -67,7 +67,7 @@ pub fn json(json: &str) -> String {
         match c {
             // A carriage return is between tokens, because a string cannot contain it unescaped.
             '\r' => clean.push(' '),
-            c if is_invisible(c) && enforced(Control::CleanJson) => {
+            c if is_invisible(c) && enforced!(CleanJson) => {
                 for unit in c.encode_utf16(&mut units) {
                     clean.push_str(&format!("\\u{unit:04x}"));
                 }

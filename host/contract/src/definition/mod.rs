@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::controls::{Control, enforced};
+use super::controls::enforced;
 use super::error::Error;
 
 /// The definition of a tool: its name, what a model reads, its schemas and its needs.
@@ -250,7 +250,7 @@ pub fn shortened(name: &str) -> Option<String> {
 pub fn check_name(name: &str) -> Result<(), Error> {
     let fits = (1..=Definition::MAX_NAME).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
-    if fits || !enforced(Control::Names) { Ok(()) } else { Err(Error::bad_name(name)) }
+    if fits || !enforced!(Names) { Ok(()) } else { Err(Error::bad_name(name)) }
 }
 
 /// The author's claims about a tool's effects, for planning and display only.

@@ -17,7 +17,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::IpNet;
 
 use super::target::Host;
-use crate::controls::{Control, enforced};
+use crate::controls::enforced;
 
 /// IPv4 blocks without public hosts: first address and prefix length.
 const SPECIAL_V4: [([u8; 4], u32); 16] = [
@@ -169,7 +169,7 @@ enum EmbeddedV4 {
 
 fn embedded_v4(address: IpAddr) -> Option<EmbeddedV4> {
     let IpAddr::V6(address) = address else { return None };
-    if !enforced(Control::CarriedAddresses) {
+    if !enforced!(CarriedAddresses) {
         return None;
     }
     let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));

@@ -17,7 +17,7 @@ use super::addresses::private_networks;
 use super::target::{Host, Target};
 use super::{Access, InvalidRule};
 
-use crate::controls::{Control, enforced};
+use crate::controls::enforced;
 
 const HINT: &str =
     "write `GET https://api.example.com/v1`, or `https://.example.com` for all its subdomains";
@@ -142,7 +142,7 @@ impl HttpRule {
     #[must_use]
     pub fn covers_target(&self, target: &Target) -> bool {
         self.scheme == target.scheme()
-            && (self.port == target.port() || !enforced(Control::Ports))
+            && (self.port == target.port() || !enforced!(Ports))
             && self.host.covers(&target.host())
             && covers_path(&self.path, target.path())
     }
@@ -169,7 +169,7 @@ fn covers_path(rule: &str, path: &str) -> bool {
     let is_below = below
         .is_some_and(|rest| rest.starts_with('/') || (rest.is_empty() && !rule.ends_with('/')));
     // A server may decode the path before it resolves it. Such a path may then leave the prefix.
-    is_below && (prefix.is_empty() || !has_hidden_part(path) || !enforced(Control::HiddenPaths))
+    is_below && (prefix.is_empty() || !has_hidden_part(path) || !enforced!(HiddenPaths))
 }
 
 fn has_hidden_part(path: &str) -> bool {
@@ -186,11 +186,8 @@ impl HostRule {
         match (self, host) {
             (Self::Exact(rule), host) => rule == host,
             (Self::Subdomains(suffix), Host::Name(name)) => {
-                let suffix = if enforced(Control::HostSuffix) {
-                    suffix
-                } else {
-                    suffix.trim_start_matches('.')
-                };
+                let suffix =
+                    if enforced!(HostSuffix) { suffix } else { suffix.trim_start_matches('.') };
                 name.len() > suffix.len() && name.ends_with(suffix)
             }
             (Self::Subdomains(_), Host::Address(_)) => false,

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Access, Grants, HttpRule, InvalidRule, InvokeRule, Overlay, SCRATCH, is_below};
-use crate::controls::{Control, enforced};
+use crate::controls::enforced;
 use crate::definition::{Definition, Need};
 
 pub use request::Request;
@@ -231,7 +231,7 @@ impl Rights {
         definition: &Definition,
         tools: &[Definition],
     ) -> Result<Self, InvalidRule> {
-        let others_count = enforced(Control::SilentTools);
+        let others_count = enforced!(SilentTools);
         let is_narrowed = !definition.needs.is_empty()
             || others_count && tools.iter().any(Definition::declares_needs);
         let declared =
@@ -286,17 +286,17 @@ impl Rights {
         let within = |overlay: &Option<Arc<Overlay>>| {
             overlay.as_ref().is_none_or(|overlay| request.within(overlay))
         };
-        let layer = if !within(&self.declared) && enforced(Control::Declared) {
+        let layer = if !within(&self.declared) && enforced!(Declaration) {
             Layer::Declaration
-        } else if !request.is_granted(&self.granted) && enforced(Control::Granted) {
+        } else if !request.is_granted(&self.granted) && enforced!(Component) {
             Layer::Component
-        } else if !within(&self.tool) && enforced(Control::ToolOverlay) {
+        } else if !within(&self.tool) && enforced!(ToolOverlay) {
             Layer::Tool
-        } else if !within(&self.tenant) && enforced(Control::TenantOverlay) {
+        } else if !within(&self.tenant) && enforced!(TenantOverlay) {
             Layer::Tenant
-        } else if !within(&self.call) && enforced(Control::CallOverlay) {
+        } else if !within(&self.call) && enforced!(CallOverlay) {
             Layer::Call
-        } else if !self.caller_allows(request) && enforced(Control::CallerRights) {
+        } else if !self.caller_allows(request) {
             Layer::Caller
         } else {
             return Decision::Allowed;

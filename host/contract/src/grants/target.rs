@@ -15,7 +15,7 @@ use std::net::IpAddr;
 
 use url::Url;
 
-use crate::controls::{Control, enforced};
+use crate::controls::enforced;
 
 /// Longest URL in bytes.
 const MAX_URL: usize = 8 << 10;
@@ -75,7 +75,7 @@ impl Target {
         }
         let names_a_user =
             !url.username().is_empty() || url.password().is_some() || authority(text).contains('@');
-        if names_a_user && enforced(Control::UserInfo) {
+        if names_a_user && enforced!(UserInfo) {
             return Err(InvalidTarget::UserInfo);
         }
         url.set_fragment(None);
@@ -87,7 +87,7 @@ impl Target {
             return Err(InvalidTarget::NotAUrl);
         }
         // In a request line, such a path stands alone and looks like a URL without its scheme.
-        if url.path().starts_with("//") && enforced(Control::HostAsPath) {
+        if url.path().starts_with("//") && enforced!(HostAsPath) {
             return Err(InvalidTarget::HostAsPath);
         }
         Ok(Self(url))

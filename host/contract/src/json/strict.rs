@@ -16,7 +16,7 @@ use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::{Json, JsonFault};
-use crate::controls::{Control, enforced};
+use crate::controls::{bound, enforced};
 
 /// Prefix of the member names that serde_json reserves for itself: a tree with such a name would
 /// not be read as the same tree again.
@@ -75,6 +75,7 @@ pub fn measure(text: &str, levels: usize) -> Result<Size, JsonFault> {
     if text.len() <= levels {
         return Ok(Size::default());
     }
+    let (most_levels, most_nodes) = (bound!(JsonDepth, levels), bound!(JsonNodes, Json::MAX_NODES));
     let (mut depth, mut nodes, mut objects, mut members) = (0_usize, 1_usize, 0_u64, 0_u64);
     let (mut in_string, mut escaped, mut just_opened) = (false, false, false);
     for byte in text.bytes() {
@@ -97,7 +98,7 @@ pub fn measure(text: &str, levels: usize) -> Result<Size, JsonFault> {
             b'[' | b'{' => {
                 (depth, just_opened) = (depth + 1, true);
                 objects += u64::from(byte == b'{');
-                if depth > levels && enforced(Control::JsonDepth) {
+                if depth > most_levels {
                     return Err(JsonFault::TooDeep(levels));
                 }
             }
@@ -106,7 +107,7 @@ pub fn measure(text: &str, levels: usize) -> Result<Size, JsonFault> {
             b':' => members += 1,
             _ => {}
         }
-        if nodes > Json::MAX_NODES && enforced(Control::JsonNodes) {
+        if nodes > most_nodes {
             return Err(JsonFault::TooManyNodes(Json::MAX_NODES));
         }
     }
@@ -255,7 +256,7 @@ impl<'de, M: ParseOutput> Visitor<'de> for Strict<M> {
                     "the member name `{name}` is not allowed"
                 )));
             }
-            if M::has(&object, &name) && enforced(Control::JsonMembers) {
+            if M::has(&object, &name) && enforced!(JsonMembers) {
                 return Err(A::Error::custom(format_args!(
                     "member `{name}` appears twice in one object"
                 )));

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use super::ecma::{self, translate};
 use super::keywords::each_subschema;
-use crate::controls::{Control, enforced};
+use crate::controls::bound;
 use crate::outcome::refusal::shorten;
 
 /// Bytes of memory of one compiled pattern. Ordinary patterns take a few KiB; `(x{1,1000}){1000}`
@@ -27,7 +27,7 @@ pub(super) const BACKTRACKS: usize = 1_000;
 /// The maximum cost of all backtracking matches of one check. Each match costs the length of its
 /// text, to the power that the nesting of its look-arounds gives. Between two backtracking steps a
 /// match may take as many steps.
-const BACKTRACK_BUDGET: usize = 1 << 20;
+const BACKTRACK_BUDGET: u64 = 1 << 20;
 /// The maximum number of times that the validator repeats a check with a pattern for names whose
 /// match did not finish, to decide the check and to list its faults.
 const RUNS: u64 = 128;
@@ -130,16 +130,12 @@ const QUOTE: usize = 60;
 
 /// Returns the maximum number of bytes of one compiled pattern.
 pub(super) fn most_bytes() -> usize {
-    if enforced(Control::PatternBytes) { PATTERN_BYTES } else { usize::MAX }
+    bound!(PatternBytes, PATTERN_BYTES)
 }
 
 /// Returns the maximum number of backtracking steps of a match.
 pub(super) fn backtracks() -> usize {
-    bounded(BACKTRACKS)
-}
-
-fn bounded(most: usize) -> usize {
-    if enforced(Control::PatternBacktracks) { most } else { usize::MAX }
+    bound!(PatternBacktracks, BACKTRACKS)
 }
 
 /// The state of the check that runs on this thread: the cost of its backtracking matches, and the
@@ -158,7 +154,7 @@ thread_local! {
 fn is_affordable(text: &str, power: u32) -> bool {
     CHECK.with_borrow_mut(|check| {
         check.cost = check.cost.saturating_add((text.len() as u64).saturating_pow(power));
-        check.unfinished.is_none() && check.cost <= bounded(BACKTRACK_BUDGET) as u64
+        check.unfinished.is_none() && check.cost <= bound!(PatternBacktracks, BACKTRACK_BUDGET)
     })
 }
 

@@ -20,7 +20,7 @@ use super::index::{Index, SchemaRef, Target, ignores_siblings, inside};
 use super::keywords::{Subschemas, expected_form, subschemas};
 use super::pattern::{Pattern, Unusable};
 use super::work::MAX_BYTES;
-use crate::controls::{Control, enforced};
+use crate::controls::bound;
 use crate::outcome::refusal::shorten;
 
 /// Keywords that are kept beside a `$ref` where others are ignored, because they assert nothing.
@@ -117,7 +117,7 @@ impl<'a> Writer<'a> {
     /// Counts the bytes of a copy, and refuses it if they exceed the limit.
     fn spend(&mut self, copied: SchemaRef<'a>) -> Result<(), String> {
         self.spent += copied.0.to_string().len();
-        if self.spent > MAX_BYTES && enforced(Control::SchemaCopies) {
+        if self.spent > bound!(SchemaCopies, MAX_BYTES) {
             return Err(format!("its references need copies of more than {MAX_BYTES} bytes"));
         }
         Ok(())

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use super::measure::{Cost, Measure};
 use super::pattern::name_weight;
-use crate::controls::{Control, enforced};
+use crate::controls::{bound, enforced};
 use crate::json::Json;
 use crate::outcome::refusal::{Fault, FaultKind};
 
@@ -70,11 +70,11 @@ const HASHED: u64 = 20;
 /// Refuses a schema that is too large to be processed.
 pub(super) fn admit(schema: &Value) -> Result<(), String> {
     let bytes = schema.to_string().len();
-    if bytes > MAX_BYTES && enforced(Control::SchemaBytes) {
+    if bytes > bound!(SchemaBytes, MAX_BYTES) {
         return Err(format!("the schema has {bytes} bytes; at most {MAX_BYTES} are accepted"));
     }
     let patterns = patterns(schema);
-    if patterns > MAX_PATTERNS && enforced(Control::Patterns) {
+    if patterns > bound!(Patterns, MAX_PATTERNS) {
         return Err(format!(
             "the schema has {patterns} patterns; at most {MAX_PATTERNS} are accepted"
         ));
@@ -98,7 +98,7 @@ impl Work {
             .collect::<Result<_, _>>()?;
         let marks =
             count.marked.iter().filter(|((_, depth), _)| *depth == 0).map(|(_, cost)| cost.looks);
-        if marks.fold(0, u64::saturating_add) > MAX_MARKS && enforced(Control::SchemaWork) {
+        if marks.fold(0, u64::saturating_add) > bound!(SchemaWork, MAX_MARKS) {
             return Err(
                 "`unevaluatedItems` and `unevaluatedProperties` apply to too many subschemas"
                     .into(),
@@ -110,9 +110,8 @@ impl Work {
     /// Checks that this value can be checked within the budget.
     pub(super) fn check_budget(&self, value: &Value) -> Result<(), Vec<Fault>> {
         let measure = Measure::of(value);
-        let is_long =
-            measure.matched(&self.costs) > PATTERN_BUDGET && enforced(Control::PatternWork);
-        let is_large = measure.steps(&self.costs) > BUDGET && enforced(Control::SchemaWork);
+        let is_long = measure.matched(&self.costs) > bound!(PatternWork, PATTERN_BUDGET);
+        let is_large = measure.steps(&self.costs) > bound!(SchemaWork, BUDGET);
         if is_long || is_large {
             return Err(vec![
                 Fault::of_kind("", FaultKind::TooCostly).with_actual(measure.to_string()),
@@ -182,12 +181,10 @@ impl<'a> Count<'a> {
                 "the schema refers to itself for the same value: its check would never end".into(),
             );
         }
-        if self.open.len() > MAX_CHAIN && enforced(Control::SchemaDepth) {
+        if self.open.len() > bound!(SchemaDepth, MAX_CHAIN) {
             return Err(format!("more than {MAX_CHAIN} subschemas stand inside each other"));
         }
-        if self.known.len() > MAX_SUBSCHEMAS * (Json::MAX_DEPTH + 1)
-            && enforced(Control::Subschemas)
-        {
+        if self.known.len() > bound!(Subschemas, MAX_SUBSCHEMAS * (Json::MAX_DEPTH + 1)) {
             return Err(format!("the schema has more than {MAX_SUBSCHEMAS} subschemas"));
         }
         self.open.push(key);
@@ -208,9 +205,7 @@ impl<'a> Count<'a> {
             return Ok(if depth == 0 { Cost::LOOK } else { Cost::default() });
         };
         let mut total = if depth == 0 { own(keywords) } else { Cost::default() };
-        if let Some(reference) =
-            keywords.get("$ref").filter(|_| enforced(Control::SchemaReferences))
-        {
+        if let Some(reference) = reference(keywords) {
             total = total + self.visits(self.target(reference)?, depth, Walk::Check)?;
         }
         for (keyword, value) in keywords {
@@ -243,9 +238,7 @@ impl<'a> Count<'a> {
         let Value::Object(keywords) = schema else { return Ok(Cost::default()) };
         // Each of the places inside is recorded.
         let mut total = if depth <= 1 { own(keywords) } else { Cost::default() };
-        if let Some(reference) =
-            keywords.get("$ref").filter(|_| enforced(Control::SchemaReferences))
-        {
+        if let Some(reference) = reference(keywords) {
             total = total + self.visits(self.target(reference)?, depth, Walk::Mark)?;
         }
         for (keyword, value) in keywords {
@@ -273,6 +266,10 @@ impl<'a> Count<'a> {
             .and_then(|pointer| self.root.pointer(&percent_decoded(pointer)))
             .ok_or_else(|| format!("`$ref` may only point into this schema (`#/…`), and `{text}` names no part of it"))
     }
+}
+
+fn reference(keywords: &Map<String, Value>) -> Option<&Value> {
+    keywords.get("$ref").filter(|_| enforced!(SchemaReferences))
 }
 
 /// Decodes a pointer. One with invalid escapes is returned unchanged, and then names nothing.

@@ -31,7 +31,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::error::Error;
 use toolcell_contract::grants::rights::Rights;
 use toolcell_contract::grants::{Access, Directory, Grants, SCRATCH};
@@ -169,7 +169,7 @@ impl Mount {
                 .with_source(error)
         };
         let found = path.symlink_metadata().map_err(cannot)?;
-        if found.is_symlink() && enforced(Control::MountedLinks) {
+        if found.is_symlink() && enforced!(MountedLinks) {
             let hint = "grant the directory that the link leads to, by that directory's own path";
             return Err(fault(directory, "it is a symbolic link", hint));
         }
@@ -188,7 +188,7 @@ impl Mount {
                 .then(|| "is in a filesystem of the kernel, such as proc or sysfs".to_owned())
         };
         if let Some(why) =
-            forbidden_root(&path).or_else(kernels).filter(|_| enforced(Control::MachineDirectories))
+            forbidden_root(&path).or_else(kernels).filter(|_| enforced!(MachineDirectories))
         {
             return Err(fault(
                 directory,
@@ -199,7 +199,7 @@ impl Mount {
         let area = match directory.access {
             Access::Read => None,
             Access::Write => {
-                let counts = counts.filter(|_| enforced(Control::SharedCounts));
+                let counts = counts.filter(|_| enforced!(SharedCounts));
                 let ledger = Ledger::of(&dir, counts).map_err(|error| {
                     let place = counts.map_or_else(String::new, |dir| format!(" (its count is in {})", dir.display()));
                     let problem = format!("its contents cannot be counted{place}: {error}");
@@ -215,7 +215,7 @@ impl Mount {
     fn conflicts(&self, other: &Self) -> bool {
         let reads = self.access == Access::Read && other.access == Access::Read;
         let same = || matches!((tree::inode(&self.dir), tree::inode(&other.dir)), (Ok(one), Ok(two)) if one == two);
-        enforced(Control::Overlaps)
+        enforced!(Overlaps)
             && !reads
             && (self.path.starts_with(&other.path) || other.path.starts_with(&self.path) || same())
     }
@@ -255,7 +255,7 @@ fn is_kernels(dir: &File) -> bool {
 /// Opens a directory below another one without following any link, because a tool may have created
 /// one.
 fn descend(dir: &File, below: &str) -> io::Result<File> {
-    let follow = if enforced(Control::OverlayLinks) { OFlags::NOFOLLOW } else { OFlags::empty() };
+    let follow = if enforced!(OverlayLinks) { OFlags::NOFOLLOW } else { OFlags::empty() };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | follow;
     let mut found = dir.try_clone()?;
     for part in below.split('/').filter(|part| !part.is_empty()) {

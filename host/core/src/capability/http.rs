@@ -42,7 +42,7 @@ use parking_lot::RwLock;
 use tokio::time::error::Elapsed;
 use tokio::time::{timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::grants::rights::{Decision, Request, Rights};
 use toolcell_contract::grants::{Method, Target};
 use toolcell_contract::panic_guard::resume_panic;
@@ -71,7 +71,7 @@ pub(crate) use send_error::{SendError, Share, TimeoutPhase};
 
 /// Bytes. The headers of one message.
 const MAX_HEAD: usize = 64 << 10;
-/// Replaces the deadline while the control [`Control::RequestDeadline`] is off.
+/// Replaces the deadline while the control `RequestDeadline` is off.
 const WITHOUT_DEADLINE: Duration = Duration::from_secs(3600);
 /// The number of headers in one message.
 const MAX_HEADERS: usize = 100;
@@ -213,7 +213,7 @@ impl Egress {
         let Secrets { credentials, redactor, scan: screen } = secrets;
         let redactor =
             redactor.map_or_else(|| redactor_of(&credentials), |redactor| Ok(Some(redactor)))?;
-        let deadline = if enforced(Control::RequestDeadline) {
+        let deadline = if enforced!(RequestDeadline) {
             outgoing.deadline(deadline)
         } else {
             Instant::now() + WITHOUT_DEADLINE
@@ -279,11 +279,8 @@ impl Egress {
         let (slot, stream) = within(times.connect, TimeoutPhase::Connect, connected).await?;
         let metered = TokioIo::new(Metered { stream, meter: terms.meter.clone() });
         let (mut sender, connection) = http1::Builder::new()
-            .max_headers(if enforced(Control::Headers) {
-                MAX_HEADERS
-            } else {
-                usize::from(u16::MAX)
-            })
+            // hyper reserves room for each of them.
+            .max_headers(bound!(Headers, MAX_HEADERS).min(usize::from(u16::MAX)))
             .max_header_size(MAX_HEAD)
             .max_buf_size(MAX_HEAD)
             .handshake(metered)
@@ -406,13 +403,13 @@ pub(crate) fn admit(
 fn allowed(rights: &Rights, method: Method, target: &Target) -> Result<Vec<IpNet>, SendError> {
     let request = Request::Http { method, target: std::borrow::Cow::Borrowed(target) };
     match rights.allows(&request) {
-        Decision::Denied(denial) if enforced(Control::AllowList) => Err(denial.into()),
+        Decision::Denied(denial) if enforced!(AllowList) => Err(denial.into()),
         Decision::Denied(_) | Decision::Allowed => Ok(rights.private_networks(method, target)),
     }
 }
 
 fn redactor_of(credentials: &[Credential]) -> Result<Option<Redactor>, SendError> {
-    if credentials.is_empty() || !enforced(Control::Redaction) {
+    if credentials.is_empty() || !enforced!(Redaction) {
         return Ok(None);
     }
     let redactor =

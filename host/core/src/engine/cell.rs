@@ -30,7 +30,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 use toolcell_contract::event::LogSource;
 use toolcell_contract::grants::rights::{Decision, Denial, Layer, Request, Rights};
 use toolcell_contract::outcome::tool_error::{BlockedOn, LimitHit, LimitKind};
@@ -54,6 +54,8 @@ use output::lines::{self, LINE_END, Lines};
 use recorder::Recorder;
 use resources::EngineResources;
 
+/// Ticks after which the guest is interrupted and its clock is read.
+const TICKS: u64 = 1;
 /// Handles of the component model in one cell; wasmtime's own limit is 100,000.
 const HANDLES: usize = 4096;
 /// Host objects (streams, pollables, files, requests) in one cell; wasmtime's own limit is
@@ -114,9 +116,7 @@ impl Cell {
         let (spent, host_calls) =
             (invocation.meter.fuel.load(Relaxed), invocation.meter.host_calls.load(Relaxed));
         let mut table = ResourceTable::new();
-        if enforced(Control::HostObjects) {
-            table.set_max_capacity(HOST_OBJECTS);
-        }
+        table.set_max_capacity(bound!(HostObjects, HOST_OBJECTS));
         let cell = Self {
             invocation,
             limiter: Limiter::new(limits.memory),
@@ -132,22 +132,15 @@ impl Cell {
         };
         let mut store = Store::try_new(engine, cell)?;
         store.limiter(|cell| &mut cell.limiter);
-        store.set_fuel(if enforced(Control::Fuel) {
-            limits.fuel.saturating_sub(spent)
-        } else {
-            u64::MAX
-        })?;
+        store.set_fuel(bound!(Fuel, limits.fuel.saturating_sub(spent)))?;
         store.fuel_async_yield_interval(Some(FUEL_INTERVAL))?;
-        store.set_epoch_deadline(if enforced(Control::Ticks) { 1 } else { u64::MAX >> 1 });
+        // wasmtime adds the current epoch.
+        store.set_epoch_deadline(bound!(Ticks, TICKS).min(u64::MAX >> 1));
         store.epoch_deadline_callback(at_tick);
-        if enforced(Control::CopiedBytes) {
-            store.set_hostcall_fuel(
-                usize::try_from(limits.result).unwrap_or(usize::MAX).saturating_add(COPY_SLACK),
-            );
-        }
-        if enforced(Control::Handles) {
-            store.set_max_component_handles(HANDLES);
-        }
+        let copied =
+            usize::try_from(limits.result).unwrap_or(usize::MAX).saturating_add(COPY_SLACK);
+        store.set_hostcall_fuel(bound!(CopiedBytes, copied));
+        store.set_max_component_handles(bound!(Handles, HANDLES));
         Ok(store)
     }
 
@@ -189,7 +182,7 @@ impl Cell {
 
     fn host_calls_left(&self) -> Result<(), LimitReached> {
         let limit = self.invocation.limits.host_calls;
-        if self.host_calls <= limit || !enforced(Control::HostCalls) {
+        if self.host_calls <= bound!(HostCalls, limit) {
             return Ok(());
         }
         Err(LimitReached(LimitHit::new(LimitKind::HostCalls, limit, self.host_calls)))

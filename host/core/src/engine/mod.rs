@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::error::Error;
 
 use crate::capability::http::Egress;
@@ -304,7 +304,7 @@ impl EngineBuilder {
             resources.keys = Some(Arc::new(SqliteStore::in_memory()));
             resources.secrets = Arc::new(StoredSecrets::default());
         }
-        let is_strict = self.isolation == Isolation::Strict && enforced(Control::StrictCells);
+        let is_strict = self.isolation == Isolation::Strict && enforced!(StrictCells);
         let on_demand =
             Allocator::new(if is_strict { Allocation::Cleared } else { Allocation::OnDemand })?;
         // A pool reserves much address space, which some machines do not have.

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::Value;
 use toolcell_contract::call::{CallContext, CallResult, ToolCall};
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::json::{self, Json, JsonFault, Size, exact, measure, parse_measured};
 use toolcell_contract::limits::Limits;
 use toolcell_contract::outcome::refusal::{Fault, FaultKind, LengthUnit, Refusal};
@@ -59,7 +59,7 @@ pub(super) fn panicked(panic: Panic) -> ToolError {
 /// Returns the size of a call's arguments, or a refusal if they are too large to be parsed.
 pub(super) fn measured(call: &ToolCall, limits: &Limits) -> Result<Size, Refusal> {
     let bytes = call.arguments.len();
-    if bytes as u64 > limits.arguments && enforced(Control::ArgumentBytes) {
+    if bytes as u64 > bound!(ArgumentBytes, limits.arguments) {
         let kind = FaultKind::at_most(limits.arguments, LengthUnit::Bytes);
         return Err(invalid(vec![Fault::of_kind("", kind).with_actual(format!("{bytes}"))]));
     }
@@ -127,7 +127,7 @@ impl Parsed {
 }
 
 fn fits(tool: &Tool, arguments: &Value) -> Result<(), Refusal> {
-    let schema = tool.parameters().filter(|_| enforced(Control::ArgumentSchema));
+    let schema = tool.parameters().filter(|_| enforced!(ArgumentSchema));
     schema.map_or(Ok(()), |schema| schema.check(arguments).map_err(invalid))
 }
 
@@ -191,12 +191,11 @@ fn is_reserved(reason: &str) -> bool {
 
 fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule> {
     let got = outcome.size();
-    if got > limit && enforced(Control::ResultBytes) {
+    if got > bound!(ResultBytes, limit) {
         return Some(ReturnRule::TooLarge { limit, actual: got });
     }
     if let Outcome::Ok(output) = outcome
-        && output.parts.len() > Outcome::MAX_PARTS
-        && enforced(Control::ResultParts)
+        && output.parts.len() > bound!(ResultParts, Outcome::MAX_PARTS)
     {
         return Some(ReturnRule::TooManyParts {
             limit: Outcome::MAX_PARTS as u64,
@@ -214,11 +213,11 @@ fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule>
     }
     match outcome {
         Outcome::Halt(halt) if halt.reason.trim().is_empty() => Some(ReturnRule::EmptyHalt),
-        Outcome::Halt(halt) if is_reserved(&halt.reason) && enforced(Control::HaltReasons) => {
+        Outcome::Halt(halt) if is_reserved(&halt.reason) && enforced!(HaltReasons) => {
             Some(ReturnRule::ReservedHalt { reason: halt.reason.clone() })
         }
         Outcome::Ok(output) => {
-            let schema = tool.output().filter(|_| enforced(Control::ResultSchema))?;
+            let schema = tool.output().filter(|_| enforced!(ResultSchema))?;
             let faults = schema.check(&output.value.to_value()).err()?;
             Some(ReturnRule::Schema { faults })
         }

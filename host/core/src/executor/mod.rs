@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use toolcell_contract::call::usage::CheckFuel;
 use toolcell_contract::call::{CallResult, Completion, ToolCall};
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::event::{CallEvents, EventSink, Events};
 use toolcell_contract::json::or_empty_object;
 use toolcell_contract::limits::Limits;
@@ -153,7 +153,7 @@ impl Executor {
     /// Returns the limits and the overlay of a tenant's calls.
     fn tenant(&self, name: Option<&str>) -> Result<Option<&Tenant>, Refusal> {
         let found = name.map_or(self.untenanted.as_ref(), |name| self.tenants.get(name));
-        if found.is_none() && !self.tenants.is_empty() && enforced(Control::KnownTenants) {
+        if found.is_none() && !self.tenants.is_empty() && enforced!(KnownTenants) {
             Err(if name.is_some() { Refusal::UnknownTenant } else { Refusal::NoTenant })
         } else {
             Ok(found)
@@ -343,7 +343,7 @@ impl Executor {
 
     /// Returns true if the caller of a call that was refused or failed may see the tool.
     async fn is_visible_to_caller(&self, tool: &Tool, invocation: &Invocation) -> bool {
-        if tool.always_visible() || !enforced(Control::Visibility) {
+        if tool.always_visible() || !enforced!(Visibility) {
             return true;
         }
         let arguments = checks::raw_arguments(invocation);

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::LazyLock;
 
 use tokio::runtime::{Builder, Runtime};
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 
 use super::trees::CHECKS;
 use crate::os::threads::less_urgent;
@@ -37,7 +37,7 @@ pub(super) async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     match &*THREADS {
-        Ok(threads) if enforced(Control::CheckThreads) => threads.spawn_blocking(work).await.ok(),
+        Ok(threads) if enforced!(CheckThreads) => threads.spawn_blocking(work).await.ok(),
         Ok(_) | Err(_) => Some(work()),
     }
 }

@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use toolcell_contract::call::{CallResult, Completion, ToolCall};
-use toolcell_contract::controls::{Control, enforced};
+
 use toolcell_contract::outcome::refusal::Refusal;
 
 use super::Executor;
@@ -101,7 +101,7 @@ impl Invoker for Executor {
             };
             let is_bound = caller.rights.is_some();
             // No rights bind native code.
-            if is_bound && tool.rights().is_none() && enforced(Control::CallerRights) {
+            if is_bound && tool.rights().is_none() {
                 let (invocation, _) = self.admitted(&tool, call, options, Some(caller));
                 return Terminal::open(&tool, invocation)
                     .close(CallResult::Refusal(Refusal::NotAllowed));

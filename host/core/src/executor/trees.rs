@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use toolcell_contract::call::CallResult;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::json::{Json, Size, measure};
 use toolcell_contract::outcome::refusal::Refusal;
 
@@ -90,10 +90,9 @@ impl JsonReservation {
     /// May be dropped: nothing is taken then.
     pub async fn take(tenant: Option<&str>, text: &str, deadline: Instant) -> Option<Self> {
         let size = measure(text, Json::MAX_DEPTH).unwrap_or_default();
-        let is_in_turn = size.tree >= CHECKED_IN_TURN && enforced(Control::CheckTurns);
         // The tenant always leaves turns to others, because it is not known here whether there are
         // any.
-        let turn = if is_in_turn {
+        let turn = if is_in_turn(size) {
             Some(TURNS.take(tenant, true, Some(deadline), text.len() as u64).await?)
         } else {
             None
@@ -108,6 +107,11 @@ impl JsonReservation {
     }
 }
 
+/// Returns true if a text with a tree of this size waits for its turn.
+fn is_in_turn(size: Size) -> bool {
+    size.tree >= bound!(CheckTurns, CHECKED_IN_TURN)
+}
+
 /// Returns true if arguments of this size need room.
 pub(super) fn is_large(size: Size) -> bool {
     size.tree >= COUNTED
@@ -115,7 +119,7 @@ pub(super) fn is_large(size: Size) -> bool {
 
 /// Returns true if the tree of a call's arguments is kept while the tool's handler runs.
 pub(super) fn is_kept_for(tool: &Tool) -> bool {
-    tool.handler().is_some_and(Handler::reads_arguments) || !enforced(Control::DroppedTrees)
+    tool.handler().is_some_and(Handler::reads_arguments) || !enforced!(DroppedTrees)
 }
 
 /// Takes room for the tree of a call's arguments, now or before its deadline.
@@ -128,7 +132,7 @@ pub(super) async fn room(
     size: Size,
 ) -> Result<Room, Refusal> {
     let overloaded = Refusal::overloaded;
-    let turn = if size.tree >= CHECKED_IN_TURN && enforced(Control::CheckTurns) {
+    let turn = if is_in_turn(size) {
         Some(acquire_slot(invocation).await.ok_or_else(overloaded)?)
     } else {
         None
@@ -147,7 +151,7 @@ pub(super) fn is_checked_in_turn(tool: &Tool, result: &CallResult) -> bool {
     let (Some(_), Some(value)) = (tool.output(), result.value()) else { return false };
     // An answer that cannot be measured is refused before it is parsed.
     let size = measure(value.as_str(), Json::MAX_DEPTH).unwrap_or_default();
-    size.tree >= CHECKED_IN_TURN && enforced(Control::CheckTurns)
+    is_in_turn(size)
 }
 
 /// Takes a turn for a call with large arguments, before its deadline or its forced end.

@@ -17,7 +17,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 use tempfile::NamedTempFile;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::grants::Access;
 
 /// Mode bits that let others write, and those that give others any access.
@@ -76,12 +76,7 @@ pub(crate) fn open(path: &Path, access: Access) -> Result<File, NotPrivate> {
 
 /// Returns the metadata of a file that no other user could have read or written.
 pub(crate) fn alone(file: &File) -> Result<Metadata, NotPrivate> {
-    let found = file.metadata().map_err(NotPrivate::Unread)?;
-    if is_ours(&found, OTHERS_BITS) || !enforced(Control::PrivateFile) {
-        Ok(found)
-    } else {
-        Err(NotPrivate::Readable)
-    }
+    unread_by_others(file.metadata().map_err(NotPrivate::Unread)?)
 }
 
 /// Checks a plain file without opening it, as [`alone`] does for an open one. Closing a file gives
@@ -94,7 +89,11 @@ pub(crate) fn check_closed(path: &Path) -> Result<Metadata, NotPrivate> {
     if !found.is_file() {
         return Err(NotPrivate::NotPlain);
     }
-    if is_ours(&found, OTHERS_BITS) || !enforced(Control::PrivateFile) {
+    unread_by_others(found)
+}
+
+fn unread_by_others(found: Metadata) -> Result<Metadata, NotPrivate> {
+    if is_ours(&found, OTHERS_BITS) || !enforced!(PrivateFile) {
         Ok(found)
     } else {
         Err(NotPrivate::Readable)

@@ -11,7 +11,7 @@ use std::sync::{Arc, Once};
 
 use rustix::process::Signal;
 use signal_hook::flag;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 
 /// Keeps the process alive at a write past its file-size limit (`ulimit -f`, RLIMIT_FSIZE): the
 /// write fails with `EFBIG` instead of ending the process by SIGXFSZ.
@@ -25,7 +25,7 @@ pub fn ignore_file_size_signal() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let signal = Signal::XFSZ.as_raw();
-        if !is_default(signal) || !enforced(Control::FileSizeLimit) {
+        if !is_default(signal) || !enforced!(FileSizeLimit) {
             return;
         }
         if let Err(error) = flag::register(signal, Arc::<AtomicBool>::default()) {

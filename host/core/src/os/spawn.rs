@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 
 /// The first descriptor after the standard streams.
 const FIRST: libc::c_int = libc::STDERR_FILENO + 1;
@@ -27,7 +27,7 @@ const RESET: [libc::c_int; 3] = [libc::SIGCHLD, libc::SIGXCPU, libc::SIGXFSZ];
 pub(crate) fn worker(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().process_group(0);
-    let keeps_descriptors = !enforced(Control::WorkerDescriptors);
+    let keeps_descriptors = !enforced!(WorkerDescriptors);
     let prepare = move || {
         reset_signals();
         if keeps_descriptors { Ok(()) } else { close_on_exec() }

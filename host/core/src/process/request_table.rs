@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use toolcell_contract::call::CallResult;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::event::LogSource;
 use toolcell_contract::outcome::refusal::{RETRY_AFTER, Refusal};
 use toolcell_contract::outcome::tool_error::{Exit, ToolError};
@@ -251,12 +251,11 @@ impl RequestTable {
 
     /// Returns true if the child has the request. Messages about other requests are ignored.
     pub(super) fn is_sent(&self, number: u64) -> bool {
-        self.open.get(&number).is_some_and(|open| open.sent || !enforced(Control::WorkerAnswers))
+        self.open.get(&number).is_some_and(|open| open.sent || !enforced!(WorkerAnswers))
     }
 
     fn is_quarantined(&self, tool: &str) -> bool {
-        self.deaths_by_tool.get(tool).is_some_and(|deaths| *deaths >= DEATHS)
-            && enforced(Control::WorkerDeaths)
+        self.deaths_by_tool.get(tool).is_some_and(|deaths| *deaths >= bound!(WorkerDeaths, DEATHS))
     }
 
     /// Returns the next message to the child. Marks a request as sent.

@@ -20,7 +20,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use toolcell_contract::call::CallResult;
-use toolcell_contract::controls::{self, Control, enforced};
+use toolcell_contract::controls::{self, bound};
 use toolcell_contract::error::Error;
 use toolcell_contract::outcome::refusal::{Fault, Refusal};
 use toolcell_contract::panic_guard::guarded;
@@ -204,7 +204,7 @@ impl Supervisor {
                     Ok(Some(_)) if input.is_some() => break Some(End::OutOfTurn),
                     Ok(Some(news)) => {
                         strays += u64::from(!self.handle_message(news));
-                        if strays > MAX_STRAYS && enforced(Control::WorkerStrays) {
+                        if strays > bound!(WorkerStrays, MAX_STRAYS) {
                             break Some(End::Strays);
                         }
                     }
@@ -282,7 +282,7 @@ impl Supervisor {
             return;
         }
         self.wake();
-        self.run_later(self.grace, move |keeper| {
+        self.run_later(bound!(WorkerGrace, self.grace), move |keeper| {
             let serving = match keeper.requests() {
                 requests if requests.is_open(question) => match requests.phase {
                     Phase::Serving(number) => Some(number),
@@ -290,7 +290,7 @@ impl Supervisor {
                 },
                 _ => None,
             };
-            if let Some(number) = serving.filter(|_| enforced(Control::WorkerGrace)) {
+            if let Some(number) = serving {
                 tracing::warn!("the worker process did not end a call in time, and is killed");
                 keeper.kill(number);
             }

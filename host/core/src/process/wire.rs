@@ -19,7 +19,7 @@ use toolcell_contract::call::forms::{
 };
 use toolcell_contract::call::usage::Usage;
 use toolcell_contract::call::{CallContext, CallResult, Resume, ToolCall};
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 use toolcell_contract::definition::Definition;
 use toolcell_contract::event::{LogLevel, LogSource};
 use toolcell_contract::grants::Overlay;
@@ -211,7 +211,7 @@ pub(super) fn read<T: DeserializeOwned>(input: &mut impl Read) -> Result<Option<
         Err(_) if length.is_empty() => return Ok(None),
         Err(_) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
     };
-    if length > MAX_FRAME && enforced(Control::WorkerFrames) {
+    if length > bound!(WorkerFrames, MAX_FRAME) {
         return Err(BadFrame::TooLong(length));
     }
     // Allocates as much memory as has arrived, whatever length was announced.

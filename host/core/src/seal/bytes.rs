@@ -8,9 +8,7 @@
 //! The form is that of a question's state with the prefix `tb1.`, and contains the principal's
 //! fingerprint, the time of expiry and the bytes.
 
-use super::{
-    Control, FINGERPRINT_BYTES, Fingerprint, ResumeFault, Sealer, enforced, millis, of_text,
-};
+use super::{FINGERPRINT_BYTES, Fingerprint, ResumeFault, Sealer, bound, millis, of_text};
 
 /// The version of the form.
 const PREFIX: &str = "tb1.";
@@ -45,17 +43,17 @@ impl Sealer {
         let plain = self.decrypt(PREFIX, sealed).ok_or(ResumeFault::Tampered)?;
         let (holder, rest) =
             plain.split_first_chunk::<FINGERPRINT_BYTES>().ok_or(ResumeFault::Tampered)?;
-        if *holder != self.holder() && enforced(Control::SealedPrincipal) {
+        if *holder != self.holder() {
             return Err(ResumeFault::Foreign);
         }
         let (expires, bytes) = rest.split_first_chunk().ok_or(ResumeFault::Tampered)?;
-        if self.now() >= u64::from_le_bytes(*expires) && enforced(Control::SealedTime) {
+        if self.now() >= bound!(SealedTime, u64::from_le_bytes(*expires)) {
             return Err(ResumeFault::Expired);
         }
         Ok(bytes.to_vec())
     }
 
     fn holder(&self) -> Fingerprint {
-        self.principal.unwrap_or_else(|| of_text(None))
+        self.principal().copied().unwrap_or_else(|| of_text(None))
     }
 }

@@ -32,7 +32,7 @@ use chacha20poly1305::aead::{Aead as _, Payload};
 use chacha20poly1305::{Key, KeyInit as _, XChaCha20Poly1305, XNonce};
 use serde_json::Value;
 use toolcell_contract::call::Resume;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::error::Error;
 use toolcell_contract::json::{Json, canonical};
 use toolcell_contract::outcome::Question;
@@ -171,6 +171,11 @@ impl Sealer {
         Self { principal: Some(of_text(Some(principal))), ..self.clone() }
     }
 
+    /// Returns the principal that the sealer is bound to.
+    fn principal(&self) -> Option<&Fingerprint> {
+        self.principal.as_ref().filter(|_| enforced!(SealedPrincipal))
+    }
+
     /// Seals the state of a question, for an answer to the same call.
     ///
     /// # Errors
@@ -180,14 +185,14 @@ impl Sealer {
         let [schema, state] = [&question.answer_schema, &question.state]
             .map(|json| json.as_ref().map_or("", Json::as_str));
         let got = (schema.len() + state.len()) as u64;
-        if got > Self::MAX_STATE && enforced(Control::SealedBytes) {
+        if got > bound!(SealedBytes, Self::MAX_STATE) {
             return Err(ToolError::InvalidReturn(ReturnRule::StateTooLarge {
                 limit: Self::MAX_STATE,
                 actual: got,
             }));
         }
         let mut plain = Vec::with_capacity(HEAD_BYTES + schema.len() + state.len());
-        for (_, fingerprint) in origin.fingerprints(self.principal.as_ref()) {
+        for (_, fingerprint) in origin.fingerprints(self.principal()) {
             plain.extend(fingerprint);
         }
         plain.extend(self.now().saturating_add(millis(self.lifetime)).to_le_bytes());
@@ -227,15 +232,15 @@ impl Sealer {
         let plain =
             sealed.and_then(|sealed| self.decrypt(PREFIX, &sealed)).ok_or(ResumeFault::Tampered)?;
         let mut rest = plain.as_slice();
-        for (fault, expected) in origin.fingerprints(self.principal.as_ref()) {
+        for (fault, expected) in origin.fingerprints(self.principal()) {
             let (found, after) = rest.split_first_chunk().ok_or(ResumeFault::Tampered)?;
-            if *found != expected && enforced(Control::SealedOrigin) {
+            if *found != expected && enforced!(SealedOrigin) {
                 return Err(fault);
             }
             rest = after;
         }
         let (expires, rest) = rest.split_first_chunk().ok_or(ResumeFault::Tampered)?;
-        if self.now() >= u64::from_le_bytes(*expires) && enforced(Control::SealedTime) {
+        if self.now() >= bound!(SealedTime, u64::from_le_bytes(*expires)) {
             return Err(ResumeFault::Expired);
         }
         let (schema, rest) = rest.split_first_chunk().ok_or(ResumeFault::Tampered)?;
@@ -306,7 +311,6 @@ impl<'a> Origin<'a> {
     /// differs. The owner comes first, so that another owner learns nothing else.
     fn fingerprints(&self, principal: Option<&Fingerprint>) -> [(ResumeFault, Fingerprint); 4] {
         let tenant = of_text(self.tenant);
-        let principal = principal.filter(|_| enforced(Control::SealedPrincipal));
         let owner = principal
             .map_or(tenant, |principal| *blake3::keyed_hash(principal, &tenant).as_bytes());
         [

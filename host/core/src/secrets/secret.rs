@@ -13,7 +13,7 @@ use std::future::{Future, ready};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use zeroize::Zeroizing;
 
 /// The value of a secret. Cheap to clone; its memory is cleared when the last clone is dropped.
@@ -36,7 +36,7 @@ impl Secret {
     /// [`Secret::MAX_BYTES`] bytes, or contains a control character, which a header cannot hold.
     pub fn new(value: impl Into<String>) -> Result<Self, SecretError> {
         let value = Zeroizing::new(value.into());
-        if value.len() < Self::MIN_BYTES && enforced(Control::SecretLength) {
+        if value.len() < Self::MIN_BYTES && enforced!(SecretLength) {
             return Err(SecretError::new(format!(
                 "its value is shorter than {} bytes",
                 Self::MIN_BYTES

@@ -18,7 +18,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::error::Error;
 use zeroize::Zeroizing;
 
@@ -180,7 +180,7 @@ impl ApiKeys {
         let shown = KeyDigest::of(shown);
         did(Step::LookedUp);
         let found = self.known.get(blake3::keyed_hash(&self.blind, &shown.0).as_bytes());
-        if found.is_none() && !enforced(Control::KeyPath) {
+        if found.is_none() && !enforced!(KeyPath) {
             return None;
         }
         let (digest, tenant) =

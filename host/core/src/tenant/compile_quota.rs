@@ -16,13 +16,15 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 use toolcell_contract::error::Error;
 
 use crate::os::clock::Clock;
 
 /// The period of the quota.
 const MINUTE: Duration = Duration::from_secs(60);
+/// Loads of one tenant that are served at once.
+const AT_ONCE: usize = 1;
 /// Loads of one tenant at once: one is served, and each that waits keeps its bytes in memory.
 const MAX_IN_LINE: usize = 16;
 /// Tenants that are remembered: a megabyte or two.
@@ -89,7 +91,7 @@ impl CompileQuota {
         let mut tenants = self.tenants.lock();
         if let Some(line) = tenants.get(tenant) {
             // The map has one reference, and each load one.
-            if Arc::strong_count(line) > MAX_IN_LINE && enforced(Control::CompileLine) {
+            if Arc::strong_count(line) > bound!(CompileLine, MAX_IN_LINE) {
                 return Err(Error::quota(
                     "too many components of the tenant wait to be loaded",
                     RETRY_AFTER,
@@ -117,7 +119,7 @@ impl CompileQuota {
 
 impl Line {
     fn new() -> Self {
-        let at_once = if enforced(Control::CompileTurn) { 1 } else { Semaphore::MAX_PERMITS };
+        let at_once = bound!(CompileTurn, AT_ONCE).min(Semaphore::MAX_PERMITS);
         Self { free: Arc::new(Semaphore::new(at_once)), whole: Mutex::default() }
     }
 }
@@ -138,8 +140,9 @@ impl LoadPermit {
         // Each compilation takes an interval of the next minute, which is available again when the
         // interval has passed.
         let later = whole.map_or(now, |whole| whole.max(now)) + self.interval;
-        let over = later.saturating_duration_since(now).saturating_sub(MINUTE);
-        if !over.is_zero() && enforced(Control::CompileQuota) {
+        let over =
+            later.saturating_duration_since(now).saturating_sub(bound!(CompileQuota, MINUTE));
+        if !over.is_zero() {
             return Err(Error::quota(
                 "the tenant has reached its limit of compiled components per minute",
                 over,

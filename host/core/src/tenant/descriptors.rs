@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
 use rustix::process::{Resource, getrlimit};
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 use toolcell_contract::outcome::tool_error::{LimitHit, LimitKind};
 
 use super::limit_reached::LimitReached;
@@ -68,13 +68,13 @@ impl Descriptors {
             );
             LimitReached(LimitHit::new(LimitKind::OpenFiles, limit as u64, limit as u64 + 1))
         };
-        if open.all >= self.most && enforced(Control::OpenFiles) {
+        if open.all >= bound!(OpenFiles, self.most) {
             return Err(full(self.most));
         }
         if let Some(tenant) = tenant {
             let (theirs, most) =
                 (open.tenants.entry(tenant.to_owned()).or_default(), self.most.div_ceil(2));
-            if *theirs >= most && enforced(Control::TenantFiles) {
+            if *theirs >= bound!(TenantFiles, most) {
                 return Err(full(most));
             }
             *theirs += 1;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 
 /// The limit, and the bytes that each tenant holds.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl SharedBytes {
     pub(crate) fn take(self: &Arc<Self>, tenant: Option<&str>, bytes: u64) -> Option<Reservation> {
         let mut held = self.usage.lock();
         let all = held.all.saturating_add(bytes);
-        if all > self.most && enforced(Control::HeldBytes) {
+        if all > bound!(HeldBytes, self.most) {
             return None;
         }
         let tenant = match tenant {
@@ -54,7 +54,7 @@ impl SharedBytes {
                     .map(|(name, theirs)| (Arc::clone(name), *theirs));
                 let (name, theirs) = known.unwrap_or_else(|| (Arc::from(tenant), 0));
                 let theirs = theirs.saturating_add(bytes);
-                if theirs > self.most.saturating_sub(all) && enforced(Control::TenantBytes) {
+                if theirs > bound!(TenantBytes, self.most.saturating_sub(all)) {
                     return None;
                 }
                 held.tenants.insert(Arc::clone(&name), theirs);

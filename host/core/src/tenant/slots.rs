@@ -12,7 +12,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::{bound, enforced};
 
 /// Number of tenants above which those without a permit are removed.
 const NAMES: usize = 64;
@@ -43,7 +43,7 @@ impl Slots {
     pub(crate) fn new(count: usize) -> Self {
         let count = count.clamp(1, Semaphore::MAX_PERMITS);
         Self {
-            all: Arc::new(Semaphore::new(count)),
+            all: semaphore(bound!(Connections, count)),
             count,
             taken: AtomicU64::new(0),
             of_tenant: count.div_ceil(4),
@@ -58,17 +58,13 @@ impl Slots {
     /// Dropping the future gives up its place in the queue.
     pub(crate) async fn take(&self, call: &Arc<Semaphore>, tenant: Option<&str>) -> Option<Slot> {
         let one = |of: Arc<Semaphore>| async { of.acquire_owned().await.ok() };
-        let counted = |control, of: &Arc<Semaphore>| {
-            if enforced(control) { Arc::clone(of) } else { Arc::new(Semaphore::new(1)) }
-        };
-        let call = one(counted(Control::RequestsOfACall, call)).await?;
+        let call = if enforced!(RequestsOfACall) { Arc::clone(call) } else { semaphore(1) };
+        let call = one(call).await?;
         let tenant = match tenant {
-            Some(tenant) => {
-                Some(one(counted(Control::RequestsOfATenant, &self.share(tenant))).await?)
-            }
+            Some(tenant) => Some(one(self.share(tenant)).await?),
             None => None,
         };
-        let all = one(counted(Control::Connections, &self.all)).await?;
+        let all = one(Arc::clone(&self.all)).await?;
         self.taken.fetch_add(1, Ordering::Relaxed);
         Some(Slot { _all: all, _tenant: tenant, _call: call })
     }
@@ -87,10 +83,14 @@ impl Slots {
         if tenants.len() >= NAMES {
             tenants.retain(|_, share| share.strong_count() > 0);
         }
-        let share = Arc::new(Semaphore::new(self.of_tenant));
+        let share = semaphore(bound!(RequestsOfATenant, self.of_tenant));
         tenants.insert(tenant.to_owned(), Arc::downgrade(&share));
         share
     }
+}
+
+fn semaphore(permits: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(permits.min(Semaphore::MAX_PERMITS)))
 }
 
 #[cfg(test)]

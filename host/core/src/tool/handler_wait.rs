@@ -14,7 +14,7 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use toolcell_contract::call::{AbortSignal, CallResult};
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 use toolcell_contract::outcome::tool_error::{Exit, Timeout, ToolError};
 
 use super::handler::{Handler, Invocation};
@@ -55,8 +55,8 @@ pub(crate) async fn wait<T>(
     answer: impl Future<Output = T>,
 ) -> WaitResult<T> {
     let grace = if handler.enforces_deadline() { GRACE } else { Duration::ZERO };
-    let until = invocation.deadline().and_then(|deadline| deadline.checked_add(grace));
-    let until = until.filter(|_| enforced(Control::Patience));
+    let end = invocation.deadline().and_then(|deadline| deadline.checked_add(grace));
+    let until = bound!(Patience, end);
     let mut answer = pin!(answer);
     // The time of the last poll. If that poll began before the deadline and returned after it, the
     // handler was running in between.

@@ -16,7 +16,7 @@ mod error;
 use std::collections::BTreeMap;
 
 use toolcell_contract::call::ToolCall;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 use toolcell_contract::json::{check, or_empty_object};
 use toolcell_contract::limits::Limits;
 
@@ -386,7 +386,7 @@ impl Open {
             return Ok(());
         }
         let more = held.saturating_add(id.len() + name.len() + text.len());
-        if more as u64 > limit && enforced(Control::Fragments) {
+        if more as u64 > bound!(Fragments, limit) {
             *held -= self.text();
             return Err(());
         }

@@ -29,7 +29,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use toolcell::clock::Clock;
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::{bound, enforced};
 use toolcell::files::{TemporaryDirectory, remove_tree};
 
 use super::probe::Probe;
@@ -200,8 +200,9 @@ impl Store {
         let (bytes, count) =
             others.fold(tenant.writing, |(bytes, count), (_, kept)| (bytes + kept.size, count + 1));
         let most = self.options.count as u64 / part;
-        let fits = bytes.saturating_add(size) <= quota / part && (count as u64) < most;
-        if !fits && enforced(Control::ArtifactQuota) {
+        let fits = bytes.saturating_add(size) <= bound!(ArtifactQuota, quota / part)
+            && (count as u64) < bound!(ArtifactQuota, most);
+        if !fits {
             return Err(ArtifactError::Quota);
         }
         tenant.writing = (tenant.writing.0 + size, tenant.writing.1 + 1);
@@ -417,7 +418,7 @@ fn read_head(path: &Path) -> io::Result<(File, Head, u64)> {
 
 /// Returns the name of a tenant's directory.
 fn directory_of(tenant: Option<&str>) -> String {
-    let digest = match tenant.filter(|_| enforced(Control::ArtifactTenants)) {
+    let digest = match tenant.filter(|_| enforced!(ArtifactTenants)) {
         Some(tenant) => Sha256::new().chain_update("tenant ").chain_update(tenant),
         None => Sha256::new().chain_update("no tenant"),
     };

@@ -26,7 +26,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_he
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 use toolcell::Json;
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 use url::Url;
 
 use super::same_url::normal;
@@ -319,7 +319,7 @@ impl JwtIssuer {
         let (Some(subject), Some(tenant)) = (text("sub"), text(&self.tenant_claim)) else {
             return Err(AuthError::Unauthenticated);
         };
-        if enforced(Control::TokenMeaning) && (text("iss").is_none() || !has_one_meaning(token)) {
+        if enforced!(TokenMeaning) && (text("iss").is_none() || !has_one_meaning(token)) {
             return Err(AuthError::Unauthenticated);
         }
         if let Some(scope) = &self.scope

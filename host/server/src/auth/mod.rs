@@ -26,7 +26,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use serde::Serialize;
 use tokio::sync::Notify;
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 
 use jwt::SUBJECT_PREFIX;
 pub use jwt::{JwtError, JwtIssuer};
@@ -113,7 +113,7 @@ impl Authenticator {
 
     /// Requires credentials from now on, in all clones.
     pub fn require_keys(&self) {
-        if enforced(Control::KeyedServer) {
+        if enforced!(KeyedServer) {
             self.is_open.store(false, Ordering::Release);
         }
     }
@@ -170,7 +170,7 @@ impl Authenticator {
     /// Returns true if a principal that was accepted before would still be accepted: its key is not
     /// revoked, and its token has not expired and is of the issuer that is configured now.
     pub(crate) fn knows(&self, principal: &Principal) -> bool {
-        if principal.is_expired() && enforced(Control::ExpiredStreams) {
+        if principal.is_expired() && enforced!(ExpiredStreams) {
             return false;
         }
         if principal.id().starts_with(SUBJECT_PREFIX) {

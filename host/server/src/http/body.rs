@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use toolcell::Json;
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::{bound, enforced};
 
 use super::problem::Problem;
 use super::{Place, Shared};
@@ -56,6 +56,11 @@ pub(crate) struct RequestResources {
     room: Mutex<Share>,
     is_shared: bool,
     _place: Option<Place>,
+}
+
+/// Returns what the work of a request keeps of the request's resources until it has ended.
+pub(crate) fn kept_by_work<T>(resources: T) -> Option<T> {
+    enforced!(WorkPlaces).then_some(resources)
 }
 
 impl RequestResources {
@@ -153,7 +158,8 @@ async fn read_within(
             format!("the body is longer than {limit} bytes"),
         )
     };
-    if body.size_hint().lower() > limit as u64 && enforced(Control::BodyBytes) {
+    let most = bound!(BodyBytes, limit);
+    if body.size_hint().lower() > most as u64 {
         return Err(too_large());
     }
     let end = Instant::now() + shared.options.body_time;
@@ -178,7 +184,7 @@ async fn read_within(
                 ));
             }
         };
-        if bytes.len() + data.len() > limit && enforced(Control::BodyBytes) {
+        if bytes.len() + data.len() > most {
             return Err(too_large());
         }
         if !room.grow_to(bytes.len() + data.len(), is_shared) {

@@ -22,7 +22,7 @@ use http::header::{
     CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderName, HeaderValue, Method, StatusCode};
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
@@ -173,7 +173,7 @@ fn check_origin(shared: &Shared, request: &Request, is_listed: bool) -> Result<(
         let name = without_port(host);
         let listed = shared.options.hosts.iter().map(String::as_str).chain(LOOPBACK);
         let is_served = listed.into_iter().any(|listed| listed.eq_ignore_ascii_case(name));
-        if !is_served && enforced(Control::HostList) {
+        if !is_served && enforced!(HostList) {
             return Err(Problem::new(
                 StatusCode::FORBIDDEN,
                 "host_not_allowed",
@@ -195,7 +195,7 @@ fn check_origin(shared: &Shared, request: &Request, is_listed: bool) -> Result<(
         }
         (Some(_), Some(_)) => false,
     };
-    if !is_listed && !is_own && enforced(Control::OriginList) {
+    if !is_listed && !is_own && enforced!(OriginList) {
         return Err(Problem::new(
             StatusCode::FORBIDDEN,
             "origin_not_allowed",
@@ -232,7 +232,7 @@ pub(super) async fn authenticate(
 ) -> Result<Response, Problem> {
     let principal = shared.auth.authenticate(request.headers());
     let principal = principal.map_err(|error| Problem::no_principal(&shared.auth, error))?;
-    if !shared.service.serves(&principal) && enforced(Control::ServedTenants) {
+    if !shared.service.serves(&principal) && enforced!(ServedTenants) {
         return Err(RequestError::NoAccess.into());
     }
     let mut open = shared.requests.share(&principal);
@@ -251,7 +251,7 @@ pub(super) async fn authenticate(
     let mut response = next.run(request).await;
     let is_stream =
         response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream");
-    if is_stream && enforced(Control::RevokedStreams) {
+    if is_stream {
         response = end_with(response, shared.revoked(principal));
     }
     Ok(with_guard(response, open))

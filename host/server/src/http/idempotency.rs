@@ -24,7 +24,7 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use toolcell::clock::Clock;
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::bound;
 
 use super::problem::Problem;
 use crate::tenants::principal::Principal;
@@ -222,8 +222,7 @@ impl KeyScope<'_> {
     fn times(self, most: usize) -> usize {
         match self {
             Self::Principal(_) => most,
-            Self::Tenant(_) if enforced(Control::TenantAnswers) => most * OF_TENANT,
-            Self::Tenant(_) => usize::MAX,
+            Self::Tenant(_) => bound!(TenantAnswers, most * OF_TENANT),
         }
     }
 

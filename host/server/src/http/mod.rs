@@ -28,7 +28,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
-use toolcell::controls::Control;
+use toolcell::controls::enforced;
 use utoipa::OpenApi;
 
 pub(crate) use guard::{Place, is_loopback_host};
@@ -105,7 +105,8 @@ pub(crate) struct Inner {
 impl Shared {
     /// Returns true if a principal that was accepted before would still be accepted.
     pub(crate) fn knows(&self, principal: &Principal) -> bool {
-        self.auth.knows(principal) && self.service.serves(principal)
+        let is_accepted = self.auth.knows(principal) && self.service.serves(principal);
+        is_accepted || !enforced!(RevokedStreams)
     }
 
     /// Returns when the principal is no longer accepted.
@@ -133,8 +134,8 @@ pub fn router(
     options: HttpOptions,
     protected: Router,
 ) -> Router {
-    let bodies = Room::new(options.bodies, Control::BodyShare);
-    let requests = Room::new(options.requests, Control::RequestShare);
+    let bodies = Room::of_bodies(options.bodies);
+    let requests = Room::of_requests(options.requests);
     let idempotency = Idempotency::new(service.clock());
     let shared = Shared(Arc::new(Inner { service, auth, options, idempotency, bodies, requests }));
     let private = Router::new()

@@ -25,7 +25,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::json;
 use toolcell::call::JsonReservation;
-use toolcell::controls::{Control, enforced};
+
 use toolcell::run::RunEvent;
 use tracing::Instrument as _;
 
@@ -225,7 +225,7 @@ async fn answer_once(
             Ok(response)
         }
         BeginResult::First(claim) => {
-            let held = enforced(Control::WorkPlaces).then_some(read.resources);
+            let held = body::kept_by_work(read.resources);
             // A task of its own: it continues if the client disconnects, and keeps the slot of its
             // request.
             let work = async move {

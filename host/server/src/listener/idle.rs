@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 
 /// A request of the connection is running.
 const BUSY: u64 = 0;
@@ -117,7 +117,7 @@ impl Connections {
 
 /// Returns the connection that has been idle for longest, and the time since which it is.
 fn longest_idle(table: &Table) -> Option<(u64, u64)> {
-    if !enforced(Control::IdleConnections) {
+    if !enforced!(IdleConnections) {
         return None;
     }
     let since = table.open.iter().map(|(id, state)| (*id, state.since.load(Ordering::Acquire)));

@@ -25,7 +25,7 @@ use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 
 use crate::http::is_loopback_host;
 use crate::service::Service;
@@ -86,7 +86,7 @@ impl MetricsServer {
     /// # Errors
     /// [`MetricsError::Public`] for an address that is not loopback.
     pub fn check(address: SocketAddr) -> Result<(), MetricsError> {
-        let is_own = address.ip().is_loopback() || !enforced(Control::MetricsAddress);
+        let is_own = address.ip().is_loopback() || !enforced!(MetricsAddress);
         if is_own { Ok(()) } else { Err(MetricsError::Public(address)) }
     }
 

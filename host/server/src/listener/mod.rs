@@ -37,7 +37,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::{bound, enforced};
 use tower::ServiceExt as _;
 
 use crate::artifacts::sweep_periodically;
@@ -128,7 +128,7 @@ impl ListenOptions {
         if let Some(origin) = self.http.origins.iter().find(|origin| !is_origin(origin)) {
             return Err(BindError::Origin(origin.clone()));
         }
-        if !self.address.ip().is_loopback() && enforced(Control::PublicAddress) {
+        if !self.address.ip().is_loopback() && enforced!(PublicAddress) {
             if auth.is_open() {
                 return Err(BindError::Open(self.address));
             }
@@ -315,7 +315,7 @@ impl Connection {
         });
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).max_buf_size(limits.head);
-        http.header_read_timeout(enforced(Control::HeadTime).then_some(limits.head_time));
+        http.header_read_timeout(bound!(HeadTime, Some(limits.head_time)));
         let stream = Stalling::new(stream, limits.write_time);
         let mut connection =
             pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));

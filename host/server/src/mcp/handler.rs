@@ -22,7 +22,7 @@ use futures_util::FutureExt as _;
 use rmcp::model::*;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::bound;
 
 use super::McpOptions;
 use super::extension::AnswerFuture;
@@ -59,11 +59,7 @@ struct Inner {
 
 /// Creates the counter of each tenant's open questions.
 pub(super) fn question_places(options: &McpOptions) -> Arc<Places> {
-    Arc::new(Places::new(if enforced(Control::OpenQuestions) {
-        options.questions
-    } else {
-        usize::MAX
-    }))
+    Arc::new(Places::new(bound!(OpenQuestions, options.questions)))
 }
 
 impl Handler {

@@ -22,7 +22,7 @@ use rmcp::model::{LoggingLevel, RequestId};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::{bound, enforced};
 
 use super::message::raw::Raw;
 use crate::http::body::RequestResources;
@@ -150,7 +150,7 @@ impl Session {
             no_answers: CancellationToken::new(),
             is_notified: AtomicBool::new(false),
             open: Mutex::default(),
-            most_open: if enforced(Control::OpenQuestions) { most_open } else { usize::MAX },
+            most_open: bound!(OpenQuestions, most_open),
             last: Mutex::new(Instant::now()),
         }
     }
@@ -195,8 +195,7 @@ impl Session {
     /// Returns the time since which the session is idle: no request is running, or each waits for
     /// an answer of the client.
     pub(super) fn idle_since(&self) -> Option<Instant> {
-        let waiting =
-            if enforced(Control::IdleSessions) { self.open.lock().questions.len() } else { 0 };
+        let waiting = if enforced!(IdleSessions) { self.open.lock().questions.len() } else { 0 };
         (self.requests.count() <= waiting).then(|| *self.last.lock())
     }
 }

@@ -22,7 +22,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::{bound, enforced};
 use toolcell::grants::Layer;
 use toolcell::{Event, Usage};
 
@@ -176,11 +176,8 @@ impl Metrics {
     fn pair(&self, tenant: &str, tool: &str) -> (String, String) {
         let pair = (tenant.to_owned(), tool.to_owned());
         let mut pairs = self.0.pairs.lock();
-        let has_room = pairs.len() < MAX_PAIRS;
-        if pairs.contains(&pair)
-            || !enforced(Control::MetricNames)
-            || (has_room && pairs.insert(pair.clone()))
-        {
+        let has_room = pairs.len() < bound!(MetricNames, MAX_PAIRS);
+        if pairs.contains(&pair) || (has_room && pairs.insert(pair.clone())) {
             pair
         } else {
             (OTHER.to_owned(), OTHER.to_owned())
@@ -198,7 +195,7 @@ impl TenantMetrics {
                     known.get_or_init(|| self.of_tool(name)).count(inner, ending(result), usage)
                 }
                 // A client can invent names: they are counted together.
-                None if enforced(Control::MetricNames) => {
+                None if enforced!(MetricNames) => {
                     self.of_tool(OTHER).count(inner, ending(result), usage)
                 }
                 None => self.of_tool(name).count(inner, ending(result), usage),

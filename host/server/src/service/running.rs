@@ -17,7 +17,6 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use toolcell::AbortSignal;
-use toolcell::controls::Control;
 
 use super::request_id::RequestId;
 use crate::tenants::principal::Principal;
@@ -49,7 +48,7 @@ struct Table {
 impl Running {
     /// Creates a table for at most this many calls.
     pub(crate) fn new(most: usize) -> Arc<Self> {
-        let room = Room::new(most, Control::RequestShare);
+        let room = Room::of_requests(most);
         Arc::new(Self { room, table: Mutex::default(), ended: Notify::new() })
     }
 

@@ -12,11 +12,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde::Serialize;
 use toolcell::clock::Clock;
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 use toolcell::outcome::Exit;
 use toolcell::{CallResult, Event, Outcome, Refusal, ToolError};
 
@@ -114,8 +115,7 @@ impl Account {
                     limit: usize::try_from(limit).unwrap_or(usize::MAX),
                 });
             }
-            let wait = bucket.wait_for(tokens);
-            if !wait.is_zero() && enforced(Control::CallQuota) {
+            if let Some(wait) = refused_for(bucket, tokens) {
                 return Err(RequestError::Quota { kind: QuotaKind::Calls, retry_after: wait });
             }
             bucket.take(tokens);
@@ -133,8 +133,7 @@ impl Account {
             return refused(QuotaKind::Concurrent, RETRY_SLOTS);
         }
         for (bucket, kind) in [(&state.fuel, QuotaKind::Fuel), (&state.calls, QuotaKind::Calls)] {
-            let wait = bucket.as_ref().map(|bucket| bucket.wait_for(1)).unwrap_or_default();
-            if !wait.is_zero() && enforced(Control::CallQuota) {
+            if let Some(wait) = bucket.as_ref().and_then(|bucket| refused_for(bucket, 1)) {
                 return refused(kind, wait);
             }
         }
@@ -145,9 +144,9 @@ impl Account {
     pub(crate) fn check_fuel(&self, quota: &Quota) -> Result<(), RequestError> {
         let mut state = self.state.lock();
         state.fill(quota, self.clock.now());
-        let wait = state.fuel.as_ref().map(|bucket| bucket.wait_for(1)).unwrap_or_default();
-        let is_free = wait.is_zero() || !enforced(Control::CheckFuel);
-        if is_free {
+        let bucket = state.fuel_outside_of_calls();
+        let wait = bucket.map(|bucket| bucket.wait_for(1)).unwrap_or_default();
+        if wait.is_zero() {
             Ok(())
         } else {
             Err(RequestError::Quota { kind: QuotaKind::Fuel, retry_after: wait })
@@ -156,9 +155,7 @@ impl Account {
 
     /// Charges fuel that the tenant is not shown.
     pub(crate) fn charge_unseen(&self, fuel: u64) {
-        if let Some(bucket) =
-            self.state.lock().fuel.as_mut().filter(|_| enforced(Control::CheckFuel))
-        {
+        if let Some(bucket) = self.state.lock().fuel_outside_of_calls() {
             bucket.take(fuel);
         }
     }
@@ -169,9 +166,7 @@ impl Account {
         let Event::Completed { result, usage, parent, .. } = event else { return };
         // The fuel of a sub-call is part of its outermost call's fuel.
         let fuel = usage.fuel.filter(|_| parent.is_none()).unwrap_or_default();
-        if matches!(result, CallResult::Refusal(Refusal::NotVisible))
-            && enforced(Control::HiddenUsage)
-        {
+        if matches!(result, CallResult::Refusal(Refusal::NotVisible)) && enforced!(HiddenUsage) {
             self.charge_unseen(fuel);
             return;
         }
@@ -202,7 +197,18 @@ impl Account {
     }
 }
 
+/// Returns the time for which the bucket has too few tokens.
+fn refused_for(bucket: &Bucket, tokens: u64) -> Option<Duration> {
+    let wait = bucket.wait_for(tokens);
+    (!wait.is_zero() && enforced!(CallQuota)).then_some(wait)
+}
+
 impl State {
+    /// Returns the fuel from which the work of tools outside of calls is paid.
+    fn fuel_outside_of_calls(&mut self) -> Option<&mut Bucket> {
+        self.fuel.as_mut().filter(|_| enforced!(CheckFuel))
+    }
+
     /// Creates, refills or removes the buckets, as the quota says.
     fn fill(&mut self, quota: &Quota, now: std::time::Instant) {
         let Quota { calls_per_minute, fuel_per_minute, .. } = *quota;

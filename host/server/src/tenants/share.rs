@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 
 use super::principal::Principal;
 
@@ -20,7 +20,8 @@ use super::principal::Principal;
 #[derive(Debug)]
 pub(crate) struct Room {
     most: usize,
-    control: Control,
+    /// True if each tenant leaves as much free as it holds.
+    is_fair: bool,
     table: Mutex<Table>,
 }
 
@@ -39,9 +40,18 @@ pub(crate) struct Share {
 }
 
 impl Room {
-    /// Creates a room of this size. `control` names the control that keeps it fair.
-    pub(crate) fn new(most: usize, control: Control) -> Arc<Self> {
-        Arc::new(Self { most, control, table: Mutex::default() })
+    /// Creates the room for the bytes of request bodies.
+    pub(crate) fn of_bodies(most: usize) -> Arc<Self> {
+        Self::new(most, enforced!(BodyShare))
+    }
+
+    /// Creates the room for requests, or for their calls.
+    pub(crate) fn of_requests(most: usize) -> Arc<Self> {
+        Self::new(most, enforced!(RequestShare))
+    }
+
+    fn new(most: usize, is_fair: bool) -> Arc<Self> {
+        Arc::new(Self { most, is_fair, table: Mutex::default() })
     }
 
     /// Returns an empty share, which can grow.
@@ -66,7 +76,7 @@ impl Room {
         let Some(free) = self.most.checked_sub(table.used.saturating_add(more)) else {
             return false;
         };
-        !is_shared || held == 0 || held + more <= free || !enforced(self.control)
+        !is_shared || held == 0 || held + more <= free || !self.is_fair
     }
 }
 
@@ -118,7 +128,7 @@ mod tests {
 
     #[test]
     fn tenant_leaves_as_much_free_as_it_holds() {
-        let room = Room::new(12, Control::RequestShare);
+        let room = Room::of_requests(12);
         let [acme, globex] = ["acme", "globex"].map(|tenant| Principal::new(Some(tenant), "a key"));
         let mut alone = room.share(&acme);
         assert!(alone.grow_to(12, false) && !alone.grow_to(13, false), "one tenant has all of it");
@@ -133,7 +143,7 @@ mod tests {
             room.table.lock().held.is_empty() && room.table.lock().used == 0,
             "all is given back"
         );
-        let small = Room::new(1, Control::RequestShare);
+        let small = Room::of_requests(1);
         assert!(small.share(&acme).grow_to(1, true), "a tenant that holds nothing can begin");
     }
 }

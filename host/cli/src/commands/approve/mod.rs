@@ -19,7 +19,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolcell::component::ImportStatus::Inert;
 use toolcell::component::{Contents, Inspection};
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 use toolcell::grants::Rights;
 use toolcell::{Component, Definition, names};
 use toolcell_config::file::without_password;
@@ -188,7 +188,7 @@ fn ask(printer: &Printer, page: &Page, again: impl Fn(&[&str]) -> String) -> Res
 fn cannot_ask(listener: Listener, page: &Page) -> Option<&'static str> {
     match listener {
         Listener::Absent => Some("there is no terminal to ask at"),
-        Listener::Redirected | Listener::Reader if !enforced(Control::SeenWhole) => None,
+        Listener::Redirected | Listener::Reader if !enforced!(SeenWhole) => None,
         Listener::Redirected => Some("the page went to a file or a pipe, not to the terminal"),
         Listener::Reader if page.is_cut => Some("the page is cut"),
         Listener::Reader if rows(page) > MAX_ROWS => {

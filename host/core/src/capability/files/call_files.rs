@@ -16,7 +16,7 @@ use std::sync::Arc;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use rustix::fs::{Mode, OFlags};
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::grants::DirectoryQuota;
 
 use super::Root;
@@ -70,7 +70,7 @@ impl CallFiles {
     /// [`io::ErrorKind::AlreadyExists`] for a name that is taken, or the error of the operating
     /// system.
     pub fn add(&self, name: &str, mut content: impl Read) -> io::Result<String> {
-        if !Self::is_name(name) && enforced(Control::CallFileNames) {
+        if !Self::is_name(name) && enforced!(CallFileNames) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a safe file name"));
         }
         let flags =
@@ -100,7 +100,7 @@ impl CallFiles {
     pub(crate) fn root(&self) -> io::Result<Root> {
         let writable =
             || Arc::new(Area::new(DirectoryQuota::default(), Arc::new(Ledger::default())));
-        let area = if enforced(Control::CallFilesReadOnly) { None } else { Some(writable()) };
+        let area = if enforced!(CallFilesReadOnly) { None } else { Some(writable()) };
         Ok(Root { name: INPUT.to_owned(), dir: self.0.dir.try_clone()?, area })
     }
 }

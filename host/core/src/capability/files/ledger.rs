@@ -21,7 +21,7 @@ use std::sync::{Arc, LazyLock, Weak};
 
 use parking_lot::{Mutex, MutexGuard};
 use rustix::io::Errno;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 use toolcell_contract::grants::DirectoryQuota;
 
 use super::tree::{self, Inode, inode};
@@ -212,10 +212,8 @@ impl Area {
             let within = |used: u64, more: u64, room: u64| {
                 more == 0 || used.checked_add(more).is_some_and(|sum| sum <= room)
             };
-            let bytes_fit =
-                within(used_bytes, bytes, self.quota.bytes) || !enforced(Control::DirectoryBytes);
-            let files_fit =
-                within(used_files, files, self.quota.files) || !enforced(Control::DirectoryFiles);
+            let bytes_fit = within(used_bytes, bytes, bound!(DirectoryBytes, self.quota.bytes));
+            let files_fit = within(used_files, files, bound!(DirectoryFiles, self.quota.files));
             bytes_fit && files_fit
         };
         let fit = fits()

@@ -14,7 +14,7 @@ use std::sync::{Arc, Once};
 
 use parking_lot::RwLock;
 use tempfile::Builder;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::grants::DirectoryQuota;
 
 use super::Root;
@@ -93,7 +93,7 @@ impl Drop for Scratch {
         let remove = move || {
             area.close();
             let _one = removals.read();
-            let removed = if enforced(Control::ScratchRemoval) { place.remove() } else { Ok(()) };
+            let removed = if enforced!(ScratchRemoval) { place.remove() } else { Ok(()) };
             if let Err(error) = removed {
                 tracing::warn!(%error, "a call's scratch directory could not be removed");
             }

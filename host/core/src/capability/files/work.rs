@@ -24,7 +24,7 @@ use std::sync::Arc;
 use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 
 use super::ledger::{Area, NamedEntry, OpenMark};
 
@@ -64,7 +64,7 @@ pub(crate) fn open(
     opening: OpenSettings,
 ) -> io::Result<Opened> {
     let changes = opening.write || opening.create || opening.truncate;
-    if area.is_none() && changes && enforced(Control::ReadOnly) {
+    if area.is_none() && changes && enforced!(ReadOnly) {
         return Err(Errno::PERM.into());
     }
     let dir = capability(dir)?;
@@ -92,7 +92,7 @@ pub(crate) fn open(
     if opening.directory {
         return Err(Errno::NOTDIR.into());
     }
-    if !found.is_file() && enforced(Control::PlainFiles) {
+    if !found.is_file() && enforced!(PlainFiles) {
         return Err(Errno::ACCESS.into());
     }
     let hold = area.map(|area| area.mark_open(&file));
@@ -166,7 +166,7 @@ impl Area {
     /// it is moved and whichever process follows it.
     pub(crate) fn create_link(&self, dir: &File, target: &str, path: &str) -> io::Result<()> {
         let down = |part| matches!(part, Component::Normal(_) | Component::CurDir);
-        if enforced(Control::LinkTargets)
+        if enforced!(LinkTargets)
             && (target.is_empty() || !Path::new(target).components().all(down))
         {
             return Err(Errno::PERM.into());

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::{Mutex, MutexGuard, Semaphore};
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 
 use super::{SendError, Share};
 
@@ -64,11 +64,11 @@ impl Budget {
 
     fn with(requests: u64, sent: u64, received: u64, tenant: Option<String>) -> Self {
         Self(Arc::new(Remaining {
-            requests: requests.into(),
+            requests: bound!(Requests, requests).into(),
             is_closed: AtomicBool::new(false),
             scan_lock: Mutex::new(()),
-            sent: sent.into(),
-            received: received.into(),
+            sent: bound!(SentBytes, sent).into(),
+            received: bound!(ReceivedBytes, received).into(),
             connections: Arc::new(Semaphore::new(CONNECTIONS)),
             resolving: Arc::new(Semaphore::new(RESOLVING)),
             tenant,
@@ -116,19 +116,19 @@ impl Budget {
     pub(super) fn take_request(&self) -> Result<(), SendError> {
         self.is_open()?;
         let problem = format!("the call has used all of its {DEFAULT_REQUESTS} requests");
-        take(Control::Requests, &self.0.requests, 1, Share::Requests, problem)
+        take(&self.0.requests, 1, Share::Requests, problem)
     }
 
     pub(crate) fn take_sent(&self, bytes: u64) -> Result<(), SendError> {
         let problem =
             format!("the call would send more than its limit of {} MiB", DEFAULT_SENT >> 20);
-        take(Control::SentBytes, &self.0.sent, bytes, Share::Sent, problem)
+        take(&self.0.sent, bytes, Share::Sent, problem)
     }
 
     pub(super) fn take_received(&self, bytes: u64) -> Result<(), SendError> {
         let problem =
             format!("the call would receive more than its limit of {} MiB", DEFAULT_RECEIVED >> 20);
-        take(Control::ReceivedBytes, &self.0.received, bytes, Share::Received, problem)
+        take(&self.0.received, bytes, Share::Received, problem)
     }
 
     /// Returns the bytes that the call may still receive.
@@ -143,16 +143,7 @@ impl Default for Budget {
     }
 }
 
-fn take(
-    control: Control,
-    left: &AtomicU64,
-    amount: u64,
-    share: Share,
-    problem: String,
-) -> Result<(), SendError> {
-    if !enforced(control) {
-        return Ok(());
-    }
+fn take(left: &AtomicU64, amount: u64, share: Share, problem: String) -> Result<(), SendError> {
     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(amount))
         .map(|_| ())
         .map_err(|_| SendError::OverBudget(share, problem))

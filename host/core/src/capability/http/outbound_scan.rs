@@ -17,7 +17,7 @@ use std::fmt;
 use bytes::Bytes;
 use percent_encoding::percent_decode_str;
 use tokio::task::yield_now;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::grants::rights::{Denial, Layer};
 use toolcell_contract::grants::{HttpRule, Method, Target};
 
@@ -114,7 +114,7 @@ impl RequestScan {
             if let (Some(own), Some(unbound)) = (&own, &unbound) {
                 is_found |= own.finds_any(&text, unbound).await;
             }
-            if is_found && enforced(Control::LeavingSecrets) {
+            if is_found && enforced!(LeavingSecrets) {
                 return Err(SendError::Denied(denial(
                     [Some(&others), own.as_ref()],
                     method,
@@ -122,7 +122,7 @@ impl RequestScan {
                 )));
             }
             for kind in kinds(&text) {
-                if !seen.contains(&kind) && enforced(Control::TokenShapes) {
+                if !seen.contains(&kind) && enforced!(TokenShapes) {
                     seen.push(kind);
                 }
             }

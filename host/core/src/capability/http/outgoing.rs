@@ -17,7 +17,7 @@ use http::header::{CONNECTION, CONTENT_LENGTH, HOST, IF_RANGE, RANGE};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use http_body_util::Full;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::grants::{Method, Target};
 
 use super::credential::{Credential, InjectionPoint};
@@ -114,7 +114,7 @@ impl Outgoing {
         all.insert(HOST, value("host", target.authority().as_bytes())?);
         all.extend(given);
         for credential in credentials {
-            if !credential.covers(method, &target) && enforced(Control::SecretBinding) {
+            if !credential.covers(method, &target) && enforced!(SecretBinding) {
                 // The error does not quote the rule, so that a tool does not learn which hosts
                 // accept the secret.
                 let name = credential.name();
@@ -124,24 +124,21 @@ impl Outgoing {
             }
         }
         let is_partial = [RANGE, IF_RANGE].iter().any(|name| all.contains_key(name));
-        if !credentials.is_empty() && is_partial && enforced(Control::WholeAnswers) {
+        if !credentials.is_empty() && is_partial && enforced!(WholeAnswers) {
             return Err(invalid(
                 "with a secret it must not ask for a part of the response (`range`, `if-range`)",
             ));
         }
+        let guards_places = enforced!(SecretPlace);
         for credential in credentials {
             match credential.placing() {
-                InjectionPoint::Header(name, _)
-                    if is_forbidden(name.as_str()) && enforced(Control::SecretPlace) =>
-                {
+                InjectionPoint::Header(name, _) if is_forbidden(name.as_str()) && guards_places => {
                     let problem = format!(
                         "the header `{name}` cannot carry a secret: name another header in the grant"
                     );
                     return Err(invalid(problem));
                 }
-                InjectionPoint::Header(name, _)
-                    if all.contains_key(name) && enforced(Control::SecretPlace) =>
-                {
+                InjectionPoint::Header(name, _) if all.contains_key(name) && guards_places => {
                     let problem = format!(
                         "the host puts a secret into the header `{name}`: the tool must not set it"
                     );
@@ -197,7 +194,7 @@ fn checked(headers: &[(String, Vec<u8>)]) -> Result<HeaderMap, SendError> {
         let name = HeaderName::from_bytes(written.as_bytes()).map_err(|_| {
             invalid(format!("`{}` is not a valid name of a header", quoted(written)))
         })?;
-        if is_forbidden(name.as_str()) && enforced(Control::OwnHeaders) {
+        if is_forbidden(name.as_str()) && enforced!(OwnHeaders) {
             return Err(invalid(format!(
                 "the tool must not set the header `{}`",
                 quoted(name.as_str())

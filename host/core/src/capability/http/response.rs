@@ -20,7 +20,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Frame, Incoming as Received, SizeHint};
 use tokio_util::task::AbortOnDropHandle;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 
 use super::connection::meter::Meter;
 use super::connection::threads::Threads;
@@ -86,9 +86,7 @@ pub(super) fn accept(
     let (head, received) = response.into_parts();
     let mut headers = head.headers;
     check(head.status, &headers)?;
-    if head.status == StatusCode::PARTIAL_CONTENT
-        && !terms.asks_for_part
-        && enforced(Control::UnaskedParts)
+    if head.status == StatusCode::PARTIAL_CONTENT && !terms.asks_for_part && enforced!(UnaskedParts)
     {
         return Err(SendError::broken(
             "it is a partial response (206), and the request had no `Range` header",
@@ -132,7 +130,7 @@ fn check(status: StatusCode, headers: &HeaderMap) -> Result<(), SendError> {
     }
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     if let Some(coding) = codings.next() {
-        if headers.contains_key(header::CONTENT_LENGTH) && enforced(Control::Framing) {
+        if headers.contains_key(header::CONTENT_LENGTH) && enforced!(Framing) {
             return Err(SendError::broken("it has both `content-length` and `transfer-encoding`"));
         }
         if codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
@@ -145,9 +143,7 @@ fn check(status: StatusCode, headers: &HeaderMap) -> Result<(), SendError> {
 /// Redacts the headers. Removes the length, which may differ after redaction.
 fn redacted(headers: &HeaderMap, redactor: &Redactor) -> Result<HeaderMap, SendError> {
     let is_plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
-    if enforced(Control::Searchable)
-        && !headers.get_all(header::CONTENT_ENCODING).iter().all(is_plain)
-    {
+    if enforced!(Searchable) && !headers.get_all(header::CONTENT_ENCODING).iter().all(is_plain) {
         return Err(SendError::broken("it is compressed, so it cannot be searched for secrets"));
     }
     let spread = is_split_secret(headers, redactor);

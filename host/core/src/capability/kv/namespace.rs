@@ -7,7 +7,7 @@
 //! Two different namespaces have different encodings, whatever characters the names contain,
 //! because each name is preceded by its length.
 
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 
 /// The owner of keys: one component, for one tenant or without a tenant. All tools of the component
 /// share the keys.
@@ -47,10 +47,8 @@ impl Namespace {
     /// `00 COMPONENT`, `01 TENANT COMPONENT`, each name as eight bytes of length and its bytes.
     pub(super) fn name(&self) -> Vec<u8> {
         let mut name = vec![u8::from(self.tenant.is_some())];
-        let tenant = self.tenant.as_ref().filter(|_| enforced(Control::TenantKeys));
-        for part in
-            tenant.into_iter().chain(enforced(Control::ComponentKeys).then_some(&self.component))
-        {
+        let tenant = self.tenant.as_ref().filter(|_| enforced!(TenantKeys));
+        for part in tenant.into_iter().chain(enforced!(ComponentKeys).then_some(&self.component)) {
             name.extend_from_slice(&(part.len() as u64).to_be_bytes());
             name.extend_from_slice(part.as_bytes());
         }

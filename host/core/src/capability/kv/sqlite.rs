@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rusqlite::{Connection, OptionalExtension as _, params};
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 use toolcell_contract::error::Error;
 
 use super::store::{Answer, Database};
@@ -266,7 +266,7 @@ impl View<'_> {
     /// replaces always fits, even if the quota was lowered below the current usage.
     fn room(&self, key: &str, size: u64) -> rusqlite::Result<Result<(), String>> {
         let Quota { bytes: most_bytes, keys: most_keys, value } = self.quota;
-        if size > value && enforced(Control::ValueBytes) {
+        if size > bound!(ValueBytes, value) {
             return Ok(Err(format!("a value of {size} bytes exceeds the limit of {value} bytes")));
         }
         let held =
@@ -285,10 +285,10 @@ impl View<'_> {
         let keys = keys.cast_unsigned() + u64::from(held.is_none());
         let bytes = (bytes.cast_unsigned() + new).saturating_sub(held.unwrap_or(0));
         let over = |what| Ok(Err(format!("the store would {what}: delete some keys first")));
-        if keys > most_keys && held.is_none() && enforced(Control::StoredKeys) {
+        if keys > bound!(StoredKeys, most_keys) && held.is_none() {
             return over(format!("have {keys} keys, and the limit is {most_keys}"));
         }
-        if bytes > most_bytes && enforced(Control::StoredBytes) {
+        if bytes > bound!(StoredBytes, most_bytes) {
             return over(format!("hold {bytes} bytes, and the limit is {most_bytes}"));
         }
         Ok(Ok(()))
@@ -312,7 +312,7 @@ fn checksum(space: &[u8], key: &str, value: &[u8], version: i64, expires: Option
 }
 
 fn check(key: &str) -> Result<(), StoreError> {
-    if (1..=MAX_KEY).contains(&key.len()) || !enforced(Control::KeyBytes) {
+    if (1..=bound!(KeyBytes, MAX_KEY)).contains(&key.len()) {
         Ok(())
     } else {
         Err(StoreError::InvalidKey)

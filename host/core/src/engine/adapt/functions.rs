@@ -16,7 +16,7 @@ mod value;
 
 use serde_json::Value;
 use toolcell_contract::call::CallResult;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 use toolcell_contract::definition::{Definition, shortened};
 use toolcell_contract::error::Error;
 use toolcell_contract::json::Json;
@@ -80,7 +80,7 @@ pub(in crate::engine) fn functions(
     if found.is_empty() {
         return Err(Error::no_tools(NONE, None));
     }
-    if found.len() > MAX_TOOLS && enforced(Control::Tools) {
+    if found.len() > bound!(Tools, MAX_TOOLS) {
         return Err(Error::too_large(
             "tools of the component",
             found.len() as u64,

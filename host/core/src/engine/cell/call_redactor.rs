@@ -16,7 +16,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use parking_lot::RwLock;
 use toolcell_contract::call::CallResult;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::grants::rights::Rights;
 use toolcell_contract::outcome::tool_error::{Exit, ToolError};
 
@@ -93,7 +93,7 @@ impl CallRedactor {
             known: RwLock::new(Known { granted: named, redactor }),
         });
         let over_events = Arc::clone(&redactor);
-        if enforced(Control::ToldSecrets) {
+        if enforced!(ToldSecrets) {
             invocation
                 .events
                 .set_redactor(move |event| SecretRedactor(over_events.redactor()).event(event));
@@ -163,20 +163,21 @@ impl CallRedactor {
 
     /// Returns bytes that a tool printed without the secrets.
     pub(in crate::engine) fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
-        let redactor = self.redactor();
-        if enforced(Control::ReturnedSecrets) && redactor.contains_value(&bytes) {
-            redactor.redact(&bytes)
-        } else {
-            bytes
+        match self.redactor_of_results() {
+            Some(redactor) if redactor.contains_value(&bytes) => redactor.redact(&bytes),
+            Some(_) | None => bytes,
         }
     }
 
     fn result(&self, result: CallResult) -> CallResult {
-        if enforced(Control::ReturnedSecrets) {
-            SecretRedactor(self.redactor()).result(result)
-        } else {
-            result
+        match self.redactor_of_results() {
+            Some(redactor) => SecretRedactor(redactor).result(result),
+            None => result,
         }
+    }
+
+    fn redactor_of_results(&self) -> Option<Redactor> {
+        enforced!(ReturnedSecrets).then(|| self.redactor())
     }
 }
 

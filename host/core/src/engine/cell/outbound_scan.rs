@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::grants::rights::{Decision, Request, Rights};
 
 use super::call_redactor::CallRedactor;
@@ -57,9 +57,9 @@ impl ScanContext {
             bound: bound.collect(),
             on_suspect: Box::new(move |kind| invocation.report_suspect_request(kind)),
         };
-        let redactor = call_redactor
+        let redactor = redactor
             .as_ref()
-            .filter(|_| enforced(Control::LaterAnswers))
+            .filter(|_| enforced!(LaterAnswers))
             .map(|redactor| redactor.redactor());
         Ok(Secrets { credentials, redactor, scan: Some(screen) })
     }

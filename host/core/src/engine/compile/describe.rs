@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use toolcell_contract::call::{CallContext, ToolCall};
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::definition::Definition;
 use toolcell_contract::error::Error;
 use toolcell_contract::limits::Limits;
@@ -50,7 +50,7 @@ pub(super) fn describe(
     if definitions.is_empty() {
         return Err(Error::no_tools("its `describe` returns no tools", None));
     }
-    if definitions.len() > MAX_TOOLS && enforced(Control::Tools) {
+    if definitions.len() > bound!(Tools, MAX_TOOLS) {
         return Err(Error::too_large(
             "tools of the component",
             definitions.len() as u64,
@@ -59,12 +59,12 @@ pub(super) fn describe(
     }
     for (index, definition) in definitions.iter().enumerate() {
         let name = &definition.name;
-        if enforced(Control::NamesTwice)
+        if enforced!(NamesTwice)
             && definitions.iter().take(index).any(|earlier| earlier.name == *name)
         {
             return Err(Error::definition(name, "the component has two tools of this name"));
         }
-        if definition.description.len() > MAX_DESCRIPTION && enforced(Control::DescriptionBytes) {
+        if definition.description.len() > bound!(DescriptionBytes, MAX_DESCRIPTION) {
             return Err(Error::definition(
                 name,
                 format_args!("its description is over {MAX_DESCRIPTION} bytes"),

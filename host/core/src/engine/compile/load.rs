@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::definition::Definition;
 use toolcell_contract::error::Error;
 use toolcell_contract::grants::Grants;
@@ -101,10 +101,7 @@ pub(in crate::engine) fn load(
     let denied: Vec<_> = (loaded.inspection.missing(&loaded.definitions, grants))
         .map(|(name, _)| name.clone())
         .collect();
-    if denied.is_empty()
-        || missing == OnMissingGrant::Denied
-        || !enforced(Control::UngrantedImports)
-    {
+    if denied.is_empty() || missing == OnMissingGrant::Denied || !enforced!(UngrantedImports) {
         return Ok(loaded);
     }
     let hint = how_to_grant(&loaded.definitions, &denied);

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::error::Error;
 use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1;
 use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER as ADAPTER;
@@ -136,7 +136,7 @@ fn without_metadata(bytes: &[u8]) -> Result<Vec<u8>, Error> {
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload.map_err(|error| Error::malformed(error.to_string()))?;
         let is_metadata = matches!(&payload, Payload::CustomSection(section) if section.name().starts_with(METADATA))
-            && enforced(Control::ModuleMetadata);
+            && enforced!(ModuleMetadata);
         let Some((_, range)) = payload.as_section() else { continue };
         // From the end of the section before, since the id and the size are part of the section.
         let section = bytes.get(copied..range.end).unwrap_or_default();

@@ -9,7 +9,7 @@
 //! that cost a compiler more than linear time, or the host memory for each instance: functions and
 //! their size, locals, types, instances, nesting, and items of tables.
 
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::error::Error;
 use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1;
 use wasmparser::{ComponentTypeRef, ElementItems, Parser, Payload, TypeBounds};
@@ -63,7 +63,7 @@ pub(super) struct Outline {
 /// # Errors
 /// [`Error::is_component`] if the bytes are not a component, or if it is over a bound.
 pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
-    if enforced(Control::Format) && bytes.len() as u64 <= Engine::MAX_COMPONENT {
+    if enforced!(Format) && bytes.len() as u64 <= Engine::MAX_COMPONENT {
         check_format(bytes)?;
     }
     bounds(bytes)
@@ -75,10 +75,9 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
 /// [`Error::is_component`] if it is malformed or over a bound.
 pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
     bounded(
-        Control::ComponentBytes,
         "bytes of the component",
         bytes.len() as u64,
-        Engine::MAX_COMPONENT,
+        bound!(ComponentBytes, Engine::MAX_COMPONENT),
     )?;
     let mut outline = Outline::default();
     let (mut functions, mut parts, mut items) = (0_u64, 0_u64, 0_u64);
@@ -97,27 +96,20 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
                 parts += 1;
                 open.push(1_u64);
                 bounded(
-                    Control::Parts,
                     "modules and components inside of the component",
                     parts,
-                    MAX_PARTS,
+                    bound!(Parts, MAX_PARTS),
                 )?;
                 bounded(
-                    Control::Nesting,
                     "nesting of components",
                     open.len() as u64,
-                    MAX_NESTING as u64,
+                    bound!(Nesting, MAX_NESTING as u64),
                 )?;
             }
             Payload::End(_) => heaviest = heaviest.max(open.pop().unwrap_or_default()),
             Payload::CodeSectionStart { count, .. } => {
                 functions += u64::from(count);
-                bounded(
-                    Control::Functions,
-                    "functions of the component",
-                    functions,
-                    MAX_FUNCTIONS,
-                )?;
+                bounded("functions of the component", functions, bound!(Functions, MAX_FUNCTIONS))?;
             }
             Payload::GlobalSection(section) => items += u64::from(section.count()),
             Payload::ExportSection(section) => items += u64::from(section.count()),
@@ -146,16 +138,15 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
             }
             Payload::CodeSectionEntry(body) => {
                 bounded(
-                    Control::FunctionBytes,
                     "bytes of one function",
                     body.range().len() as u64,
-                    MAX_BODY,
+                    bound!(FunctionBytes, MAX_BODY),
                 )?;
                 let mut locals = 0;
                 for group in body.get_locals_reader().map_err(malformed)? {
                     locals += u64::from(group.map_err(malformed)?.0);
                 }
-                bounded(Control::Locals, "local variables of one function", locals, MAX_LOCALS)?;
+                bounded("local variables of one function", locals, bound!(Locals, MAX_LOCALS))?;
             }
             Payload::ComponentImportSection(section) if open.len() == 1 => {
                 for import in section {
@@ -175,16 +166,15 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
             _ => {}
         }
     }
-    bounded(Control::Items, "globals, exports and table items of the component", items, MAX_ITEMS)?;
-    bounded(Control::Types, "types of the component", types, MAX_TYPES)?;
-    bounded(Control::Types, "bytes of the component's types", type_bytes, MAX_TYPE_BYTES)?;
+    bounded("globals, exports and table items of the component", items, bound!(Items, MAX_ITEMS))?;
+    bounded("types of the component", types, bound!(Types, MAX_TYPES))?;
+    bounded("bytes of the component's types", type_bytes, bound!(Types, MAX_TYPE_BYTES))?;
     // The most core instances that a cell has room for.
     let instances = heaviest.min(u64::from(config::CORE_INSTANCES));
     bounded(
-        Control::ItemsOfInstances,
         "globals, exports and table items of the component, times its instances",
         items.saturating_mul(instances),
-        MAX_INSTANCE_ITEMS,
+        bound!(ItemsOfInstances, MAX_INSTANCE_ITEMS),
     )?;
     Ok(outline)
 }
@@ -281,11 +271,11 @@ fn module(bytes: &[u8]) -> (&'static str, &'static str) {
 fn add_instances(open: &mut [u64], instances: u64) -> Result<(), Error> {
     let Some(made) = open.last_mut() else { return Ok(()) };
     *made = made.saturating_add(instances);
-    bounded(Control::MultipliedInstances, "instances of the component", *made, MAX_INSTANCES)
+    bounded("instances of the component", *made, bound!(MultipliedInstances, MAX_INSTANCES))
 }
 
-fn bounded(control: Control, what: &'static str, got: u64, limit: u64) -> Result<(), Error> {
-    if got > limit && enforced(control) { Err(Error::too_large(what, got, limit)) } else { Ok(()) }
+fn bounded(what: &'static str, got: u64, limit: u64) -> Result<(), Error> {
+    if got > limit { Err(Error::too_large(what, got, limit)) } else { Ok(()) }
 }
 
 pub(super) fn malformed(error: wasmparser::BinaryReaderError) -> Error {

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 
 /// A queue of items by flow.
 pub(super) struct FairQueue<T> {
@@ -110,11 +110,10 @@ impl<T> FairQueue<T> {
 
     fn line(&mut self, whose: &Arc<FlowState>) -> &mut Line<T> {
         self.items += 1;
-        let known = Some(whose.key())
-            .filter(|key| self.lines.contains_key(key) && enforced(Control::Turns));
+        let in_turns = enforced!(Turns);
+        let known = Some(whose.key()).filter(|key| self.lines.contains_key(key) && in_turns);
         let key = known.unwrap_or_else(|| {
-            let turn =
-                if enforced(Control::Turns) { (whose.key().0 + 1).max(self.now) } else { self.now };
+            let turn = if in_turns { (whose.key().0 + 1).max(self.now) } else { self.now };
             let key = self.key(turn);
             whose.set(key);
             key

@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 use toolcell_contract::error::Error;
 use toolcell_contract::panic_guard::guarded;
 
@@ -241,7 +241,7 @@ impl Shared {
     /// Returns true if a thread runs that will look at the queue without being woken.
     fn is_awake(&self, now: Instant) -> bool {
         let since = self.nanoseconds(now).saturating_sub(self.last_seen.load(Ordering::Acquire));
-        let is_recent = Duration::from_nanos(since) < PAUSE || !enforced(Control::Awake);
+        let is_recent = Duration::from_nanos(since) < bound!(Awake, PAUSE);
         self.awake.load(Ordering::Acquire) > 0 && is_recent
     }
 

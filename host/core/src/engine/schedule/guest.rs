@@ -18,7 +18,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 
 use super::fast_lane::{POLL_TIME, Turn};
 use super::latency_class::LatencyClass;
@@ -236,7 +236,7 @@ impl<F: Future> Future for Remote<F> {
 
 impl<F: Future> Drop for Remote<F> {
     fn drop(&mut self) {
-        if enforced(Control::Cancellation) {
+        if enforced!(Cancellation) {
             self.guest.kill();
         }
     }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 
 use super::fair_queue::FlowState;
 
@@ -87,7 +87,7 @@ impl LatencyClass {
 
     /// Returns true if most calls end before they are interrupted.
     pub(in crate::engine) fn is_short(&self) -> bool {
-        self.stopped.load(Relaxed) < SLOW_SHARE || !enforced(Control::Habits)
+        self.stopped.load(Relaxed) < bound!(Habits, SLOW_SHARE)
     }
 }
 

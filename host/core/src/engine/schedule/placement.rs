@@ -21,7 +21,7 @@ use std::time::Instant;
 use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 use toolcell_contract::call::CallResult;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::definition::{Checks, Definition};
 use toolcell_contract::error::Error;
 use toolcell_contract::grants::rights::Rights;
@@ -169,7 +169,7 @@ async fn cell<T>(
     invocation: Arc<Invocation>,
     guest: impl Future<Output = Result<T, ToolError>>,
 ) -> Result<T, ToolError> {
-    let ended = if enforced(Control::CellFence) {
+    let ended = if enforced!(CellFence) {
         let by_the_host = || Err(ToolError::HandlerRaised(Crash::by_the_host()));
         AssertUnwindSafe(guest)
             .catch_unwind()
@@ -214,7 +214,7 @@ async fn run_cell<T: Send + 'static>(
 
 /// Returns the time at which the caller stops to wait for a cell.
 fn deadline(invocation: &Invocation) -> Option<Instant> {
-    invocation.deadline().filter(|_| enforced(Control::Deadline))
+    bound!(Deadline, invocation.deadline())
 }
 
 fn run_state(invocation: &Invocation) -> Arc<RunState> {

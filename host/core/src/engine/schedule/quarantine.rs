@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 use toolcell_contract::event::LogLevel;
 use toolcell_contract::outcome::refusal::Refusal;
 use toolcell_contract::outcome::tool_error::{Crash, CrashKind, ToolError};
@@ -47,11 +47,7 @@ impl Quarantine {
 
     /// Refuses a call if the component is in quarantine.
     pub(super) fn admit(&self) -> Result<(), Refusal> {
-        if self.is_closed() && enforced(Control::Quarantine) {
-            Err(Refusal::Quarantined)
-        } else {
-            Ok(())
-        }
+        if self.is_closed() { Err(Refusal::Quarantined) } else { Ok(()) }
     }
 
     pub(in crate::engine) fn is_closed(&self) -> bool {
@@ -74,7 +70,7 @@ impl Quarantine {
         }
         panics.retain(|at| now.saturating_duration_since(*at) < WINDOW);
         panics.push_back(now);
-        let is_too_many = panics.len() >= most.get() as usize;
+        let is_too_many = panics.len() >= bound!(Quarantine, most.get() as usize);
         self.closed.store(is_too_many, Ordering::Relaxed);
         is_too_many
     }

@@ -24,7 +24,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::{bound, enforced};
 
 use crate::os::clock::before;
 use crate::tenant::shared_bytes::{Reservation, SharedBytes};
@@ -195,9 +195,9 @@ impl State {
     /// Returns true if the free cells are for others. `is_shared`: the call's executor defines
     /// other tenants.
     fn is_reserved(&self, account: &Account, is_shared: bool) -> bool {
-        let is_shared = is_shared && enforced(Control::DefinedTenants);
+        let is_shared = is_shared && enforced!(DefinedTenants);
         let is_one_of_several = account.tenant.is_some() && (is_shared || self.names.len() > 1);
-        is_one_of_several && account.cells >= self.free && enforced(Control::TenantCells)
+        is_one_of_several && account.cells >= bound!(TenantCells, self.free)
     }
 
     fn take(&mut self, account: usize) {
@@ -209,10 +209,9 @@ impl State {
     /// place left.
     fn wait(&mut self, account: usize, place: Place) -> Option<u64> {
         let Account { tenant, line, .. } = &mut self.accounts[account];
-        let places = MAX_WAITING.saturating_sub(self.waiting);
-        let is_held_back =
-            tenant.is_some() && line.len() >= places && enforced(Control::TenantQueue);
-        if (places == 0 || is_held_back) && enforced(Control::Queue) {
+        let places = bound!(Queue, MAX_WAITING).saturating_sub(self.waiting);
+        let is_held_back = tenant.is_some() && line.len() >= bound!(TenantQueue, places);
+        if places == 0 || is_held_back {
             self.forget(account);
             return None;
         }
@@ -273,7 +272,7 @@ impl Account {
     /// Returns the account's rank among those that wait: by its cells, then by the ticket `first`
     /// of its first call.
     fn rank(&self, first: u64) -> (usize, u64) {
-        (if enforced(Control::CellTurns) { self.cells } else { 0 }, first)
+        (if enforced!(CellTurns) { self.cells } else { 0 }, first)
     }
 }
 

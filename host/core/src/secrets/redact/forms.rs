@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_encode};
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 
 /// The two alphabets of base32. Source: RFC 4648, sections 6 and 7.
 const BASE32: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
@@ -96,7 +96,7 @@ impl Forms {
             for form in written(value, extent, pieces) {
                 note(&mut forms.written, form, number);
             }
-            if enforced(Control::SpacedSecrets) {
+            if enforced!(SpacedSecrets) {
                 forms.add_spaced(value, number, extent);
             }
             if extent != Extent::Plain && forms.size() > MAX_PATTERNS {
@@ -184,7 +184,7 @@ const PUNCTUATION: Dropped = {
 
 /// Returns the bytes that a skeleton leaves out.
 pub(super) fn in_skeleton() -> &'static Dropped {
-    if enforced(Control::SpelledSecrets) { &PUNCTUATION } else { &SEPARATORS }
+    if enforced!(SpelledSecrets) { &PUNCTUATION } else { &SEPARATORS }
 }
 
 /// Returns the bytes that are not dropped. Written without a branch because every searched byte
@@ -207,7 +207,7 @@ fn is_mixed(text: &[u8]) -> bool {
 
 fn written(value: &[u8], extent: Extent, of_it: Pieces) -> Vec<Vec<u8>> {
     let mut forms = vec![value.to_vec()];
-    if extent == Extent::Plain || !enforced(Control::EncodedSecrets) {
+    if extent == Extent::Plain || !enforced!(EncodedSecrets) {
         return forms;
     }
     let mut encoded = base64(value);
@@ -248,7 +248,7 @@ fn encoded(value: &[u8], extent: Extent) -> Vec<Vec<u8>> {
     forms.push(hex.clone());
     if extent == Extent::Every {
         forms.push(escape_bytes(value, |byte| format!("0x{byte:02x}")));
-        if enforced(Control::NestedSecrets) {
+        if enforced!(NestedSecrets) {
             for alphabet in [BASE32, BASE32_HEX] {
                 forms.extend((0..5).map(|before| base32_inside(before, value, alphabet)));
             }
@@ -341,7 +341,7 @@ fn numeric_escapes(text: &str) -> Vec<Vec<u8>> {
 /// Returns the parts of half a value's length: a value that is split in two anywhere leaves one of
 /// them whole, and both if it is split in the middle.
 fn half_parts(value: &[u8]) -> Vec<Vec<u8>> {
-    if !enforced(Control::BrokenSecrets) {
+    if !enforced!(BrokenSecrets) {
         return Vec::new();
     }
     let half = value.len() / 2;

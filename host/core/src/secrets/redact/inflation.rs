@@ -11,7 +11,7 @@
 
 use miniz_oxide::inflate::stream::{InflateState, inflate};
 use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 
 use super::Redactor;
 
@@ -71,7 +71,7 @@ impl Inflation {
 
     /// Creates a search for the sought values.
     pub(crate) fn of(redactor: Redactor, is_sought: Vec<bool>) -> Self {
-        let is_needed = is_sought.contains(&true) && enforced(Control::DeflatedSecrets);
+        let is_needed = is_sought.contains(&true) && enforced!(DeflatedSecrets);
         let stage = if is_needed { State::Undetected(Vec::new()) } else { State::Done };
         Self { redactor, is_sought, state: stage, tail: Vec::new(), inflated: 0, searched: 0 }
     }

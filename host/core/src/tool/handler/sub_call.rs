@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use toolcell_contract::call::usage::Meter;
 use toolcell_contract::call::{CallContext, Completion, ToolCall};
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::event::LogLevel;
 use toolcell_contract::grants::rights::Rights;
 use toolcell_contract::limits::Limits;
@@ -97,13 +97,12 @@ impl Invocation {
         left: Limits,
     ) -> Result<SubCall, Excess> {
         let depth = self.caller.as_ref().map_or(0, |caller| caller.depth).saturating_add(1);
-        if depth > invoker.most_depth() && enforced(Control::CallDepth) {
+        if depth > bound!(CallDepth, invoker.most_depth()) {
             return Err(Excess::Depth(invoker.most_depth()));
         }
         let made = self.caller.as_ref().map_or_else(|| &self.sub_calls, |caller| &caller.calls);
-        if made.fetch_add(1, Ordering::Relaxed) >= Invocation::MAX_SUB_CALLS
-            && enforced(Control::SubCallCount)
-        {
+        let earlier = made.fetch_add(1, Ordering::Relaxed);
+        if earlier >= bound!(SubCallCount, Invocation::MAX_SUB_CALLS) {
             return Err(Excess::Count);
         }
         let number = self.meter.sub_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1);
@@ -112,7 +111,7 @@ impl Invocation {
             depth,
             calls: Arc::clone(made),
             rights,
-            redactor: veiled.clone().filter(|_| enforced(Control::InheritedSecrets)),
+            redactor: veiled.clone().filter(|_| enforced!(InheritedSecrets)),
             egress: self.egress_budget(),
             meter: Arc::default(),
         };
@@ -127,7 +126,7 @@ impl Invocation {
         };
         options.overlay.clone_from(&self.overlays.call);
         let mut call = ToolCall::new(format!("{}/{number}", self.call.id), name, arguments);
-        if let Some(veiled) = veiled.filter(|_| enforced(Control::PassedSecrets))
+        if let Some(veiled) = veiled.filter(|_| enforced!(PassedSecrets))
             && veiled.call(&mut call)
         {
             let removed = format!(

@@ -11,7 +11,7 @@
 
 use std::fs;
 
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 
 use super::Store;
 
@@ -23,7 +23,7 @@ const PIECE: usize = 16;
 impl Store {
     /// Removes expired artifacts, and the directories of tenants that have none left.
     pub(in crate::artifacts) fn sweep(&self) {
-        if enforced(Control::ArtifactSweep) {
+        if enforced!(ArtifactSweep) {
             self.sweep_up_to(MAX_REMOVED);
         }
     }

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use rmcp::model::{ErrorCode, ErrorData, JsonRpcError, RequestId};
 use serde_json::json;
 use toolcell::Json;
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 
 use super::meta::Meta;
 use super::raw::{Raw, read_id};
@@ -113,7 +113,7 @@ pub(in crate::mcp) fn decode(bytes: &Bytes) -> Result<Message, BadMessage> {
     let text = std::str::from_utf8(bytes)
         .map_err(|_| BadMessage::parse(None, "the message is not UTF-8"))?;
     if let Err(fault) = Json::check(text)
-        && enforced(Control::OneMeaning)
+        && enforced!(OneMeaning)
     {
         // The fault can be in the params, and the id still readable.
         let id = members(text, ["id"]).and_then(|[id]| read_id(id?));

@@ -25,7 +25,7 @@ use rmcp::model::{ErrorData, ProtocolVersion, RequestId as RpcId};
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::bound;
 use tracing::Instrument as _;
 
 use super::events::{self, DetachedRequest, KEEP_ALIVE, refusal_response, refused_for};
@@ -80,7 +80,7 @@ pub fn routes(service: Service, options: McpOptions) -> Router {
         session_questions,
         service.metrics().clone(),
     ));
-    let streams = Places::new(if enforced(Control::StreamCount) { streams } else { usize::MAX });
+    let streams = Places::new(bound!(StreamCount, streams));
     let questions = handler::question_places(&options);
     let options = Arc::new(options);
     let endpoint = Endpoint {
@@ -196,7 +196,7 @@ impl Endpoint {
                     params: message.params,
                     meta: message.meta,
                     cancelled: running.cancelled.clone(),
-                    resources: enforced(Control::WorkPlaces).then(|| Arc::clone(&posted.resources)),
+                    resources: body::kept_by_work(Arc::clone(&posted.resources)),
                 };
                 admit(&self.service, &request, principal).await?;
                 let span = parts

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::enforced;
 
 use crate::mcp::session::Session;
 use crate::mcp::session::client::Capabilities;
@@ -93,7 +93,7 @@ impl Sessions {
         if is_same && principal.expires_after(&opened.principal) {
             opened.principal = principal.clone();
         }
-        let is_found = is_same || !enforced(Control::SessionPrincipal);
+        let is_found = is_same || !enforced!(SessionPrincipal);
         if is_found {
             opened.session.mark_used();
         }
@@ -114,7 +114,7 @@ impl Sessions {
             let open = self.open.lock();
             let is_over = |opened: &Opened| {
                 opened.session.idle_since().is_some_and(|since| since.elapsed() >= self.idle)
-                    || enforced(Control::RevokedStreams) && !known(&opened.principal)
+                    || !known(&opened.principal)
             };
             open.iter()
                 .filter(|(_, opened)| is_over(opened))

@@ -24,7 +24,7 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use toolcell::controls::{Control, enforced};
+use toolcell::controls::bound;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
@@ -412,8 +412,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
             let end = available.iter().position(|byte| *byte == b'\n');
             let count = end.map_or(available.len(), |end| end + 1);
-            let fits = self.line.len() + end.unwrap_or(count) <= self.most
-                || !enforced(Control::LineBytes);
+            let fits = self.line.len() + end.unwrap_or(count) <= bound!(LineBytes, self.most);
             let is_too_long = !self.is_skipping && !fits;
             if !self.is_skipping && fits {
                 self.line.extend_from_slice(&available[..count]);

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 
 use super::connect::Stream;
 use crate::capability::http::MAX_HEAD;
@@ -39,7 +39,7 @@ impl Meter {
     /// Creates a meter that allows a head, interim heads before it, and as much of a body as is
     /// read ahead.
     pub(in crate::capability::http) fn for_head() -> Self {
-        let left = AtomicU64::new(3 * MAX_HEAD as u64);
+        let left = AtomicU64::new(bound!(ConnectionBytes, 3 * MAX_HEAD as u64));
         Self(Arc::new(Counts { left, is_exceeded: AtomicBool::new(false) }))
     }
 
@@ -59,7 +59,6 @@ impl Meter {
         let take = |left: u64| left.checked_sub(bytes);
         match self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
             Ok(_) => Ok(()),
-            Err(_) if !enforced(Control::ConnectionBytes) => Ok(()),
             Err(_) => {
                 self.0.is_exceeded.store(true, Ordering::Release);
                 Err(io::ErrorKind::QuotaExceeded.into())

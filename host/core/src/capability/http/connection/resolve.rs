@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::grants::{Host, Method, Target, is_allowed_address};
 use toolcell_contract::panic_guard::resume_panic;
 
@@ -99,9 +99,7 @@ pub(in crate::capability::http) fn allowed_addresses(
     mut found: Vec<IpAddr>,
     private: &[IpNet],
 ) -> Vec<IpAddr> {
-    found.retain(|address| {
-        is_allowed_address(*address, private) || !enforced(Control::PublicAddresses)
-    });
+    found.retain(|address| is_allowed_address(*address, private) || !enforced!(PublicAddresses));
     found
 }
 
@@ -132,7 +130,7 @@ impl Names {
             .ok_or(SendError::Timeout(TimeoutPhase::Connect))?;
         let (resolver, port) = (Arc::clone(&self.resolver), target.port());
         let asked = tokio::spawn(async move {
-            let _slot = enforced(Control::UnansweredNames).then_some(slot);
+            let _slot = enforced!(UnansweredNames).then_some(slot);
             timeout(LOOKUP_TIMEOUT, resolver.resolve(&name, port)).await
         });
         // An embedder's resolver may panic.

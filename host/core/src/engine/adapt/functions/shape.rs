@@ -9,7 +9,7 @@
 
 use std::fmt;
 
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 use wasmtime::component::{Type, Val};
 
 /// Levels of nested types: the schema of one takes up to four levels of JSON.
@@ -101,7 +101,7 @@ impl Parts {
 
     fn add(&mut self, parts: usize) -> Result<(), &'static str> {
         self.0 += parts;
-        let is_within = self.0 <= MAX_PARTS || !enforced(Control::FunctionTypes);
+        let is_within = self.0 <= bound!(FunctionTypes, MAX_PARTS);
         if is_within { Ok(()) } else { Err("types with more than 1500 parts") }
     }
 }

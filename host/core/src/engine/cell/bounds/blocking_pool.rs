@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::panic_guard::resume_panic;
 
 use crate::os::clock::before;
@@ -87,7 +87,7 @@ impl IoPool {
     pub(in crate::engine) fn way(self: &Arc<Self>, tenant: Option<&str>) -> PoolAccess {
         let share =
             tenant.map_or_else(|| Arc::clone(&self.without_tenant), |tenant| self.share(tenant));
-        let of_cell = if enforced(Control::CellThreads) { OF_CELL } else { THREADS };
+        let of_cell = bound!(CellThreads, OF_CELL).min(THREADS);
         PoolAccess { pool: Arc::clone(self), share, own: Arc::new(Semaphore::new(of_cell)) }
     }
 
@@ -119,8 +119,7 @@ impl IoPool {
 
 impl Share {
     fn new() -> Arc<Self> {
-        let of_tenant =
-            if enforced(Control::TenantThreads) { OF_TENANT } else { Semaphore::MAX_PERMITS };
+        let of_tenant = bound!(TenantThreads, OF_TENANT).min(Semaphore::MAX_PERMITS);
         Arc::new(Self {
             free: Arc::new(Semaphore::new(of_tenant)),
             abandoned: watch::Sender::new(0),
@@ -171,7 +170,7 @@ impl PoolAccess {
         let turn = self.share.permit().await?;
         let threads = self.pool.threads()?;
         let stage = WorkState::new(&self.share);
-        let turns = enforced(Control::BusyThreads).then_some([own, turn]);
+        let turns = enforced!(BusyThreads).then_some([own, turn]);
         let out = ThreadGuard { state: Arc::clone(&stage), _turns: turns };
         let task = threads.spawn_blocking(move || {
             let done = work();

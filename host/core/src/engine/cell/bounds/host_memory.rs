@@ -12,7 +12,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 use toolcell_contract::limits::Limits;
 use toolcell_contract::outcome::tool_error::{LimitHit, LimitKind};
 use wasmtime::component::ResourceTable;
@@ -85,7 +85,7 @@ impl Drop for Charge {
 
 /// Returns an error if this sum exceeds the limit.
 pub(in crate::engine::cell) fn within(total: u64) -> Result<(), LimitReached> {
-    if total <= Limits::HOST_BYTES || !enforced(Control::HostBytes) {
+    if total <= bound!(HostBytes, Limits::HOST_BYTES) {
         Ok(())
     } else {
         Err(LimitReached(LimitHit::new(LimitKind::HostBytes, Limits::HOST_BYTES, total)))

@@ -8,7 +8,7 @@
 //! The last refusal is kept, so that an error of the call can name the limit. `peak` is the memory
 //! in the receipt.
 
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 use toolcell_contract::outcome::tool_error::{LimitHit, LimitKind};
 use wasmtime::ResourceLimiter;
 
@@ -56,7 +56,7 @@ impl Limiter {
 
     fn grow(&mut self, by: u64) -> bool {
         let asked = self.held.saturating_add(by);
-        if asked > self.limit && enforced(Control::Memory) {
+        if asked > bound!(Memory, self.limit) {
             self.hit = Some(LimitHit::new(LimitKind::Memory, self.limit, asked));
             return false;
         }
@@ -81,7 +81,7 @@ impl ResourceLimiter for Limiter {
         desired: usize,
         _: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        if desired > TABLE_ELEMENTS && enforced(Control::TableElements) {
+        if desired > bound!(TableElements, TABLE_ELEMENTS) {
             self.hit = Some(LimitHit::new(
                 LimitKind::TableElements,
                 TABLE_ELEMENTS as u64,
@@ -105,7 +105,7 @@ impl ResourceLimiter for Limiter {
     }
 
     fn instances(&self) -> usize {
-        if enforced(Control::Instances) { INSTANCES } else { usize::MAX }
+        bound!(Instances, INSTANCES)
     }
 
     fn tables(&self) -> usize {

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::error::Error;
 use wasmtime::EngineWeak;
 
@@ -137,7 +137,7 @@ fn watch(shared: &Arc<Shared>, engines: &[EngineWeak]) {
             // No thread can be started: try again after a tick.
             Err(_) => thread::sleep(TICK),
         }
-        replaced = enforced(Control::TickerWatch);
+        replaced = enforced!(TickerWatch);
     }
 }
 

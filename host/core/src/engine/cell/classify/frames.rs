@@ -9,7 +9,7 @@
 
 use std::fmt::{self, Write};
 
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::outcome::tool_error::Frame;
 use wasmtime::{FrameInfo, WasmBacktrace};
 
@@ -105,9 +105,7 @@ impl Write for Bounded {
 /// log.
 fn plain(name: &str) -> String {
     let allowed = |c: char| {
-        !enforced(Control::PlainSymbols)
-            || c.is_ascii_alphanumeric()
-            || "_$.:<>()&[], *{}#-".contains(c)
+        !enforced!(PlainSymbols) || c.is_ascii_alphanumeric() || "_$.:<>()&[], *{}#-".contains(c)
     };
     name.chars().take(NAME_CHARS).map(|c| if allowed(c) { c } else { '?' }).collect()
 }

@@ -13,7 +13,7 @@ mod frames;
 
 use std::borrow::Cow;
 
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::outcome::tool_error::{
     Crash, CrashKind, Exit, ReturnRule, Timeout, ToolError,
 };
@@ -188,7 +188,7 @@ fn plain(text: &str, most: usize) -> String {
     text.trim()
         .chars()
         .take(most)
-        .map(|c| if c.is_control() && c != '\n' && enforced(Control::PlainWords) { '?' } else { c })
+        .map(|c| if c.is_control() && c != '\n' && enforced!(PlainWords) { '?' } else { c })
         .collect()
 }
 

@@ -7,7 +7,7 @@
 
 use std::io;
 
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use wasmtime::component::{HasData, Resource, ResourceTable};
 use wasmtime_wasi::p2::bindings::io::error;
 use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
@@ -27,7 +27,7 @@ impl error::Host for View<'_> {}
 impl error::HostError for View<'_> {
     fn to_debug_string(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<String> {
         let error = self.0.get(&error)?;
-        Ok(if enforced(Control::ErrorTexts) { text(error) } else { format!("{error:?}") })
+        Ok(if enforced!(ErrorTexts) { text(error) } else { format!("{error:?}") })
     }
 
     fn drop(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<()> {

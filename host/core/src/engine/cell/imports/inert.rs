@@ -12,7 +12,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::event::LogSource;
 use toolcell_contract::grants::rights::{Decision, Request, Rights};
 use toolcell_contract::grants::{Access, SCRATCH};
@@ -113,7 +113,7 @@ pub(in crate::engine) fn context(
     }
     builder
         .stderr(lines.stream(LogSource::Stderr))
-        .max_random_size(if enforced(Control::RandomBytes) { RANDOM_BYTES } else { u64::MAX })
+        .max_random_size(bound!(RandomBytes, RANDOM_BYTES))
         .allow_tcp(false)
         .allow_udp(false)
         .allow_ip_name_lookup(false)
@@ -148,14 +148,14 @@ fn has_scratch(rights: &Rights) -> bool {
 
 fn allowed_environment(rights: &Rights) -> impl Iterator<Item = (&String, &String)> {
     let allows = |name: &str| {
-        !enforced(Control::Environment)
+        !enforced!(Environment)
             || rights.allows(&Request::Environment { name: name.into() }) == Decision::Allowed
     };
     rights.granted().environment.iter().filter(move |(name, _)| allows(name))
 }
 
 fn coarse(duration: Duration) -> Duration {
-    let step = if enforced(Control::CoarseClocks) { CLOCK_RESOLUTION.subsec_nanos() } else { 1 };
+    let step = if enforced!(CoarseClocks) { CLOCK_RESOLUTION.subsec_nanos() } else { 1 };
     Duration::new(duration.as_secs(), duration.subsec_nanos() / step * step)
 }
 
@@ -183,7 +183,7 @@ impl Clock {
     fn elapsed(&self) -> Duration {
         match self.pace {
             Pace::Running => self.began.elapsed(),
-            Pace::Frozen if enforced(Control::FrozenClock) => Duration::ZERO,
+            Pace::Frozen if enforced!(FrozenClock) => Duration::ZERO,
             Pace::Frozen => self.began.elapsed(),
         }
     }

@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use serde::Serialize;
 use toolcell_contract::call::CallResult;
 use toolcell_contract::call::usage::Meter;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::grants::rights::{Decision, Request, Rights};
 use toolcell_contract::limits::Limits;
 use toolcell_contract::outcome::Outcome;
@@ -104,17 +104,15 @@ impl Cell {
             return Ok(None);
         }
         match self.authorize(&request(false)) {
-            Err(denial) if enforced(Control::InvokeGrant) => {
-                Err(Fault::Denied(denial_text(&denial)))
-            }
-            Err(_) | Ok(()) => Ok(Some(self.shared_rights())),
+            Err(denial) if enforced!(InvokeGrant) => Err(Fault::Denied(denial_text(&denial))),
+            Err(_) | Ok(()) => Ok(enforced!(CallerRights).then(|| self.shared_rights())),
         }
     }
 
     /// Returns what this call has left of its limits.
     fn remaining(&self, fuel: u64) -> Limits {
         let limits = self.invocation.limits;
-        if !enforced(Control::SubCallBudget) {
+        if !is_budget_shared() {
             return limits;
         }
         let logged = self.invocation.meter.log_bytes.load(Relaxed);
@@ -129,6 +127,11 @@ impl Cell {
     }
 }
 
+/// Returns true if sub-calls use what is left of the limits of their call.
+fn is_budget_shared() -> bool {
+    enforced!(SubCallBudget)
+}
+
 /// Charges this call with the usage of a sub-call, also if the sub-call is dropped.
 struct Charging<'a> {
     store: StoreContextMut<'a, Cell>,
@@ -137,7 +140,7 @@ struct Charging<'a> {
 
 impl Drop for Charging<'_> {
     fn drop(&mut self) {
-        if !enforced(Control::SubCallBudget) {
+        if !is_budget_shared() {
             return;
         }
         let left = self.store.get_fuel().unwrap_or_default();

@@ -11,7 +11,7 @@
 use std::convert::Infallible;
 
 use rand_core::TryRng;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 
 /// The context from which the key of a call's randomness is derived. Source: BLAKE3, key
 /// derivation.
@@ -33,7 +33,7 @@ impl SeededRandom {
     pub(super) fn new(seed: u64, call: &str, purpose: Purpose) -> Self {
         let mut key = blake3::Hasher::new_derive_key(CONTEXT);
         key.update(&seed.to_le_bytes()).update(&[purpose as u8]);
-        if enforced(Control::RandomnessOfACall) {
+        if enforced!(RandomnessOfACall) {
             key.update(call.as_bytes());
         }
         Self(key.finalize_xof())

@@ -21,7 +21,7 @@ use http::header::{CONTENT_LENGTH, HOST};
 use http::request::Parts;
 use http::{HeaderName, Request, Response};
 use http_body_util::{BodyExt as _, Full};
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 use toolcell_contract::grants::rights::{self, Rights};
 use toolcell_contract::grants::{Method, Target};
 use tracing::{Instrument as _, Span};
@@ -139,7 +139,7 @@ struct BodyStream {
 
 /// Returns true if the bodies of a call hold more than it may send.
 fn is_too_much(written: u64) -> bool {
-    written > DEFAULT_SENT && enforced(Control::SentBytes)
+    written > bound!(SentBytes, DEFAULT_SENT)
 }
 
 impl OutputStream for BodyStream {

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 use toolcell_contract::event::{Event, LogLevel, LogSource};
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
@@ -186,7 +186,7 @@ pub(in crate::engine) fn emit(
     let meter = &invocation.meter;
     let kept = meter.log_bytes.load(Ordering::Relaxed);
     let room = invocation.limits.log.saturating_sub(kept);
-    if cost > room && enforced(Control::LogBytes) {
+    if cost > bound!(LogBytes, room) {
         meter.log_bytes_dropped.fetch_add(cost, Ordering::Relaxed);
         return;
     }

@@ -9,7 +9,7 @@
 //! A failed write is a warning in the log. It costs time at the next load, and never fails this
 //! one.
 
-use toolcell_contract::controls::{self, Control};
+use toolcell_contract::controls;
 use toolcell_contract::definition::Definition;
 use wasmtime::Engine;
 
@@ -60,7 +60,7 @@ pub(in crate::engine::compile) fn entry_name(
     std::hash::Hash::hash(&engine.precompile_compatibility_hash(), &mut fingerprint);
     // Code that was compiled with a control off has a name of its own, so that no engine with all
     // controls finds it.
-    std::hash::Hash::hash(&controls::down().map(Control::name), &mut fingerprint);
+    std::hash::Hash::hash(&controls::inherited(), &mut fingerprint);
     if *kind != ComponentKind::Tools {
         std::hash::Hash::hash(kind.word(), &mut fingerprint);
     }

@@ -14,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 
 /// The extensions of an entry's files.
 pub(super) const PARTS: [&str; 3] = ["mac", "code", "tools"];
@@ -40,10 +40,7 @@ struct CacheEntry {
 /// If the entry alone is larger than the bound.
 pub(super) fn make(dir: &Path, most: u64, name: &str, lengths: &[usize]) -> io::Result<()> {
     let needed: u64 = lengths.iter().map(|length| on_disk(*length as u64)).sum();
-    if !enforced(Control::CacheBytes) {
-        return Ok(());
-    }
-    let Some(most) = most.checked_sub(needed) else {
+    let Some(most) = bound!(CacheBytes, most).checked_sub(needed) else {
         return Err(io::Error::other(format!(
             "it needs {needed} bytes, and the cache holds {most} at most"
         )));

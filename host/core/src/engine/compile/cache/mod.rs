@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use tempfile::NamedTempFile;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::error::Error;
 
 use crate::engine::Engine;
@@ -115,7 +115,7 @@ impl Cache {
     pub(super) fn tools(&self, name: &str) -> Option<Vec<u8>> {
         let read = || {
             let written = self.without_code(name)?;
-            let is_whole = written.fits_tools(self, name) && self.path(name, "code").is_file();
+            let is_whole = written.fits(self, name, None) && self.path(name, "code").is_file();
             Ok::<_, io::Error>(is_whole.then_some(written.tools))
         };
         read().ok()?
@@ -132,8 +132,7 @@ impl Cache {
             file.take(self.most_bytes.max(Engine::DEFAULT_CACHE_BYTES)),
             length,
         )?;
-        let fits = written.fits_tools(self, name) && written.code_hash() == Some(found);
-        if fits || !enforced(Control::ArtifactMac) {
+        if written.fits(self, name, Some(found)) {
             return Ok(Some(Entry { code: path, tools: written.tools, reading: written.reading }));
         }
         // A MAC of another length is of an earlier version with another layout: no warning.
@@ -229,11 +228,14 @@ impl EntryHead {
         self.part(0..blake3::OUT_LEN)
     }
 
-    /// Returns true if name and definitions fit the MAC. `blake3::Hash` compares in constant time.
-    fn fits_tools(&self, cache: &Cache, name: &str) -> bool {
+    /// Returns true if name, definitions and the hash of the code fit the MAC. `code` is `None` if
+    /// the code was not read. `blake3::Hash` compares in constant time.
+    fn fits(&self, cache: &Cache, name: &str, code: Option<blake3::Hash>) -> bool {
         let mac = self.part(blake3::OUT_LEN..2 * blake3::OUT_LEN);
-        let found = self.code_hash().map(|code| cache.mac(name, &self.tools, &code));
-        (mac.is_some() && mac == found) || !enforced(Control::ArtifactMac)
+        let written = self.code_hash();
+        let found = written.map(|code| cache.mac(name, &self.tools, &code));
+        let fits = mac.is_some() && mac == found && (code.is_none() || code == written);
+        fits || !enforced!(ArtifactMac)
     }
 }
 

@@ -16,7 +16,7 @@ pub(in crate::engine) mod proposals;
 
 use std::num::NonZeroUsize;
 
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::error::Error;
 use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig,
@@ -155,7 +155,7 @@ fn base() -> Config {
         // times over.
         .memory_guaranteed_dense_image_size(DENSE_IMAGE)
         .memory_init_cow(true);
-    if enforced(Control::Proposals) {
+    if enforced!(Proposals) {
         config.shared_memory(false);
         for (proposal, _) in DISABLED {
             config.wasm_features(proposal, false);

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use sha2::{Digest as _, Sha256};
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::definition::Definition;
 use toolcell_contract::error::Error;
 use toolcell_contract::grants::rights::grants_declared;
@@ -156,7 +156,7 @@ impl Inspection {
             .map(|(name, _)| name.clone())
             .filter(|name| none_could(name))
             .collect();
-        if !denied.is_empty() && enforced(Control::Imports) {
+        if !denied.is_empty() && enforced!(Imports) {
             let is_later = |name: &String| name.starts_with("wasi:") && name.contains("@0.3.");
             return Err(match denied.iter().find(|name| is_later(name)) {
                 Some(name) => Error::proposals(format!("WASI 0.3 (`{name}`)")),

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::panic_guard::guarded;
 
 use super::Current;
@@ -117,7 +117,7 @@ impl<R> Queue<R> {
         let fits = |jobs: &VecDeque<Job<R>>| {
             let all: usize = jobs.iter().chain([&job]).map(bytes).sum();
             let tenants: usize = jobs.iter().chain([&job]).filter(is_of_tenant).map(bytes).sum();
-            all <= MAX_WAITING && (tenants <= OF_TENANT || !enforced(Control::OptimiserShare))
+            all <= MAX_WAITING && tenants <= bound!(OptimiserShare, OF_TENANT)
         };
         if !fits(&self.jobs) {
             self.jobs.retain(Job::is_wanted);
@@ -133,8 +133,7 @@ impl<R> Queue<R> {
     /// there is one. If there is none, records that the thread ends.
     fn next(&mut self) -> Option<Job<R>> {
         self.jobs.retain(Job::is_wanted);
-        let is_others =
-            |job: &Job<R>| job.tenant != self.served || !enforced(Control::OptimiserTurn);
+        let is_others = |job: &Job<R>| job.tenant != self.served || !enforced!(OptimiserTurn);
         let others = self.jobs.iter().position(is_others);
         let Some(job) = self.jobs.remove(others.unwrap_or(0)) else {
             self.is_worked_on = false;

@@ -21,7 +21,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
-use toolcell_contract::controls::{self, Control, enforced};
+use toolcell_contract::controls::{self, bound};
 use toolcell_contract::error::Error;
 
 use super::config::{self, Priority, Tier, proposals};
@@ -233,9 +233,8 @@ impl Worker {
         std::thread::scope(|scope| {
             let Watch { messages: news, end } = watch;
             let watch = scope.spawn(move || {
-                match news.recv_timeout(wall) {
+                match news.recv_timeout(bound!(CompileWall, wall)) {
                     Ok(WaitEnd::Ended) => {}
-                    Err(_) if !enforced(Control::CompileWall) => {}
                     Ok(WaitEnd::Cancelled) | Err(_) => child.kill()?,
                 }
                 child.wait()
@@ -268,8 +267,7 @@ struct WorkerExit {
 /// Reads a pipe up to a bound, then closes it; a process that writes on ends by that.
 fn bounded(pipe: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    pipe.take(if enforced(Control::CompileOutput) { most } else { u64::MAX })
-        .read_to_end(&mut bytes)?;
+    pipe.take(bound!(CompileOutput, most)).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -328,20 +326,13 @@ fn bounded_compile(
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| failed(error.into()))?;
     let _ = rustix::process::nice(NICENESS);
-    let seconds = order.seconds;
-    for (resource, soft, hard, is_up) in [
-        (
-            Resource::Cpu,
-            seconds,
-            seconds.saturating_add(LAST_SECOND),
-            enforced(Control::CompileTime),
-        ),
-        (Resource::As, WORKER_MEMORY, WORKER_MEMORY, enforced(Control::CompileMemory)),
-        (Resource::Core, 0, 0, true),
+    let seconds = bound!(CompileTime, order.seconds);
+    let memory = bound!(CompileMemory, WORKER_MEMORY);
+    for (resource, soft, hard) in [
+        (Resource::Cpu, seconds, seconds.saturating_add(LAST_SECOND)),
+        (Resource::As, memory, memory),
+        (Resource::Core, 0, 0),
     ] {
-        if !is_up {
-            continue;
-        }
         // A machine may have set a lower limit, which cannot be raised and need not be.
         let within =
             |ours: u64| Some(getrlimit(resource).maximum.map_or(ours, |theirs| theirs.min(ours)));

@@ -13,7 +13,7 @@ use std::io;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use toolcell_contract::outcome::tool_error::BlockedOn;
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::filesystem::{Descriptor, Dir, File, WasiFilesystemCtx, WasiFilesystemCtxView};
@@ -79,7 +79,7 @@ impl Cell {
         let (from, area) = self.writable(one)?;
         let to = self.directory(other)?;
         let same = self.files().area_of(other).ok_or(ErrorCode::NotPermitted)?;
-        let is_same = Arc::ptr_eq(&area, &same) || !enforced(Control::DirectoriesApart);
+        let is_same = Arc::ptr_eq(&area, &same) || !enforced!(DirectoriesApart);
         if is_same { Ok((from, to, area)) } else { Err(ErrorCode::CrossDevice.into()) }
     }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt as _;
 use rustix::io::Errno;
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::bound;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
 use crate::capability::files::{OpenMark, WritePosition};
@@ -77,7 +77,7 @@ impl Writer {
 impl OutputStream for Writer {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         match self.state {
-            Writing::Ready if bytes.len() > PIECE && enforced(Control::WritePermits) => {
+            Writing::Ready if bytes.len() > bound!(WritePermits, PIECE) => {
                 return Err(StreamError::trap("a write of more than was permitted"));
             }
             Writing::Ready => {}

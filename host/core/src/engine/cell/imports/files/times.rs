@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
 
-use toolcell_contract::controls::{Control, enforced};
+use toolcell_contract::controls::enforced;
 use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorStat, ErrorCode, NewTimestamp};
@@ -55,7 +55,7 @@ pub(super) fn rounded_times(
         &mut file.data_modification_timestamp,
         &mut file.status_change_timestamp,
     ];
-    for time in times.into_iter().filter(|_| enforced(Control::FileTimes)) {
+    for time in times.into_iter().filter(|_| enforced!(FileTimes)) {
         let shown = time
             .and_then(since_1970)
             .map(|since| if set.contains(&since) { since } else { clock.to_cell_time(since) });
