@@ -26,14 +26,15 @@ pub(super) fn rows(repository: &Repository) -> Result<Vec<Row>> {
     let reveals = hosts.filter(|(_, source)| {
         source.text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "reveal")
     });
-    let enforced = repository
-        .sources
-        .values()
-        .map(|source| calls(&source.code, "enforced") + calls(&source.tests, "enforced"));
+    let of_macro = |name| {
+        let sources = repository.sources.values();
+        sources.map(|source| uses(&source.code, name) + uses(&source.tests, name)).sum()
+    };
     Ok(vec![
         Row::new("integration-test binaries", test_binaries(&repository.files), "<= 18"),
         Row::new("host files that name `reveal`", reveals.count(), "<= 8"),
-        Row::new("calls of `enforced(Control)`", enforced.sum(), "<= 150"),
+        Row::new("uses of `enforced!`", of_macro("enforced"), "<= 150"),
+        Row::new("uses of `bound!`", of_macro("bound"), ""),
         Row::new("SPECIFICATION.md, kB", size("SPECIFICATION.md")?, "<= 4"),
         Row::new("CHANGELOG.md, kB", size("CHANGELOG.md")?, "<= 2"),
         Row::new("words of hand-written pages", words.sum::<Result<usize>>()?, "<= 45000"),
@@ -51,16 +52,17 @@ fn test_binaries(files: &[String]) -> usize {
     files.iter().filter(is_binary).count()
 }
 
-/// Counts the calls of a function.
-fn calls(tokens: &TokenStream, name: &str) -> usize {
+/// Counts the uses of a macro.
+fn uses(tokens: &TokenStream, name: &str) -> usize {
     let tokens: Vec<_> = tokens.clone().into_iter().collect();
     let counted = tokens.iter().enumerate().map(|(at, token)| match token {
-        TokenTree::Group(group) => calls(&group.stream(), name),
+        TokenTree::Group(group) => uses(&group.stream(), name),
         TokenTree::Ident(ident) => {
-            let is_call = matches!(tokens.get(at + 1), Some(TokenTree::Group(_)));
-            let is_item =
-                at > 0 && matches!(&tokens[at - 1], TokenTree::Ident(word) if word == "fn");
-            usize::from(ident == name && is_call && !is_item)
+            let is_use = matches!(
+                tokens.get(at + 1..at + 3),
+                Some([TokenTree::Punct(mark), TokenTree::Group(_)]) if mark.as_char() == '!'
+            );
+            usize::from(ident == name && is_use)
         }
         TokenTree::Punct(_) | TokenTree::Literal(_) => 0,
     });
@@ -81,8 +83,10 @@ fn only_test_binaries_of_packages_are_counted() {
 }
 
 #[test]
-fn items_and_mentions_are_not_counted_as_calls() {
+fn items_and_mentions_are_not_counted_as_uses() {
     let tokens: TokenStream =
-        "fn enforced(a: A) { if enforced(B) { c(enforced) } }".parse().unwrap();
-    assert_eq!(calls(&tokens, "enforced"), 1);
+        "macro_rules! enforced { () => { if enforced!(B) { c(enforced, enforced(D)) } } }"
+            .parse()
+            .unwrap();
+    assert_eq!(uses(&tokens, "enforced"), 1);
 }
