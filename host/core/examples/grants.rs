@@ -33,7 +33,7 @@ async fn main() -> anyhow::Result<()> {
     for (title, component, options) in [
         ("without a grant", &without, CallOptions::default()),
         ("with the grant", &granted, CallOptions::default()),
-        ("narrowed by an overlay", &granted, nothing),
+        ("narrowed by an overlay", &granted, deny_all),
     ] {
         let call = ToolCall::with_value("call-1", "file_search", &json!({"name": "Cargo.toml"}));
         let completion = executor.call(component.tool("file_search")?, call, options).await;

@@ -85,7 +85,7 @@ impl Configuration {
         let difference = Difference { old: Some(old), new: &new };
         match difference.state() {
             ApprovalState::Unchanged => Ok(None),
-            ApprovalState::RebuiltComponent => Ok(Some(RebuiltComponent)),
+            ApprovalState::Rebuilt => Ok(Some(RebuiltComponent)),
             ApprovalState::Changed | ApprovalState::New if enforced!(ApprovedDefinitions) => {
                 Err(self.changed(name, &difference))
             }

@@ -286,9 +286,9 @@ impl Rights {
         let within = |overlay: &Option<Arc<Overlay>>| {
             overlay.as_ref().is_none_or(|overlay| request.within(overlay))
         };
-        let layer = if !within(&self.declared) && enforced!(Declaration) {
+        let layer = if !within(&self.declared) && enforced!(Declared) {
             Layer::Declaration
-        } else if !request.is_granted(&self.granted) && enforced!(Component) {
+        } else if !request.is_granted(&self.granted) && enforced!(Granted) {
             Layer::Component
         } else if !within(&self.tool) && enforced!(ToolOverlay) {
             Layer::Tool

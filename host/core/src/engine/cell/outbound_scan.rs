@@ -57,7 +57,7 @@ impl ScanContext {
             bound: bound.collect(),
             on_suspect: Box::new(move |kind| invocation.report_suspect_request(kind)),
         };
-        let redactor = redactor
+        let redactor = call_redactor
             .as_ref()
             .filter(|_| enforced!(LaterAnswers))
             .map(|redactor| redactor.redactor());
