@@ -1,6 +1,7 @@
 //! Shared parts of the end-to-end tests: engines, calls, and short texts for how a call ended.
 
 pub mod binary;
+pub mod own_process;
 pub mod server;
 
 use std::path::Path;

@@ -13,7 +13,7 @@ const GENERATED: &str = "docs/commands.md";
 pub(super) fn rows(repository: &Repository) -> Result<Vec<Row>> {
     let size = |file: &str| Ok::<_, anyhow::Error>(repository.text(file)?.len().div_ceil(1000));
     let pages = repository.files.iter().filter(|file| file.ends_with(".md") && *file != GENERATED);
-    // A table after this mark is generated (`tests/tests/tidy/map.rs`).
+    // A table after this mark is generated (`tests/tests/repository/tidy/map.rs`).
     let own = |text: &str| {
         let own = text.split("\n<!-- begin: ").next().unwrap_or_default();
         own.split_whitespace().count()

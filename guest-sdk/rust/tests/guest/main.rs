@@ -1,0 +1,6 @@
+//! Tests of the SDK for tools in Rust.
+
+mod misuse;
+mod reach;
+mod tools;
+mod wire;

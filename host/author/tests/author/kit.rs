@@ -1,0 +1,233 @@
+//! The checks of a case beyond its ending, and the published schema of case files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use toolcell_author::cases::{Options, read};
+use toolcell_author::{Language, build, create};
+
+use crate::case_run::run;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// Returns the failures of these cases for a tool that answers with a list.
+fn failures(cases: &str) -> Vec<Vec<String>> {
+    const TOOL: &str = r#"import { tool } from "toolcell";
+export default tool({ name: "list", description: "Lists.", handler: () => [1, "two"] });
+"#;
+    failures_of(TOOL, cases)
+}
+
+/// Returns the failures of these cases for the tool of a module.
+fn failures_of(module: &str, cases: &str) -> Vec<Vec<String>> {
+    let place = tempfile::tempdir().expect("a folder");
+    let file = place.path().join("cases.yaml");
+    fs::write(place.path().join("tool.js"), module).expect("written");
+    fs::write(&file, cases).expect("written");
+    let built = build(place.path(), None).expect("it builds");
+    run(&built.component, &[file], &Options::default())
+        .cases
+        .into_iter()
+        .map(|case| case.failures)
+        .collect()
+}
+
+#[test]
+fn case_over_any_part_of_its_budget_fails() {
+    let failures = failures(
+        r#"cases:
+  - { name: enough, expect: { ok: [1, two] }, budget: { fuel: 100000000, memory: 100000000, time_ms: 600000 } }
+  - { name: fuel, expect: { ok: [1, two] }, budget: { fuel: 1 } }
+  - { name: memory, expect: { ok: [1, two] }, budget: { memory: 1 } }
+  - { name: time, expect: { ok: [1, two] }, budget: { time_ms: 0 } }
+  - { name: all, expect: { ok: [1, two] }, budget: { fuel: 1, memory: 1, time_ms: 0 } }
+"#,
+    );
+    let told = [
+        "fuel; its budget is 1",
+        "bytes of memory; its budget is 1 bytes",
+        "ms; its budget is 0 ms",
+    ];
+    for (failures, told) in
+        failures.iter().zip([&[][..], &told[..1], &told[1..2], &told[2..], &told])
+    {
+        assert_eq!(failures.len(), told.len(), "{failures:?}");
+        assert!(
+            failures.iter().zip(told).all(|(failure, told)| failure.ends_with(told)),
+            "{failures:?}"
+        );
+    }
+    assert_eq!(failures.len(), 5);
+}
+
+#[test]
+fn result_not_fitting_its_schema_fails_the_case() {
+    let failures = failures(
+        r#"cases:
+  - { name: fits, expect: { ok_schema: { type: array, prefixItems: [{ type: integer }, { const: two }] } } }
+  - { name: another type, expect: { ok_schema: { type: object } } }
+  - { name: another value, expect: { ok_schema: { prefixItems: [{ minimum: 2 }] } } }
+  - { name: another ending, expect: { error_contains: two } }
+"#,
+    );
+    let told = [
+        None,
+        Some(
+            r#"expected ok, with a value that fits the schema {"type":"object"}, but it ended with ok: [1,"two"]"#,
+        ),
+        Some(
+            r#"expected ok, with a value that fits the schema {"prefixItems":[{"minimum":2}]}, but it ended with ok: [1,"two"]"#,
+        ),
+        Some(r#"expected error, with "two" in it, but it ended with ok: [1,"two"]"#),
+    ];
+    for (failures, told) in failures.iter().zip(told) {
+        assert_eq!(failures.first().map(String::as_str), told);
+    }
+    assert_eq!(failures.len(), 4);
+}
+
+#[test]
+fn text_is_matched_against_a_regular_expression() {
+    const TOOL: &str = r#"import { tool, ToolFailure } from "toolcell";
+const parameters = { type: "object", properties: { how: { enum: ["fails", "throws", "counts"] } }, required: ["how"] };
+const handler = ({ how }) => {
+  if (how === "fails") throw new ToolFailure("no city Atlantis in CH");
+  if (how === "throws") throw new RangeError("too many: 17");
+  return [17];
+};
+export default tool({ name: "list", description: "Lists.", parameters, handler });
+"#;
+    let failures = failures_of(
+        TOOL,
+        r#"cases:
+  - { name: part, arguments: { how: fails }, expect: { error_matches: 'city \w+' } }
+  - { name: all, arguments: { how: fails }, expect: { error_matches: '^no city \w+ in [A-Z]{2}$' } }
+  - { name: another, arguments: { how: fails }, expect: { error_matches: '^city' } }
+  - { name: a trap, arguments: { how: throws }, expect: { message_matches: 'RangeError: too many: \d+\n +at handler \(tool\.js:5' } }
+  - { name: a refusal, arguments: { how: other }, expect: { refusal: invalid_arguments, message_matches: '"fails" or .*"counts"' } }
+  - { name: no message, arguments: { how: counts }, expect: { message_matches: '' } }
+  - { name: json, arguments: { how: counts }, expect: { ok_matches: '^\[\d\d\]$' } }
+  - { name: other json, arguments: { how: counts }, expect: { ok_matches: '^\d' } }
+"#,
+    );
+    let told = [
+        None,
+        None,
+        Some(
+            r#"expected error, with a message that /^city/ matches, but it ended with error: "no city Atlantis in CH""#,
+        ),
+        None,
+        None,
+        Some("expected a message that // matches, but it ended with ok: [17]"),
+        None,
+        Some(r"expected ok, with a value that /^\d/ matches, but it ended with ok: [17]"),
+    ];
+    assert_eq!(failures.len(), told.len());
+    for (failures, told) in failures.iter().zip(told) {
+        assert_eq!(failures.first().map(String::as_str), told);
+    }
+}
+
+#[test]
+fn invalid_regular_expression_error_has_its_place() {
+    let place = tempfile::tempdir().expect("a folder");
+    let file = place.path().join("cases.yaml");
+    fs::write(&file, "cases:\n  - name: a\n    expect: { message_matches: 'a(b' }\n")
+        .expect("written");
+    let error = read(&file).expect_err("it is refused").to_string();
+    assert!(error.contains("`a(b` is not a regular expression: unclosed group"), "{error}");
+    assert!(error.contains("cases[0].expect") && error.contains("line 3"), "{error}");
+}
+
+/// Returns the schema that `toolcell new` writes beside the cases.
+fn published() -> jsonschema::Validator {
+    let text = include_str!("../../src/templates/cases.schema.json");
+    jsonschema::draft202012::new(&serde_json::from_str(text).expect("JSON")).expect("a schema")
+}
+
+/// Adds the files of cases below a folder.
+fn below(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        if entry.file_type().is_ok_and(|kind| kind.is_dir())
+            && name != "target"
+            && name != "node_modules"
+        {
+            below(&path, files);
+        } else if name == "cases.yaml" || name == "cases.json" {
+            files.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_file_of_cases_fits_the_published_schema() {
+    let (schema, place) = (published(), tempfile::tempdir().expect("a folder"));
+    let languages = ["js", "ts", "python", "rust", "c"];
+    for name in languages {
+        let language: Language = name.parse().expect("a language");
+        create(&place.path().join(format!("a-{name}")), language).expect("a project");
+    }
+    let mut files = Vec::new();
+    for folder in [
+        place.path(),
+        &Path::new(ROOT).join("example-tools"),
+        &Path::new(ROOT).join("tests/languages"),
+    ] {
+        below(folder, &mut files);
+    }
+    assert!(files.len() > languages.len() + 10, "{files:?}");
+    for file in files {
+        read(&file).expect("cases");
+        let text = fs::read_to_string(&file).expect("text");
+        let cases: Value = serde_norway::from_str(&text).expect("YAML");
+        let faults: Vec<_> = schema.iter_errors(&cases).map(|error| error.to_string()).collect();
+        assert!(faults.is_empty(), "{}: {faults:?}", file.display());
+    }
+}
+
+/// An editor marks as invalid whatever `toolcell test` refuses.
+#[test]
+fn invalid_case_does_not_fit_the_published_schema() {
+    let (schema, place) = (published(), tempfile::tempdir().expect("a folder"));
+    let file = place.path().join("cases.json");
+    let is_read = |text: &str| {
+        fs::write(&file, text).expect("written");
+        read(&file).is_ok()
+    };
+    let all = r#"{"cases": [{"name": "all", "tool": "t", "arguments": {}, "context": {"session_id": "a", "request_id": "a",
+        "thread_id": "a", "run_id": "a", "tenant": "a", "metadata": 1, "attempt": 1, "answer": 1, "state": 1},
+        "http": [{"method": "PUT", "url": "https://a.example", "status": 201, "headers": {"a": "b"}, "json": 1}],
+        "secrets": {"a": "b"}, "kv": {"a": 1}, "tools": [{"name": "b", "arguments": {}, "ok": null}],
+        "now": "2026-01-31T12:00:00Z", "seed": 7, "budget": {"fuel": 1, "memory": 1, "time_ms": 1},
+        "expect": {"ok": null, "ok_schema": true, "ok_contains": "a", "ok_matches": "a", "error": "a",
+        "error_contains": "a", "error_matches": "a", "ask_user": "a", "halt": "a", "tool_error": "a", "refusal": "a",
+        "message_contains": "a", "message_matches": "a"}}]}"#;
+    let value = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
+    assert!(is_read(all) && schema.is_valid(&value(all)), "{:?}", schema.validate(&value(all)));
+    for wrong in [
+        "{}",
+        r#"{"cases": {}}"#,
+        r#"{"cases": [{}]}"#,
+        r#"{"cases": [{"name": 1}]}"#,
+        r#"{"cases": [], "more": 1}"#,
+        r#"{"cases": [{"name": "a", "argument": {}}]}"#,
+        r#"{"cases": [{"name": "a", "context": {"resume": {}}}]}"#,
+        r#"{"cases": [{"name": "a", "context": {"attempt": -1}}]}"#,
+        r#"{"cases": [{"name": "a", "http": [{"method": "GET"}]}]}"#,
+        r#"{"cases": [{"name": "a", "http": [{"url": "https://a.example", "body": "a", "json": 1}]}]}"#,
+        r#"{"cases": [{"name": "a", "secrets": {"b": 1}}]}"#,
+        r#"{"cases": [{"name": "a", "tools": [{"name": "b"}]}]}"#,
+        r#"{"cases": [{"name": "a", "tools": [{"name": "b", "ok": 1, "halt": "c"}]}]}"#,
+        r#"{"cases": [{"name": "a", "seed": -1}]}"#,
+        r#"{"cases": [{"name": "a", "expect": {"okay": 1}}]}"#,
+        r#"{"cases": [{"name": "a", "expect": {"error": 1}}]}"#,
+        r#"{"cases": [{"name": "a", "expect": {"error_matches": 1}}]}"#,
+        r#"{"cases": [{"name": "a", "budget": {"fuel": "1M"}}]}"#,
+        r#"{"cases": [{"name": "a", "budget": {"time": 1}}]}"#,
+    ] {
+        assert!(!is_read(wrong), "it is read: {wrong}");
+        assert!(!schema.is_valid(&value(wrong)), "it fits the schema: {wrong}");
+    }
+}

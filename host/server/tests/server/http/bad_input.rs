@@ -1,0 +1,534 @@
+//! Bad requests: each row of the table in `docs/http.md` has the status and the code that the page
+//! gives.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use toolcell_server::ListenOptions;
+
+use super::client::{Reply, request, send, send_last};
+use super::fixture::{BODY, Fixture, IN_FLIGHT};
+use super::page::{ELSEWHERE, is_as_the_page_says, rows, status_and_code};
+
+/// Far longer than the server waits in the test that uses it.
+pub(crate) const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+const JSON: &str = "Content-Type: application/json\r\n";
+
+/// Returns the requests that need no state of the server, by their row.
+fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
+    let key = format!("Authorization: Bearer {}\r\n", fixture.acme);
+    let get = |headers: &str| request("GET /v1/tools", headers, "");
+    let post =
+        |path: &str, body: &str| request(&format!("POST {path}"), &format!("{key}{JSON}"), body);
+    let call = |body: &str| post("/v1/calls", body);
+    let deep =
+        format!(r#"{{"name": "echo", "arguments": {}1{}}}"#, "[".repeat(200), "]".repeat(200));
+    let long = format!(r#"{{"name": "echo", "arguments": {{"n": "{}"}}}}"#, "x".repeat(BODY));
+    let bearer = |key: &str| format!("Authorization: Bearer {key}\r\n");
+    let chunked = |body: &str| {
+        let head = format!(
+            "POST /v1/calls HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{key}{JSON}"
+        );
+        format!("{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len())
+    };
+    let hosts =
+        |hosts: &str| format!("GET /v1/tools HTTP/1.1\r\n{hosts}Connection: close\r\n{key}\r\n");
+    let two = r#"{"calls": [{"id": "a", "name": "echo", "arguments": {}}, {"id": "a", "name": "echo", "arguments": {}}]}"#;
+    let five = format!(
+        r#"{{"calls": [{}]}}"#,
+        [r#"{"id": "a", "name": "echo", "arguments": {}}"#; 5].join(",")
+    );
+    vec![
+        ("a request line that is not HTTP", "GET\r\n\r\n".into()),
+        (
+            "a head that is too long, or with more than 100 lines",
+            get(&format!("{key}x-long: {}\r\n", "x".repeat(64 << 10))),
+        ),
+        ("a request line that is not HTTP", "GET /health HTTP/9.9\r\n\r\n".into()),
+        ("a request line that is not HTTP", "GET /a b HTTP/1.1\r\nHost: localhost\r\n\r\n".into()),
+        (
+            "a head that is too long, or with more than 100 lines",
+            request(&format!("GET /{}", "x".repeat(70_000)), &key, ""),
+        ),
+        (
+            "a head that is too long, or with more than 100 lines",
+            get(&format!("{key}{}", "a: b\r\n".repeat(200))),
+        ),
+        ("a header line that is malformed or folded", get(&format!("{key}a b: c\r\n"))),
+        ("a header line that is malformed or folded", get(&format!("{key}a : b\r\n"))),
+        ("a header line that is malformed or folded", get(&format!("{key}a: b\r\n c\r\n"))),
+        ("a header line that is malformed or folded", get(&format!("{key}a: b\0c\r\n"))),
+        (
+            "a `Content-Length` that is no number, or several that differ",
+            get("Content-Length: five\r\n"),
+        ),
+        (
+            "a `Content-Length` that is no number, or several that differ",
+            get("Content-Length: -1\r\n"),
+        ),
+        (
+            "a `Content-Length` that is no number, or several that differ",
+            get("Content-Length: 18446744073709551616\r\n"),
+        ),
+        (
+            "a `Content-Length` that is no number, or several that differ",
+            get("Content-Length: 1\r\nContent-Length: 2\r\n"),
+        ),
+        ("a `Transfer-Encoding` other than `chunked`", get("Transfer-Encoding: gzip\r\n")),
+        (
+            "a `Transfer-Encoding` other than `chunked`",
+            get("Transfer-Encoding: chunked, identity\r\n"),
+        ),
+        (
+            "a `Transfer-Encoding` other than `chunked`",
+            get("Transfer-Encoding: chunked\r\n").replace("HTTP/1.1", "HTTP/1.0"),
+        ),
+        ("several transfer codings", get("Transfer-Encoding: gzip, chunked\r\n") + "0\r\n\r\n"),
+        (
+            "several transfer codings",
+            get("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n") + "0\r\n\r\n",
+        ),
+        (
+            "both `Content-Length` and `Transfer-Encoding: chunked`, with a second request behind the chunks",
+            chunked(r#"{"name": "echo"}"#).replace("Transfer-", "Content-Length: 3\r\nTransfer-")
+                + &request("GET /v1/nope", &key, ""),
+        ),
+        ("no `Host`, or several", hosts("")),
+        ("no `Host`, or several", hosts("Host: localhost\r\nHost: localhost\r\n")),
+        ("a `Host` that is not listed", hosts("Host: evil.example\r\n")),
+        (
+            "a `Host` that is not listed",
+            format!(
+                "GET http://evil.example/v1/tools HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{key}\r\n"
+            ),
+        ),
+        ("an `Origin` that is not listed", get(&format!("{key}Origin: https://evil.example\r\n"))),
+        ("an `Origin` that is not listed", get(&format!("{key}Origin: null\r\n"))),
+        ("an `x-request-id` that is not valid", get(&format!("{key}x-request-id: a b\r\n"))),
+        (
+            "an `x-request-id` that is not valid",
+            get(&format!("{key}x-request-id: a\r\nx-request-id: a\r\n")),
+        ),
+        ("an unknown path", request("GET /v2/tools", &key, "")),
+        ("another method", request("DELETE /v1/tools", &key, "")),
+        ("no key", get("")),
+        ("an unknown key", get(&bearer("tck_unknown"))),
+        ("an unknown key", get("Authorization: Basic YTpi\r\n")),
+        ("an unknown key", get(&format!("{key}{key}"))),
+        ("a revoked key", get(&bearer(&fixture.revoked))),
+        ("a key of a tenant that is not served", get(&bearer(&fixture.gone))),
+        (
+            "a `Content-Type` other than `application/json`",
+            request("POST /v1/calls", &format!("{key}Content-Type: text/plain\r\n"), "{}"),
+        ),
+        ("a `Content-Type` other than `application/json`", request("POST /v1/calls", &key, "{}")),
+        (
+            "a `Content-Encoding`, such as `gzip`",
+            call(r#"{"name": "echo"}"#)
+                .replace("Content-Type", "Content-Encoding: gzip\r\nContent-Type"),
+        ),
+        ("a body that is too long", call(&long)),
+        ("a body that is too long", chunked(&long)),
+        (
+            "a body that is too long",
+            call(&"x".repeat(9))
+                .replace("Content-Length: 9", "Content-Length: 9223372036854775807"),
+        ),
+        (
+            "a body that stops arriving",
+            call(r#"{"name": "echo"}"#).replace("Content-Length: 16", "Content-Length: 17"),
+        ),
+        ("a chunked body that is malformed", chunked("{}").replace("2\r\n{}", "zz\r\n{}")),
+        ("a body that is not valid JSON", call("{")),
+        ("a body that is not valid JSON", call("\u{feff}{\"name\": \"echo\"}")),
+        ("a body that is not valid JSON", call(r#"{"name": "echo"} {}"#)),
+        ("a body that is not valid JSON", call(r#"{"name": "echo", "name": "echo"}"#)),
+        ("a body that is not valid JSON", call(&deep)),
+        ("a body of another form", call("[]")),
+        ("a body of another form", call(r#"{"name": 7}"#)),
+        ("a body of another form", call(r#"[null, "echo", {}, null, {}, {}]"#)),
+        ("a body of another form", call(r#"{"name": "echo", "limits": [1, 1]}"#)),
+        ("a body of another form", call(r#"{"name": "echo", "limits": {"fuel": -1}}"#)),
+        ("a body of another form", call(r#"{"name": "echo", "limits": {"fuel": 1.5}}"#)),
+        ("a body of another form", post("/v1/batch", r#"{"calls": [["a", "echo", {}]]}"#)),
+        (
+            "a body of another form",
+            post("/v1/runs", r#"{"calls": [{"name": "echo", "arguments": {}, "more": 1}]}"#),
+        ),
+        (
+            "a body of another form",
+            post("/v1/steps", r#"{"calls": [{"name": "echo", "resume": [1, null]}]}"#),
+        ),
+        ("a body of another form", call(r#"{"name": "echo", "more": 1}"#)),
+        (
+            "a body of another form",
+            post("/v1/steps", r#"{"calls": [{"name": "echo", "resume": 7}]}"#),
+        ),
+        ("a tool that does not exist, or is not visible", call(r#"{"name": "nope"}"#)),
+        ("a tool that does not exist, or is not visible", call(r#"{"name": "hidden"}"#)),
+        (
+            "a tool that does not exist, or is not visible",
+            request("GET /v1/tools/hidden", &key, ""),
+        ),
+        (
+            "a tool that does not exist, or is not visible",
+            post("/v1/batch", r#"{"calls": [{"id": "a", "name": "hidden", "arguments": {}}]}"#),
+        ),
+        (
+            "a tool that does not exist, or is not visible",
+            post("/v1/runs", r#"{"calls": [{"id": "a", "name": "hidden", "arguments": {}}]}"#),
+        ),
+        ("two calls of one run with the same id", post("/v1/batch", two)),
+        ("two calls of one run with the same id", post("/v1/runs", two)),
+        ("more calls than a request can have", post("/v1/batch", &five)),
+        ("more calls than a request can have", post("/v1/steps", &five)),
+        (
+            "an option or a limit that is out of range",
+            post(
+                "/v1/batch",
+                r#"{"calls": [{"id": "a", "name": "echo", "arguments": {}}], "max_concurrency": 0}"#,
+            ),
+        ),
+        (
+            "an option or a limit that is out of range",
+            call(r#"{"name": "echo", "limits": {"fuel": 0}}"#),
+        ),
+        (
+            "an option or a limit that is out of range",
+            post("/v1/steps", r#"{"calls": [], "limits": {"timeout_ms": 0}}"#),
+        ),
+        ("a cursor that is not valid", request("GET /v1/tools?cursor=x", &key, "")),
+        ("an unknown format", request("GET /v1/tools?format=x", &key, "")),
+        ("an unknown query parameter", request("GET /v1/tools?page=2", &key, "")),
+        ("an unknown query parameter", request("GET /v1/tools?cursor=a&cursor=b", &key, "")),
+        ("a path that is not UTF-8", request("GET /v1/tools/%ff", &key, "")),
+        ("cancelling what does not run", request("DELETE /v1/calls/nope", &key, "")),
+        ("cancelling what does not run", request("DELETE /v1/calls/%20", &key, "")),
+        (
+            "an `Idempotency-Key` that is not valid, or of a route that honours none",
+            request(
+                "POST /v1/calls",
+                &format!("{key}{JSON}Idempotency-Key: a b\r\n"),
+                r#"{"name": "echo"}"#,
+            ),
+        ),
+    ]
+}
+
+/// Returns the replies to bodies whose client closes its side of the connection too early.
+async fn cut_off(fixture: &Fixture) -> Vec<(&'static str, Reply)> {
+    let headers = format!("Authorization: Bearer {}\r\n{JSON}", fixture.acme);
+    let whole = request("POST /v1/calls", &headers, r#"{"name": "echo"}"#);
+    let chunked = whole.replace("Content-Length: 16", "Transfer-Encoding: chunked");
+    let mut replies = Vec::new();
+    for bytes in [whole.replace(": 16", ": 17"), chunked.replace("\r\n\r\n", "\r\n\r\n10\r\n")] {
+        let reply = send_last(fixture.address, bytes.as_bytes()).await.expect("an answer");
+        replies.push(("a body that ends before its `Content-Length` or its last chunk", reply));
+    }
+    replies
+}
+
+/// Returns the replies for the rows that need a state of the server. Each state is set up here.
+async fn in_some_state(fixture: &mut Fixture) -> Vec<(&'static str, Reply)> {
+    let (acme, small) = (fixture.acme.clone(), fixture.small.clone());
+    let echo = r#"{"name": "echo"}"#;
+    let mut replies = Vec::new();
+    for _ in 0..2 {
+        assert_eq!(fixture.call(&small, "", echo).await.status, 200);
+    }
+    replies.push(("more calls than the quota", fixture.call(&small, "", echo).await));
+    let asked = fixture.call(&acme, "", r#"{"name": "ask"}"#).await.json();
+    let wrong = json!({"name": "ask", "resume": {"answer": "no", "state": asked["outcome"]["ask_user"]["state"]}});
+    let wrong = fixture.call(&acme, "", &wrong.to_string()).await;
+    replies.push(("an answer that does not fit the tool's question", wrong));
+    let state = asked["outcome"]["ask_user"]["state"].as_str().expect("a state");
+    let resumed = |tool: &str, arguments: Value, state: &str| {
+        json!({"name": tool, "arguments": arguments, "resume": {"answer": true, "state": state}})
+            .to_string()
+    };
+    let (good, changed) = (resumed("ask", json!({}), state), format!("{state}x"));
+    for (case, key, body) in [
+        ("a `state` that was made up or changed", &acme, resumed("ask", json!({}), &changed)),
+        ("a `state` that was made up or changed", &acme, resumed("ask", json!({}), "tc2.AAAA")),
+        ("a `state` of another key", &fixture.acme_too, good.clone()),
+        ("a `state` of a call with other arguments", &acme, resumed("ask", json!({"x": 1}), state)),
+        ("a `state` of another tool", &acme, resumed("echo", json!({}), state)),
+    ] {
+        replies.push((case, fixture.call(key, "", &body).await));
+    }
+    assert_eq!(fixture.call(&acme, "", &good).await.json()["outcome"]["ok"]["value"][0], true);
+    fixture.day.fetch_add(1, Ordering::Relaxed);
+    replies.push(("a `state` that has expired", fixture.call(&acme, "", &good).await));
+    let key = "Idempotency-Key: one\r\n";
+    assert_eq!(fixture.call(&acme, key, echo).await.status, 200);
+    let other = r#"{"name": "echo", "arguments": {"n": 1}}"#;
+    replies
+        .push(("an `Idempotency-Key` of another request", fixture.call(&acme, key, other).await));
+
+    let ended = fixture.waiting(&acme, "ended").await;
+    assert_eq!(fixture.ask(&acme, "DELETE /v1/calls/ended", "", "").await.status, 202);
+    assert_eq!(fixture.waits.recv().await, Some("stopped"));
+    ended.await.expect("no panic");
+    replies.push((
+        "cancelling a second time what has ended",
+        fixture.ask(&acme, "DELETE /v1/calls/ended", "", "").await,
+    ));
+    let mut held = vec![fixture.waiting(&acme, "held").await];
+    replies.push((
+        "an `x-request-id` that is running",
+        fixture.call(&acme, "x-request-id: held\r\n", echo).await,
+    ));
+    let (wait, two) = (r#"{"name": "wait"}"#, "Idempotency-Key: two\r\n");
+    held.push(fixture.begin(&acme, "POST /v1/calls", two, wait));
+    assert_eq!(fixture.waits.recv().await, Some("started"));
+    replies.push((
+        "an `Idempotency-Key` whose request is running",
+        fixture.call(&acme, two, wait).await,
+    ));
+    while held.len() < IN_FLIGHT {
+        let id = format!("held-{}", held.len());
+        held.push(fixture.waiting(&acme, &id).await);
+    }
+    replies.push(("more calls than the server makes at once", fixture.call(&acme, "", echo).await));
+    replies
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn http_errors_match_the_documented_table() {
+    let mut fixture = Fixture::start().await;
+    let mut replies = Vec::new();
+    for (case, bytes) in requests(&fixture) {
+        replies.push((
+            case,
+            send(fixture.address, bytes.as_bytes())
+                .await
+                .unwrap_or_else(|| panic!("{case}: {bytes}")),
+        ));
+    }
+    replies.extend(in_some_state(&mut fixture).await);
+    replies.extend(cut_off(&fixture).await);
+    let (mut complaints, mut tried) = (Vec::new(), BTreeSet::new());
+    let rows = rows();
+    for (case, reply) in &replies {
+        let plain = case.replace('`', "");
+        let Some((_, expected)) = rows.iter().find(|(row, _)| *row == plain) else {
+            complaints.push(format!("the page has no row `{case}`: {reply:?}"));
+            continue;
+        };
+        tried.insert(plain);
+        let got = status_and_code(Some(reply));
+        if got != *expected {
+            complaints.push(format!("{case}: {got:?}, and the page says {expected:?}: {reply:?}"));
+        }
+        if expected.1 != "–" && reply.status >= 400 {
+            let problem = reply.json();
+            let is_whole = reply.header("content-type") == Some("application/problem+json")
+                && problem["status"] == reply.status
+                && problem["request_id"].as_str() == reply.header("x-request-id")
+                && ["type", "title", "detail"].iter().all(|member| problem[member].is_string());
+            let has_extras = match reply.status {
+                401 => reply
+                    .header("www-authenticate")
+                    .is_some_and(|value| value.starts_with("Bearer")),
+                405 => reply.header("allow").is_some(),
+                429 => {
+                    reply.header("retry-after").is_some() && problem["retry_after_ms"].is_number()
+                }
+                _ => true,
+            };
+            if !is_whole || !has_extras {
+                complaints.push(format!("{case}: not a whole problem: {reply:?}"));
+            }
+        }
+    }
+    for (case, _) in &rows {
+        let is_tried = tried.contains(case);
+        if is_tried == ELSEWHERE.contains(&case.as_str()) {
+            complaints.push(format!("{case}: tried {is_tried}"));
+        }
+    }
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn invalid_member_is_named_by_its_path() {
+    let fixture = Fixture::start().await;
+    let whole = "a whole number from 0 to 2^63 - 1 is expected at line 1 column ";
+    for (path, body, told) in [
+        ("calls", r#"{"name": "echo", "limits": {"fuel": -1}}"#, format!("`limits.fuel`: {whole}")),
+        (
+            "calls",
+            r#"{"name": "echo", "limits": {"timeout_ms": "1s"}}"#,
+            "`limits.timeout_ms`: ".into(),
+        ),
+        (
+            "calls",
+            r#"{"name": "echo", "limits": {"feul": 1}}"#,
+            "`limits.feul`: unknown field `feul`".into(),
+        ),
+        (
+            "calls",
+            r#"{"name": "echo", "limits": [1, 1]}"#,
+            "`limits`: invalid type: sequence, expected an object".into(),
+        ),
+        (
+            "calls",
+            r#"{"name": "ask", "resume": {"answer": 1, "stat": 2}}"#,
+            "`resume.stat`: unknown field `stat`".into(),
+        ),
+        ("calls", r#"{"name": "ask", "resume": 7}"#, "`resume`: ".into()),
+        ("calls", r#"{"name": 7}"#, "`name`: ".into()),
+        ("calls", "{}", "missing field `name`".into()),
+        (
+            "batch",
+            r#"{"calls": [{"id": "a", "name": "echo"}]}"#,
+            "`calls[0]`: missing field `arguments`".into(),
+        ),
+        (
+            "batch",
+            r#"{"calls": [{"name": "echo", "arguments": {}, "more": 1}]}"#,
+            "`calls[0].more`: unknown field `more`".into(),
+        ),
+        (
+            "batch",
+            r#"{"calls": [], "max_concurrency": 0.5}"#,
+            format!("`max_concurrency`: {whole}"),
+        ),
+        (
+            "steps",
+            r#"{"calls": [{}, {"name": "ask", "resume": {"state": 1}}]}"#,
+            "`calls[1].resume`: missing field `answer`".into(),
+        ),
+        (
+            "steps",
+            r#"{"calls": [{"name": "ask", "resume": [1, 1]}]}"#,
+            "`calls[0].resume`: ".into(),
+        ),
+        (
+            "steps",
+            r#"{"calls": [], "memory": {"windows": {"a": -1}}}"#,
+            format!("`memory.windows.a`: {whole}"),
+        ),
+    ] {
+        let reply = fixture.ask(&fixture.acme, &format!("POST /v1/{path}"), "", body).await;
+        let detail = reply.json()["detail"].as_str().unwrap_or_default().to_owned();
+        assert!(detail.starts_with(&format!("the body does not fit: {told}")), "{body}: {detail}");
+    }
+    // A null counts as absent for an optional member.
+    for body in [r#"{"name": "echo", "resume": null}"#, r#"{"name": "echo", "arguments": null}"#] {
+        assert_eq!(fixture.call(&fixture.acme, "", body).await.status, 200, "{body}");
+    }
+}
+
+/// The answers differ only in the name that the client sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn hidden_tool_is_answered_as_unknown() {
+    let fixture = Fixture::start().await;
+    let told = async |key: &str, line: &str, body: &str, name: &str| {
+        let reply = fixture.ask(key, line, "x-request-id: same\r\n", body).await;
+        let body = reply.body.replace(name, "NAME");
+        let headers: Vec<_> = reply
+            .headers
+            .iter()
+            .filter(|(name, _)| !["date", "content-length"].contains(&&**name))
+            .collect();
+        format!("{} {headers:?} {body}", reply.status)
+    };
+    // `wait` exists, but this tenant does not see it. `hidden` is hidden from all.
+    for (key, existing, missing) in
+        [(&fixture.globex, "wait", "kuyz"), (&fixture.acme, "hidden", "qqqqqq")]
+    {
+        let call = |name: &str| format!(r#"{{"name": "{name}"}}"#);
+        let calls = |name: &str| {
+            format!(r#"{{"calls": [{{"id": "a", "name": "{name}", "arguments": {{}}}}]}}"#)
+        };
+        let answer = |name: &str| calls(name).replace("]}", r#"], "unknown_tools": "answer"}"#);
+        for form in [
+            "POST /v1/calls",
+            "POST /v1/batch",
+            "POST /v1/batch ",
+            "POST /v1/runs",
+            "POST /v1/steps",
+            "GET",
+        ] {
+            let mut told_of = Vec::new();
+            for name in [existing, missing] {
+                let (line, body) = match form {
+                    "POST /v1/calls" => (form.to_owned(), call(name)),
+                    "POST /v1/batch " => (form.trim().to_owned(), answer(name)),
+                    "GET" => (format!("GET /v1/tools/{name}"), String::new()),
+                    _ => (form.to_owned(), calls(name)),
+                };
+                let told = told(key, &line, &body, name).await;
+                // Times differ between any two calls; lengths of the names are those of the client.
+                let told = told
+                    .split("\"wall_us\":")
+                    .map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit()));
+                told_of.push(told.collect::<Vec<_>>().join("\"wall_us\":"));
+            }
+            assert_eq!(told_of[0], told_of[1], "{form}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_heads_and_idle_connections_are_closed() {
+    let options = ListenOptions {
+        head_time: std::time::Duration::from_millis(100),
+        ..ListenOptions::default()
+    };
+    let fixture = Fixture::with(options).await;
+    for bytes in [
+        "",
+        "GET /health HTTP/1.1\r\nHost: loc",
+        "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /hea",
+    ] {
+        let mut stream = TcpStream::connect(fixture.address).await.unwrap();
+        stream.write_all(bytes.as_bytes()).await.unwrap();
+        let mut text = String::new();
+        let closed = tokio::time::timeout(PATIENCE, stream.read_to_string(&mut text)).await;
+        closed.expect("the server closes the connection").unwrap();
+        let answers = text.matches("HTTP/1.1 200 OK").count();
+        assert_eq!(answers, bytes.matches("\r\n\r\n").count(), "{text}");
+        if answers == 0 {
+            is_as_the_page_says("a head that does not arrive in time", Reply::read(&text).as_ref());
+        }
+    }
+    assert_eq!(
+        fixture.ask(&fixture.acme, "GET /v1/tools", "", "").await.status,
+        200,
+        "others are served"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pipelined_requests_are_answered_in_order() {
+    let fixture = Fixture::start().await;
+    let key = format!("Authorization: Bearer {}\r\n", fixture.acme);
+    let one = |line: &str| format!("{line} HTTP/1.1\r\nHost: localhost\r\n{key}\r\n");
+    let text = [
+        one("GET /health"),
+        one("GET /v1/nope"),
+        one("GET /version"),
+        request("GET /ready", &key, ""),
+    ]
+    .concat();
+    let mut stream = TcpStream::connect(fixture.address).await.unwrap();
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let mut answers = String::new();
+    stream.read_to_string(&mut answers).await.unwrap();
+    let replies: Vec<_> = answers
+        .split("HTTP/1.1 ")
+        .skip(1)
+        .map(|answer| Reply::read(&format!("HTTP/1.1 {answer}")))
+        .collect();
+    let statuses: Vec<_> = replies.iter().flatten().map(|reply| reply.status).collect();
+    assert_eq!(statuses, [200, 404, 200, 200], "{answers}");
+    for answered in [0, 2, 3] {
+        let case = "a request that is sent before the answer to the one before it (pipelining)";
+        is_as_the_page_says(case, replies[answered].as_ref());
+    }
+}

@@ -1,0 +1,94 @@
+//! Calls over HTTP that are cancelled at any moment, or whose clients disconnect, leave no state.
+//!
+//! Source: docs/threat-model.md, row 74. `scale` does the same at the service itself.
+
+use futures_util::{StreamExt as _, stream};
+use parking_lot::Mutex;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::task::yield_now;
+
+use super::bad_input::PATIENCE;
+use super::client::request;
+use super::fixture::{Fixture, IN_FLIGHT};
+
+/// The seed of the random generator.
+const SEED: u64 = 74;
+const CANCELS: usize = 1_000;
+const WAIT: &str = r#"{"name": "wait"}"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_cancelled_at_any_moment_leak_nothing() {
+    let mut fixture = Fixture::start().await;
+    let random = Mutex::new(fastrand::Rng::with_seed(SEED));
+    let cancel = async |key: &str, id: &str| {
+        fixture.ask(key, &format!("DELETE /v1/calls/{id}"), "", "").await.status
+    };
+    let one = async |number: usize| {
+        let roll = |sides: u8| random.lock().u8(..sides);
+        let (id, key) = (format!("call-{number}"), &*fixture.acme);
+        // There is nothing to cancel before it begins.
+        assert_eq!(cancel(key, &id).await, 404);
+        let (leaves, pause, again) = (roll(4) == 0, roll(16), roll(2) == 0);
+        let named = format!("x-request-id: {id}\r\n");
+        if leaves {
+            let headers =
+                format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n{named}");
+            let mut stream =
+                TcpStream::connect(fixture.address).await.expect("it accepts connections");
+            stream
+                .write_all(request("POST /v1/calls", &headers, WAIT).as_bytes())
+                .await
+                .expect("it is sent");
+            for _ in 0..pause {
+                yield_now().await;
+            }
+            drop(stream);
+            return;
+        }
+        let running = fixture.begin(key, "POST /v1/calls", &named, WAIT);
+        for _ in 0..pause {
+            yield_now().await;
+        }
+        assert_eq!(cancel(&fixture.acme_too, &id).await, 404, "another key");
+        while cancel(key, &id).await != 202 {
+            assert!(!running.is_finished(), "{:?}", running.await);
+        }
+        if again {
+            assert!([202, 404].contains(&cancel(key, &id).await), "a second time");
+        }
+        let answer = running.await.expect("no panic").expect("an answer").json();
+        assert_eq!(answer["outcome"]["tool_error"]["cause"]["status"], "cancelled", "{answer}");
+        assert_eq!(cancel(key, &id).await, 404, "it has ended");
+    };
+    // One less than a tenant's limit: a call whose client has disconnected may still be running.
+    let calls = stream::iter(0..CANCELS).map(|number| one(number)).buffer_unordered(IN_FLIGHT - 1);
+    calls.for_each(async |()| {}).await;
+    let service = fixture.service.clone();
+    let over = async {
+        while service.running() != 0 {
+            yield_now().await;
+        }
+        let mut more = 0;
+        loop {
+            match fixture.waits.try_recv() {
+                Ok("started") => more += 1,
+                Ok(_) => more -= 1,
+                Err(_) if more == 0 => break,
+                Err(_) => yield_now().await,
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, over)
+        .await
+        .expect("each tool that began has ended, and each place is given back");
+    let usage = fixture.ask(&fixture.acme, "GET /v1/usage", "", "").await.json();
+    assert_eq!(usage["running"], 0, "{usage}");
+    for _ in 0..=IN_FLIGHT {
+        assert_eq!(
+            fixture.call(&fixture.acme, "", r#"{"name": "echo"}"#).await.status,
+            200,
+            "its places are free"
+        );
+    }
+}

@@ -1,0 +1,225 @@
+//! Browser pages of listed origins: what they can send and read, and what other pages cannot.
+
+use std::net::SocketAddr;
+
+use toolcell_server::auth::ApiKeyStore;
+use toolcell_server::mcp::{McpOptions, routes};
+use toolcell_server::{Authenticator, HttpOptions, HttpServer, ListenOptions, Service};
+
+use super::client::{Reply, request, send};
+use super::fixture::{served, tools};
+
+const LISTED: &str = "http://localhost:3000";
+const ALLOW_ORIGIN: &str = "access-control-allow-origin";
+const ECHO: &str = r#"{"name": "echo"}"#;
+
+/// Starts a server with both protocols. Returns its address and a key.
+async fn start(http: HttpOptions) -> (SocketAddr, String, tempfile::TempDir) {
+    let service = Service::builder(served(&tools().0)).build().expect("a fixture");
+    let dir = tempfile::tempdir().expect("a fixture");
+    let keys = ApiKeyStore::open(dir.path().join("keys.json")).expect("a fixture");
+    let key = keys.add("acme").expect("a fixture").key.expose().to_owned();
+    let options = ListenOptions { http, ..ListenOptions::default() };
+    let options =
+        ListenOptions { protected: routes(service.clone(), McpOptions::default()), ..options };
+    let server =
+        HttpServer::bind(service, Authenticator::api_keys(keys), options).await.expect("a fixture");
+    let address = server.address();
+    tokio::spawn(server.serve(std::future::pending()));
+    (address, key, dir)
+}
+
+async fn ask(address: SocketAddr, line: &str, headers: &str, body: &str) -> Reply {
+    send(address, request(line, headers, body).as_bytes()).await.expect("a response")
+}
+
+/// Returns the items of a header that is a list.
+fn words<'a>(reply: &'a Reply, name: &str) -> Vec<&'a str> {
+    reply.header(name).unwrap_or_default().split(", ").collect()
+}
+
+#[track_caller]
+fn is_for_the_listed_origin(reply: &Reply) {
+    assert_eq!(reply.header(ALLOW_ORIGIN), Some(LISTED), "{reply:?}");
+    assert_eq!(reply.header("vary"), Some("origin"), "{reply:?}");
+    assert_eq!(reply.header("access-control-allow-credentials"), None, "{reply:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn preflight_of_listed_origin_needs_no_key() {
+    let (address, ..) =
+        start(HttpOptions { origins: vec![LISTED.into()], ..HttpOptions::default() }).await;
+    for path in ["/v1/calls", "/v1/artifacts/abc", "/mcp", "/health"] {
+        for wanted in [
+            "",
+            "Access-Control-Request-Headers: authorization, mcp-param-city, Mcp-Param-Day, cookie\r\n",
+        ] {
+            let headers =
+                format!("Origin: {LISTED}\r\nAccess-Control-Request-Method: POST\r\n{wanted}");
+            let reply = ask(address, &format!("OPTIONS {path}"), &headers, "").await;
+            assert_eq!((reply.status, &*reply.body), (204, ""), "{path}: {reply:?}");
+            is_for_the_listed_origin(&reply);
+            assert_eq!(
+                words(&reply, "access-control-allow-methods"),
+                ["GET", "HEAD", "POST", "DELETE"]
+            );
+            assert_eq!(reply.header("access-control-max-age"), Some("7200"));
+            let sent = words(&reply, "access-control-allow-headers");
+            for name in [
+                "authorization",
+                "content-type",
+                "idempotency-key",
+                "mcp-session-id",
+                "range",
+                "traceparent",
+            ] {
+                assert!(sent.contains(&name), "{name}: {sent:?}");
+            }
+            for name in ["mcp-param-city", "mcp-param-day"] {
+                assert_eq!(sent.contains(&name), !wanted.is_empty(), "{name}: {sent:?}");
+            }
+            assert!(!sent.contains(&"cookie") && !sent.contains(&"*"), "{sent:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn listed_origin_can_read_answers_and_problems() {
+    let (address, key, _dir) =
+        start(HttpOptions { origins: vec![LISTED.into()], ..HttpOptions::default() }).await;
+    let json = "Content-Type: application/json\r\n";
+    let own = format!("Authorization: Bearer {key}\r\n{json}Origin: {LISTED}\r\n");
+    let ping = r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#;
+    let no_key = format!("{json}Origin: {LISTED}\r\n");
+    for (line, headers, body, status) in [
+        ("POST /v1/calls", own.clone(), ECHO, 200),
+        ("POST /v1/calls", own.clone(), "{", 400),
+        ("POST /v1/calls", no_key.clone(), ECHO, 401),
+        ("POST /v1/calls", format!("{own}x-request-id: a b\r\n"), ECHO, 400),
+        ("GET /v1/nope", own.clone(), "", 404),
+        ("PUT /v1/calls", own.clone(), "", 405),
+        // It names no method, so it is not a preflight.
+        ("OPTIONS /v1/calls", own.clone(), "", 405),
+        ("POST /mcp", no_key.clone(), ping, 401),
+        ("POST /mcp", format!("{own}Accept: text/html\r\n"), ping, 406),
+        ("GET /health", no_key, "", 200),
+    ] {
+        let reply = ask(address, line, &headers, body).await;
+        assert_eq!(reply.status, status, "{line}: {reply:?}");
+        is_for_the_listed_origin(&reply);
+        let read = words(&reply, "access-control-expose-headers");
+        for name in [
+            "x-request-id",
+            "mcp-session-id",
+            "retry-after",
+            "www-authenticate",
+            "idempotency-replayed",
+        ] {
+            assert!(read.contains(&name), "{name}: {read:?}");
+        }
+    }
+}
+
+/// The operator's spelling on the left, the page's on the right.
+#[tokio::test(flavor = "multi_thread")]
+async fn origins_are_compared_after_normalization() {
+    for (listed, asking, status) in [
+        ("HTTPS://App.example.com:443/", "https://app.example.com", 204),
+        ("https://app.example.com", "https://app.example.com:443", 204),
+        ("https://app.example.com", "https://app.example.com:444", 403),
+        ("https://app.example.com", "http://app.example.com", 403),
+    ] {
+        let (address, ..) =
+            start(HttpOptions { origins: vec![listed.into()], ..HttpOptions::default() }).await;
+        let headers = format!("Origin: {asking}\r\nAccess-Control-Request-Method: POST\r\n");
+        let reply = ask(address, "OPTIONS /v1/calls", &headers, "").await;
+        assert_eq!(reply.status, status, "{listed} {asking}: {reply:?}");
+        assert_eq!(
+            reply.header(ALLOW_ORIGIN),
+            (status == 204).then_some(asking),
+            "{listed} {asking}"
+        );
+    }
+    // A page of the server itself, whose browser omits the default port in one of the two headers.
+    let (address, key, _dir) = start(HttpOptions::default()).await;
+    for (host, origin, status) in [
+        ("localhost:443", "https://localhost", 200),
+        ("LOCALHOST", "http://localhost", 200),
+        ("localhost:80", "http://localhost", 200),
+        ("localhost:80", "https://localhost", 403),
+    ] {
+        let headers = format!("Authorization: Bearer {key}\r\nOrigin: {origin}\r\n");
+        let sent = request("GET /v1/tools", &headers, "")
+            .replace("Host: localhost\r\n", &format!("Host: {host}\r\n"));
+        let reply = send(address, sent.as_bytes()).await.expect("a response");
+        assert_eq!(reply.status, status, "{host} {origin}: {reply:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_origin_is_refused_no_origin_gets_no_cors() {
+    let (address, key, _dir) =
+        start(HttpOptions { origins: vec![LISTED.into()], ..HttpOptions::default() }).await;
+    let key = format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n");
+    let preflight = "Access-Control-Request-Method: POST\r\n";
+    let own = format!("http://localhost:{}", address.port());
+    let host = |line: &str, headers: &str, body: &str| {
+        request(line, headers, body)
+            .replace("Host: localhost\r\n", &format!("Host: localhost:{}\r\n", address.port()))
+    };
+    for path in ["/v1/calls", "/mcp", "/health"] {
+        for other in [
+            "http://localhost:3001",
+            "https://localhost:3000",
+            "http://localhost:3000.evil.example",
+            "null",
+        ] {
+            for (line, more) in [("OPTIONS", preflight), ("POST", &*key)] {
+                let reply = ask(
+                    address,
+                    &format!("{line} {path}"),
+                    &format!("Origin: {other}\r\n{more}"),
+                    "",
+                )
+                .await;
+                assert_eq!(
+                    (reply.status, &*reply.code()),
+                    (403, "origin_not_allowed"),
+                    "{line} {path} {other}"
+                );
+                assert_eq!(reply.header(ALLOW_ORIGIN), None, "{reply:?}");
+            }
+        }
+        // Two headers count as none.
+        let two = format!("Origin: {LISTED}\r\nOrigin: {LISTED}\r\n{preflight}");
+        let reply = ask(address, &format!("OPTIONS {path}"), &two, "").await;
+        assert_eq!((reply.status, reply.header(ALLOW_ORIGIN)), (403, None), "{reply:?}");
+    }
+    for origin in [String::new(), format!("Origin: {own}\r\n")] {
+        let reply =
+            send(address, host("POST /v1/calls", &format!("{key}{origin}"), ECHO).as_bytes()).await;
+        let reply = reply.expect("a response");
+        assert_eq!((reply.status, reply.header(ALLOW_ORIGIN)), (200, None), "{origin}: {reply:?}");
+        assert_eq!(reply.header("vary"), Some("origin"), "an answer for another origin differs");
+        let reply = send(
+            address,
+            host("OPTIONS /v1/calls", &format!("{origin}{preflight}"), "").as_bytes(),
+        )
+        .await;
+        assert_eq!(reply.expect("a response").status, 405, "{origin}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn server_without_origins_sends_no_cors_headers() {
+    let (address, key, _dir) = start(HttpOptions::default()).await;
+    let headers = format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n");
+    let reply = ask(address, "POST /v1/calls", &headers, ECHO).await;
+    assert_eq!(
+        (reply.status, reply.header(ALLOW_ORIGIN), reply.header("vary")),
+        (200, None, None),
+        "{reply:?}"
+    );
+    let headers = format!("Origin: {LISTED}\r\nAccess-Control-Request-Method: POST\r\n");
+    assert_eq!(ask(address, "OPTIONS /v1/calls", &headers, "").await.status, 403);
+}

@@ -1,0 +1,98 @@
+//! Shutdown of a server: running requests have time to end, and are cancelled after it.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use toolcell::ToolCall;
+use toolcell_server::{CallRequest, ListenOptions, Principal, RequestError};
+
+use super::client::Reply;
+use super::fixture::Fixture;
+use super::page::is_as_the_page_says;
+
+const BODY: &str = r#"{"name": "echo", "arguments": {}}"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn drain_timeout_cancels_and_answers_running_calls() {
+    let mut fixture = Fixture::with(ListenOptions {
+        drain_timeout: Duration::from_millis(50),
+        ..ListenOptions::default()
+    })
+    .await;
+    let acme = fixture.acme.clone();
+    let running = fixture.waiting(&acme, "long").await;
+    fixture.shut_down();
+    let answer = running.await.unwrap().unwrap();
+    assert_eq!(
+        answer.json()["outcome"]["tool_error"]["cause"]["status"],
+        "cancelled",
+        "{answer:?}"
+    );
+    fixture.wait().await;
+}
+
+/// A load balancer that checks `/ready` redirects new requests. Requests that it has sent already
+/// are answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn readiness_fails_before_requests_are_refused() {
+    let hour = Duration::from_secs(3600);
+    let mut fixture =
+        Fixture::with(ListenOptions { shutdown_delay: hour, ..ListenOptions::default() }).await;
+    fixture.shut_down();
+    while fixture.ask("", "GET /ready", "", "").await.status != 503 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(fixture.call(&fixture.acme, "", BODY).await.status, 200);
+    let mut fixture = Fixture::with(ListenOptions {
+        shutdown_delay: Duration::from_millis(10),
+        ..ListenOptions::default()
+    })
+    .await;
+    fixture.shut_down();
+    fixture.wait().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shutdown_drains_requests_and_accepts_no_new_ones() {
+    let mut fixture = Fixture::start().await;
+    let acme = fixture.acme.clone();
+    let running = fixture.waiting(&acme, "long").await;
+    let (service, address) = (fixture.service.clone(), fixture.address);
+    let mut late = TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST /v1/calls HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {acme}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nExpect: 100-continue\r\n\r\n",
+        BODY.len()
+    );
+    late.write_all(head.as_bytes()).await.unwrap();
+    // The server answers that it waits for the body.
+    let mut line = [0; 25];
+    late.read_exact(&mut line).await.unwrap();
+    assert_eq!(&line, b"HTTP/1.1 100 Continue\r\n\r\n");
+    fixture.shut_down();
+    // The shutdown has begun when no connection is accepted.
+    while TcpStream::connect(address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    while service.readiness().ready {
+        tokio::task::yield_now().await;
+    }
+    // The request began before the shutdown; only its body arrives now.
+    late.write_all(BODY.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    late.read_to_string(&mut answer).await.unwrap();
+    is_as_the_page_says("a call while the server shuts down", Reply::read(&answer).as_ref());
+    let request = CallRequest::new(ToolCall::new("a", "echo", "{}"));
+    let refused = service.call(&Principal::new(Some("acme"), "key:other"), request).await;
+    assert!(matches!(refused, Err(RequestError::Draining)), "{refused:?}");
+    assert_eq!(service.running(), 1, "the request that ran goes on");
+    let id = "long".parse().unwrap();
+    let principal =
+        fixture.keys.list().unwrap().into_iter().find(|key| key.tenant == "acme").unwrap();
+    service.cancel(&Principal::new(Some("acme"), &format!("key:{}", principal.id)), &id).unwrap();
+    let answer = running.await.unwrap().unwrap();
+    assert_eq!((answer.status, &answer.json()["tool"]), (200, &json!("wait")));
+    fixture.wait().await;
+}

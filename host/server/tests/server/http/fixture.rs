@@ -1,0 +1,232 @@
+//! The fixture: a server with native tools and three tenants.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use toolcell::clock::ManualClock;
+use toolcell::tool::Invocation;
+use toolcell::{Definition, Outcome, Question, Registry, Sealer, Tool};
+use toolcell_server::auth::ApiKeyStore;
+use toolcell_server::tenants::Quota;
+use toolcell_server::{
+    Authenticator, HttpOptions, HttpServer, ListenOptions, ServedTenant, ServedTools, Service,
+    ServiceLimits,
+};
+
+use super::client::{Reply, request, send};
+
+/// The most bytes of a body.
+pub(crate) const BODY: usize = 64 << 10;
+/// The most concurrent requests of one tenant: half of all.
+pub(crate) const IN_FLIGHT: usize = 3;
+
+/// A running server.
+pub(crate) struct Fixture {
+    pub(crate) address: SocketAddr,
+    pub(crate) service: Service,
+    pub(crate) keys: ApiKeyStore,
+    pub(crate) clock: ManualClock,
+    /// The day of the clock by which states expire. They expire after one day.
+    pub(crate) day: Arc<AtomicU64>,
+    pub(crate) acme: String,
+    /// Another key of the same tenant.
+    pub(crate) acme_too: String,
+    pub(crate) globex: String,
+    /// The key of a tenant with two calls a minute.
+    pub(crate) small: String,
+    /// The key of a tenant that is not served.
+    pub(crate) gone: String,
+    pub(crate) revoked: String,
+    /// `started` and `stopped` of the tool `wait`.
+    pub(crate) waits: mpsc::UnboundedReceiver<&'static str>,
+    shutdown: Option<oneshot::Sender<()>>,
+    serving: JoinHandle<()>,
+    _dir: tempfile::TempDir,
+}
+
+/// Sends `stopped` when it is dropped.
+struct Waiting(mpsc::UnboundedSender<&'static str>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let _ = self.0.send("stopped");
+    }
+}
+
+/// Returns the tools, and the messages of the tool `wait`.
+pub(crate) fn tools() -> (Registry, mpsc::UnboundedReceiver<&'static str>) {
+    let named = |name: &str| Definition::new(name, format!("Does {name}.")).expect("a fixture");
+    let (told, waits) = mpsc::unbounded_channel();
+    let echo = named("echo")
+        .with_parameters(json!({"type": "object", "properties": {"n": {"type": "number"}}}));
+    let ask = async |_: Value, call: Arc<Invocation>| match &call.context.resume {
+        None => Outcome::AskUser(
+            Question::new("Really?")
+                .with_answer_schema(json!({"type": "boolean"}))
+                .with_state(json!({"secret": 7})),
+        ),
+        Some(resume) => Outcome::ok(json!([
+            resume.answer.to_value(),
+            resume.state.as_ref().map(|state| state.to_value())
+        ])),
+    };
+    let wait = move |_: Value| {
+        let waiting = Waiting(told.clone());
+        async move {
+            let _ = waiting.0.send("started");
+            std::future::pending::<Value>().await
+        }
+    };
+    let registry = Registry::new();
+    registry
+        .register_all([
+            Tool::native(echo, async |arguments: Value| arguments).expect("a fixture"),
+            Tool::native(named("hidden"), async |_: Value| json!("hidden"))
+                .expect("a fixture")
+                .with_visibility(|_, _| false),
+            Tool::native(named("ask"), ask).expect("a fixture"),
+            Tool::native(named("wait"), wait).expect("a fixture"),
+        ])
+        .expect("a fixture");
+    (registry, waits)
+}
+
+/// Returns the tools and quotas of the tenants.
+pub(crate) fn served(registry: &Registry) -> ServedTools {
+    ServedTools::new(registry)
+        .with_tenant("acme", ServedTenant::default())
+        .with_tenant(
+            "globex",
+            ServedTenant {
+                tools: Some(["echo"].map(String::from).into()),
+                ..ServedTenant::default()
+            },
+        )
+        .with_tenant(
+            "small",
+            ServedTenant {
+                quota: Quota { calls_per_minute: Some(2), ..Quota::default() },
+                ..ServedTenant::default()
+            },
+        )
+}
+
+impl Fixture {
+    pub(crate) async fn start() -> Self {
+        Self::with(ListenOptions::default()).await
+    }
+
+    pub(crate) async fn with(options: ListenOptions) -> Self {
+        let http = HttpOptions {
+            body: BODY,
+            body_idle: Duration::from_millis(100),
+            ..HttpOptions::default()
+        };
+        Self::with_http(options, http).await
+    }
+
+    pub(crate) async fn with_http(options: ListenOptions, http: HttpOptions) -> Self {
+        let (registry, waits) = tools();
+        let clock = ManualClock::new();
+        let limits = ServiceLimits { in_flight: 2 * IN_FLIGHT, calls_per_request: 4, page: 2 };
+        let day = Arc::new(AtomicU64::new(1));
+        let days = Arc::clone(&day);
+        let hours =
+            move || UNIX_EPOCH + Duration::from_secs(25 * 60 * 60 * days.load(Ordering::Relaxed));
+        let service = Service::builder(served(&registry))
+            .sealer(Sealer::generate().expect("a fixture").with_clock(hours))
+            .clock(clock.clone())
+            .limits(limits)
+            .build()
+            .expect("a fixture");
+        let dir = tempfile::tempdir().expect("a fixture");
+        let keys = ApiKeyStore::open(dir.path().join("keys.json")).expect("a fixture");
+        let [acme, acme_too, globex, small, gone] = ["acme", "acme", "globex", "small", "gone"]
+            .map(|tenant| keys.add(tenant).expect("a fixture").key.expose().to_owned());
+        let revoked = keys.add("acme").expect("a fixture");
+        assert!(keys.revoke(&revoked.id).expect("a fixture"));
+        let options = ListenOptions {
+            http: HttpOptions { origins: vec!["https://app.example.com".into()], ..http },
+            ..options
+        };
+        let auth = Authenticator::api_keys(keys.clone());
+        let server = HttpServer::bind(service.clone(), auth, options).await.expect("a fixture");
+        let address = server.address();
+        let (shutdown, ended) = oneshot::channel();
+        let serving = tokio::spawn(server.serve(async {
+            let _ = ended.await;
+        }));
+        Self {
+            address,
+            service,
+            keys,
+            clock,
+            day,
+            acme,
+            acme_too,
+            globex,
+            small,
+            gone,
+            revoked: revoked.key.expose().to_owned(),
+            waits,
+            shutdown: Some(shutdown),
+            serving,
+            _dir: dir,
+        }
+    }
+
+    /// Sends one request with this key.
+    pub(crate) async fn ask(&self, key: &str, line: &str, headers: &str, body: &str) -> Reply {
+        let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
+        let headers = format!("Authorization: Bearer {key}\r\n{kind}{headers}");
+        send(self.address, request(line, &headers, body).as_bytes()).await.expect("a response")
+    }
+
+    /// Calls a tool with this key.
+    pub(crate) async fn call(&self, key: &str, headers: &str, body: &str) -> Reply {
+        self.ask(key, "POST /v1/calls", headers, body).await
+    }
+
+    /// Sends a request in a task of its own.
+    pub(crate) fn begin(
+        &self,
+        key: &str,
+        line: &str,
+        headers: &str,
+        body: &str,
+    ) -> JoinHandle<Option<Reply>> {
+        let headers =
+            format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n{headers}");
+        let (address, bytes) = (self.address, request(line, &headers, body));
+        tokio::spawn(async move { send(address, bytes.as_bytes()).await })
+    }
+
+    /// Starts a call of `wait` with this request id, and returns when it is running.
+    pub(crate) async fn waiting(&mut self, key: &str, id: &str) -> JoinHandle<Option<Reply>> {
+        let running = self.begin(
+            key,
+            "POST /v1/calls",
+            &format!("x-request-id: {id}\r\n"),
+            r#"{"name": "wait"}"#,
+        );
+        assert_eq!(self.waits.recv().await, Some("started"));
+        running
+    }
+
+    /// Shuts the server down.
+    pub(crate) fn shut_down(&mut self) {
+        if let Some(shutdown) = self.shutdown.take() {
+            let _ = shutdown.send(());
+        }
+    }
+
+    /// Returns when the server has ended.
+    pub(crate) async fn wait(self) {
+        self.serving.await.expect("a fixture");
+    }
+}

@@ -1,0 +1,224 @@
+//! One tenant learns nothing of another.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
+use serde_json::{Value, json};
+use toolcell::step::Step;
+use toolcell::{Definition, Registry, Tool, ToolCall, Turn};
+use toolcell_server::auth::JwtIssuer;
+use toolcell_server::service::{RunRequest, StepRequest};
+use toolcell_server::tenants::Quota;
+use toolcell_server::{
+    Authenticator, CallRequest, HttpServer, ListenOptions, Principal, ServedTenant, ServedTools,
+    Service,
+};
+
+use super::client::{request, send};
+use super::fixture::{Fixture, served, tools};
+
+const ECHO: &str = r#"{"name": "echo"}"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tenant_sees_only_its_own_tools_and_usage() {
+    let fixture = Fixture::start().await;
+    assert_eq!(fixture.call(&fixture.acme, "", ECHO).await.status, 200);
+    let list = fixture.ask(&fixture.globex, "GET /v1/tools", "", "").await;
+    assert!(list.body.contains("echo") && !list.body.contains("wait"), "{list:?}");
+    // The nearest name in a hint is one that the tenant sees.
+    let near = fixture.call(&fixture.globex, "", r#"{"name": "wai"}"#).await;
+    assert!(!near.body.contains("`wait`"), "{near:?}");
+    let usage = fixture.ask(&fixture.globex, "GET /v1/usage", "", "").await;
+    assert_eq!(
+        usage.json(),
+        json!({"calls": 0, "outcomes": {}, "fuel": 0, "wall_us": 0, "running": 0})
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hidden_tool_leaves_no_trace_in_usage() {
+    let fixture = Fixture::start().await;
+    for name in ["hidden", "nope"] {
+        let refused = fixture.call(&fixture.acme, "", &json!({"name": name}).to_string()).await;
+        assert_eq!((refused.status, refused.code().as_str()), (404, "unknown_tool"));
+        let usage = fixture.ask(&fixture.acme, "GET /v1/usage", "", "").await;
+        assert_eq!(
+            usage.json(),
+            json!({"calls": 0, "outcomes": {}, "fuel": 0, "wall_us": 0, "running": 0}),
+            "{name}"
+        );
+    }
+}
+
+/// Counts work instead of time: how often tools are asked for their visibility, and how often one
+/// is called.
+#[tokio::test]
+async fn other_tenants_tool_is_unknown() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = |name: &str| {
+        let (looks, calls) = (Arc::clone(&asked), Arc::clone(&asked));
+        let definition = Definition::new(name, "Does something.").unwrap();
+        let called = move |_: Value| {
+            calls.fetch_add(1000, Ordering::Relaxed);
+            async { json!(1) }
+        };
+        Tool::native(definition, called).unwrap().with_visibility(move |_, _| {
+            looks.fetch_add(1, Ordering::Relaxed);
+            true
+        })
+    };
+    let registry = Registry::new();
+    // `own_2` is equally close to both requested names, `acme_1` and `acme_3`.
+    registry.register_all(["acme_1", "acme_2", "own_2"].map(counted)).unwrap();
+    let served =
+        ServedTools::new(&registry).with_tenant("acme", ServedTenant::default()).with_tenant(
+            "globex",
+            ServedTenant {
+                tools: Some(["own_2"].map(String::from).into()),
+                ..ServedTenant::default()
+            },
+        );
+    let service = Service::builder(served).build().unwrap();
+    let globex = Principal::new(Some("globex"), "key:1");
+    let asked_for = async |name: &'static str| {
+        let call = ToolCall::new("a", name, "{}");
+        let refused = [
+            service.call(&globex, CallRequest::new(call.clone())).await.unwrap_err(),
+            service.tool(&globex, name).await.unwrap_err(),
+            service.run(&globex, RunRequest::new([call.clone()])).await.unwrap_err(),
+        ];
+        let (said, _) =
+            service.steps(&globex, StepRequest::new([call], Turn::default())).await.unwrap();
+        assert!(matches!(said[..], [Step::History { success: false, .. }]), "{said:?}");
+        (format!("{refused:?}").replace(name, "NAME"), asked.swap(0, Ordering::Relaxed))
+    };
+    let unknown = asked_for("acme_3").await;
+    assert_eq!(asked_for("acme_1").await, unknown);
+    assert!(
+        service.call(&globex, CallRequest::new(ToolCall::new("a", "own_2", "{}"))).await.is_ok()
+    );
+    assert_eq!(asked.load(Ordering::Relaxed) / 1000, 1, "what is called is counted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_tenants_running_request_is_unknown() {
+    let mut fixture = Fixture::start().await;
+    let acme = fixture.acme.clone();
+    let running = fixture.waiting(&acme, "theirs").await;
+    let refused = async |id: &str| {
+        let reply = fixture.ask(&fixture.globex, &format!("DELETE /v1/calls/{id}"), "", "").await;
+        let mut body = reply.json();
+        body["request_id"].take();
+        (reply.status, body.to_string().replace(id, "ID"))
+    };
+    let unknown = refused("absent").await;
+    assert_eq!((unknown.0, refused("theirs").await), (404, unknown.clone()));
+    assert_eq!(
+        fixture.ask(&acme, "DELETE /v1/calls/theirs", "", "").await.status,
+        202,
+        "it still runs"
+    );
+    assert_eq!(running.await.unwrap().unwrap().status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn quota_refuses_only_its_tenant_until_refilled() {
+    let fixture = Fixture::start().await;
+    let small = |count: usize| {
+        let calls = vec![r#"{"id": "a", "name": "echo", "arguments": {}}"#; count];
+        format!(r#"{{"calls": [{}]}}"#, calls.join(", "))
+    };
+    let never = fixture.ask(&fixture.small, "POST /v1/batch", "", &small(3)).await;
+    assert_eq!(never.code(), "too_many_calls", "more than the quota ever has");
+    for _ in 0..2 {
+        assert_eq!(fixture.call(&fixture.small, "", ECHO).await.status, 200);
+    }
+    let refused = fixture.call(&fixture.small, "", ECHO).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("30")));
+    // An unknown tool gets the same refusal.
+    let unknown = fixture.call(&fixture.small, "", r#"{"name": "nope"}"#).await;
+    assert_eq!(unknown.code(), "quota_exceeded");
+    assert_eq!(fixture.call(&fixture.acme, "", ECHO).await.status, 200, "of another tenant");
+    fixture.clock.advance(Duration::from_secs(30));
+    assert_eq!(fixture.call(&fixture.small, "", ECHO).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn change_affects_new_calls_and_not_running_ones() {
+    let mut fixture = Fixture::start().await;
+    let acme = fixture.acme.clone();
+    let running = fixture.waiting(&acme, "old").await;
+    let quota = Quota { concurrent_calls: Some(1), ..Quota::default() };
+    let changed = served(&tools().0)
+        .with_tenant(
+            "acme",
+            ServedTenant {
+                tools: Some(["echo", "wait"].map(String::from).into()),
+                quota,
+                ..ServedTenant::default()
+            },
+        )
+        .with_tenant("gone", ServedTenant::default());
+    fixture.service.replace(changed);
+    // The running call counts against the quota, and continues.
+    let refused = fixture.call(&acme, "", ECHO).await;
+    assert_eq!((refused.status, refused.code().as_str()), (429, "quota_exceeded"));
+    assert_eq!(fixture.call(&fixture.gone, "", ECHO).await.status, 200, "a new tenant");
+    assert_eq!(fixture.ask(&acme, "DELETE /v1/calls/old", "", "").await.status, 202);
+    assert_eq!(running.await.unwrap().unwrap().status, 200);
+    assert_eq!(
+        fixture.call(&acme, "", r#"{"name": "ask"}"#).await.status,
+        404,
+        "it is served no more"
+    );
+    assert_eq!(fixture.call(&acme, "", ECHO).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn valid_token_is_a_principal_invalid_is_challenged() {
+    let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap();
+    let encoded = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+    let key = json!({"kty": "OKP", "crv": "Ed25519", "x": encoded(pair.public_key().as_ref()), "kid": "k"});
+    let jwks = json!({"keys": [key]}).to_string();
+    let issuer =
+        JwtIssuer::from_jwks("https://issuer.example", "https://tools.example", &jwks).unwrap();
+    let service = Service::builder(served(&tools().0)).build().unwrap();
+    let auth = Authenticator::jwt(issuer.with_scope("tools"));
+    let server = HttpServer::bind(service, auth, ListenOptions::default()).await.unwrap();
+    let address = server.address();
+    tokio::spawn(server.serve(std::future::pending()));
+    let token = |tenant: &str, scope: &str| {
+        let claims = json!({"iss": "https://issuer.example", "aud": "https://tools.example", "sub": "ada",
+            "tenant": tenant, "scope": scope, "exp": 9_999_999_999_u64});
+        let message = format!(
+            "{}.{}",
+            encoded(br#"{"alg":"EdDSA","kid":"k"}"#),
+            encoded(claims.to_string().as_bytes())
+        );
+        format!("{message}.{}", encoded(pair.sign(message.as_bytes()).as_ref()))
+    };
+    let metadata = "https://tools.example/.well-known/oauth-protected-resource";
+    for (token, status, challenge) in [
+        (token("globex", "tools"), 200, None),
+        (token("unknown", "tools"), 403, None),
+        (token("globex", "other"), 403, Some("insufficient_scope")),
+        (format!("{}x", token("globex", "tools")), 401, Some(metadata)),
+        ("tck_key".into(), 401, Some(metadata)),
+    ] {
+        let headers = format!("Authorization: Bearer {token}\r\n");
+        let reply = send(address, request("GET /v1/tools", &headers, "").as_bytes()).await.unwrap();
+        assert_eq!(reply.status, status, "{reply:?}");
+        let told = reply.header("www-authenticate");
+        assert_eq!(told.is_some(), challenge.is_some(), "{reply:?}");
+        assert!(challenge.is_none_or(|challenge| told.unwrap().contains(challenge)), "{reply:?}");
+    }
+    let path = metadata.strip_prefix("https://tools.example").unwrap();
+    let told =
+        send(address, request(&format!("GET {path}"), "", "").as_bytes()).await.unwrap().json();
+    assert_eq!(told["authorization_servers"], json!(["https://issuer.example"]), "{told}");
+    assert_eq!(told["resource"], Value::from("https://tools.example"));
+}

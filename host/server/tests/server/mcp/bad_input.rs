@@ -1,0 +1,404 @@
+//! Bad requests over HTTP: each row of the table in `docs/mcp.md` has the status and the code that
+//! the page gives.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use toolcell::tool::Invocation;
+use toolcell::{Definition, Outcome, Question, Registry, Sealer, Tool};
+use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
+use toolcell_server::mcp::McpOptions;
+use toolcell_server::{ServedTools, Service};
+
+use super::client::{initialize, stateless};
+use super::fixture::service;
+use super::web::{JSON, Reply, Web, modern, start};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const PAGE: &str = include_str!("../../../../../docs/mcp.md");
+/// Rows with tests of their own, which read the row, because they need a state of the server.
+const ELSEWHERE: [&str; 7] = [
+    "more bytes of bodies and of `resources/read` than the server holds",
+    "an id that a running request of the session has",
+    "more sessions than a tenant may have",
+    "more open streams than a tenant may have: `GET`, `subscriptions/listen`",
+    "a call without quota",
+    "a call while as many run as the tenant or the server can have",
+    "a key of a tenant that is not served",
+];
+
+/// The supported revisions.
+const REVISIONS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];
+
+/// A row of a table of the page.
+pub(crate) struct Row {
+    pub(crate) case: &'static str,
+    /// 0 in the table of lines.
+    status: u16,
+    /// 0 for an answer without a protocol error.
+    pub(crate) code: i64,
+    /// The code in the error's data or in the problem.
+    pub(crate) word: Option<&'static str>,
+    /// True if the answer lists the supported revisions.
+    has_list: bool,
+    /// True if the answer says when to retry.
+    can_wait: bool,
+}
+
+impl Row {
+    /// Returns the difference to an answer over HTTP.
+    fn complaint(&self, reply: &Reply) -> Option<String> {
+        let message = reply.message();
+        let wait = message["error"]["data"]["retry_after_ms"].as_u64();
+        let wait = wait.map(|wait| wait.div_ceil(1000).max(1).to_string());
+        let is_good = reply.status == self.status
+            && self.is_told_by(&message)
+            && wait.as_deref() == reply.header("retry-after")
+            && wait.is_some() == self.can_wait;
+        (!is_good).then(|| format!("{}: {reply:?}", self.case))
+    }
+
+    /// Returns true if the message has the row's codes, and no others.
+    pub(crate) fn is_told_by(&self, message: &Value) -> bool {
+        let error = &message["error"];
+        let word = if error.is_null() { &message["code"] } else { &error["data"]["code"] };
+        let list = &error["data"]["supported"];
+        error["code"].as_i64().unwrap_or(0) == self.code
+            && word.as_str() == self.word
+            && if self.has_list { *list == json!(REVISIONS) } else { list.is_null() }
+    }
+}
+
+/// Compares an answer with its row of the table of requests, which must be in `ELSEWHERE`.
+#[track_caller]
+pub(crate) fn is_as_the_page_says(case: &str, reply: &Reply) {
+    assert!(ELSEWHERE.contains(&case), "`{case}` is not in the list");
+    let row = rows("| request over HTTP |").into_iter().find(|row| row.case == case);
+    let row = row.unwrap_or_else(|| panic!("no row `{case}`"));
+    assert_eq!(row.complaint(reply), None);
+}
+
+/// Returns the rows of the table whose first line begins with this text.
+pub(crate) fn rows(head: &str) -> Vec<Row> {
+    let table = PAGE.lines().skip_while(|line| !line.starts_with(head)).skip(2);
+    let rows = table.take_while(|line| line.starts_with('|'));
+    rows.map(|row| {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let number = |cell: &str| {
+            let sign = if cell.starts_with('−') { -1 } else { 1 };
+            let digits: String =
+                cell.trim_start_matches('−').chars().take_while(char::is_ascii_digit).collect();
+            digits.parse::<i64>().map_or(0, |number| sign * number)
+        };
+        let (status, code) = if cells.len() == 3 { (cells[1], cells[2]) } else { ("", cells[1]) };
+        let (word, has_list) = (code.split('`').nth(1), code.ends_with(", with the list"));
+        let can_wait = status.ends_with(", `Retry-After`");
+        let status = u16::try_from(number(status)).expect("a status");
+        Row { case: cells[0], status, code: number(code), word, has_list, can_wait }
+    })
+    .collect()
+}
+
+/// Returns the requests that need only a session, by their row.
+fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let send = |method: &str, headers: &str, body: &str| {
+        web.request(0, method, headers, body).into_bytes()
+    };
+    let post = |headers: &str, body: &str| send("POST", &format!("{JSON}{headers}"), body);
+    let (list, list_body) = modern(1, "tools/list", None);
+    let list_body = list_body.to_string();
+    let other_method = list.replace("Mcp-Method: tools/list", "Mcp-Method: tools/call");
+    let other_version = list.replace("2026-07-28", "2025-11-25");
+    let (call, call_body) = modern(1, "tools/call", Some("text"));
+    let other_name = call.replace("Mcp-Name: text", "Mcp-Name: echo");
+    let (no_such, no_such_body) = modern(1, "no/such", None);
+    let (opening, opening_body) = modern(1, "initialize", None);
+    let opening_session =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize(json!({}))})
+            .to_string();
+    let bare = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let not_utf8 =
+        send("POST", &format!("{JSON}{session}"), r#"{"jsonrpc":"2.0","id":1,"method":"p~"}"#);
+    let not_utf8 =
+        not_utf8.into_iter().map(|byte| if byte == b'~' { 0xff } else { byte }).collect();
+    let other_host = String::from_utf8(post(session, ping))
+        .expect("text")
+        .replace("Host: localhost", "Host: evil.example");
+    let long = String::from_utf8(post(session, ping)).expect("text");
+    let long =
+        long.replace(&format!("Content-Length: {}", ping.len()), "Content-Length: 99999999999");
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"a":{}1{}}}}}"#,
+        "[".repeat(200),
+        "]".repeat(200)
+    );
+    let accepting = |request: Vec<u8>, accepted: &str| {
+        let text = String::from_utf8(request).expect("text");
+        text.replace("application/json, text/event-stream", accepted).into_bytes()
+    };
+    let cancel =
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}"#;
+    let numbered = cancel.replace("\"method\"", "\"id\":1,\"method\"");
+    let no_key =
+        String::from_utf8(post("", ping)).expect("text").replace("Authorization: ", "X-Other: ");
+    let bad_accept = "`Accept` without `application/json`, `application/*` or `*/*`; `GET` without `text/event-stream`";
+    vec![
+        ("no key, or one that is not known", no_key.into_bytes()),
+        (
+            "no key, or one that is not known",
+            super::web::request("tck_unknown", "POST", JSON, ping).into_bytes(),
+        ),
+        (bad_accept, accepting(post(session, ping), "text/html")),
+        (bad_accept, accepting(post(session, ping), "text/event-stream")),
+        (bad_accept, accepting(send("GET", session, ""), "application/json")),
+        ("a notification with an id; a request without one", post(session, &numbered)),
+        (
+            "a notification with an id; a request without one",
+            post(session, r#"{"jsonrpc":"2.0","method":"ping"}"#),
+        ),
+        ("a cancellation of a request that does not run, also a second one", post(session, cancel)),
+        ("a cancellation of a request that does not run, also a second one", post(session, cancel)),
+        (
+            "a `Content-Type` other than `application/json`",
+            send("POST", "Content-Type: text/plain\r\n", ping),
+        ),
+        ("a `Content-Type` other than `application/json`", send("POST", "", ping)),
+        (
+            "a `Content-Encoding`, such as `gzip`",
+            post(&format!("{session}Content-Encoding: gzip\r\n"), ping),
+        ),
+        ("longer than the server reads", long.into_bytes()),
+        ("no JSON, nested too deep, duplicate members, not UTF-8", post("", "{")),
+        ("no JSON, nested too deep, duplicate members, not UTF-8", post(session, &deep)),
+        (
+            "no JSON, nested too deep, duplicate members, not UTF-8",
+            post("", r#"{"jsonrpc":"2.0","id":1,"id":1,"method":"ping"}"#),
+        ),
+        ("no JSON, nested too deep, duplicate members, not UTF-8", not_utf8),
+        ("a batch; an id that is null, a fraction, an object; no `jsonrpc`", post("", "[]")),
+        (
+            "a batch; an id that is null, a fraction, an object; no `jsonrpc`",
+            post("", &format!("[{ping},{ping}]")),
+        ),
+        (
+            "a batch; an id that is null, a fraction, an object; no `jsonrpc`",
+            post("", r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#),
+        ),
+        (
+            "a batch; an id that is null, a fraction, an object; no `jsonrpc`",
+            post("", r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#),
+        ),
+        (
+            "a batch; an id that is null, a fraction, an object; no `jsonrpc`",
+            post("", r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#),
+        ),
+        (
+            "a batch; an id that is null, a fraction, an object; no `jsonrpc`",
+            post("", r#"{"id":1,"method":"ping"}"#),
+        ),
+        (
+            "`params` is no object",
+            post("", r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#),
+        ),
+        (
+            "a message that does not fit the protocol, such as one whose `_meta` is no object",
+            post(
+                session,
+                &call_body
+                    .to_string()
+                    .replace(&json!(call_body["params"]["_meta"]).to_string(), "[]"),
+            ),
+        ),
+        (
+            "an `Idempotency-Key`: MCP keeps no answers",
+            post(&format!("{session}Idempotency-Key: a\r\n"), ping),
+        ),
+        ("no session where one is needed", post("", ping)),
+        (
+            "an unknown session, or that of another principal",
+            post("Mcp-Session-Id: nothing\r\n", ping),
+        ),
+        (
+            "an unknown session, or that of another principal",
+            web.request(1, "POST", &format!("{JSON}{session}"), ping).into_bytes(),
+        ),
+        ("`initialize` in an open session", post(session, &opening_session)),
+        (
+            "`initialize` without params, or with params that do not fit",
+            post("", &ping.replace("ping", "initialize")),
+        ),
+        (
+            "an `Origin` that is not listed",
+            post(&format!("{session}Origin: https://evil.example\r\n"), ping),
+        ),
+        ("an `Origin` that is not listed", post(&format!("{session}Origin: null\r\n"), ping)),
+        ("a `Host` that is not listed", other_host.into_bytes()),
+        (
+            "an unknown revision",
+            post(&format!("{session}MCP-Protocol-Version: 2030-01-01\r\n"), ping),
+        ),
+        (
+            "an unknown revision",
+            post(
+                &list.replace("2026-07-28", "2030-01-01"),
+                &list_body.replace("2026-07-28", "2030-01-01"),
+            ),
+        ),
+        ("2026-07-28 without its metadata", post(&list, bare)),
+        (
+            "`Mcp-Method`, `Mcp-Name`, `Mcp-Param-…` or `MCP-Protocol-Version` differs from the body",
+            post(&other_method, &list_body),
+        ),
+        (
+            "`Mcp-Method`, `Mcp-Name`, `Mcp-Param-…` or `MCP-Protocol-Version` differs from the body",
+            post(&other_version, &list_body),
+        ),
+        (
+            "`Mcp-Method`, `Mcp-Name`, `Mcp-Param-…` or `MCP-Protocol-Version` differs from the body",
+            post(&other_name, &call_body.to_string()),
+        ),
+        ("an unknown method, 2026-07-28", post(&no_such, &no_such_body.to_string())),
+        ("an unknown method, 2026-07-28", post(&opening, &opening_body.to_string())),
+        ("another HTTP method", send("PUT", JSON, ping)),
+    ]
+}
+
+/// Returns the refusals about questions, in both ways to answer one, and of an unknown artifact.
+async fn about_questions() -> Vec<(&'static str, Reply)> {
+    let ask = async |_: Value, call: Arc<Invocation>| match &call.context.resume {
+        None => Outcome::AskUser(
+            Question::new("How many?").with_answer_schema(json!({"type": "integer"})),
+        ),
+        Some(_) => Outcome::ok(json!({})),
+    };
+    let registry = Registry::new();
+    let named = |name: &str| Definition::new(name, "Asks.").unwrap();
+    registry
+        .register_all([
+            Tool::native(named("ask"), ask).unwrap(),
+            Tool::native(named("other"), ask).unwrap(),
+        ])
+        .unwrap();
+    let now = Arc::new(AtomicU64::new(0));
+    let clock = Arc::clone(&now);
+    let sealer = Sealer::generate()
+        .unwrap()
+        .with_clock(move || UNIX_EPOCH + DAY * clock.load(Ordering::Relaxed) as u32);
+    let artifacts = Artifacts::temporary(ArtifactOptions::default()).unwrap();
+    let service = Service::builder(ServedTools::new(&registry)).sealer(sealer).artifacts(artifacts);
+    let web = start(service.build().unwrap(), &registry, McpOptions::default()).await;
+    let mut replies = Vec::new();
+    for is_form in [true, false] {
+        let capabilities = if is_form { json!({"elicitation": {"form": {}}}) } else { json!({}) };
+        let send = async |key: usize, tool: &str, x: u8, answer: Option<(&str, Value)>| {
+            let (headers, mut call) = modern(1, "tools/call", Some(tool));
+            call["params"]["arguments"] = json!({ "x": x });
+            call["params"]["_meta"] = stateless(capabilities.clone());
+            match answer {
+                None => {}
+                Some((state, answer)) if is_form => {
+                    let content =
+                        json!({"answer": {"action": "accept", "content": {"answer": answer}}});
+                    (call["params"]["requestState"], call["params"]["inputResponses"]) =
+                        (state.into(), content);
+                }
+                Some((state, answer)) => {
+                    call["params"]["_meta"]["toolcell/resume"] =
+                        json!({"answer": answer, "state": state});
+                }
+            }
+            web.post(key, &headers, &call).await
+        };
+        let asked = send(0, "ask", 1, None).await.message()["result"].take();
+        let state = if is_form {
+            &asked["requestState"]
+        } else {
+            &asked["_meta"]["toolcell/question"]["state"]
+        };
+        let state = state.as_str().unwrap_or_else(|| panic!("{asked}"));
+        let changed = format!("{state}x");
+        for (case, key, tool, x, state, answer) in [
+            ("an answer that does not fit the tool's question", 0, "ask", 1, state, json!("two")),
+            ("a state that was made up or changed", 0, "ask", 1, &changed, json!(2)),
+            ("a state that was made up or changed", 0, "ask", 1, "tc2.AAAA", json!(2)),
+            ("a state of another principal", 1, "ask", 1, state, json!(2)),
+            ("a state of a call with other arguments", 0, "ask", 2, state, json!(2)),
+            ("a state of another tool", 0, "other", 1, state, json!(2)),
+        ] {
+            replies.push((case, send(key, tool, x, Some((state, answer))).await));
+        }
+        let good = async || send(0, "ask", 1, Some((state, json!(2)))).await;
+        assert_eq!(good().await.message()["result"]["isError"], false);
+        now.fetch_add(2, Ordering::Relaxed);
+        replies.push(("a state that has expired", good().await));
+    }
+    let session = web.open().await;
+    let uri = format!("toolcell://artifacts/{}", "0".repeat(64));
+    let read =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": uri}});
+    replies.push((
+        "`resources/read` of an unknown artifact in a session",
+        web.post(0, &session, &read).await,
+    ));
+    let (headers, mut read) = modern(1, "resources/read", Some(&uri));
+    read["params"]["uri"] = json!(uri);
+    replies.push((
+        "`resources/read` of an unknown artifact, 2026-07-28",
+        web.post(0, &headers, &read).await,
+    ));
+    for (case, method, params) in [
+        ("an unknown method in a session", "no/such", json!({})),
+        ("params that do not fit the method", "tools/call", json!({"name": 5})),
+        ("a cursor that is not valid", "tools/list", json!({"cursor": "?"})),
+    ] {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        replies.push((case, web.post(0, &session, &message).await));
+        if method != "no/such" {
+            let (headers, mut message) = modern(1, method, Some("text"));
+            message["params"].as_object_mut().unwrap().extend(params.as_object().unwrap().clone());
+            replies.push((case, web.post(0, &headers, &message).await));
+        }
+    }
+    replies
+}
+
+#[tokio::test]
+async fn mcp_errors_match_the_documented_table() {
+    let (service, registry, _) = service();
+    let web = start(service, &registry, McpOptions::default()).await;
+    let session = web.open().await;
+    let mut replies = about_questions().await;
+    for (case, bytes) in requests(&web, &session) {
+        replies.push((case, web.send_bytes(&bytes).await));
+    }
+    let cut_off =
+        web.request(0, "POST", &format!("{JSON}{session}"), "{").replace(": 1\r\n", ": 2\r\n");
+    let chunked = cut_off.replace("Content-Length: 2", "Transfer-Encoding: chunked");
+    for bytes in [&cut_off, &chunked.replace("\r\n\r\n{", "\r\n\r\n2\r\n{")] {
+        let reply = web.send_last(bytes.as_bytes()).await;
+        replies.push(("a body that ends before its `Content-Length` or its last chunk", reply));
+    }
+    let rows = rows("| request over HTTP |");
+    let mut complaints = Vec::new();
+    for (case, reply) in &replies {
+        let Some(row) = rows.iter().find(|row| row.case == *case) else {
+            complaints.push(format!("no row `{case}`: {reply:?}"));
+            continue;
+        };
+        complaints.extend(row.complaint(reply));
+    }
+    for Row { case, .. } in &rows {
+        let is_tried = replies.iter().any(|(tried, _)| tried == case);
+        if is_tried == ELSEWHERE.contains(case) {
+            complaints.push(format!("{case}: tried {is_tried}"));
+        }
+    }
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+    // The server still answers, however the type is spelled.
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    let shouted = format!("Content-Type: APPLICATION/JSON; charset=utf-8\r\n{session}");
+    assert_eq!(web.send(0, "POST", &shouted, &ping.to_string()).await.status, 200);
+}

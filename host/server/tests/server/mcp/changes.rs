@@ -1,0 +1,64 @@
+//! Notifications of a changed list of tools, on a tenant's open streams over HTTP.
+
+use serde_json::json;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+use toolcell_server::mcp::McpOptions;
+use toolcell_server::{ServedTenant, ServedTools};
+
+use super::fixture::service;
+use super::streams::{listen, until};
+use super::web::{PATIENCE, start};
+
+const CHANGED: &str = "notifications/tools/list_changed";
+
+async fn is_told(stream: &mut TcpStream) {
+    until(stream, |told| told.contains(CHANGED).then_some(())).await;
+}
+
+/// Both kinds of streams of one tenant, beside one of another tenant: each is notified of its own
+/// change, once.
+#[tokio::test]
+async fn list_change_is_sent_to_its_tenants_streams_only() {
+    let (service, registry, _) = service();
+    let web = start(service.clone(), &registry, McpOptions::default()).await;
+    let session = web.open().await;
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(web.post(0, &session, &initialized).await.status, 202);
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    assert_eq!(web.post(0, &session, &ping).await.status, 200, "the session is open");
+    let (headers, body) = listen();
+    let acknowledged =
+        |told: &str| told.contains("notifications/subscriptions/acknowledged").then_some(());
+    let (mut get, _) = web.begin(0, "GET", &session, "").await;
+    let (mut listening, _) = web.begin(0, "POST", &headers, &body).await;
+    let (mut other, _) = web.begin_with(&web.globex, "POST", &headers, &body).await;
+    for stream in [&mut listening, &mut other] {
+        until(stream, acknowledged).await;
+    }
+    let tools = |names: &[&'static str]| ServedTenant {
+        tools: Some(names.iter().copied().map(String::from).collect()),
+        ..ServedTenant::default()
+    };
+    let all = ServedTenant::default;
+    let serve = |acme: ServedTenant, globex: ServedTenant| {
+        service.replace(
+            ServedTools::new(&registry).with_tenant("acme", acme).with_tenant("globex", globex),
+        );
+    };
+    // A change of the other tenant's tools only, then one of this tenant's.
+    serve(all(), tools(&["echo"]));
+    is_told(&mut other).await;
+    serve(tools(&["echo", "text"]), tools(&["echo"]));
+    for stream in [&mut get, &mut listening] {
+        is_told(stream).await;
+    }
+    // Further notifications would be in the rest of the streams.
+    assert!(web.store.revoke(&web.ids[0]).unwrap());
+    for mut stream in [get, listening] {
+        let mut rest = String::new();
+        let ended = tokio::time::timeout(PATIENCE, stream.read_to_string(&mut rest)).await;
+        ended.expect("the stream ends").unwrap();
+        assert!(!rest.contains(CHANGED), "it is told once: {rest}");
+    }
+}

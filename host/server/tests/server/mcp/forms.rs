@@ -1,0 +1,123 @@
+//! The forms of questions that ask for several values: a set of choices is shown as choices.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolcell::tool::Invocation;
+use toolcell::{Definition, Outcome, Question, Registry, Tool};
+use toolcell_server::mcp::McpOptions;
+use toolcell_server::{ServedTools, Service};
+
+use super::client::{Client, stateless};
+
+/// Returns the form of the question, and what the tool gets when it is filled in with `content`.
+async fn asked(question: Question, content: Value) -> (Value, Value) {
+    let ask = async move |_: Value, call: Arc<Invocation>| match &call.context.resume {
+        None => Outcome::AskUser(question.clone()),
+        Some(resume) => Outcome::ok(json!({"answer": resume.answer.to_value()})),
+    };
+    let registry = Registry::new();
+    registry
+        .register(Tool::native(Definition::new("ask", "Asks.").unwrap(), ask).unwrap())
+        .unwrap();
+    let service = Service::builder(ServedTools::new(&registry)).build().unwrap();
+    let mut client = Client::start(service, McpOptions::default());
+    let meta = stateless(json!({"elicitation": {"form": {}}}));
+    let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;
+    let form = asked["result"]["inputRequests"]["answer"]["params"]["requestedSchema"].clone();
+    let responses = json!({"answer": {"action": "accept", "content": content}});
+    let retry = json!({"name": "ask", "requestState": asked["result"]["requestState"],
+        "inputResponses": responses, "_meta": meta});
+    let told = client.ask(2, "tools/call", retry).await;
+    client.end().await.unwrap();
+    (form, told["result"]["structuredContent"]["answer"].clone())
+}
+
+#[tokio::test]
+async fn member_choices_become_enum_of_form_field() {
+    let plain = json!({"type": "string"});
+    let two = json!({"type": "string", "enum": ["18:30", "20:00"]});
+    let choices = json!({"field": "time", "choices": ["18:30", "20:00"]});
+    for (member, option, expected) in [
+        // Choices from the schema: required, optional, and derived from an enum whose variants have
+        // descriptions.
+        (
+            json!({"type": "string", "enum": ["18:30", "20:00"], "title": "When?"}),
+            Value::Null,
+            json!({"type": "string", "enum": ["18:30", "20:00"], "title": "When?"}),
+        ),
+        (
+            json!({"type": ["string", "null"], "enum": ["18:30", "20:00", null]}),
+            Value::Null,
+            two.clone(),
+        ),
+        (json!({"anyOf": [two, {"type": "null"}]}), Value::Null, two.clone()),
+        (
+            json!({"oneOf": [{"const": "18:30", "description": "Early."}, {"const": "20:00", "type": "string"}]}),
+            Value::Null,
+            two.clone(),
+        ),
+        // Choices from an option.
+        (plain.clone(), choices.clone(), two.clone()),
+        (json!({"type": ["string", "null"]}), choices.clone(), two.clone()),
+        (
+            plain.clone(),
+            json!({"name": "time", "label": "What time", "choices": ["20:00"]}),
+            json!({"type": "string", "enum": ["20:00"], "title": "What time"}),
+        ),
+        // The schema takes precedence. An option for another member or without texts has no effect.
+        (two.clone(), json!({"field": "time", "choices": ["9:00"]}), two.clone()),
+        (plain.clone(), json!({"field": "day", "choices": ["9:00"]}), plain.clone()),
+        (plain.clone(), json!({"field": "time", "choices": []}), plain.clone()),
+        (plain.clone(), json!({"field": "time", "choices": [1]}), plain.clone()),
+        (
+            json!({"type": "integer"}),
+            json!({"field": "time", "choices": ["1"]}),
+            json!({"type": "integer"}),
+        ),
+    ] {
+        let schema = json!({"type": "object", "properties": {"time": member}});
+        let mut question = Question::new("A table?").with_answer_schema(schema);
+        if !option.is_null() {
+            question = question.with_options(json!([option]));
+        }
+        let is_number = expected["type"] == "integer";
+        let content = if is_number { json!({"time": 1}) } else { json!({"time": "20:00"}) };
+        let (form, answer) = asked(question, content.clone()).await;
+        assert_eq!(form["properties"]["time"], expected, "{member} {option}");
+        assert_eq!(answer, content, "{member} {option}");
+    }
+    // Texts with titles stay as they are, because a form supports titles.
+    let titled = json!({"oneOf": [{"const": "18:30", "title": "Early"}, {"const": "20:00", "title": "Late"}]});
+    let question = Question::new("When?").with_answer_schema(titled.clone());
+    let (form, answer) = asked(question, json!({"answer": "20:00"})).await;
+    assert_eq!(
+        (&form["properties"]["answer"]["oneOf"], &answer),
+        (&titled["oneOf"], &json!("20:00")),
+        "{form}"
+    );
+    // One question whose answer is one of a few texts.
+    let one = json!({"oneOf": [{"const": "18:30", "description": "Early."}, {"const": "20:00"}]});
+    let (form, answer) =
+        asked(Question::new("When?").with_answer_schema(one), json!({"answer": "20:00"})).await;
+    assert_eq!((&form["properties"]["answer"], &answer), (&two, &json!("20:00")));
+}
+
+#[tokio::test]
+async fn local_schema_reference_becomes_form_field() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"time": {"$ref": "#/$defs/Time", "title": "When?"}, "size": {"anyOf": [{"$ref": "#/$defs/Size"}, {"type": "null"}]}},
+        "required": ["time"],
+        "$defs": {"Time": {"type": "string", "enum": ["18:30", "20:00"]}, "Size": {"type": "integer"}},
+    });
+    let question = Question::new("A table?").with_answer_schema(schema);
+    let (form, answer) = asked(question, json!({"time": "20:00", "size": 2})).await;
+    let time = json!({"type": "string", "enum": ["18:30", "20:00"], "title": "When?"});
+    assert_eq!(
+        (&form["properties"]["time"], &form["properties"]["size"]["type"]),
+        (&time, &json!("integer")),
+        "{form}"
+    );
+    assert_eq!(answer, json!({"time": "20:00", "size": 2}));
+}

@@ -1,0 +1,232 @@
+//! Random messages of hostile clients: each is answered or dropped, and the next request is
+//! answered correctly.
+
+use serde_json::{Value, json};
+use toolcell_server::mcp::McpOptions;
+
+use super::client::{Client, initialize, stateless};
+use super::fixture::service;
+use super::web::{JSON, PATIENCE, modern, start};
+
+/// The seed of all cases.
+const SEED: u64 = 15;
+const CASES: usize = 400;
+
+/// Headers that are added to a message over HTTP, usually none.
+const HEADERS: [&str; 10] = [
+    "Origin: https://evil.example\r\n",
+    "Host: evil.example\r\n",
+    "MCP-Protocol-Version: 2030-01-01\r\n",
+    "Content-Type: text/plain\r\n",
+    "Mcp-Session-Id: 0123456789abcdef0123456789abcdef\r\n",
+    "",
+    "",
+    "",
+    "",
+    "",
+];
+
+/// Returns valid messages of both eras. None starts a call that does not end.
+fn messages() -> Vec<Value> {
+    let form = stateless(json!({"elicitation": {"form": {}}}));
+    let request = |method: &str, params: Value| json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+    vec![
+        request("initialize", initialize(json!({}))),
+        request("ping", json!({})),
+        request("tools/list", json!({"cursor": "MTphYmM"})),
+        request("tools/list", json!({"_meta": form})),
+        request(
+            "tools/call",
+            json!({"name": "echo", "arguments": {"n": 1}, "_meta": {"progressToken": 1}}),
+        ),
+        request("tools/call", json!({"name": "ask", "_meta": form})),
+        request(
+            "tools/call",
+            json!({"name": "ask", "requestState": "AAAA", "inputResponses": {"answer": {}}, "_meta": form}),
+        ),
+        request(
+            "tools/call",
+            json!({"name": "ask", "_meta": {"toolcell/resume": {"answer": 1, "state": "tc2.AAAA"}}}),
+        ),
+        request("resources/read", json!({"uri": "toolcell://artifacts/abc"})),
+        request("logging/setLevel", json!({"level": "debug"})),
+        request("server/discover", json!({"_meta": form})),
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7, "reason": "x"}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 7, "result": {}}),
+        json!({"jsonrpc": "2.0", "id": 7, "error": {"code": -1, "message": "no"}}),
+    ]
+}
+
+/// Returns replacements for a value, as text.
+fn values() -> Vec<String> {
+    let few = [
+        "null",
+        "true",
+        "-1",
+        "1.5",
+        "1e400",
+        "18446744073709551616",
+        "\"\"",
+        "\"\\u0000\"",
+        "{}",
+        "[]",
+        "[[1]]",
+    ];
+    let few = few.into_iter().chain([
+        "\"2030-01-01\"",
+        "\"tools/call\"",
+        "\"hidden\"",
+        "{\"a\":1,\"a\":2}",
+        "\"\\ud800\"",
+    ]);
+    let long =
+        [format!("\"{}\"", "x".repeat(50_000)), format!("{}1{}", "[".repeat(300), "]".repeat(300))];
+    few.map(str::to_owned).chain(long).collect()
+}
+
+/// Collects the JSON pointers of all values in a message.
+fn places(value: &Value, at: String, found: &mut Vec<String>) {
+    if let Value::Object(members) = value {
+        for (name, member) in members {
+            let name = name.replace('~', "~0").replace('/', "~1");
+            places(member, format!("{at}/{name}"), found);
+        }
+    }
+    found.push(at);
+}
+
+/// Returns a message with random changes, as the bytes of one line.
+fn changed(random: &mut fastrand::Rng, messages: &[Value], values: &[String]) -> Vec<u8> {
+    let mut message = messages[random.usize(..messages.len())].clone();
+    let mut pieces = Vec::new();
+    for n in 0..random.usize(0..3) {
+        let mut found = Vec::new();
+        places(&message, String::new(), &mut found);
+        let place = &found[random.usize(..found.len())];
+        let (parent, name) = place.rsplit_once('/').unwrap_or_default();
+        if random.bool()
+            && let Some(Value::Object(members)) = message.pointer_mut(parent)
+        {
+            members.remove(name);
+        } else if let Some(value) = message.pointer_mut(place) {
+            *value = format!("PLACE-{n}").into();
+            pieces.push((format!("\"PLACE-{n}\""), &values[random.usize(..values.len())]));
+        }
+    }
+    let mut text = message.to_string();
+    for (place, piece) in pieces {
+        text = text.replace(&place, piece);
+    }
+    let mut bytes = text.into_bytes();
+    match random.u8(..6) {
+        0 => {
+            let at = random.usize(..bytes.len());
+            bytes[at] = random.u8(..);
+        }
+        1 => bytes.truncate(random.usize(..bytes.len())),
+        2 => bytes.extend_from_within(..),
+        _ => {}
+    }
+    bytes.retain(|byte| *byte != b'\n');
+    bytes
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mutated_stdio_lines_are_answered_or_dropped() {
+    let (service, ..) = service();
+    let mut client =
+        Client::start(service.clone(), McpOptions { line: 40_000, ..McpOptions::default() });
+    client.initialize(json!({})).await;
+    let (mut messages, values, mut random) = (messages(), values(), fastrand::Rng::with_seed(SEED));
+    // It runs until it is cancelled, once or twice: the other messages have its id.
+    messages.push(
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}}),
+    );
+    let mut errors = 0;
+    for case in 0..CASES {
+        let bytes = changed(&mut random, &messages, &values);
+        client.send_text(&bytes).await;
+        let probe = json!(format!("probe-{case}"));
+        client.send(json!({"jsonrpc": "2.0", "id": probe, "method": "tools/call", "params": {"name": "echo", "arguments": {"n": case}}})).await;
+        let answered = async {
+            loop {
+                let heard = client.receive().await;
+                if heard["id"] == probe {
+                    break heard;
+                }
+                errors += usize::from(heard["error"].is_object());
+            }
+        };
+        let shown = String::from_utf8_lossy(&bytes);
+        let answer = tokio::time::timeout(PATIENCE, answered)
+            .await
+            .unwrap_or_else(|_| panic!("case {case}: {shown}"));
+        assert_eq!(
+            answer["result"]["structuredContent"],
+            json!({"n": case}),
+            "case {case}: {shown}: {answer}"
+        );
+    }
+    assert!(errors > CASES / 4, "{errors} of {CASES}");
+    client.end().await.unwrap();
+    assert_eq!(service.running(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mutated_posts_are_answered_and_others_served() {
+    let (service, registry, _) = service();
+    let web = start(service.clone(), &registry, McpOptions::default()).await;
+    let session = web.open().await;
+    let (messages, values, mut random) = (messages(), values(), fastrand::Rng::with_seed(SEED));
+    let (list, list_body) = modern(1, "tools/list", None);
+    let mut refused = 0;
+    for case in 0..CASES {
+        let bytes = changed(&mut random, &messages, &values);
+        let eras =
+            [session.clone(), list.clone(), modern(1, "tools/call", Some("echo")).0, String::new()];
+        // Not in a session, if the message has the capability `elicitation`: the session would ask
+        // its user, and the request would wait for the answer.
+        let first = usize::from(String::from_utf8_lossy(&bytes).contains("elicitation"));
+        let more = HEADERS[random.usize(..HEADERS.len())];
+        let headers = format!("{JSON}{}{more}", eras[random.usize(first..eras.len())]);
+        let mut request = web
+            .request(0, "POST", &headers, "")
+            .replace("Content-Length: 0", &format!("Content-Length: {}", bytes.len()))
+            .into_bytes();
+        request.extend(&bytes);
+        let shown = String::from_utf8_lossy(&request).into_owned();
+        let reply = tokio::time::timeout(PATIENCE, web.send_bytes(&request)).await;
+        let reply = reply.unwrap_or_else(|_| panic!("case {case}: {shown}"));
+        assert!(reply.status < 500, "case {case}: {reply:?} for {shown}");
+        refused += usize::from(reply.status >= 400);
+        let other = web
+            .send_with(&web.globex, "POST", &format!("{JSON}{list}"), &list_body.to_string())
+            .await;
+        assert_eq!(other.message()["result"]["tools"][0]["name"], "ask", "case {case}: {other:?}");
+    }
+    assert!(refused > CASES / 4 && refused < CASES, "{refused} of {CASES}");
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo", "arguments": {"n": 7}}});
+    assert_eq!(
+        web.post(0, &session, &call).await.message()["result"]["structuredContent"],
+        json!({"n": 7})
+    );
+    assert_eq!(service.running(), 0);
+}
+
+/// A tenant that opens sessions without end reaches its limit, and another one can open its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn session_flood_leaves_sessions_to_other_tenants() {
+    let (service, registry, _) = service();
+    let web = start(service, &registry, McpOptions { sessions: 4, ..McpOptions::default() }).await;
+    let open =
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))})
+            .to_string();
+    let mut statuses = Vec::new();
+    for _ in 0..50 {
+        statuses.push(web.send(0, "POST", JSON, &open).await.status);
+    }
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 4, "{statuses:?}");
+    assert!(statuses.iter().all(|status| [200, 429].contains(status)), "{statuses:?}");
+    assert_eq!(web.send_with(&web.globex, "POST", JSON, &open).await.status, 200);
+}

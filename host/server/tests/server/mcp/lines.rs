@@ -1,0 +1,424 @@
+//! MCP over lines.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::Notify;
+use toolcell::{Definition, Tool};
+use toolcell_server::mcp::{McpOptions, serve_lines};
+use toolcell_server::{Principal, ServedTools, Service};
+
+use super::bad_input::rows;
+use super::client::{Client, stateless};
+use super::fixture::service;
+
+#[tokio::test]
+async fn tools_are_listed_page_by_page_and_in_order() {
+    let (service, ..) = service();
+    let mut client = Client::start(service, McpOptions::default());
+    let opened = client.initialize(json!({})).await;
+    assert_eq!(opened["result"]["protocolVersion"], "2025-11-25");
+    assert_eq!(opened["result"]["capabilities"]["tools"], json!({"listChanged": true}));
+    let first = client.ask(1, "tools/list", json!({})).await["result"].take();
+    let second =
+        client.ask(2, "tools/list", json!({"cursor": first["nextCursor"]})).await["result"].take();
+    let names = |page: &Value| -> Vec<String> {
+        page["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(
+        [names(&first), names(&second)].concat(),
+        ["ask", "draw", "echo", "fail", "halt", "text", "wait"]
+    );
+    assert_eq!(second.get("nextCursor"), None);
+    let echo = &first["tools"][2];
+    assert_eq!((&echo["title"], &echo["outputSchema"]["type"]), (&json!("Echo"), &json!("object")));
+    let bad = client.ask(3, "tools/list", json!({"cursor": "?"})).await;
+    assert_eq!(bad["error"]["code"], -32602);
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn each_call_ending_is_answered_in_both_eras() {
+    let cases = [
+        ("echo", json!({"n": 1}), "/result/structuredContent", json!({"n": 1})),
+        ("echo", json!({"n": 1}), "/result/content/0/text", json!("{\"n\":1}")),
+        ("text", json!({}), "/result/content", json!([{"type": "text", "text": "plain"}])),
+        ("text", json!({}), "/result/isError", json!(false)),
+        ("draw", json!({}), "/result/content/0", json!({"type": "text", "text": "drawn"})),
+        (
+            "draw",
+            json!({}),
+            "/result/content/1",
+            json!({"type": "image", "data": "AAAA", "mimeType": "image/png"}),
+        ),
+        ("draw", json!({}), "/result/content/2/type", json!("audio")),
+        ("draw", json!({}), "/result/content/3/type", json!("resource_link")),
+        (
+            "draw",
+            json!({}),
+            "/result/content/4",
+            json!({"type": "resource", "resource": {"uri": "file:///a.csv", "mimeType": "text/csv", "text": "a,b"}}),
+        ),
+        (
+            "draw",
+            json!({}),
+            "/result/content/5/resource",
+            json!({"uri": "file:///b", "blob": "AAAA"}),
+        ),
+        ("halt", json!({}), "/result/_meta/toolcell~1halt", json!({"reason": "done"})),
+        ("halt", json!({}), "/result/structuredContent", json!({"steps": 3})),
+        ("fail", json!({}), "/result/isError", json!(true)),
+        ("fail", json!({}), "/result/_meta/toolcell~1error/error/data", json!({"queue": 1})),
+        ("echo", json!({"n": "x"}), "/result/isError", json!(true)),
+        (
+            "echo",
+            json!({"n": "x"}),
+            "/result/_meta/toolcell~1error/refusal/kind",
+            json!("invalid_arguments"),
+        ),
+        ("echo", json!({}), "/result/_meta/toolcell~1usage/bytes_in", json!(2)),
+        ("hidden", json!({}), "/error/code", json!(-32602)),
+        ("hidden", json!({}), "/error/message", json!("there is no tool `hidden`")),
+        ("nothing", json!({}), "/error/code", json!(-32602)),
+        ("nothing", json!({}), "/error/message", json!("there is no tool `nothing`")),
+    ];
+    for meta in [json!({}), stateless(json!({}))] {
+        let (service, ..) = service();
+        let mut client = Client::start(service, McpOptions::default());
+        if meta == json!({}) {
+            client.initialize(json!({})).await;
+        }
+        for (id, (tool, arguments, pointer, expected)) in (1..).zip(&cases) {
+            let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
+            let answer = client.ask(id, "tools/call", params).await;
+            assert_eq!(answer.pointer(pointer), Some(expected), "{tool} {pointer} {answer}");
+        }
+        client.end().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn question_is_elicited_from_capable_client() {
+    let (service, ..) = service();
+    let mut client = Client::start(service, McpOptions::default());
+    client.initialize(json!({"elicitation": {}})).await;
+    let call =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask"}});
+    for (content, pointer, expected) in [
+        (
+            json!({"action": "accept", "content": {"answer": "red"}}),
+            "/result/structuredContent/answer",
+            json!("red"),
+        ),
+        (json!({"action": "decline"}), "/result/isError", json!(true)),
+        (json!({"action": "cancel"}), "/result/isError", json!(true)),
+        (json!({"action": "accept", "content": {"answer": "green"}}), "/error/code", json!(-32602)),
+    ] {
+        client.send(call.clone()).await;
+        let asked = client.receive().await;
+        assert_eq!(
+            (&asked["method"], &asked["params"]["message"]),
+            (&json!("elicitation/create"), &json!("Which one?"))
+        );
+        assert_eq!(
+            asked["params"]["requestedSchema"]["properties"]["answer"]["enum"],
+            json!(["red", "blue"])
+        );
+        client.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": content})).await;
+        let answer = client.receive().await;
+        assert_eq!(answer.pointer(pointer), Some(&expected), "{answer}");
+    }
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn client_without_elicitation_answers_in_metadata() {
+    let (service, ..) = service();
+    let mut client = Client::start(service, McpOptions::default());
+    client.initialize(json!({})).await;
+    let told = client.ask(1, "tools/call", json!({"name": "ask"})).await;
+    assert_eq!(told["result"]["isError"], false);
+    let state = &told["result"]["_meta"]["toolcell/question"]["state"];
+    let resume = |state: Value| json!({"name": "ask", "_meta": {"toolcell/resume": {"answer": "red", "state": state}}});
+    let answer = client.ask(2, "tools/call", resume(state.clone())).await;
+    assert_eq!(
+        answer["result"]["structuredContent"],
+        json!({"answer": "red", "state": {"secret": 7}})
+    );
+    let bad = client.ask(3, "tools/call", resume(json!("tc2.AAAA"))).await;
+    assert_eq!(
+        (&bad["error"]["code"], &bad["error"]["data"]["code"]),
+        (&json!(-32602), &json!("resume_tampered"))
+    );
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn stateless_question_returns_input_required() {
+    let (service, ..) = service();
+    let mut client = Client::start(service, McpOptions::default());
+    let meta = stateless(json!({"elicitation": {"form": {}}}));
+    let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;
+    assert_eq!(asked["result"]["resultType"], "input_required");
+    assert_eq!(asked["result"]["inputRequests"]["answer"]["method"], "elicitation/create");
+    let state = &asked["result"]["requestState"];
+    let retry = |state: &Value, responses: Value, arguments: Value| json!({"name": "ask", "arguments": arguments, "requestState": state, "inputResponses": responses, "_meta": meta});
+    let answered = json!({"answer": {"action": "accept", "content": {"answer": "blue"}}});
+    let answer = client.ask(2, "tools/call", retry(state, answered.clone(), json!({}))).await;
+    assert_eq!(
+        answer["result"]["structuredContent"],
+        json!({"answer": "blue", "state": {"secret": 7}})
+    );
+    let again = client.ask(3, "tools/call", retry(state, json!({}), json!({}))).await;
+    assert_eq!(again["result"]["resultType"], "input_required");
+    // A state is verified before any of it is used, whatever the client answers.
+    let declined = json!({"answer": {"action": "decline"}});
+    for responses in [answered, declined, json!({})] {
+        for (state, name, arguments, code) in [
+            (&json!("AAAA"), "ask", json!({}), "resume_tampered"),
+            (state, "ask", json!({"other": 1}), "resume_other_arguments"),
+            (state, "echo", json!({}), "resume_other_tool"),
+            (state, "nothing", json!({}), "resume_other_tool"),
+        ] {
+            let mut params = retry(state, responses.clone(), arguments);
+            params["name"] = name.into();
+            let bad = client.ask(4, "tools/call", params).await;
+            assert_eq!(
+                (&bad["error"]["code"], &bad["error"]["data"]["code"]),
+                (&json!(-32602), &json!(code)),
+                "{bad}"
+            );
+        }
+    }
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn cancelled_request_stops_tool_and_gets_no_answer() {
+    let (service, _, mut waits) = service();
+    let mut client = Client::start(
+        service.clone(),
+        McpOptions { stop_grace: std::time::Duration::ZERO, ..McpOptions::default() },
+    );
+    client.initialize(json!({})).await;
+    client
+        .send(
+            json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}}),
+        )
+        .await;
+    assert_eq!(waits.recv().await, Some("started"));
+    for _ in 0..2 {
+        let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
+        client.send(cancelled).await;
+    }
+    assert_eq!(waits.recv().await, Some("stopped"));
+    // The next line is the answer to the next request.
+    client.ask(8, "ping", json!({})).await;
+    client.end().await.unwrap();
+    assert_eq!(service.running(), 0);
+}
+
+/// Tests each row of the table of lines in `docs/mcp.md`, and the next line after it.
+#[tokio::test]
+async fn bad_line_is_answered_as_documented_next_is_read() {
+    let rows = rows("| line on standard input |");
+    let row = |case: &str| {
+        rows.iter().find(|row| row.case == case).unwrap_or_else(|| panic!("no row {case}"))
+    };
+    let is_as_the_page_says =
+        |case: &str, answer: &Value| assert!(row(case).is_told_by(answer), "{case}: {answer}");
+    let mut tried = BTreeSet::new();
+    let (service, _, mut waits) = service();
+    let options = McpOptions {
+        line: 1000,
+        in_flight: 1,
+        stop_grace: Duration::ZERO,
+        ..McpOptions::default()
+    };
+    let mut client = Client::start(service, options);
+    let case = "a request before `initialize` that names no revision";
+    for id in [1, 2] {
+        let early = client.ask(id, "tools/list", json!({})).await;
+        is_as_the_page_says(case, &early);
+        assert!(
+            early["error"]["data"]["hint"]
+                .as_str()
+                .is_some_and(|hint| hint.contains("`initialize`")),
+            "{early}"
+        );
+    }
+    tried.insert(case);
+    client.initialize(json!({})).await;
+    let long = vec![b'x'; 100_000];
+    let asked = |params: Value| {
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}).to_string()
+    };
+    let invalid_cursor = asked(json!({"cursor": "?"}));
+    let unknown = asked(json!({"_meta": stateless(json!({}))})).replace("2026-07-28", "2030-01-01");
+    let without =
+        asked(json!({"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}));
+    let lines: [(&str, &[u8]); 12] = [
+        ("longer than `McpOptions::line`", &long),
+        ("no JSON", b"{"),
+        ("no JSON", b"\xff"),
+        ("a batch, a bad id; a second `initialize`", b"[]"),
+        (
+            "a batch, a bad id; a second `initialize`",
+            br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+        ),
+        (
+            "a batch, a bad id; a second `initialize`",
+            br#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#,
+        ),
+        (
+            "params that do not fit the method",
+            br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}"#,
+        ),
+        ("a cursor that is not valid", invalid_cursor.as_bytes()),
+        ("an unknown revision", unknown.as_bytes()),
+        ("2026-07-28 without its metadata", without.as_bytes()),
+        ("an unknown method", br#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#),
+        ("an unknown method", br#"{"jsonrpc":"2.0","id":1,"method":"prompts/list"}"#),
+    ];
+    for (case, line) in lines {
+        client.send_text(line).await;
+        let answer = client.receive().await;
+        is_as_the_page_says(case, &answer);
+        if case == "an unknown method" {
+            assert!(
+                answer["error"]["message"]
+                    .as_str()
+                    .is_some_and(|text| text.starts_with("this server does not"))
+            );
+            assert!(answer["error"]["data"]["hint"].is_string(), "{answer}");
+        }
+        client.ask(9, "ping", json!({})).await;
+        tried.insert(case);
+    }
+    let wait = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "wait"}});
+    client.send(wait(1)).await;
+    assert_eq!(waits.recv().await, Some("started"));
+    let (same, more) =
+        ("an id that a running request has", "more requests than `McpOptions::in_flight`");
+    for (id, case) in [(1, same), (2, more)] {
+        client.send(wait(id)).await;
+        is_as_the_page_says(case, &client.receive().await);
+        tried.insert(case);
+    }
+    let case = "a cancellation of a request that does not run, also a second one";
+    let cancel = |id: u64| json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+    for id in [99, 1, 1] {
+        client.send(cancel(id)).await;
+    }
+    assert_eq!(waits.recv().await, Some("stopped"));
+    // None of them is answered: the next line is the next answer.
+    client.send(cancel(1)).await;
+    client.ask(3, "ping", json!({})).await;
+    assert_eq!((row(case).code, row(case).word), (0, None));
+    tried.insert(case);
+    assert_eq!(tried, rows.iter().map(|row| row.case).collect(), "each row is tried");
+}
+
+#[tokio::test]
+async fn last_line_without_newline_is_answered() {
+    for last in [json!("ping"), json!("tools/call")] {
+        let (service, ..) = service();
+        let mut client = Client::start(service, McpOptions::default());
+        client.initialize(json!({})).await;
+        let message =
+            json!({"jsonrpc": "2.0", "id": 5, "method": last, "params": {"name": "text"}});
+        client.send_last(message.to_string().as_bytes()).await;
+        let answer = client.receive().await;
+        assert_eq!((&answer["id"], answer["result"].is_object()), (&json!(5), true), "{answer}");
+        client.end().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn only_changed_tool_list_is_notified() {
+    let (service, registry, _) = service();
+    let mut client = Client::start(service.clone(), McpOptions::default());
+    client.initialize(json!({})).await;
+    client.ask(1, "ping", json!({})).await;
+    service.replace(ServedTools::new(&registry));
+    client.ask(2, "ping", json!({})).await;
+    registry.unregister("text");
+    service.replace(ServedTools::new(&registry));
+    assert_eq!(client.receive().await["method"], "notifications/tools/list_changed");
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn call_is_answered_after_end_of_input() {
+    let go = Arc::new(Notify::new());
+    let slow = {
+        let go = Arc::clone(&go);
+        move |_: Value| {
+            let go = Arc::clone(&go);
+            async move {
+                go.notified().await;
+                json!("late")
+            }
+        }
+    };
+    let (_, registry, _) = service();
+    registry
+        .register(Tool::native(Definition::new("slow", "Waits.").unwrap(), slow).unwrap())
+        .unwrap();
+    let service = Service::builder(ServedTools::new(&registry)).build().unwrap();
+    let mut client = Client::start(service, McpOptions::default());
+    client.initialize(json!({"elicitation": {}})).await;
+    let call = |id: u64, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name}});
+    client.send(call(6, "ask")).await;
+    assert_eq!(client.receive().await["method"], "elicitation/create");
+    client.send_last(call(7, "slow").to_string().as_bytes()).await;
+    // The question ends, because no answer can arrive any more. The call continues.
+    let ended = client.receive().await;
+    assert_eq!((&ended["id"], ended["error"].is_object()), (&json!(6), true), "{ended}");
+    go.notify_one();
+    let answer = client.receive().await;
+    assert_eq!(
+        (&answer["id"], &answer["result"]["content"][0]["text"]),
+        (&json!(7), &json!("late")),
+        "{answer}"
+    );
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn closed_output_ends_the_server() {
+    let (service, _, mut waits) = service();
+    let ((ours, theirs), (output, closed)) =
+        (tokio::io::duplex(1 << 16), tokio::io::duplex(1 << 16));
+    let serving =
+        serve_lines(service.clone(), Principal::local(), McpOptions::default(), theirs, output);
+    let serving = tokio::spawn(serving);
+    let mut client = ours;
+    let meta = stateless(json!({}));
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wait", "_meta": meta}});
+    client.write_all(format!("{call}\n").as_bytes()).await.unwrap();
+    assert_eq!(waits.recv().await, Some("started"));
+    drop(closed);
+    client.write_all(b"{\n").await.unwrap();
+    serving.await.unwrap().unwrap();
+    assert_eq!((waits.recv().await, service.running()), (Some("stopped"), 0));
+}
+
+#[tokio::test]
+async fn byte_order_mark_at_start_is_skipped() {
+    let (service, ..) = service();
+    let mut client = Client::start(service, McpOptions::default());
+    client.send_text(b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}").await;
+    assert_eq!(client.receive().await["result"], json!({}));
+    client.send_text(b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}").await;
+    assert_eq!(client.receive().await["error"]["code"], -32700, "elsewhere it is no JSON");
+    client.end().await.unwrap();
+}

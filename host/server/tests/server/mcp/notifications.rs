@@ -1,0 +1,448 @@
+//! Notifications to a client about a running call, the client's data that a tool sees, and time
+//! limits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use toolcell::outcome::Halt;
+use toolcell::tool::Invocation;
+use toolcell::{
+    Component, Definition, Engine, Executor, Json, Limits, Outcome, Question, Registry, Sealer,
+    Tool,
+};
+use toolcell_server::mcp::McpOptions;
+use toolcell_server::{ServedTools, Service};
+use toolcell_test_guests::{Hostile, Misdeed, Place};
+
+use super::client::{Client, stateless};
+use super::fixture::service;
+
+/// A service of this one tool.
+fn serving(tool: Tool) -> Service {
+    let registry = Registry::new();
+    registry.register_all([tool]).unwrap();
+    Service::builder(ServedTools::new(&registry)).build().unwrap()
+}
+
+fn named(name: &str) -> Definition {
+    Definition::new(name, format!("Does {name}.")).unwrap()
+}
+
+/// Makes a call. Returns its messages and its answer.
+async fn called(client: &mut Client, id: u64, params: Value) -> (Vec<Value>, Value) {
+    client
+        .send(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
+        .await;
+    let mut heard = Vec::new();
+    loop {
+        let message = client.receive().await;
+        if message["id"] == id {
+            return (heard, message);
+        }
+        heard.push(message);
+    }
+}
+
+#[tokio::test]
+async fn requested_progress_is_sent_and_only_increases() {
+    let steps = async |_: Value, call: Arc<Invocation>| {
+        for (done, message) in [(1, None), (3, Some("nearly".to_owned())), (2, None), (4, None)] {
+            call.progress(done, Some(4), message);
+        }
+        json!("done")
+    };
+    for meta in [json!({}), stateless(json!({}))] {
+        let mut client = Client::start(
+            serving(Tool::native(named("steps"), steps).unwrap()),
+            McpOptions::default(),
+        );
+        if meta == json!({}) {
+            client.initialize(json!({})).await;
+        }
+        let (heard, _) = called(&mut client, 1, json!({"name": "steps", "_meta": meta})).await;
+        assert_eq!(heard, [json!(null); 0], "it did not ask");
+        let mut asking = meta;
+        asking["progressToken"] = json!("t");
+        let (heard, _) = called(&mut client, 2, json!({"name": "steps", "_meta": asking})).await;
+        let told: Vec<_> = heard
+            .iter()
+            .map(|message| (&message["method"], &message["params"]["progress"]))
+            .collect();
+        let method = json!("notifications/progress");
+        assert_eq!(told, [(&method, &json!(1.0)), (&method, &json!(3.0)), (&method, &json!(4.0))]);
+        let second = &heard[1]["params"];
+        assert_eq!(
+            (&second["total"], &second["message"], &second["progressToken"]),
+            (&json!(4.0), &json!("nearly"), &json!("t"))
+        );
+        client.end().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tool_log_is_sent_at_the_clients_level_or_above() {
+    let engine = Engine::builder().cells(4).build().unwrap();
+    let bytes = Hostile::new(Place::Execute, Misdeed::Chatter).component();
+    let component = Component::load(&engine, bytes).await.unwrap();
+    let registry = Registry::new();
+    registry.register_all(component.tools().iter().cloned()).unwrap();
+    let executor = Executor::new().with_limits(Limits { fuel: 100_000, ..Limits::default() });
+    let service =
+        Service::builder(ServedTools::new(&registry).with_executor(executor)).build().unwrap();
+    let mut client = Client::start(service.clone(), McpOptions::default());
+    client.initialize(json!({})).await;
+    let is_log = |message: &Value| message["method"] == "notifications/message";
+    let (heard, _) = called(&mut client, 1, json!({"name": "hostile"})).await;
+    assert!(!heard.is_empty() && heard.iter().all(is_log), "{heard:?}");
+    assert_eq!(
+        (&heard[0]["params"]["level"], &heard[0]["params"]["logger"]),
+        (&json!("info"), &json!("hostile"))
+    );
+    client.ask(2, "logging/setLevel", json!({"level": "error"})).await;
+    let (heard, _) = called(&mut client, 3, json!({"name": "hostile"})).await;
+    let below = |message: &&Value| message["params"]["level"] == "info";
+    assert_eq!(heard.iter().find(below), None, "below the level");
+    client.end().await.unwrap();
+    // Without a session the request sets the level.
+    let mut client = Client::start(service, McpOptions::default());
+    let mut meta = stateless(json!({}));
+    let (heard, _) = called(&mut client, 4, json!({"name": "hostile", "_meta": meta})).await;
+    assert_eq!(heard.iter().find(|message| is_log(message)), None, "no level is named");
+    meta["io.modelcontextprotocol/logLevel"] = json!("info");
+    let (heard, _) = called(&mut client, 5, json!({"name": "hostile", "_meta": meta})).await;
+    assert!(heard.iter().any(is_log), "{heard:?}");
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn tool_gets_only_trace_context_of_request_metadata() {
+    let shows = async |_: Value, call: Arc<Invocation>| {
+        let told =
+            call.context.extensions.iter().map(|(name, value)| (name.clone(), value.to_value()));
+        Value::Object(told.collect())
+    };
+    let mut client =
+        Client::start(serving(Tool::native(named("shows"), shows).unwrap()), McpOptions::default());
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let trace = json!({"traceparent": parent, "tracestate": "a=1", "baggage": "b=2"});
+    for (id, extra) in [(1, json!("x")), (2, json!({"traceparent": 7}))] {
+        let mut meta = stateless(json!({}));
+        meta.as_object_mut().unwrap().extend(trace.as_object().unwrap().clone());
+        meta["example.com/other"] = extra;
+        let (_, answer) = called(&mut client, id, json!({"name": "shows", "_meta": meta})).await;
+        let shown: Value =
+            serde_json::from_str(answer["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
+        assert_eq!(shown, trace);
+    }
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn cancelled_tool_has_a_grace_period_to_end() {
+    let (told, mut heard) = mpsc::unbounded_channel();
+    let polite = move |_: Value, call: Arc<Invocation>| {
+        let told = told.clone();
+        async move {
+            let _ = told.send("started");
+            call.abort.raised().await;
+            let _ = told.send("ended by itself");
+            json!("partial")
+        }
+    };
+    let tool = Tool::native(named("polite"), polite).unwrap();
+    let mut client = Client::start(
+        serving(tool),
+        McpOptions { stop_grace: Duration::from_secs(60), ..McpOptions::default() },
+    );
+    client.initialize(json!({})).await;
+    let cancel = |id: u64| json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+    let call = |id: u64, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name}});
+    client.send(call(1, "polite")).await;
+    assert_eq!(heard.recv().await, Some("started"));
+    client.send(cancel(1)).await;
+    assert_eq!(heard.recv().await, Some("ended by itself"));
+    client.ask(2, "ping", json!({})).await;
+    client.end().await.unwrap();
+    // A tool that ignores the cancel is stopped when its grace is over.
+    let (service, _, mut waits) = service();
+    let mut client = Client::start(
+        service,
+        McpOptions { stop_grace: Duration::from_millis(20), ..McpOptions::default() },
+    );
+    client.initialize(json!({})).await;
+    client.send(call(3, "wait")).await;
+    assert_eq!(waits.recv().await, Some("started"));
+    client.send(cancel(3)).await;
+    assert_eq!(waits.recv().await, Some("stopped"));
+    client.ask(4, "ping", json!({})).await;
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn expired_or_changed_request_state_is_refused() {
+    let now = Arc::new(AtomicU64::new(1_000));
+    let clock = Arc::clone(&now);
+    let sealer = Sealer::generate().unwrap().with_lifetime(Duration::from_secs(60));
+    let sealer =
+        sealer.with_clock(move || UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::Relaxed)));
+    let (_, registry, _) = service();
+    let service = Service::builder(ServedTools::new(&registry)).sealer(sealer).build().unwrap();
+    let mut client = Client::start(service, McpOptions::default());
+    let meta = stateless(json!({"elicitation": {"form": {}}}));
+    let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;
+    let state = asked["result"]["requestState"].as_str().unwrap().to_owned();
+    let middle = state.len() / 2;
+    let other = if state.as_bytes()[middle] == b'A' { "B" } else { "A" };
+    let changed = format!("{}{other}{}", &state[..middle], &state[middle + 1..]);
+    let retry = |state: &str| {
+        let responses = json!({"answer": {"action": "accept", "content": {"answer": "blue"}}});
+        json!({"name": "ask", "requestState": state, "inputResponses": responses, "_meta": meta})
+    };
+    let answer = client.ask(2, "tools/call", retry(&state)).await;
+    assert_eq!(answer["result"]["structuredContent"]["answer"], "blue", "{answer}");
+    let refused = client.ask(3, "tools/call", retry(&changed)).await;
+    assert_eq!(
+        (&refused["error"]["code"], &refused["error"]["data"]["code"]),
+        (&json!(-32602), &json!("resume_tampered"))
+    );
+    now.fetch_add(61, Ordering::Relaxed);
+    let refused = client.ask(4, "tools/call", retry(&state)).await;
+    assert_eq!(
+        (&refused["error"]["code"], &refused["error"]["data"]["code"]),
+        (&json!(-32602), &json!("resume_expired"))
+    );
+    client.end().await.unwrap();
+}
+
+/// Tested in each way to answer, and with each byte of the state changed.
+#[tokio::test]
+async fn invalid_answer_is_refused_and_can_be_corrected() {
+    let ask = async |_: Value, call: Arc<Invocation>| match &call.context.resume {
+        None => Outcome::AskUser(
+            Question::new("How many?").with_answer_schema(json!({"type": "integer"})),
+        ),
+        Some(resume) => Outcome::ok(json!({"answer": resume.answer.to_value()})),
+    };
+    let tool = Tool::native(named("ask"), ask).unwrap();
+    let is_refused = |told: &Value| {
+        let error = &told["error"];
+        assert_eq!(
+            (&error["code"], &error["data"]["code"]),
+            (&json!(-32602), &json!("invalid_answer")),
+            "{told}"
+        );
+        assert!(
+            error["message"].as_str().unwrap().ends_with("expected an integer, got \"two\""),
+            "{told}"
+        );
+    };
+    // Without a session: the same state, and another answer.
+    let mut client = Client::start(serving(tool.clone()), McpOptions::default());
+    let meta = stateless(json!({"elicitation": {"form": {}}}));
+    let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;
+    let state = asked["result"]["requestState"].as_str().unwrap().to_owned();
+    let retry = |state: &str, answer: Value| {
+        let responses = json!({"answer": {"action": "accept", "content": {"answer": answer}}});
+        json!({"name": "ask", "requestState": state, "inputResponses": responses, "_meta": meta})
+    };
+    for id in [2, 4] {
+        is_refused(&client.ask(id, "tools/call", retry(&state, json!("two"))).await);
+        let told = client.ask(id + 1, "tools/call", retry(&state, json!(id))).await;
+        assert_eq!(told["result"]["structuredContent"]["answer"], id, "{told}");
+    }
+    for at in 0..state.len() {
+        let other = if state.as_bytes()[at] == b'A' { "B" } else { "A" };
+        let changed = format!("{}{other}{}", &state[..at], &state[at + 1..]);
+        let told = client.ask(6, "tools/call", retry(&changed, json!(2))).await;
+        assert_eq!(told["error"]["data"]["code"], "resume_tampered", "at {at}: {told}");
+    }
+    client.end().await.unwrap();
+    // In a session a client that supports forms is asked again; another one gets the state.
+    let mut client = Client::start(serving(tool.clone()), McpOptions::default());
+    client.initialize(json!({"elicitation": {}})).await;
+    client
+        .send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask"}}))
+        .await;
+    for (answer, message) in [
+        (json!("two"), "How many?"),
+        (
+            json!(3),
+            "How many?\n(the answer does not fit the question: expected an integer, got \"two\")",
+        ),
+    ] {
+        let asked = client.receive().await;
+        assert_eq!(asked["params"]["message"], message, "{asked}");
+        let content = json!({"action": "accept", "content": {"answer": answer}});
+        client.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": content})).await;
+    }
+    let told = client.receive().await;
+    assert_eq!(told["result"]["structuredContent"]["answer"], 3, "{told}");
+    client.end().await.unwrap();
+    let mut client = Client::start(serving(tool), McpOptions::default());
+    client.initialize(json!({})).await;
+    let told = client.ask(1, "tools/call", json!({"name": "ask"})).await;
+    let state = &told["result"]["_meta"]["toolcell/question"]["state"];
+    let resume = |answer: Value| json!({"name": "ask", "_meta": {"toolcell/resume": {"answer": answer, "state": state}}});
+    is_refused(&client.ask(2, "tools/call", resume(json!("two"))).await);
+    let told = client.ask(3, "tools/call", resume(json!(3))).await;
+    assert_eq!(told["result"]["structuredContent"]["answer"], 3, "{told}");
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn object_option_is_shown_by_its_label() {
+    for (options, labels) in [
+        (json!([{"id": 1, "label": "Oslo"}, {"id": 2, "title": "Rome"}]), ["Oslo", "Rome"]),
+        (json!([{"id": 1, "name": "Oslo"}, "Rome"]), ["Oslo", "Rome"]),
+        // Two options with the same label are shown as JSON.
+        (
+            json!([{"id": 1, "name": "x"}, {"id": 2, "name": "x"}]),
+            [r#"{"id":1,"name":"x"}"#, r#"{"id":2,"name":"x"}"#],
+        ),
+        (json!([7, "x"]), ["7", "x"]),
+    ] {
+        let (offered, last) = (options.clone(), options[1].clone());
+        let ask = async move |_: Value, call: Arc<Invocation>| match &call.context.resume {
+            None => Outcome::AskUser(Question::new("Where?").with_options(offered.clone())),
+            Some(resume) => Outcome::ok(json!({"answer": resume.answer.to_value()})),
+        };
+        let tool = Tool::native(named("ask"), ask).unwrap();
+        let mut client = Client::start(serving(tool.clone()), McpOptions::default());
+        client.initialize(json!({})).await;
+        let told = client.ask(1, "tools/call", json!({"name": "ask"})).await;
+        let text = format!("The tool asks the user: Where?\nChoices: {}", labels.join(", "));
+        assert_eq!(told["result"]["content"][0]["text"], text, "{told}");
+        client.end().await.unwrap();
+        let mut client = Client::start(serving(tool), McpOptions::default());
+        let meta = stateless(json!({"elicitation": {"form": {}}}));
+        let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;
+        let form = &asked["result"]["inputRequests"]["answer"]["params"]["requestedSchema"];
+        assert_eq!(form["properties"]["answer"]["enum"], json!(labels), "{asked}");
+        let responses = json!({"answer": {"action": "accept", "content": {"answer": labels[1]}}});
+        let retry = json!({"name": "ask", "requestState": asked["result"]["requestState"],
+            "inputResponses": responses, "_meta": meta});
+        let told = client.ask(2, "tools/call", retry).await;
+        assert_eq!(told["result"]["structuredContent"]["answer"], last, "{told}");
+        client.end().await.unwrap();
+    }
+}
+
+/// A question for an object asks for its members: its options are not values to choose from.
+#[tokio::test]
+async fn object_members_are_not_choices() {
+    let ask = async |_: Value| {
+        let schema = json!({"type": "object", "properties": {"day": {"type": "string"}}});
+        let question =
+            Question::new("A table?").with_options(json!([{"name": "day", "label": "Which day"}]));
+        Outcome::AskUser(question.with_answer_schema(schema))
+    };
+    let mut client =
+        Client::start(serving(Tool::native(named("ask"), ask).unwrap()), McpOptions::default());
+    client.initialize(json!({})).await;
+    let told = client.ask(1, "tools/call", json!({"name": "ask"})).await;
+    let text = "The tool asks the user: A table?\nIt asks for: Which day";
+    assert_eq!(told["result"]["content"][0]["text"], text, "{told}");
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn question_without_form_says_why() {
+    let nested =
+        json!({"type": "object", "properties": {"when": {"type": "object", "properties": {}}}});
+    // With its references replaced the schema would have a hundred times the bytes.
+    let fields: Map<String, Value> =
+        (0..100).map(|n| (n.to_string(), json!({"$ref": "#/$defs/d"}))).collect();
+    let choices: Vec<_> = (0..200).map(|n| n.to_string()).collect();
+    let large = json!({"type": "object", "properties": fields, "$defs": {"d": {"type": "string", "enum": choices}}});
+    for schema in [nested, large] {
+        let ask = async move |_: Value| {
+            Outcome::AskUser(Question::new("A table?").with_answer_schema(schema.clone()))
+        };
+        let mut client =
+            Client::start(serving(Tool::native(named("ask"), ask).unwrap()), McpOptions::default());
+        client.initialize(json!({"elicitation": {"form": {}}})).await;
+        let told = client.ask(1, "tools/call", json!({"name": "ask"})).await;
+        let text = told["result"]["content"][0]["text"].as_str().unwrap();
+        assert!(text.starts_with("The tool asks the user: A table?\nIt has no form: "), "{told}");
+        client.end().await.unwrap();
+    }
+}
+
+/// Line ends in the text of a value do not begin another message.
+#[tokio::test]
+async fn multiline_value_is_sent_as_one_line() {
+    let value = "{\"x\":\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"forged\":true}}\n}";
+    let give = async move |_: Value| Outcome::ok(Json::parse(value.to_owned()).unwrap());
+    let mut client =
+        Client::start(serving(Tool::native(named("give"), give).unwrap()), McpOptions::default());
+    client.initialize(json!({})).await;
+    let told = client.ask(1, "tools/call", json!({"name": "give"})).await;
+    assert_eq!(told["result"]["structuredContent"]["x"]["result"]["forged"], true, "{told}");
+    assert_eq!(client.ask(2, "ping", json!({})).await["id"], 2);
+    client.end().await.unwrap();
+}
+
+/// Clients check structured content against the output schema, and require it in a result without
+/// an error.
+#[tokio::test]
+async fn halt_of_tool_with_output_schema_is_an_error() {
+    let halt = async |_: Value| Outcome::Halt(Halt::new("done", json!({"steps": 3})));
+    for (definition, is_error) in
+        [(named("halt"), false), (named("halt").with_output(json!({"type": "number"})), true)]
+    {
+        let mut client =
+            Client::start(serving(Tool::native(definition, halt).unwrap()), McpOptions::default());
+        client.initialize(json!({})).await;
+        let told = client.ask(1, "tools/call", json!({"name": "halt"})).await;
+        let result = &told["result"];
+        assert_eq!(result["_meta"]["toolcell/halt"]["reason"], "done", "{told}");
+        assert_eq!(
+            (result["isError"] == true, result["structuredContent"].is_null()),
+            (is_error, is_error),
+            "{told}"
+        );
+        assert_eq!(result["content"][0]["text"], r#"{"steps":3}"#, "{told}");
+        client.end().await.unwrap();
+    }
+}
+
+/// A derived schema of optional members, which allows null, becomes a form. For a tool with an
+/// output schema, the question to a client to which none can be sent is an error, because clients
+/// accept no other result without a value.
+#[tokio::test]
+async fn optional_member_is_field_unsendable_question_fails() {
+    let answer = json!({"type": "object", "required": ["day"], "properties": {
+        "day": {"type": "string"},
+        "name": {"type": ["string", "null"], "default": null},
+        "size": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+    }});
+    let ask = async move |_: Value| {
+        Outcome::AskUser(Question::new("When?").with_answer_schema(answer.clone()))
+    };
+    let definition = named("ask").with_output(json!({"type": "object"}));
+    let tool = || Tool::native(definition.clone(), ask.clone()).unwrap();
+    let mut client = Client::start(serving(tool()), McpOptions::default());
+    let meta = stateless(json!({"elicitation": {"form": {}}}));
+    let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;
+    let form = &asked["result"]["inputRequests"]["answer"]["params"]["requestedSchema"];
+    assert_eq!(
+        (&form["properties"]["name"]["type"], &form["properties"]["size"]["type"]),
+        (&json!("string"), &json!("integer")),
+        "{asked}"
+    );
+    assert_eq!(form["required"], json!(["day"]));
+    client.end().await.unwrap();
+    for meta in [json!({}), stateless(json!({}))] {
+        let mut client = Client::start(serving(tool()), McpOptions::default());
+        if meta == json!({}) {
+            client.initialize(json!({})).await;
+        }
+        let told = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;
+        assert_eq!(told["result"]["isError"], true, "{told}");
+        assert_eq!(told["result"]["_meta"]["toolcell/question"]["question"], "When?", "{told}");
+        client.end().await.unwrap();
+    }
+}

@@ -1,0 +1,75 @@
+//! The revisions in which a client opens a session: each lists and calls tools, over lines and over
+//! HTTP.
+
+use serde_json::{Value, json};
+use toolcell_server::mcp::McpOptions;
+
+use super::client::{Client, initialize};
+use super::fixture::service;
+use super::web::start;
+
+const REVISIONS: [&str; 2] = ["2025-06-18", "2025-11-25"];
+
+/// Returns the params of `initialize` for this revision.
+fn opening(revision: &str) -> Value {
+    let mut params = initialize(json!({}));
+    params["protocolVersion"] = revision.into();
+    params
+}
+
+/// Returns the requests of the session, with a pointer into each answer and its value.
+fn requests() -> [(&'static str, Value, &'static str, Value); 4] {
+    let call = json!({"name": "echo", "arguments": {"n": 1}});
+    [
+        ("tools/list", json!({}), "/result/tools/2/name", json!("echo")),
+        ("tools/list", json!({}), "/result/tools/2/outputSchema/type", json!("object")),
+        ("tools/call", call.clone(), "/result/structuredContent", json!({"n": 1})),
+        ("tools/call", call, "/result/content/0/text", json!("{\"n\":1}")),
+    ]
+}
+
+#[track_caller]
+fn is_opened(answer: &Value, revision: &str) {
+    assert_eq!(answer["result"]["protocolVersion"], revision, "{answer}");
+    assert_eq!(answer["result"]["capabilities"]["tools"], json!({"listChanged": true}), "{answer}");
+}
+
+#[tokio::test]
+async fn each_revision_with_sessions_is_served_over_stdio() {
+    for revision in REVISIONS {
+        let (service, ..) = service();
+        let mut client = Client::start(service, McpOptions::default());
+        is_opened(&client.ask(0, "initialize", opening(revision)).await, revision);
+        client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        for (id, (method, params, pointer, expected)) in (1..).zip(requests()) {
+            let answer = client.ask(id, method, params).await;
+            assert_eq!(answer.pointer(pointer), Some(&expected), "{revision} {method}: {answer}");
+        }
+        client.end().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn each_revision_with_sessions_is_served_over_http() {
+    let (service, registry, _) = service();
+    let web = start(service, &registry, McpOptions::default()).await;
+    for revision in REVISIONS {
+        let message =
+            json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": opening(revision)});
+        let opened = web.post(0, "", &message).await;
+        is_opened(&opened.message(), revision);
+        let id = opened.header("mcp-session-id").unwrap();
+        let session = format!("Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: {revision}\r\n");
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(web.post(0, &session, &initialized).await.status, 202, "{revision}");
+        for (id, (method, params, pointer, expected)) in (1..).zip(requests()) {
+            let asked = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+            let reply = web.post(0, &session, &asked).await;
+            assert_eq!(
+                reply.message().pointer(pointer),
+                Some(&expected),
+                "{revision} {method}: {reply:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Streams and sessions over HTTP: their limits, their owners, and when they end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, mpsc};
+use toolcell::{Definition, Registry, Tool};
+use toolcell_server::mcp::McpOptions;
+use toolcell_server::{ServedTools, Service};
+
+use super::bad_input::is_as_the_page_says;
+use super::client::initialize;
+use super::fixture::service;
+use super::web::{JSON, PATIENCE, modern, request, start};
+
+/// Returns the request that opens a stream of changes without a session.
+pub(super) fn listen() -> (String, String) {
+    let (headers, mut message) = modern(1, "subscriptions/listen", None);
+    message["params"]["notifications"] = json!({"toolsListChanged": true});
+    (format!("{JSON}{headers}"), message.to_string())
+}
+
+#[tokio::test]
+async fn open_streams_per_tenant_are_bounded() {
+    let (service, registry, _) = service();
+    let web = start(service, &registry, McpOptions { streams: 2, ..McpOptions::default() }).await;
+    let session = web.open().await;
+    let (headers, body) = listen();
+    let (stream, head) = web.begin(0, "GET", &session, "").await;
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    let (_other, head) = web.begin(1, "POST", &headers, &body).await;
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    for (method, headers, body) in [("POST", &*headers, &*body), ("GET", &*session, "")] {
+        // A stream that is accepted has no end to read to.
+        let head = web.begin(0, method, headers, body).await.1;
+        assert!(head.starts_with("HTTP/1.1 429"), "{head}");
+        let full = web.send(0, method, headers, body).await;
+        is_as_the_page_says(
+            "more open streams than a tenant may have: `GET`, `subscriptions/listen`",
+            &full,
+        );
+        assert_eq!(full.header("retry-after"), Some("60"), "{full:?}");
+    }
+    // Another tenant has a limit of its own, and a closed stream frees its slot.
+    let other = TcpStream::connect(web.address).await.unwrap();
+    let (mut reading, mut writing) = tokio::io::split(other);
+    writing.write_all(request(&web.globex, "POST", &headers, &body).as_bytes()).await.unwrap();
+    let mut status = [0; 12];
+    reading.read_exact(&mut status).await.unwrap();
+    assert_eq!(&status[9..], b"200");
+    drop(stream);
+    let opened = async {
+        while !web.begin(0, "POST", &headers, &body).await.1.starts_with("HTTP/1.1 200") {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, opened).await.expect("its place is free");
+}
+
+#[tokio::test]
+async fn key_revocation_ends_its_streams_and_sessions() {
+    let (service, registry, _) = service();
+    let web = start(service, &registry, McpOptions { sessions: 1, ..McpOptions::default() }).await;
+    let session = web.open().await;
+    let (headers, body) = listen();
+    let (get, _) = web.begin(0, "GET", &session, "").await;
+    let (post, _) = web.begin(0, "POST", &headers, &body).await;
+    let message =
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
+    assert_eq!(web.post(1, "", &message).await.status, 429, "the tenant's only session is open");
+    assert!(web.store.revoke(&web.ids[0]).unwrap());
+    for mut stream in [get, post] {
+        let mut rest = Vec::new();
+        let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
+        ended.expect("the stream ends").unwrap();
+    }
+    let opened = async { while web.post(1, "", &message).await.status != 200 {} };
+    tokio::time::timeout(PATIENCE, opened).await.expect("the session of the revoked key has ended");
+}
+
+#[tokio::test]
+async fn key_of_unserved_tenant_opens_no_session() {
+    let (service, registry, _) = service();
+    let web = start(service, &registry, McpOptions::default()).await;
+    let message =
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
+    let reply = web.send_with(&web.gone, "POST", JSON, &message.to_string()).await;
+    is_as_the_page_says("a key of a tenant that is not served", &reply);
+}
+
+#[tokio::test]
+async fn call_over_quota_gets_retry_after_before_it_runs() {
+    let (service, registry, _) = service();
+    let web = start(service.clone(), &registry, McpOptions::default()).await;
+    let (headers, call) = modern(1, "tools/call", Some("text"));
+    let headers = format!("{JSON}{headers}");
+    let first = web.send_with(&web.globex, "POST", &headers, &call.to_string()).await;
+    assert_eq!(first.status, 200, "{first:?}");
+    let (unknown, unknown_call) = modern(1, "tools/call", Some("nothing"));
+    for (headers, call) in [(headers, call), (format!("{JSON}{unknown}"), unknown_call)] {
+        let refused = web.send_with(&web.globex, "POST", &headers, &call.to_string()).await;
+        is_as_the_page_says("a call without quota", &refused);
+    }
+    let counted = service.metrics_text();
+    assert!(
+        counted.contains(
+            r#"toolcell_refused_requests_total{tenant="globex",code="quota_exceeded"} 2"#
+        ),
+        "{counted}"
+    );
+    let (headers, list) = modern(2, "tools/list", None);
+    assert_eq!(
+        web.send_with(&web.globex, "POST", &format!("{JSON}{headers}"), &list.to_string())
+            .await
+            .status,
+        200
+    );
+}
+
+#[tokio::test]
+async fn idle_session_ends() {
+    let (service, registry, _) = service();
+    let options = McpOptions {
+        sessions: 1,
+        session_idle: Duration::from_millis(50),
+        ..McpOptions::default()
+    };
+    let web = start(service, &registry, options).await;
+    let session = web.open().await;
+    let message =
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
+    // Its slot is freed, and the session is not found any more.
+    let opened = async { while web.post(1, "", &message).await.status != 200 {} };
+    tokio::time::timeout(PATIENCE, opened).await.expect("the idle session has ended");
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    assert_eq!(web.post(0, &session, &ping).await.status, 404);
+}
+
+#[tokio::test]
+async fn calls_of_a_session_end_with_it() {
+    let (service, registry, mut waits) = service();
+    let web = start(
+        service,
+        &registry,
+        McpOptions { stop_grace: Duration::ZERO, ..McpOptions::default() },
+    )
+    .await;
+    let call =
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}})
+            .to_string();
+    for is_revoked in [false, true] {
+        let session = web.open().await;
+        let (running, _) = web.begin(0, "POST", &format!("{JSON}{session}"), &call).await;
+        assert_eq!(waits.recv().await, Some("started"));
+        if is_revoked {
+            assert!(web.store.revoke(&web.ids[0]).unwrap());
+        } else {
+            assert_eq!(web.send(0, "DELETE", &session, "").await.status, 204);
+        }
+        let stopped = tokio::time::timeout(PATIENCE, waits.recv()).await;
+        assert_eq!(stopped.expect("the tool ends"), Some("stopped"));
+        drop(running);
+    }
+}
+
+#[tokio::test]
+async fn running_request_id_is_unique_in_its_session() {
+    let (service, registry, mut waits) = service();
+    let web = start(
+        service,
+        &registry,
+        McpOptions { stop_grace: Duration::ZERO, ..McpOptions::default() },
+    )
+    .await;
+    let session = format!("{JSON}{}", web.open().await);
+    let call =
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}});
+    let (running, _) = web.begin(0, "POST", &session, &call.to_string()).await;
+    assert_eq!(waits.recv().await, Some("started"));
+    let ping = json!({"jsonrpc": "2.0", "id": 7, "method": "ping"}).to_string();
+    let again = web.send(0, "POST", &session, &ping).await;
+    is_as_the_page_says("an id that a running request of the session has", &again);
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
+    for _ in 0..2 {
+        assert_eq!(web.send(0, "POST", &session, &cancel.to_string()).await.status, 202);
+    }
+    assert_eq!(waits.recv().await, Some("stopped"));
+    drop(running);
+}
+
+/// In a session a call continues without its connection, and a stream that names its last event
+/// resumes it. An answered call is not kept. Without a session nothing is kept.
+#[tokio::test]
+async fn running_calls_stream_is_resumed_by_last_event_id() {
+    let go = Arc::new(Notify::new());
+    let (told, mut started) = mpsc::unbounded_channel();
+    let slow = {
+        let go = Arc::clone(&go);
+        move |_: Value| {
+            let (go, told) = (Arc::clone(&go), told.clone());
+            async move {
+                let _ = told.send(());
+                go.notified().await;
+                json!("late")
+            }
+        }
+    };
+    let registry = Registry::new();
+    registry
+        .register(Tool::native(Definition::new("slow", "Waits.").unwrap(), slow).unwrap())
+        .unwrap();
+    let service = Service::builder(ServedTools::new(&registry)).build().unwrap();
+    let web = start(service.clone(), &registry, McpOptions::default()).await;
+    let session = web.open().await;
+    let call =
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "slow"}})
+            .to_string();
+    let (mut stream, _) = web.begin(0, "POST", &format!("{JSON}{session}"), &call).await;
+    assert_eq!(started.recv().await, Some(()));
+    let last =
+        until(&mut stream, |told| Some(told.split_once("id: ")?.1.split_once('\n')?.0.to_owned()))
+            .await;
+    drop(stream);
+    let take_up = format!("{session}Last-Event-ID: {last}\r\n");
+    let (mut again, head) = web.begin(0, "GET", &take_up, "").await;
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    go.notify_one();
+    until(&mut again, |told| told.contains(r#""text":"late""#).then_some(())).await;
+    drop(again);
+    // An answered call, and an unknown one: the stream ends without a message.
+    for headers in [take_up, format!("{session}Last-Event-ID: 0/99\r\n")] {
+        let (mut none, head) = web.begin(0, "GET", &headers, "").await;
+        let mut rest = String::new();
+        none.read_to_string(&mut rest).await.unwrap();
+        assert!(head.starts_with("HTTP/1.1 200") && !rest.contains("data: {"), "{head}{rest}");
+    }
+    // Without a session the header has no effect: the call is made again.
+    let (headers, call) = modern(1, "tools/call", Some("slow"));
+    go.notify_one();
+    let reply = web.post(0, &format!("{headers}Last-Event-ID: {last}\r\n"), &call).await;
+    assert_eq!((reply.status, started.recv().await), (200, Some(())), "{reply:?}");
+    assert_eq!(service.running(), 0);
+}
+
+/// Reads until `look` returns a value.
+pub(super) async fn until<T>(stream: &mut TcpStream, look: impl Fn(&str) -> Option<T>) -> T {
+    let mut told = Vec::new();
+    let reading = async {
+        loop {
+            told.push(stream.read_u8().await.unwrap());
+            if told.ends_with(b"\n")
+                && let Some(seen) = look(&String::from_utf8_lossy(&told))
+            {
+                return seen;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, reading).await.expect("it comes")
+}

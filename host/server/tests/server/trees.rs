@@ -1,0 +1,128 @@
+//! Data that a client sends beside the arguments of a call are not parsed into a tree, however
+//! nested: measured in bytes of memory.
+#![expect(
+    unsafe_code,
+    reason = "an allocator that counts is one, and hands everything on as it came"
+)]
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use toolcell::{Definition, Registry, Tool};
+use toolcell_server::http::router;
+use toolcell_server::mcp::{McpOptions, routes};
+use toolcell_server::{Authenticator, HttpOptions, ServedTools, Service};
+use tower::ServiceExt as _;
+
+use crate::is_in_own_process;
+
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every method forwards to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        MOST.fetch_max(now, Ordering::Relaxed);
+        // SAFETY: the caller's contract is passed on unchanged.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's contract is passed on unchanged.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Objects in the text. The tree of all of them takes some 30 MB.
+const OBJECTS: usize = 49_000;
+/// Bytes. More than some copies of the text take, and far less than the tree.
+const MOST_BYTES: usize = 8 << 20;
+
+async fn answer(
+    app: &axum::Router,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: String,
+) -> (StatusCode, String) {
+    let mut request =
+        Request::post(path).header("Host", "localhost").header("Content-Type", "application/json");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let answer = app.clone().oneshot(request.body(Body::from(body)).unwrap()).await.unwrap();
+    let (status, session) = (answer.status(), answer.headers().get("mcp-session-id").cloned());
+    let text = answer.into_body().collect().await.unwrap().to_bytes();
+    let session = session.map(|session| session.to_str().unwrap().to_owned());
+    (status, session.unwrap_or_else(|| String::from_utf8_lossy(&text).into_owned()))
+}
+
+#[tokio::test]
+async fn non_argument_members_are_not_parsed_into_trees() {
+    // Every allocation of the process counts.
+    let test = "non_argument_members_are_not_parsed_into_trees";
+    if !is_in_own_process(module_path!(), test) {
+        return;
+    }
+    let registry = Registry::new();
+    let told =
+        Tool::native(Definition::new("text", "Tells.").unwrap(), async |_: Value| json!("plain"))
+            .unwrap();
+    registry.register(told).unwrap();
+    let service = Service::builder(ServedTools::new(&registry)).build().unwrap();
+    let mcp = routes(service.clone(), McpOptions::default());
+    let app = router(service, Authenticator::open(), HttpOptions::default(), mcp);
+    let both = ("Accept", "application/json, text/event-stream");
+    let opening = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
+    }});
+    let (_, session) = answer(&app, "/mcp", &[both], opening.to_string()).await;
+    let modern = [
+        both,
+        ("MCP-Protocol-Version", "2026-07-28"),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", "text"),
+    ];
+    let meta = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}"#;
+    let large = format!("[{}0]", r#"{"":0},"#.repeat(OBJECTS));
+    let call = |params: String| {
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#)
+    };
+    for (path, headers, body) in [
+        (
+            "/mcp",
+            &modern[..],
+            call(format!(r#"{{"name":"text","_meta":{{{meta},"other":{large}}}}}"#)),
+        ),
+        (
+            "/mcp",
+            &modern[..],
+            call(format!(r#"{{"name":"text","_meta":{{{meta}}},"other":{large}}}"#)),
+        ),
+        (
+            "/mcp",
+            &[both, ("Mcp-Session-Id", &*session)][..],
+            call(format!(r#"{{"name":"text","_meta":{{"other":{large}}}}}"#)),
+        ),
+        ("/v1/calls", &[][..], format!(r#"{{"name":"text","context":{{"metadata":{large}}}}}"#)),
+    ] {
+        let begin = body.chars().take(160).collect::<String>();
+        let before = NOW.load(Ordering::Relaxed);
+        MOST.store(before, Ordering::Relaxed);
+        let (status, told) = answer(&app, path, headers, body).await;
+        let most = MOST.load(Ordering::Relaxed) - before;
+        assert!(status == StatusCode::OK && told.contains("plain"), "{begin}: {status} {told}");
+        assert!(most < MOST_BYTES, "{begin}: {most} bytes");
+    }
+}

@@ -1,0 +1,112 @@
+//! Tests that no tool gets a socket, although language runtimes import them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use toolcell::component::{ImportStatus, Inspection};
+use toolcell::grants::Layer;
+use toolcell::runtime::Placement;
+use toolcell::{CallOptions, Event, Executor, Grants, ToolCall};
+use toolcell_tests::{engine, load, own_process, wait};
+
+/// Returns the sockets of this process.
+fn sockets() -> BTreeSet<String> {
+    let open = fs::read_dir("/proc/self/fd").expect("descriptors").flatten();
+    let targets = open.filter_map(|entry| fs::read_link(entry.path()).ok());
+    targets
+        .map(|target| target.display().to_string())
+        .filter(|target| target.starts_with("socket:"))
+        .collect()
+}
+
+/// A tool tries each way to a listener on this machine: it gets a permission error, observers get
+/// each denial, and nothing arrives. No descriptor of the host becomes a socket meanwhile.
+#[test]
+fn socket_use_is_denied_and_opens_no_socket() {
+    // All sockets of the process are counted.
+    own_process::run(module_path!(), "socket_use_is_denied_and_opens_no_socket", || {
+        let (tcp, udp) =
+            (TcpListener::bind("127.0.0.1:0").expect("a listener"), UdpSocket::bind("127.0.0.1:0"));
+        let udp = udp.expect("a socket");
+        tcp.set_nonblocking(true).expect("a socket");
+        udp.set_nonblocking(true).expect("a socket");
+        let prober = toolcell_test_guests::bytes("prober");
+        let examination = Inspection::of(&prober).expect("a component");
+        assert_eq!(
+            examination.ungranted(&Grants::default()).count(),
+            0,
+            "{:?}",
+            examination.imports
+        );
+        let inert = |name: &str| {
+            examination.imports.iter().any(|row| *row == (name.to_owned(), ImportStatus::Inert))
+        };
+        assert!(
+            inert("wasi:sockets/tcp@0.2.6") && inert("wasi:sockets/udp@0.2.6"),
+            "{:?}",
+            examination.imports
+        );
+        for placement in [Placement::Cells, Placement::Inline] {
+            let component = load(&engine(placement, env!("CARGO_TARGET_TMPDIR")), prober.clone())
+                .expect("it loads");
+            for address in [tcp.local_addr(), udp.local_addr()]
+                .map(|address| address.expect("an address").to_string())
+            {
+                let denied = Arc::<Mutex<Vec<String>>>::default();
+                let heard = Arc::clone(&denied);
+                let before = sockets();
+                let (before_each, seen) =
+                    (before.clone(), Arc::<Mutex<BTreeSet<String>>>::default());
+                let more = Arc::clone(&seen);
+                let executor = Executor::new().with_events(move |event| {
+                    if let Event::Denied { denial, .. } = event {
+                        assert_eq!(denial.layer, Layer::Host);
+                        assert!(
+                            denial.to_string().ends_with("is denied: no tool gets a socket"),
+                            "{denial}"
+                        );
+                        heard.lock().expect("no panic").push(denial.request);
+                        more.lock()
+                            .expect("no panic")
+                            .extend(sockets().difference(&before_each).cloned());
+                    }
+                });
+                let tool = component.tool("probe").expect("the tool").clone();
+                let call = ToolCall::with_value("1", "probe", &json!({ "address": address }));
+                let completion =
+                    wait(async move { executor.call(&tool, call, CallOptions::default()).await });
+                let value = completion.result.value().unwrap_or_else(|| panic!("{completion:?}"));
+                let answers: Vec<String> =
+                    serde_json::from_str(value.as_str()).expect("a list of texts");
+                let (resolve, others) = answers.split_last().expect("five answers");
+                assert_eq!(
+                    others,
+                    ["connect", "listen", "bind", "send"]
+                        .map(|way| format!("{way}: PermissionDenied"))
+                );
+                // The guest's C library has no error number for it.
+                assert!(
+                    resolve.starts_with("resolve: ") && !resolve.ends_with("done"),
+                    "{resolve}"
+                );
+                let denied = std::mem::take(&mut *denied.lock().expect("no panic"));
+                let expected =
+                    ["tcp socket", "tcp socket", "udp socket", "udp socket", "resolve localhost"];
+                assert_eq!(denied, expected, "{placement:?}, {address}");
+                assert_eq!(*seen.lock().expect("no panic"), BTreeSet::new());
+                assert_eq!(sockets(), before);
+            }
+        }
+        let nothing = |error: io::Error| assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        nothing(tcp.accept().expect_err("a connection has come"));
+        nothing(udp.recv(&mut [0; 8]).expect_err("a datagram has come"));
+        // Shows that a connection would have been seen.
+        let client =
+            TcpStream::connect(tcp.local_addr().expect("an address")).expect("a connection");
+        assert_eq!(tcp.accept().expect("it is seen").1, client.local_addr().expect("an address"));
+    });
+}
