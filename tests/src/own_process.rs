@@ -1,5 +1,5 @@
-//! Runs a test again in a process of its own: for tests that measure or change a whole process, such
-//! as its memory, its limits or its environment.
+//! Runs a test again in a process of its own: for tests that measure or change a whole process,
+//! such as its memory, its limits or its environment.
 
 use std::env;
 use std::io::{self, Write as _};

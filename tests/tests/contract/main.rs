@@ -1,4 +1,5 @@
-//! Tests of the contract of a call, with the library: definitions, results, runs, steps, and their forms.
+//! Tests of the contract of a call, with the library: definitions, results, runs, steps, and their
+//! forms.
 
 mod events;
 mod executor;

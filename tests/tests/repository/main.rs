@@ -1,4 +1,5 @@
-//! Checks of the repository itself: its rules, its pages, its examples, and the tests of its controls.
+//! Checks of the repository itself: its rules, its pages, its examples, and the proof that each
+//! control matters.
 
 mod cases;
 mod causes;

@@ -63,8 +63,7 @@ macro_rules! bound {
     };
 }
 
-pub use bound;
-pub use enforced;
+pub use crate::{bound, enforced};
 
 /// Returns the control that is disabled.
 #[cfg(all(feature = "controls", not(debug_assertions)))]

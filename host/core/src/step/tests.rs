@@ -16,7 +16,6 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::*;
 use crate::tool::handler::Invocation;
-use toolcell_contract::limits::Limits;
 
 /// Collects the log events of this crate as lines.
 #[derive(Clone, Default)]

@@ -100,6 +100,6 @@ fn expect_with(component: &Component, steps: &[(&[&str], &str)], options: CallOp
 
 fn narrowed(files: &[&str]) -> CallOptions {
     let mut overlay = Overlay::default();
-    overlay.paths = Some(paths.iter().map(|rule| rule.parse().expect("a rule")).collect());
+    overlay.paths = Some(files.iter().map(|rule| rule.parse().expect("a rule")).collect());
     CallOptions { overlay: Some(overlay.into()), ..CallOptions::default() }
 }

@@ -79,7 +79,7 @@ impl Host {
         reads.invoke.extend(["own repeat", "own echo"].map(rule));
         reads.store = Some("confide".into());
         let mut says = Grants::default();
-        says.keys.push("write *".parse().expect("a rule"));
+        says.kv.push("write *".parse().expect("a rule"));
         says.http.push(server.rule("GET,POST", "/"));
         says.invoke.extend(["own echo", "own c*"].map(rule));
         says.store = Some("repeat".into());

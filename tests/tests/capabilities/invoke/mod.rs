@@ -61,7 +61,7 @@ impl Host {
         let mut relays = Grants::default();
         relays.invoke = rules.iter().map(|text| rule(text)).collect();
         let mut keys = Grants::default();
-        keys.keys.push("write notes/*".parse().expect("a rule"));
+        keys.kv.push("write notes/*".parse().expect("a rule"));
         let relay = load("relay", relays).remove(0);
         registry.register_all(load("hello", Grants::default())).expect("registered");
         registry.register_all(load("notes", keys)).expect("registered");

@@ -293,7 +293,7 @@ fn code_can_only_call_tools() {
     // Even if the operator grants more.
     let mut more = grants(&["own find_place"]);
     more.http.push("GET https://example.com".parse().expect("a rule"));
-    more.keys.push("write *".parse().expect("a rule"));
+    more.kv.push("write *".parse().expect("a rule"));
     more.reveal.insert("token".to_owned());
     let code = Code::new(more, tools());
     for asked in [
