@@ -5,8 +5,8 @@
 //! list of main files, such as `src/tool.ts` or `tool.py`. The matching module of `languages`
 //! compiles the source. The component, which is the WebAssembly file with the tools, replaces
 //! `NAME.wasm` in the folder atomically, so that it is never half written. The result is a
-//! [`Built`] with the path, the tools' names and the warnings. A file that is not WebAssembly is
-//! never overwritten; this is checked before the build starts.
+//! [`BuildOutput`] with the path, the tools' names and the warnings. A file that is not WebAssembly
+//! is never overwritten; this is checked before the build starts.
 
 pub(crate) mod create;
 pub(crate) mod language;

@@ -3,7 +3,7 @@
 //!
 //! Errors about an unknown tool, key or option call [`nearest`] with the unknown name and the known
 //! ones, to add "did you mean …?". It also recognises a name behind a namespace that models invent,
-//! such as `functions.add`. The approval of tools calls [`look_alike`] to refuse two tools whose
+//! such as `functions.add`. The approval of tools calls [`confusable`] to refuse two tools whose
 //! names differ only in letters that look alike, such as `0` and `o`. Long names get no suggestion,
 //! so that the comparison stays cheap. All functions are pure.
 

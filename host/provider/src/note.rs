@@ -1,6 +1,6 @@
 //! Notes for the operator on the changes that a conversion made.
 //!
-//! A conversion to a provider's format returns [`Converted`]: the JSON, and a [`Note`] for each
+//! A conversion to a provider's format returns [`Conversion`]: the JSON, and a [`Note`] for each
 //! thing that the API cannot express, with the tool, the place, the change and the reason. While a
 //! definition is converted, [`Changes`] collects its notes, leaves out repetitions, and makes the
 //! error of a tool that cannot be expressed at all.

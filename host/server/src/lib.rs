@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! HTTP ─► HttpServer ─► Authenticator ─► Principal ─┐
-//!                                                   ├─► Service ─► toolcell, with the tools of ServedTools
-//! MCP ──► mcp::routes, mcp::serve_stdio ────────────┘
+//!                                                   ├─► Service ─► toolcell
+//! MCP ──► mcp::routes, mcp::serve_stdio ────────────┘   (tools of ServedTools)
 //! ```
 //!
 //! ```no_run

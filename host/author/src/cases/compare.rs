@@ -6,8 +6,8 @@
 //! `tool_error` and `refusal`. All members of the expectation must match, and an empty expectation
 //! always fails. The budget bounds fuel (instruction units of the engine), memory and time.
 //!
-//! [`actual`] does the reverse: it writes a result as an expectation that it meets, which `--bless`
-//! stores in the file.
+//! [`actual`] does the reverse: it writes a result as an expectation that it meets, which
+//! `--update` stores in the file.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Writes endings into a file of cases and keeps the rest of its text.
 //!
-//! The runner of cases calls [`write_endings`] after the cases of a file have run with `--bless`,
+//! The runner of cases calls [`write_endings`] after the cases of a file have run with `--update`,
 //! that is, when the author accepts the endings that were seen as the new expectations. It takes
 //! the file, the expected content after the change, and the numbers of the cases to change. It
 //! finds the places of the members in the YAML or JSON text and edits only these, so comments,

@@ -6,7 +6,7 @@
 //! store and a fixed seed, loads the component with the grants that [`grants`] derives from the
 //! tool's declared needs, makes the call and compares the ending. A case that ends otherwise than
 //! expected is part of the report; an unknown tool, an invalid case or an unusable component is an
-//! error. With [`Options::bless`], endings that differ are written into the file after all of its
+//! error. With [`Options::update`], endings that differ are written into the file after all of its
 //! cases have run.
 
 use std::fs;

@@ -1,7 +1,7 @@
 //! Builds a Python project with componentize-py, a program that packs Python code into a component.
 //!
 //! [`build`] takes the project folder and the path of its module, and returns the component with
-//! warnings, one a line. It searches componentize-py of exactly one version: in the project's
+//! warnings, one per line. It searches for componentize-py of exactly one version: in the project's
 //! `.venv`, in `PATH`, as a module of `python3`. It writes the interface definition (WIT) and the
 //! Python module `toolcell`, both part of this crate, into a temporary folder and runs the program
 //! on them. An exception while the author's module is loaded becomes an error whose traceback has

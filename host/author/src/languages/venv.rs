@@ -3,9 +3,10 @@
 //!
 //! The builds of C and Python can use compilers that PyPI distributes as packages (Zig,
 //! componentize-py). They first look for one at the path that [`program`] returns. If there is
-//! none, the error's hint is made by [`hint`], with a shell command that creates the environment
-//! and installs the package; folders are quoted for the shell. An environment is suggested because
-//! pip refuses to install into a Python whose packages the system manages.
+//! none, they search `PATH`. If that has none either, the error's hint is made by [`hint`], with a
+//! shell command that creates the environment and installs the package; folders are quoted for the
+//! shell. An environment is suggested because pip refuses to install into a Python whose packages
+//! the system manages.
 
 use std::path::{Path, PathBuf};
 

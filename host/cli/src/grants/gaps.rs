@@ -4,9 +4,10 @@
 //! [`missing_needs`] takes a tool's definition and rights and returns a [`Gap`] for each need that
 //! is granted only in part or not at all, with the part that remains and the section that takes the
 //! rest away. [`rules_without_effect`] takes all loaded components and returns the rules that allow
-//! no request of any tool, each with its place, the reason and a hint. `check`, `approve`, `run`
-//! and the loading of components use them. The results come from the rights that decide in a call.
-//! A part that cannot be computed is not reported.
+//! no request of any tool, each with file, line, column, the reason and a hint, and the names of
+//! tools that no component has. `check`, `approve`, `run` and the loading of components use them.
+//! The results come from the rights that decide in a call. A part that cannot be computed is not
+//! reported.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -8,16 +8,17 @@
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `TOOLCELL_LOG` | filter of the diagnostic log, as `tracing` writes it (`toolcell=debug`); wins over `-v` |
+//! | `TOOLCELL_LOG` | filter of the diagnostic log, such as `toolcell=debug`; wins over `-v` |
 //! | `TOOLCELL_CONFIG` | the configuration, if `--config` does not name one |
 //! | `XDG_CACHE_HOME` | directory of the user's caches; ignored unless absolute |
 //! | `XDG_STATE_HOME` | directory of the user's persistent state; ignored unless absolute |
-//! | `HTTPS_PROXY`, `ALL_PROXY` | never used; named in a hint if a tool's request gets no connection and `[network]` has no proxy |
-//! | `NOTIFY_SOCKET` | socket of the supervisor that is notified when the server is ready, and when it stops |
-//! | `CARGO_TARGET_DIR` | directory of cargo's output, for a component that is named by the folder of its crate |
+//! | `HTTPS_PROXY`, `ALL_PROXY` | never used; named in a hint, see below |
+//! | `NOTIFY_SOCKET` | socket of the supervisor, which is notified of the server's start and end |
+//! | `CARGO_TARGET_DIR` | directory of cargo's output, for a component named by its folder |
 //! | `HOME` | its `.cache` and `.local/state` are used if those variables are not set |
 //!
-//! A configuration names further variables, for the values of secrets.
+//! The hint about a proxy is printed if a tool's request gets no connection and `[network]` names
+//! no proxy. A configuration names further variables, for the values of secrets.
 //!
 //! The libraries for help, colours and spinner read `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE`,
 //! `COLUMNS` and `TERM` themselves; the one for completions reads `TOOLCELL_COMPLETE`.

@@ -3,8 +3,8 @@
 //! An author rebuilds a component often, so `[dev]` of the configuration can list folders whose
 //! components are used without approval. Reading a configuration calls [`Folders::of`] with that
 //! section. `development` then returns, for a component's path, the reason why it needs no
-//! approval, which is printed as a warning at each use. [`Development::Typed`] is the other reason:
-//! grants that were typed with `--grant`.
+//! approval, which is printed as a warning at each use. [`Development::CommandLine`] is the other
+//! reason: grants that were typed with `--grant`.
 //!
 //! Only a configuration that the user named can do this. One that was found in a folder never
 //! waives an approval, even if this user approved it: the folder may be another person's, and its

@@ -1,11 +1,11 @@
 //! Decides which components must be signed, and by which publisher.
 //!
 //! Reading a configuration creates [`Signatures`] from its publishers, and asks it for each
-//! component. The result is a [`SignatureRequirement`] if the component names a publisher, or if `require_signed`
-//! of `[host]` demands a signature of every component. When the component is read, the demand finds
-//! the signature's file (`FILE.sig` unless configured) and returns the signer or an error at the
-//! place of the demand. A signature that is not demanded is not read. A configured path of a
-//! signature without a demand is an error, because it would check nothing.
+//! component. The result is a [`SignatureRequirement`] if the component names a publisher, or if
+//! `require_signatures` of `[host]` demands a signature of every component. When the component is
+//! read, the demand finds the signature's file (`FILE.sig` unless configured) and returns the
+//! signer or an error at the place of the demand. A signature that is not demanded is not read. A
+//! configured path of a signature without a demand is an error, because it would check nothing.
 //!
 //! Not here: the verification of a signature, in `signature.rs`.
 

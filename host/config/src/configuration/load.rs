@@ -1,11 +1,12 @@
 //! Loads the approved tools of a configuration.
 //!
 //! A server calls `Configuration::load` with the engines, and again through a reload. Up to eight
-//! components are loaded at the same time. The result is a [`LoadedTools`]: the tools in a registry, an
-//! executor with the tenants, and the problems. A component that cannot be served does not prevent
-//! others from being served. If its file cannot be used or is not approved, the approved version,
-//! whose bytes are kept, is still served. Each version that is served passed the same checks. Two
-//! tools with one name, or with names that look alike, are both left out with their components.
+//! components are loaded at the same time. The result is a [`LoadedTools`]: the tools in a
+//! registry, an executor with the tenants, and the problems. A component that cannot be served does
+//! not prevent others from being served. If its file cannot be used or is not approved, the
+//! approved version, whose bytes are kept, is still served. Each version that is served passed the
+//! same checks. Two tools with one name, or with names that look alike, are both left out with
+//! their components.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -2,9 +2,9 @@
 //! the new versions.
 //!
 //! A server creates a [`Reloader`], which loads the configuration once; `loaded` returns the
-//! version that is served now. `reload` reads everything again and returns a [`Reloaded`] with the
-//! components that were added, removed or replaced. `changes` is a stream that watches the files
-//! and reloads once a changed file is stable.
+//! version that is served now. `reload` reads everything again and returns a [`ReloadChanges`] with
+//! the components that were added, removed or replaced. `changes` is a stream that watches the
+//! files and reloads once a changed file is stable.
 //!
 //! A configuration or a lock that cannot be used changes nothing. Running calls finish on the
 //! version that they started with. A component with the same code and grants is not loaded again.

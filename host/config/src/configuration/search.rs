@@ -3,8 +3,8 @@
 //!
 //! `Configuration::find` calls [`nearest`], which returns the path of the first file that this user
 //! controls. A file of another user is skipped with a warning, because its owner could grant access
-//! to tools; it does not hide a file above it. It is remembered, so that a command without any
-//! other configuration reports it with [`not_used`].
+//! to tools; it does not hide a file above it. The skipped file is remembered, so that a command
+//! without any other configuration reports it with [`not_used`].
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Answers questions about the secrets of a configuration: their sources, the components that may
-//! use them, and those that have no value.
+//! Answers questions about the secrets of a configuration: the source of each, the secrets that
+//! given components may use, and those that have no value.
 //!
 //! A secret is a named value that the host adds to a tool's requests or, if it is revealed, that
 //! the tool reads. `secrets_of` and `variables_of` return what a tenant's own process needs: only

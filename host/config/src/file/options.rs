@@ -1,12 +1,14 @@
-//! Options for reading a configuration: directories, environment variables, and the secrets to
-//! read.
+//! Options for reading a configuration: the directories and environment variables that it uses, and
+//! the names of the secrets whose values are read.
 //!
-//! The command and an embedder pass [`ReadOptions`] to `Configuration::read_with` or `find`. By
-//! default they have the environment of this process: its variables, its home directory, and the
-//! cache and state directories of the user; each can be set, and [`ReadOptions::new`] uses none of
-//! it. The state directory has approvals, kept versions and stored keys. The crate reads
-//! environment variables and directories of the user only through these options, so that tests and
-//! servers control them.
+//! The command and an embedder (the program that uses this library) pass [`ReadOptions`] to
+//! `Configuration::read_with` or `find`. By default they have the environment of this process: its
+//! variables, its working and home directory, and the user's cache and state directories. The
+//! working, cache and state directories can be set; [`ReadOptions::new`] uses nothing of the
+//! environment. The state directory holds approvals, approved versions of components, the
+//! key-value data of tools, and the counts of granted directories. `with_wanted` limits the secrets
+//! whose values are read; by default all are. The crate reads variables and directories of the user
+//! only through these options, so that tests and servers control them.
 
 use std::path::{Path, PathBuf};
 

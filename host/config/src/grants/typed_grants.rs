@@ -1,11 +1,11 @@
 //! Converts grants on the command line, `--grant KIND=RULE`, to the text of a configuration.
 //!
 //! These grants are for development: they apply to a component that no configuration names.
-//! `Configuration::with_typed` calls [`items`] with the options, which returns their values or an
-//! error for an unknown kind or an incomplete rule. [`to_text`] then writes a configuration with
-//! one component that has these grants, and maps its lines to the options; the usual parser reads
-//! it. A rule cannot end the list or string that contains it. [`store`] names the key-value store
-//! of such a component, which is separate from the stores of configured ones.
+//! `Configuration::with_command_line_grants` calls [`items`] with the options, which returns their
+//! values or an error for an unknown kind or an incomplete rule. [`to_text`] then writes a
+//! configuration with one component that has these grants, and maps its lines to the options; the
+//! usual parser reads it. A rule cannot end the list or string that contains it. [`store`] names
+//! the key-value store of such a component, which is separate from the stores of configured ones.
 
 use std::path::Path;
 

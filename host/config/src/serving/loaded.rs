@@ -1,6 +1,6 @@
 //! The approved tools of a configuration, ready to be called.
 //!
-//! `Configuration::load` returns a [`Loaded`], and a reload makes a new one; it never changes
+//! `Configuration::load` returns a [`LoadedTools`], and a reload makes a new one; it never changes
 //! itself. It has a [`Registry`] with the tools, in which each name belongs to one tool, an
 //! [`Executor`] with the tenants and the limits, the settings of each tenant, and a problem for
 //! each component that is not served, or only in part. A server takes these parts to answer

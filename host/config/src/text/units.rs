@@ -2,8 +2,8 @@
 //!
 //! Limits in `toolcell.toml` and options of the command are parsed to [`Time`], [`Size`] and
 //! [`Count`]. A value must be above zero; a time needs a unit and is at least a millisecond. A text
-//! in another form is a [`BadUnit`], whose message lists the accepted forms. Each type prints in a
-//! form that it can parse again. [`Size::rounded`] is for display only.
+//! in another form is an [`InvalidUnit`], whose message lists the accepted forms. Each type prints
+//! in a form that it can parse again. [`Size::rounded`] is for display only.
 
 use std::fmt;
 use std::str::FromStr;

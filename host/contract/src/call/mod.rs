@@ -3,7 +3,7 @@
 //! An embedder or a provider's format (the JSON of one model vendor) builds a [`ToolCall`] from the
 //! answer of a model: an id, a tool's name, and arguments as unchecked JSON text. [`CallContext`]
 //! says where the call comes from (session, tenant, metadata); the handler gets it unchanged, and a
-//! field that the caller left out stays absent. [`CallOptions`] add limits, an abort signal and an
+//! field that the caller left out stays absent. `CallOptions` add limits, an abort signal and an
 //! overlay, which is a set of rules that can only narrow the tool's rights. The executor takes all
 //! of these and always returns a [`Completion`]: a [`CallResult`] and a receipt, which counts the
 //! resources that the call used.

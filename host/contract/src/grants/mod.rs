@@ -4,8 +4,8 @@
 //! callable tools. An embedder or the configuration builds them and passes them when a component is
 //! loaded; the default grants nothing. An [`Overlay`] of a tool, a tenant or a call has lists of
 //! the same kinds and can only take away. Rules are parsed from text, and a text that is not a rule
-//! gives a [`BadRule`] with a hint. A rule for HTTP or for tools that would match everything is
-//! refused.
+//! gives an [`InvalidRule`] with a hint. A rule for HTTP or for tools that would match everything
+//! is refused.
 //!
 //! Not here: the decision about one request, in `rights`; the limits of usage, such as fuel and
 //! memory, in `limits`.

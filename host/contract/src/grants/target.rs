@@ -2,10 +2,10 @@
 //! checked.
 //!
 //! The HTTP capability and the HTTP rules call [`Target::parse`] with a URL as text. It returns a
-//! [`Target`] in its normal form, from which scheme, host, port and path are read, or a
-//! [`BadTarget`]. A URL is refused if two programs could read it differently: with a user name, a
-//! control character, a space, a backslash, or a path that begins with two slashes. Only `http` and
-//! `https` are accepted, in at most 8 KiB. A fragment is dropped.
+//! [`Target`] in its normal form, from which scheme, host, port and path are read, or an
+//! [`InvalidTarget`]. A URL is refused if two programs could read it differently: with a user name,
+//! a control character, a space, a backslash, or a path that begins with two slashes. Only `http`
+//! and `https` are accepted, in at most 8 KiB. A fragment is dropped.
 //!
 //! Source: the URL standard (WHATWG), as in browsers: `127.1`, `0x7f.1` and `①②⑦.0.0.1` mean
 //! 127.0.0.1 here too.

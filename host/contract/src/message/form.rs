@@ -1,9 +1,9 @@
 //! Reads the settled end of a call, and the halt of a run, back from JSON.
 //!
-//! A client of the server uses it through serde's `Deserialize` for [`Settled`] and [`Halted`]; the
-//! parent module defines and writes these types. A member that the kind requires but that is absent
-//! is an error. The members are read one by one instead of as serde's tagged enum, because
-//! [`Json`], a value kept as its original text, cannot be read from serde's buffer.
+//! A client of the server uses it through serde's `Deserialize` for [`SettledCall`] and
+//! [`RunHalt`]; the parent module defines and writes these types. A member that the kind requires
+//! but that is absent is an error. The members are read one by one instead of as serde's tagged
+//! enum, because [`Json`], a value kept as its original text, cannot be read from serde's buffer.
 
 use serde::{Deserialize, Deserializer};
 

@@ -2,9 +2,9 @@
 //!
 //! A run makes many tool calls of one model turn under one policy. For each call it returns one
 //! [`Message`] for the model, with the encoded result. A [`RunEvent`] is one event of its stream:
-//! an event of a call, the settled end of a call, or the halt. [`Settled`] says how a call ended
-//! for the agent loop; [`Halted`] says why the loop must stop: a question to a person, a handler's
-//! halt, or a failure under a policy that halts.
+//! an event of a call, the settled end of a call, or the halt. [`SettledCall`] says how a call
+//! ended for the agent loop; [`RunHalt`] says why the loop must stop: a question to a person, a
+//! handler's halt, or a failure under a policy that halts.
 //!
 //! Not here: the code that makes these values, in `run` and `step`.
 //!

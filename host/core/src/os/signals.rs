@@ -1,6 +1,6 @@
 //! Keeps the process alive when a write exceeds the file-size limit of the operating system.
 //!
-//! By default such a write ends the process with SIGXFSZ. [`survive_file_size_limit`] installs a
+//! By default such a write ends the process with SIGXFSZ. [`ignore_file_size_signal`] installs a
 //! handler that does nothing, so that the write fails with `EFBIG` instead. It is called when an
 //! engine is built and when a worker process begins, and acts once. It acts only if the signal has
 //! its default disposition, so a program's own handler stays.

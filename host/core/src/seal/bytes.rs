@@ -1,11 +1,13 @@
-//! Seals bytes that a server sends through a client and gets back, with or without a question.
+//! Seals bytes of a server's own, which travel through an untrusted client and come back.
 //!
-//! A server calls [`Sealer::seal_bytes`] for state of its own that a client has to bring back, and
-//! [`Sealer::open_bytes`] when it comes. The sealed text can be neither read nor changed by the
-//! client. It opens only with the same key, for the principal (a key or user of a tenant) that the
-//! sealer is bound to, and before it expires; otherwise the result is a [`ResumeFault`].
+//! Sealing is encryption that also detects changes. A server calls [`Sealer::seal_bytes`] and gives
+//! the text to a client; when the client sends it back, the server calls [`Sealer::open_bytes`].
+//! The MCP code sends a pending question this way. A text opens only with the same key, for the
+//! principal (a key or user of a tenant) that the sealer is bound to, and before it expires;
+//! otherwise the result is a [`ResumeFault`]. Unlike the state of a question, it is not bound to a
+//! tool or its arguments.
 //!
-//! The form is that of a question's state with the prefix `tb1.`, and contains the principal's
+//! Form: as in the parent module, with the prefix `tb1.`; the plaintext is the principal's
 //! fingerprint, the time of expiry and the bytes.
 
 use super::{FINGERPRINT_BYTES, Fingerprint, ResumeFault, Sealer, bound, millis, of_text};

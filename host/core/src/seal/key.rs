@@ -1,9 +1,10 @@
 //! Loads the sealing key from a directory, and creates it at the first use.
 //!
-//! `Sealer::kept_in` calls [`load_or_create`] with a directory and gets the 32 bytes of its file
-//! `resume.key`. A key that another user could have read or written is never used and not replaced;
-//! the error says what to do. The file gets its name only once it is complete, so no process sees a
-//! partial key, and of several processes that create one at the same time all use the same key.
+//! `Sealer::from_directory` calls [`load_or_create`] with a directory and gets the 32 bytes of its
+//! file `resume.key`. A key that another user could have read or written is never used and not
+//! replaced; the error says what to do. The file gets its name only once it is complete, so no
+//! process sees a partial key, and of several processes that create one at the same time all use
+//! the same key.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};

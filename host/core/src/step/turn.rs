@@ -2,10 +2,12 @@
 //!
 //! A turn is everything between a person's message and the model's final answer. The loop creates a
 //! [`Turn`] with its settings: context, language, limits, the stop signal. Each step reads and
-//! updates it: errors in a row, and the tools that stay allowed. [`Deliberate`] mode restricts a
-//! turn to a list of tools and keeps a tool allowed for some turns after a success. A loop that
-//! stores its state elsewhere saves and restores a [`TurnMemory`]. No update spans an await, so a
-//! dropped step leaves a consistent turn.
+//! updates it: errors in a row, and the tools that stay allowed. In [`Deliberate`] mode a loop lets
+//! the person's words decide which tools a turn may call: with a list, only those tools can be
+//! called; without one, all can. The mode keeps a tool allowed for some turns after a success, and
+//! reports the word (trigger) that allowed a called tool. A loop that stores its state elsewhere
+//! saves and restores a [`TurnMemory`]. No update spans an await, so a dropped step leaves a
+//! consistent turn.
 //!
 //! Source: docs/contract.md, section 6.
 

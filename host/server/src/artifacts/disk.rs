@@ -3,9 +3,9 @@
 //! The parent module calls it for every upload, lookup and removal. A put takes a tenant, bytes, a
 //! name and a media type, and returns an `ArtifactInfo`, or an error if the tenant's quota has no
 //! room. The store keeps an index of its files in memory, which it reads from the directory when it
-//! is opened. Expired artifacts of a tenant are removed before each of its lookups. A lock file
-//! makes sure that one process at a time uses the directory; a temporary store removes its
-//! directory when it is dropped.
+//! is opened. Expired artifacts of a tenant are removed before each of its lookups and puts; the
+//! child module `sweep` removes those of all tenants. A lock file makes sure that one process at a
+//! time uses the directory; a temporary store removes its directory when it is dropped.
 //!
 //! Layout: the file `TENANT/ID` is one artifact. It has the length of a head (4 bytes, big endian),
 //! the head as JSON (name and media type), and the content. `TENANT` is a digest of the tenant's

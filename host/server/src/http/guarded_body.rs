@@ -1,4 +1,4 @@
-//! Response bodies that hold a resource until they are sent, or that end early.
+//! Response bodies that hold a resource until they are almost sent, or that end early.
 //!
 //! [`with_guard`] wraps a response so that a value, such as the slot of an open request, is dropped
 //! when little of the answer is left to send, however slowly the client reads. For that it hands

@@ -1,8 +1,8 @@
 //! Errors of the HTTP API, as RFC 9457 problems: JSON with a status, a stable code and a hint.
 //!
-//! Routes and layers return a [`Problem`]. They create it from a [`RequestError`] of the service, from
-//! an error of the authentication, or from a fault of the request. As a response it has no body at
-//! first; `guard::finish`, which knows the request's id, writes the body and the headers
+//! Routes and layers return a [`Problem`]. They create it from a [`RequestError`] of the service,
+//! from an error of the authentication, or from a fault of the request. As a response it has no
+//! body at first; `guard::finish`, which knows the request's id, writes the body and the headers
 //! `Retry-After` and `WWW-Authenticate`. The module also has the answers for an unknown path and
 //! for a method that a path does not have. Programs depend on `code`, so it is stable; the other
 //! texts are for people.

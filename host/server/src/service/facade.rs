@@ -1,10 +1,11 @@
 //! Three tools that replace a long list: `tools_search`, `tools_describe` and `tools_call`.
 //!
 //! A list of hundreds of definitions fills a model's context. If a tenant sees more tools than
-//! [`ManyTools::threshold`], its list has only these three. A model searches by words, reads the
-//! definitions of the results, and calls a tool by its name. Each of the other tools can still be
-//! called by its own name. The view of a tenant calls [`facade`] to create the three tools when a
-//! version is built.
+//! [`ManyTools::threshold`], its list has only these three, unless one of its own tools has one of
+//! the three names; then the list stays complete. A model searches by words, reads the definitions
+//! of the results, and calls a tool by its name. Each of the other tools can still be called by its
+//! own name. The view of a tenant calls [`facade`] to create the three tools when a version is
+//! built.
 //!
 //! They reveal a tool only to principals that see it. `tools_call` becomes a call of the tool
 //! itself before admission, with that tool's limits, rights, events and receipt. Answers of the

@@ -1,8 +1,8 @@
 //! The core of the server, independent of protocols: the operations of a principal.
 //!
-//! A [`Service`] is built from a [`ServedTools`], which is one version of the tools and tenants. HTTP
-//! and MCP give it requests of a [`Principal`] (a tenant, with the key or user that acts for it):
-//! to list tools, to make calls, runs and steps, and to cancel them. It returns answers, or
+//! A [`Service`] is built from a [`ServedTools`], which is one version of the tools and tenants.
+//! HTTP and MCP give it requests of a [`Principal`] (a tenant, with the key or user that acts for
+//! it): to list tools, to make calls, runs and steps, and to cancel them. It returns answers, or
 //! [`RequestError`]. [`Service::replace`] serves another version while running requests finish on
 //! theirs; [`Service::drain`] ends the service in order.
 //!

@@ -1,6 +1,6 @@
 //! The reasons why the server did not make a call.
 //!
-//! [`Service`](crate::Service) returns a [`Refused`] when a request is turned away: no access,
+//! [`Service`](crate::Service) returns a [`RequestError`] when a request is turned away: no access,
 //! unknown tool, quota, overload, shutdown and others. Each has a stable code, a hint and, if
 //! waiting helps, the time to wait. HTTP writes it as a problem, MCP as an error or a result. A
 //! call that was made and failed is not refused; its failure is in its completion.

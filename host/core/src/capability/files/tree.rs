@@ -3,9 +3,9 @@
 //!
 //! A tool chooses the shape of the trees that it creates, so depth and breadth are hostile input.
 //! [`count`] takes an open directory and returns its bytes and its number of names; a file with
-//! several names counts its bytes once. The ledger calls it for a granted directory. [`clear`]
-//! removes all content of a directory: it moves each subdirectory up to the root under a number,
-//! and removes it there.
+//! several names counts its bytes once. The ledger (the count of a directory against its quota)
+//! calls it for a granted directory. [`clear`], which `temporary` calls, removes all content of a
+//! directory: it moves each subdirectory up to the root under a number, and removes it there.
 //! Invariants: no link is followed; no path is longer than one name; the number of open descriptors
 //! does not depend on the depth.
 //! Source: docs/threat-model.md, rows 26 and 30.

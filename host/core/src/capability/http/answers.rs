@@ -1,10 +1,10 @@
 //! Replaces the network by a function, for the tests of tools.
 //!
-//! An author of a tool sets the function with `Egress::with_answers`; the test cases of
+//! An author of a tool sets the function with `Egress::with_canned_responses`; the test cases of
 //! `toolcell-author` do so with recorded answers. [`connection`] takes method and URL of a request
-//! and asks the function for an [`Answer`]. It returns one end of an in-memory connection, at whose
-//! other end a task writes that answer as HTTP/1.1. Without an answer, the tool gets the error for
-//! a server that cannot be reached.
+//! and asks the function for a [`CannedResponse`]. It returns one end of an in-memory connection,
+//! at whose other end a task writes that answer as HTTP/1.1. Without an answer, the tool gets the
+//! error for a server that cannot be reached.
 //! Only the connection is replaced. Rights, headers, secrets, budgets, deadlines and redaction are
 //! those of a real request.
 

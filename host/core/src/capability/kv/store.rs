@@ -10,8 +10,7 @@
 //! Layout: the file `store.db` in WAL mode (a write-ahead log), with `store.db-wal` and
 //! `store.db-shm` while it is in use. The header has this crate's application id, and
 //! `user_version` is the version of the schema.
-//! Not here: the meaning of the tables (`kv/sqlite.rs`), and the count of a granted directory,
-//! which changes with every write of a tool (`capability/files/ledger/shared.rs`).
+//! Not here: the meaning of the tables (`kv/sqlite.rs`).
 
 mod failure;
 mod place;

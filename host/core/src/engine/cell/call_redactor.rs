@@ -1,10 +1,11 @@
 //! Removes the values of secrets from a call's results, errors, events and printed bytes.
 //!
-//! Before a tool runs, [`CallRedactor::for_call`] fetches the secrets that were granted to it, and
-//! those of the tools that called it, and installs itself for the call's events. When the call
-//! ends, `answer` and `bytes` return the output with a mark in place of each value. A value that
-//! the call gets later is added with `learn`, and removed from then on. `is_foreign` tells if bytes
-//! hold a secret of a calling tool only; such bytes must not be stored.
+//! Before a tool runs, [`CallRedactor::for_call`] fetches the secrets that were granted to it, adds
+//! the values that the calling tools' redactor already knows, and installs itself for the call's
+//! events. When the call ends, `answer` and `bytes` return the output with a mark in place of each
+//! value. A value that the call gets later is added with `learn`, and removed from then on.
+//! `is_foreign` tells if bytes hold a calling tool's secret that this tool may not read (it is not
+//! revealed to it); the import `kv` refuses to store such bytes.
 //! A redactor is built only for tools that were granted a secret, and for those that such tools
 //! call, so that other calls do not pay for it. Too many values are an error of the call.
 //! Not here: the encodings of a value ([`Redactor`]), and the fields of a result that are searched

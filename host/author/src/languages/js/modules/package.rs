@@ -4,8 +4,9 @@
 //! files, the target of an entry of `exports` or `imports`, and the file that replaces another in
 //! browsers. Conditions are chosen as bundlers do for browsers, because a tool runs without Node;
 //! [`Package::without_browser`] gives the view of Node. A member of an unexpected type counts as
-//! absent. A file over 1 MiB or with invalid JSON is an error with its place. A package that needs
-//! native code of Node is recognised, so that it can be refused.
+//! absent. A file over 1 MiB or with invalid JSON is an error with file, line and column. A package
+//! that needs native code of Node is recognised, so that it can be refused, unless it has a
+//! replacement for browsers (the member `browser`).
 //!
 //! Not here: the search in `node_modules`, in `resolve.rs`.
 

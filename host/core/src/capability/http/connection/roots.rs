@@ -1,11 +1,11 @@
 //! Certificate authorities that `https` requests of tools trust, and the TLS settings made from
 //! them.
 //!
-//! [`Roots`] is a set of authorities: those of Mozilla's list by default, or an operator's own from
-//! PEM text, alone or in addition. An operator passes it to `Egress::with_roots` or
-//! `Egress::replace`. `config` turns it into the settings of the TLS library: HTTP/1.1 only, no
-//! client certificate, and no resumed sessions, so that a server cannot tell that two tenants share
-//! a host.
+//! [`RootCertificates`] is a set of authorities: those of Mozilla's list by default, or an
+//! operator's own from PEM text, alone or in addition. An operator passes it to
+//! `Egress::with_root_certificates` or `Egress::replace`. `config` turns it into the settings of
+//! the TLS library: HTTP/1.1 only, no client certificate, and no resumed sessions, so that a server
+//! cannot tell that two tenants share a host.
 
 use std::fmt;
 use std::sync::Arc;
