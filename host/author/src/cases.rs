@@ -1,4 +1,4 @@
-//! Runs the cases of a tool: calls with recorded answers to their requests, and the expected
+//! Runs the test cases of a tool: calls with recorded answers to their requests, and the expected
 //! results.
 //!
 //! A case is an entry of a file such as `cases.yaml` that an author keeps beside a tool; `toolcell

@@ -1,4 +1,4 @@
-//! Tools for authors: creates projects ([`create`]), builds components ([`build`]), runs cases
+//! Tools for authors: creates projects ([`create`]), builds components ([`build`]), runs test cases
 //! ([`cases`]), and finds the source lines of a trap ([`source_lines`]).
 //!
 //! ```text
@@ -8,8 +8,9 @@
 //! tool.c → Zig or clang → core module → component
 //! ```
 //!
-//! JavaScript and TypeScript need no other program. The author's source runs in a cell while it is
-//! built, as it does in a call, without access to files and the network.
+//! JavaScript and TypeScript need no other program. The author's source runs in a cell (a fresh
+//! WebAssembly instance for one call) while it is built, as it does in a call, without access to
+//! files and the network.
 
 pub mod cases;
 mod error;

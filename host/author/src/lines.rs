@@ -4,8 +4,8 @@
 //! [`source_lines`] takes the component's bytes and these positions, and returns places in the
 //! author's files, innermost first, inlined functions included. Lines of the standard library and
 //! of packages are left out. The list has at most 24 places, and it is empty if the component has
-//! no debug information. The command line prints it below the error of a call; the runner of cases
-//! adds it to a failure. Names come from an untrusted file, so they are shortened and made
+//! no debug information. The command line prints it below the error of a call; the runner of test
+//! cases adds it to a failure. Names come from an untrusted file, so they are shortened and made
 //! printable.
 //!
 //! Not here: limits on the work. Debug information can be crafted to cost any amount of time and

@@ -2,8 +2,9 @@
 //!
 //! An engine compiles and runs WebAssembly. A command calls [`engines`] with the number of
 //! concurrent calls and the configuration. It gets [`Engines`], which creates one engine for each
-//! kind of isolation when it is first needed, with the cache of compiled code, the secrets, stored
-//! keys and network settings. [`load`] loads a component with a spinner if that takes long.
+//! kind of isolation when it is first needed, with the cache of compiled code, the secrets, the
+//! key-value data and the network settings. [`load`] loads a component with a spinner if that takes
+//! long.
 //!
 //! An untrusted component is compiled in a child process or not at all. An unusable cache causes a
 //! warning, never an error. Background optimisation ends with the command; only commands that

@@ -3,9 +3,9 @@
 //!
 //! `run` and `batch` call [`start`] if the configuration asks for this isolation. It starts the
 //! child with the same options, components and grants, and returns its tools, whose calls run
-//! there; no guest code of such a call runs in this process. In the child, `main` calls [`work`],
-//! which reads the configuration, loads the components with all checks, and serves calls until the
-//! parent is gone; a failure is sent to the parent.
+//! there; no WebAssembly code of such a call runs in this process. In the child, `main` calls
+//! [`work`], which reads the configuration, loads the components with all checks, and serves calls
+//! until the parent is gone; a failure is sent to the parent.
 //!
 //! The child's environment has the variables that this command reads itself, and those of the
 //! secrets that the tenant may use.

@@ -1,16 +1,16 @@
 //! Loads the tools of a `toolcell.toml`: the configuration, the operator's approvals, signatures,
 //! reload.
 //!
-//! In: a configuration, its lock, components. Out: typed values and typed errors, each with file,
-//! line and hint.
+//! In: a configuration, its lock file (approvals), components. Out: typed values and typed errors,
+//! each with file, line and hint.
 //! Invariants: a tool is offered only as its operator approved it; this crate prints nothing, ends
 //! no process and reads no terminal; it reads the environment through [`ReadOptions`] only.
 //!
 //! ```text
-//! toolcell.toml ─► Configuration ─► Engines ─┐
-//! toolcell.lock ─► Lock ─────────────────────┼─► Loaded: registry, executor, tenants, problems
-//! components ────────────────────────────────┘      ▲
-//!                                                   └─ Reloader, when a file changes
+//! toolcell.toml ─► Configuration ─► Engines ┐
+//! toolcell.lock ─► Lock ────────────────────┼─► LoadedTools: registry, executor, tenants, problems
+//! components ───────────────────────────────┘      ▲
+//!                                                  └─ Reloader, when a file changes
 //! ```
 //!
 //! ```no_run

@@ -1,4 +1,5 @@
-//! Collects the problems of a configuration or a lock, each with its place in the file.
+//! Collects the problems of a configuration or a lock file (approvals), each with its line and
+//! column.
 //!
 //! The functions that read a file share a [`Problems`]. They add an error or a warning with a byte
 //! range of the text, a message and a hint; it computes the line and the column, which counts

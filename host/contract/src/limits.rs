@@ -1,9 +1,9 @@
 //! Limits on the resources that one call may use: fuel, time, memory, bytes, calls into the host.
 //!
-//! An embedder sets [`Limits`] for the executor, and tightens them for a tool, a tenant or a single
-//! call. For each call the executor takes the smallest limit of all of them with
-//! [`Limits::tightened`]; nothing can raise a limit. Every limit always has a value. Fuel counts
-//! instruction units of the engine, about one for each wasm instruction.
+//! An embedder (the program that uses this library) sets [`Limits`] for the executor, and tightens
+//! them for a tool, a tenant or a single call. For each call the executor takes the smallest limit
+//! of all of them with [`Limits::tightened`]; nothing can raise a limit. Every limit always has a
+//! value. Fuel counts instruction units of the engine, about one for each wasm instruction.
 //!
 //! Not here: what a tool may access, in `grants`.
 

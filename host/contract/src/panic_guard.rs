@@ -1,12 +1,12 @@
 //! Catches panics of foreign code, so that only the answer of that code is lost and the host goes
 //! on.
 //!
-//! The host wraps calls of an embedder's code (handlers, encoders, event sinks, policies) and
-//! checks of untrusted input. [`guarded`] returns `None` after a panic, [`catch_panic`] its
-//! payload, and [`GuardedFuture`] does so for a future: its creation, each poll and its drop. The
-//! payload is foreign too: [`text`] reads it without trusting its `Display`, and [`dispose`] drops
-//! it even if that panics. [`resume_panic`] does the opposite: it continues, on this thread, the
-//! panic of work on another thread.
+//! The host wraps calls of code of the embedder, which is the program that uses this library
+//! (handlers, encoders, event sinks, policies), and checks of untrusted input. [`guarded`] returns
+//! `None` after a panic, [`catch_panic`] its payload, and [`GuardedFuture`] does so for a future:
+//! its creation, each poll and its drop. The payload is foreign too: [`text`] reads it without
+//! trusting its `Display`, and [`dispose`] drops it even if that panics. [`resume_panic`] does the
+//! opposite: it continues, on this thread, the panic of work on another thread.
 
 use std::any::Any;
 use std::borrow::Cow;

@@ -46,8 +46,8 @@
 //!    have the [`CallContext`], limits and an [`AbortSignal`].
 //! 8. [`Executor`]: makes one call. It never fails: a failed call is part of its completion.
 //! 9. Cell: a new instance for each call. A call finds nothing of another call in it.
-//! 10. [`Completion`]: the [`CallResult`] and the receipt, [`Usage`]. The result is an [`Outcome`]
-//!     of the tool, a [`ToolError`] if it gave none, or a [`Refusal`] of the host.
+//! 10. [`Completion`]: the [`CallResult`] and the [`Usage`]. The result is an [`Outcome`] of the
+//!     tool, a [`ToolError`] if it gave none, or a [`Refusal`] of the host.
 //! 11. [`Question`]: an outcome that asks the user. A [`Sealer`] lets its state travel through an
 //!     untrusted client.
 //! 12. [`Event`]: the start of a call, its progress, logs and denials, and its end. An

@@ -1,11 +1,11 @@
 //! The tool calls of one response of a model: those that can be made, and those that cannot be
 //! read.
 //!
-//! `Provider::calls` returns [`Calls`]. The embedder makes the readable ones. An
-//! [`UnreadableCall`], for example one without a name, or the last one of an answer that the
-//! provider cut, must be answered too, because the model waits for it: [`Calls::answered`] puts its
-//! error message at the right position among the results. An error in one call of a list does not
-//! affect the others.
+//! `Provider::calls` returns [`Calls`]. The embedder (the program that uses this library) makes the
+//! readable ones. An [`UnreadableCall`], for example one without a name, or the last one of an
+//! answer that the provider cut, must be answered too, because the model waits for it:
+//! [`Calls::answered`] puts its error message at the right position among the results. An error in
+//! one call of a list does not affect the others.
 
 use serde_json::json;
 use toolcell_contract::call::ToolCall;

@@ -1,11 +1,12 @@
 //! Parses the text of a provider's response into a JSON tree, so that one bad value spoils only its
 //! own call.
 //!
-//! An embedder passes the text to `Provider::document`, and the tree to `Provider::calls`. A tree
-//! cannot hold some JSON texts, such as `1e400` or half a surrogate pair, and the host refuses a
-//! member that appears twice. In a call's arguments such a value stays text, and the executor
-//! refuses that one call by its id. Elsewhere, a value that a tree cannot hold becomes `null`. Long
-//! integers become strings with all their digits. A text that is not JSON is an error.
+//! An embedder (the program that uses this library) passes the text to `Provider::document`, and
+//! the tree to `Provider::calls`. A tree cannot hold some JSON texts, such as `1e400` or half a
+//! surrogate pair, and the host refuses a member that appears twice. In a call's arguments such a
+//! value stays text, and the executor refuses that one call by its id. Elsewhere, a value that a
+//! tree cannot hold becomes `null`. Long integers become strings with all their digits. A text that
+//! is not JSON is an error.
 
 use std::collections::BTreeMap;
 use std::fmt;

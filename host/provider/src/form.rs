@@ -1,10 +1,11 @@
 //! Detects the API that a response comes from, by its form alone.
 //!
-//! An embedder, or the command that makes calls from a file, may have a response without knowing
-//! its sender. `Provider::detect` takes the whole response, a message, a list of calls, or one
-//! call, and returns the one [`Provider`] whose form it has. A form that no API or several APIs
-//! could have sent is an error, never a guess. The module also recognises items in the form of
-//! another API within a list, because to skip such an item would lose a call.
+//! An embedder (the program that uses this library), or the command that makes calls from a file,
+//! may have a response without knowing its sender. `Provider::detect` takes the whole response, a
+//! message, a list of calls, or one call, and returns the one [`Provider`] whose form it has. A
+//! form that no API or several APIs could have sent is an error, never a guess. The module also
+//! recognises items in the form of another API within a list, because to skip such an item would
+//! lose a call.
 
 use serde_json::Value;
 

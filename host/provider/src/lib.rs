@@ -1,12 +1,12 @@
 //! Converts between the types of a call and the formats of model providers: definitions out, calls
 //! in, results out.
 //!
-//! An embedder names a [`Provider`], such as OpenAI or Gemini. [`Provider::definitions`] writes the
-//! tools for a request, [`Provider::calls`] reads the calls from the response, and
-//! [`Provider::results`] writes the messages of a run for the next request. The output is JSON,
-//! with notes: a feature that an API lacks is described in text or refused, and noted, never
-//! dropped silently. A tool that an API cannot express is left out, and the others stay. The
-//! conversions are pure.
+//! An embedder (the program that uses this library) names a [`Provider`], such as OpenAI or Gemini.
+//! [`Provider::definitions`] writes the tools for a request, [`Provider::calls`] reads the calls
+//! from the response, and [`Provider::results`] writes the messages of a run for the next request.
+//! The output is JSON, with notes: a feature that an API lacks is described in text or refused, and
+//! noted, never dropped silently. A tool that an API cannot express is left out, and the others
+//! stay. The conversions are pure.
 //!
 //! Not here: transport and keys, which are the embedder's; fragments of a stream, in `assemble`.
 //!

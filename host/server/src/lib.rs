@@ -21,7 +21,8 @@
 //!   runs and steps, and cancels them. HTTP and MCP both use it.
 //! - [`ServedTools`] is one version of the served tools. [`Service::replace`] changes it while
 //!   calls run.
-//! - [`Authenticator`] determines from a request's headers which principal sent it.
+//! - [`Authenticator`] determines from a request's headers which principal (the authenticated
+//!   sender: a key or user of a tenant) sent it.
 //! - [`HttpServer`] is the HTTP API under `/v1`, described by `GET /openapi.json`.
 //! - `ConfigServer`, with the feature `config`, serves a `toolcell.toml` and follows its changes,
 //!   as the command does.
@@ -29,8 +30,8 @@
 //!   output.
 //! - [`artifacts`] keep content that is too long for a model; [`tenants`] have quotas.
 //!
-//! The crate has no policy of its own: limits, grants, schemas, sealed questions and the formats of
-//! results are those of [`toolcell`].
+//! The crate has no policy of its own: limits, grants, schemas, sealed questions (encrypted for the
+//! client) and the formats of results are those of [`toolcell`].
 
 pub mod artifacts;
 pub mod auth;

@@ -1,9 +1,9 @@
 //! Checks the size and depth of a YAML text before it is parsed into values.
 //!
-//! The reader of case files calls [`check`] with the text of a YAML file. It returns nothing, or
-//! the reason and the place (line and column) for which the text is refused: invalid YAML, more
-//! than 128 levels of nesting, or more than 16 MiB once each alias (`*name`, which repeats an
-//! earlier value) is replaced by the value that it stands for.
+//! The reader of files of test cases calls [`check`] with the text of a YAML file. It returns
+//! nothing, or the reason and the place (line and column) for which the text is refused: invalid
+//! YAML, more than 128 levels of nesting, or more than 16 MiB once each alias (`*name`, which
+//! repeats an earlier value) is replaced by the value that it stands for.
 //!
 //! The check exists because the deserializer takes time that is quadratic in the depth, and copies
 //! the target of each alias. The event parser that is used here does neither.

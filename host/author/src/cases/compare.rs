@@ -1,6 +1,6 @@
-//! Compares the result of a case's call with the expected ending and the budget.
+//! Compares the result of a test case's call with the expected ending and the budget.
 //!
-//! The runner of cases calls [`failures`] with the completion of the call (its result and its
+//! The runner of test cases calls [`failures`] with the completion of the call (its result and its
 //! resource usage) and the expectation from the file. It returns a sentence for each deviation; an
 //! empty list means that the case passed. An ending is one of `ok`, `error`, `ask_user`, `halt`,
 //! `tool_error` and `refusal`. All members of the expectation must match, and an empty expectation

@@ -1,5 +1,5 @@
-//! Computes the coverage of a component's cases: the endings, parameters and values that no case
-//! has.
+//! Computes the coverage of a component's test cases: the endings, parameters and values that no
+//! case has.
 //!
 //! It is part of the report if the option `coverage` is set. [`coverage`] takes the component's
 //! tools and the reports of the cases that ran, each with its arguments. For each tool it counts

@@ -1,7 +1,7 @@
-//! The file format of cases, in YAML or JSON, with the functions that find and read the files.
+//! The file format of test cases, in YAML or JSON, with the functions that find and read the files.
 //!
 //! [`Suite`] and the types below it mirror the file: each [`Case`] has a name, arguments, recorded
-//! answers to HTTP requests and to calls of other tools, secrets, stored keys, a clock, and an
+//! answers to HTTP requests and to calls of other tools, secrets, key-value data, a clock, and an
 //! [`Expect`] with the expected ending. [`find`] returns the case files of a project folder.
 //! [`read`] parses one: JSON if its name ends in `.json`, otherwise YAML. It refuses files over 16
 //! MiB, unknown members, two cases with one name, and answers that contradict themselves; the error

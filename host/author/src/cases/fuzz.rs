@@ -2,12 +2,12 @@
 //! smallest arguments at which a tool fails.
 //!
 //! `toolcell test --fuzz` uses it. [`Cases::fuzz`] makes the requested number of calls of each
-//! tool, each in its own cell, and returns a [`FuzzReport`] for each tool. A failure is an ending
-//! that the tool did not choose: a trap, a panic, a timeout, or a value that violates its own
-//! schema. An error that the tool returns and a refusal are not failures. Failures with the same
-//! reason and the same beginning of the message count as one. For each, at most 300 further calls
-//! search simpler arguments that fail in the same way; after five failures the tool is not called
-//! again. Equal seeds generate equal arguments.
+//! tool, each in its own cell (a fresh WebAssembly instance for one call), and returns a
+//! [`FuzzReport`] for each tool. A failure is an ending that the tool did not choose: a trap, a
+//! panic, a timeout, or a value that violates its own schema. An error that the tool returns and a
+//! refusal are not failures. Failures with the same reason and the same beginning of the message
+//! count as one. For each, at most 300 further calls search simpler arguments that fail in the same
+//! way; after five failures the tool is not called again. Equal seeds generate equal arguments.
 
 use serde::Serialize;
 use serde_json::{Value, json};

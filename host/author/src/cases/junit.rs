@@ -1,4 +1,4 @@
-//! Formats the report of cases as JUnit XML, which most CI servers read.
+//! Formats the report of test cases as JUnit XML, which most CI servers read.
 //!
 //! `toolcell test --junit` writes the text that [`junit`] returns into a file. It takes the report
 //! of the cases and the reports of fuzzing, and returns one `testsuite` with a `testcase` for each

@@ -1,4 +1,4 @@
-//! Provides the other tools that the tool of a case can call.
+//! Provides the other tools that the tool of a test case can call.
 //!
 //! The runner of cases calls [`executor`] with the answers that the case gives for calls of other
 //! tools, and with the tools of the component itself. It returns an executor (the part of the

@@ -1,4 +1,4 @@
-//! The regular expressions in files of cases, as in `ok_matches: "^[0-9]+$"`.
+//! The regular expressions in files of test cases, as in `ok_matches: "^[0-9]+$"`.
 //!
 //! A [`Pattern`] is compiled when the file is read, so an invalid expression is an error of the
 //! file. The comparison of a result calls [`Pattern::matches`], which is true if the expression

@@ -1,4 +1,4 @@
-//! Writes endings into a file of cases and keeps the rest of its text.
+//! Writes endings into a file of test cases and keeps the rest of its text.
 //!
 //! The runner of cases calls [`write_endings`] after the cases of a file have run with `--update`,
 //! that is, when the author accepts the endings that were seen as the new expectations. It takes

@@ -1,4 +1,5 @@
-//! Runs cases: each in its own engine, with its own clock, seed, secrets, keys and answers.
+//! Runs test cases: each in its own engine, with its own clock, seed, secrets, key-value data and
+//! answers.
 //!
 //! [`Cases::read`] takes the settings of an engine (the compiler and runtime of WebAssembly), a
 //! component and its case files; [`Cases::run`] runs the cases one after the other and returns a

@@ -3,9 +3,9 @@
 //! `toolcell new` calls [`create`] with a folder and a language. It writes a source file with one
 //! tool, test cases with their schema, a README and files for editors, and returns the list of
 //! files. The last part of the folder's path is the project's name and replaces `NAME` in the
-//! templates. A Rust project also gets a copy of the guest SDK and a lock file, so that it builds
-//! with the versions that belong to this program. The folder must be new or empty, and no existing
-//! file is overwritten.
+//! templates. A Rust project also gets a copy of the guest SDK and a `Cargo.lock`, so that it
+//! builds with the versions that belong to this program. The folder must be new or empty, and no
+//! existing file is overwritten.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind as IoError, Write as _};

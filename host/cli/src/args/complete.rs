@@ -3,9 +3,9 @@
 //! When the user presses Tab, the shell starts this program with an environment variable set.
 //! `main` calls [`answer`] first, which prints the possible words for the command line so far and
 //! ends the process; without that variable it returns. [`components`] offers the names in the
-//! configuration and files, [`tools`] the approved tools that the lock (the file with the digests
-//! of approved components) records. [`script`] gives the text that a user installs for a shell.
-//! Nothing is compiled, and a configuration that cannot be read yields no names.
+//! configuration and files, [`tools`] the approved tools that the lock file (the approvals, with
+//! the digests of approved components) records. [`script`] gives the text that a user installs for
+//! a shell. Nothing is compiled, and a configuration that cannot be read yields no names.
 //!
 //! Not here: commands and options, which the parser completes by itself.
 

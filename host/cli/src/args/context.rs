@@ -2,10 +2,11 @@
 //!
 //! The context says where a call comes from: session, tenant, attempt, free metadata, and the
 //! answer to a question of an earlier call with the state that came with it. `run` and `batch` call
-//! [`context`] with the typed texts, which are JSON, and pass the resulting [`CallContext`] to the
-//! library. An unknown key is an error that names the nearest known one. An answer that does not
-//! look like JSON counts as a string. [`warn_without_tenant`] warns if the configuration defines
-//! tenants and the call names none, because no tenant's section narrows the grants then.
+//! [`context`] with the texts from the command line, which are JSON, and pass the resulting
+//! [`CallContext`] to the library. An unknown key is an error that names the nearest known one. An
+//! answer that does not look like JSON counts as a string. [`warn_without_tenant`] warns if the
+//! configuration defines tenants and the call names none, because no tenant's section narrows the
+//! grants then.
 
 use std::collections::BTreeMap;
 

@@ -3,9 +3,10 @@
 //!
 //! clap, the parser, fills one struct for each command, and the modules in `commands` take them.
 //! The comments of structs and fields are the text of `--help`. [`GrantArgs`] holds the options
-//! `--grant` and `--as`, which `run` and `batch` share: grants that are typed for a component that
-//! no configuration names. `explain` ends with a request, such as `GET https://example.com/x`, that
-//! a shell splits into words; [`ExplainArgs::words`] puts it together again.
+//! `--grant` and `--as`, which `run` and `batch` share: grants that are entered on the command line
+//! for a component that no configuration names. `explain` ends with a request, such as `GET
+//! https://example.com/x`, that a shell splits into words; [`ExplainArgs::words`] puts it together
+//! again.
 
 use std::path::PathBuf;
 

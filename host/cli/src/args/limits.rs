@@ -2,9 +2,9 @@
 //!
 //! `run`, `batch` and `learn` include [`LimitArgs`], which clap (the parser) fills.
 //! [`LimitArgs::over`] takes the limits of the configuration or the defaults, and returns them with
-//! the typed ones in their place. Fuel is counted in executed instructions. [`LimitArgs::words`]
-//! writes the options as words again, for a command that is printed for the user to paste. The help
-//! shows each default with its unit, taken from the library.
+//! those of the command line in their place. Fuel is counted in executed instructions.
+//! [`LimitArgs::words`] writes the options as words again, for a command that is printed for the
+//! user to paste. The help shows each default with its unit, taken from the library.
 
 use toolcell::Limits;
 

@@ -5,8 +5,8 @@
 //! prints the help or version that was asked for, or the error with our own hint in place of the
 //! parser's last line; `--json` prints it as JSON. It returns the exit status: 0 for help, 2 for a
 //! usage error. Two usual mistakes are handled: a negative number after an option is read as its
-//! value, and a tool's argument typed as an option (`--name Ada`) gets a hint with the right form.
-//! The hidden commands are not mentioned.
+//! value, and a tool's argument entered as an option (`--name Ada`) gets a hint with the right
+//! form. The hidden commands are not mentioned.
 
 use std::ffi::OsString;
 

@@ -1,11 +1,12 @@
 //! Parses the tool and its arguments after a component: `[TOOL] [ARGS]…`.
 //!
-//! `run` and `learn` call [`Target::of_call`] with the typed words. It decides by the form of the
-//! first word alone if it is a tool's name or the first argument: `{…}`, `@FILE`, `-` and
-//! `NAME=VALUE` are arguments. Then [`TypedArguments::read`] reads a file or standard input if one
-//! is named. [`Read::of`] makes JSON text once the tool is known: a `NAME=VALUE` is text unless the
-//! tool's schema expects another type there, and `NAME:=JSON` is always JSON. [`tool`] finds the
-//! tool in the component, with the nearest name as a hint.
+//! `run` and `learn` call [`Target::of_call`] with the words that were entered on the command line.
+//! It decides by the form of the first word alone if it is a tool's name or the first argument:
+//! `{…}`, `[…]`, `"…"`, `@FILE`, `-` and `NAME=VALUE` are arguments. Then [`TypedArguments::read`]
+//! reads a file or standard input if one is named. [`Read::of`] makes JSON text once the tool is
+//! known: a `NAME=VALUE` is text unless the tool's schema expects another type there, and
+//! `NAME:=JSON` is always JSON. [`tool`] finds the tool in the component, with the nearest name as
+//! a hint.
 //!
 //! Not here: the check of the arguments against the schema, which the library does at the call.
 

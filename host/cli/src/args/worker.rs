@@ -3,7 +3,7 @@
 //!
 //! A worker process runs the tools of one tenant apart from the host. Parent and child agree on the
 //! options in [`WorkerArgs`]: the number of calls at once, the tenant, the names of its secrets,
-//! the grants and components as the user typed them. `Global::words` writes the options of the
+//! the grants and components as the user entered them. `Global::words` writes the options of the
 //! parent as words of a command line, so that the child parses to equal ones. Not here: starting
 //! the child, and its work, in `worker_process.rs`.
 

@@ -1,4 +1,4 @@
-//! `toolcell list`: lists the tools of several components, one a line.
+//! `toolcell list`: lists the tools of several components, one per line.
 //!
 //! [`list`] takes components by name or file, or all of the configuration. It loads each without
 //! grants and prints a line for each tool: the component, the tool's name, and the first sentence

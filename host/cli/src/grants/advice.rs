@@ -3,10 +3,11 @@
 //! A denial says which layer denied a request of a tool: the component's grants, the tool's
 //! section, the tenant's section, the network. The commands describe the tool in a
 //! [`RequestOrigin`] and call `remedy` with the denials. It returns a [`Remedy`] to print: lines to
-//! paste into the configuration with their place, warnings of dangerous grants before them, and the
-//! approval that is needed afterwards. A host on a private network needs a grant that names the
-//! network; its name is looked up only if the caller allows it, because a lookup of a name that the
-//! tool computed could carry data away. [`how_to_learn`] returns the hint with the `learn` command.
+//! paste into the configuration, each with the place where it belongs, warnings of dangerous grants
+//! before them, and the approval that is needed afterwards. A host on a private network needs a
+//! grant that names the network; its name is looked up only if the caller allows it, because a
+//! lookup of a name that the tool computed could carry data away. [`how_to_learn`] returns the hint
+//! with the `learn` command.
 
 use std::collections::BTreeSet;
 

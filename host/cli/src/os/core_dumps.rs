@@ -5,7 +5,8 @@
 //! runs.
 //!
 //! Not here: `PR_SET_DUMPABLE`. It would also keep the process from seeing which of its own pages
-//! were written to, which makes the pool of cells fast.
+//! were written to, which makes the pool of cells (fresh WebAssembly instances, one for each call)
+//! fast.
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 

@@ -1,10 +1,10 @@
 //! Reads standard input and the files that the command line names, up to a limit for each kind.
 //!
-//! [`arguments`] returns the arguments of a call, typed or from `@FILE` or `-` (standard input); of
-//! arguments that are too large, only a part is read, and the size is reported. [`calls`] reads the
-//! list of a batch, at most 256 MiB; [`manifest`] reads a crate's `Cargo.toml`; [`answer`] reads a
-//! line that a person types. A text must be UTF-8; its byte order mark is removed. [`ignores`] says
-//! if this process was started with a signal ignored.
+//! [`arguments`] returns the arguments of a call, entered on the command line or from `@FILE` or
+//! `-` (standard input); of arguments that are too large, only a part is read, and the size is
+//! reported. [`calls`] reads the list of a batch, at most 256 MiB; [`manifest`] reads a crate's
+//! `Cargo.toml`; [`answer`] reads a line that a person types. A text must be UTF-8; its byte order
+//! mark is removed. [`ignores`] says if this process was started with a signal ignored.
 //!
 //! Not here: opening the files, in [`toolcell_config::paths::files`], which refuses for example a
 //! pipe that would block.

@@ -4,7 +4,7 @@
 //! components are used without approval. Reading a configuration calls [`Folders::of`] with that
 //! section. `development` then returns, for a component's path, the reason why it needs no
 //! approval, which is printed as a warning at each use. [`Development::CommandLine`] is the other
-//! reason: grants that were typed with `--grant`.
+//! reason: grants that were entered on the command line with `--grant`.
 //!
 //! Only a configuration that the user named can do this. One that was found in a folder never
 //! waives an approval, even if this user approved it: the folder may be another person's, and its

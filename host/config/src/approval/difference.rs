@@ -1,10 +1,11 @@
 //! Compares a component with its approved version.
 //!
-//! The lock records each approved component as an [`ApprovedVersion`]: digest, imports, the tools'
-//! definitions. A [`Difference`] takes the old one and the present one, and compares digest,
-//! imports, publisher, kind of use and definitions. `state` returns an [`ApprovalState`]: approved,
-//! other code only, changed, or new. The checks before loading use it, with `sentence` for the
-//! error. `toolcell approve` shows `page`, the lines for a person, or `to_json`.
+//! The lock file (approvals) records each approved component as an [`ApprovedVersion`]: digest,
+//! imports, the tools' definitions. A [`Difference`] takes the old one and the present one, and
+//! compares digest, imports, publisher, kind of use and definitions. `state` returns an
+//! [`ApprovalState`]: approved, other code only, changed, or new. The checks before loading use it,
+//! with `sentence` for the error. `toolcell approve` shows `page`, the lines for a person, or
+//! `to_json`.
 //!
 //! Two definitions have a change if and only if they differ. An invisible character is shown as its
 //! number. The start of each change is shown, however long the changes before it are, and

@@ -1,11 +1,11 @@
 //! The format of `toolcell.lock`: the approved version of each component of a configuration.
 //!
-//! The lock is a TOML file beside the configuration that a team keeps under version control.
+//! The lock file is a TOML file beside the configuration that a team keeps under version control.
 //! [`parsed`] returns an [`ApprovedVersion`] for each component (digest, imports, publisher, the
 //! tools' definitions with their hashes), and [`to_text`] writes them. The text is sorted and equal
 //! for equal content, so that a diff shows changes only. A text that is damaged, whose hashes do
 //! not match, or that is of a later version approves nothing; the error has the line. [`lock_path`]
-//! gives the lock's path for a configuration. Kept versions use the format too.
+//! gives the lock file's path for a configuration. Kept versions use the format too.
 //!
 //! Not here: reading and replacing the file, in `configuration/lock.rs`; changes since the
 //! approval, in `difference`.

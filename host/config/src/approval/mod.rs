@@ -1,7 +1,7 @@
-//! Approval: the lock, signatures, trust in found configurations, earlier versions.
+//! Approval: the lock file, signatures, trust in found configurations, earlier versions.
 //!
 //! A component is used only in a form that a person approved, since it is code of others. Three
-//! questions are answered here. Is the component unchanged? The lock (`toolcell.lock`) has the
+//! questions are answered here. Is the component unchanged? The lock file (`toolcell.lock`) has the
 //! approved digests and definitions. Did its publisher sign it? Signatures are those of
 //! `ssh-keygen`. May this configuration be used, which was found in a folder and not named? The
 //! user's own record tells. Approved versions are kept, so that they can be served and restored

@@ -8,7 +8,7 @@
 //! is never valid. There is no I/O, and untrusted text is truncated and escaped.
 //!
 //! Not here: detecting that an older version was put back, whose signature is still valid. A digest
-//! or the lock detects it.
+//! in the configuration or the lock file (approvals) detects it.
 //!
 //! Source: OpenSSH, PROTOCOL.sshsig; docs/threat-model.md, row 60.
 

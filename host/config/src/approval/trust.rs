@@ -2,9 +2,10 @@
 //!
 //! A command without `--config` uses the nearest `toolcell.toml`, and another person may have
 //! created that folder. Reading the file creates a [`FoundConfiguration`] from its path, its text
-//! and the text of its lock. `approval` compares them with the record of this user's last approval
-//! and returns an [`Approval`]. `approved` makes the record of a new one. An approval is for the
-//! parsed content (comments do not count) of one path, and for the exact bytes of its lock.
+//! and the text of its lock file (approvals). `approval` compares them with the record of this
+//! user's last approval and returns an [`Approval`]. `approved` makes the record of a new one. An
+//! approval is for the parsed content (comments do not count) of one path, and for the exact bytes
+//! of its lock file.
 //!
 //! The records belong to the user and are never in the folder itself: they are in the database
 //! `approvals/store.db` below the state directory, by the hash of the configuration's path. A

@@ -7,7 +7,7 @@
 //! requested digest. A directory or a list that others can write to is not used.
 //!
 //! Layout: `versions/PROJECT/NAME/` below the state directory, with `HEX.wasm`, its signature as
-//! `HEX.wasm.sig`, and `history.lock`: the approvals in the format of a lock, the latest last.
+//! `HEX.wasm.sig`, and `history.lock`: the approvals in the format of a lock file, the latest last.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};

@@ -1,13 +1,14 @@
 //! Records an approval, and keeps the approved versions.
 //!
-//! `toolcell approve`, or an embedder, calls `Configuration::approve` with the lock that was read,
-//! the components as they were shown, and those to remove. It writes the lock beside the
-//! configuration and, for a configuration that was found, the user's own record. Then it keeps a
-//! copy of each approved version, for a rollback. `review` loads a component without grants and
-//! returns its present form, to be shown first.
+//! `toolcell approve`, or an embedder (the program that uses this library), calls
+//! `Configuration::approve` with the lock file (approvals) that was read, the components as they
+//! were shown, and those to remove. It writes the lock file beside the configuration and, for a
+//! configuration that was found, the user's own record. Then it keeps a copy of each approved
+//! version, for a rollback. `review` loads a component without grants and returns its present form,
+//! to be shown first.
 //!
-//! Files are replaced atomically. The new lock is synced to disk before the record is written, and
-//! is renamed into place after it. If the process ends in between, the configuration is not
+//! Files are replaced atomically. The new lock file is synced to disk before the record is written,
+//! and is renamed into place after it. If the process ends in between, the configuration is not
 //! approved.
 
 use std::collections::BTreeSet;

@@ -1,11 +1,11 @@
-//! Reads and replaces the lock beside a configuration: the approved version of each component.
+//! Reads and replaces the lock file beside a configuration: the approved version of each component.
 //!
 //! Commands and the server call [`Lock::beside`]. It returns the components that this user
 //! approved, apart from other entries of the file; for a configuration that was named these are
-//! all. A lock that is damaged, of a later version, or that others could have written is an error
-//! and approves nothing. `with` returns the lock with further approvals. `prepare` writes its new
-//! text to a file that can replace it, and fails if another process has written the lock in the
-//! meantime.
+//! all. A lock file that is damaged, of a later version, or that others could have written is an
+//! error and approves nothing. `with` returns the content with further approvals. `prepare` writes
+//! its new text to a file that can replace it, and fails if another process has written the lock
+//! file in the meantime.
 //!
 //! Not here: the format of the file, in `approval/lock.rs`; changes since the approval, in
 //! `approval/difference.rs`.

@@ -1,12 +1,12 @@
-//! Reloads a configuration: reads the configuration, the lock and the components again, and serves
-//! the new versions.
+//! Reloads a configuration: reads the configuration, the lock file (approvals) and the components
+//! again, and serves the new versions.
 //!
 //! A server creates a [`Reloader`], which loads the configuration once; `loaded` returns the
 //! version that is served now. `reload` reads everything again and returns a [`ReloadChanges`] with
 //! the components that were added, removed or replaced. `changes` is a stream that watches the
 //! files and reloads once a changed file is stable.
 //!
-//! A configuration or a lock that cannot be used changes nothing. Running calls finish on the
+//! A configuration or a lock file that cannot be used changes nothing. Running calls finish on the
 //! version that they started with. A component with the same code and grants is not loaded again.
 //! Concurrent reloads run one after the other.
 

@@ -2,11 +2,11 @@
 //! current one if another file has replaced it.
 //!
 //! `toolcell rollback` calls `Configuration::rollback` with a component's name. It changes the lock
-//! and replaces the component's file, and returns both digests. The restored bytes come from the
-//! kept versions and have the digest of that approval. They must meet the configuration's demands
-//! for a signature or a digest, as any other version. A replaced file that was never approved is
-//! kept as a copy beside the component. An error changes nothing, but for one case that the
-//! function documents.
+//! file (approvals) and replaces the component's file, and returns both digests. The restored bytes
+//! come from the kept versions and have the digest of that approval. They must meet the
+//! configuration's demands for a signature or a digest, as any other version. A replaced file that
+//! was never approved is kept as a copy beside the component. An error changes nothing, but for one
+//! case that the function documents.
 
 use std::path::{Path, PathBuf};
 

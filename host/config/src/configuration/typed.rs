@@ -1,7 +1,7 @@
 //! Adds a component with the grants of the command line: `--grant KIND=RULE`.
 //!
 //! `run`, `batch` and `learn` call `Configuration::with_command_line_grants` with a component's
-//! file and the typed options. It returns the configuration with one more component, which needs no
+//! file and these options. It returns the configuration with one more component, which needs no
 //! approval. The options are converted to the text of a configuration and read by its parser, so
 //! that a rule means the same in both and is refused with the same message; lines of problems are
 //! mapped back to the options. A component that the configuration names has only the grants of the

@@ -1,12 +1,12 @@
 //! Decides if a component may be used: unchanged since its approval.
 //!
-//! Loading a component has two checks around it. `vet` takes the bytes, the signer and the lock,
-//! and permits loading if imports, publisher and kind of use are as approved; they can be read
-//! without compiling. Other code is permitted only if the component has no grants. `confirm` takes
-//! the loaded component and permits its use if its tools' definitions are those that were approved;
-//! it returns `Rebuilt` if only the code differs. The bytes that are checked are those that are
-//! loaded. A component in development, and one that no configuration names, passes without an
-//! approval.
+//! Loading a component has two checks around it. `vet` takes the bytes, the signer and the lock
+//! file (approvals), and permits loading if imports, publisher and kind of use are as approved;
+//! they can be read without compiling. Other code is permitted only if the component has no grants.
+//! `confirm` takes the loaded component and permits its use if its tools' definitions are those
+//! that were approved; it returns `Rebuilt` if only the code differs. The bytes that are checked
+//! are those that are loaded. A component in development, and one that no configuration names,
+//! passes without an approval.
 //!
 //! Not here: demands for a signature or a digest, in `file/resolved.rs`.
 

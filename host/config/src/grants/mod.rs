@@ -3,9 +3,9 @@
 //! Grants are the access that an operator gives a component; an overlay narrows them for a tenant
 //! or for one tool. Reading a configuration calls `grants` for each component's section and
 //! `overlay` for each section of a tool or tenant. Both parse the rules and return the library's
-//! types. A value that cannot be parsed, or that would be ambiguous, is a problem with its place
-//! and grants nothing. Rules that allow nothing, such as one for a private network that it does not
-//! name, are warnings.
+//! types. A value that cannot be parsed, or that would be ambiguous, is a problem with file, line
+//! and column, and grants nothing. Rules that allow nothing, such as one for a private network that
+//! it does not name, are warnings.
 //!
 //! Not here: the directories that may be granted, in `paths/roots.rs`; the values of secrets, in
 //! `file/secrets.rs`.

@@ -1,9 +1,10 @@
-//! Lists all rules of a configuration with their places, so that a message can point at a rule
-//! without effect.
+//! Lists all rules of a configuration with file, line and column, so that a message can point at a
+//! rule without effect.
 //!
 //! Reading a configuration calls [`parse_all`], which returns a [`ConfiguredRule`] for each rule
-//! that can be parsed: its section, its kind, its line, and an overlay that leaves only this rule.
-//! With that overlay the command computes if any tool can use the rule.
+//! that can be parsed: its section, its kind, its line, and an overlay (rules that can only narrow
+//! a grant) that leaves only this rule. With that overlay the command computes if any tool can use
+//! the rule.
 //!
 //! Not here: finding rules without effect, which `toolcell check` does; the meaning of rules as
 //! grants or restrictions, in `grants`.

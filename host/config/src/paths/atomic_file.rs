@@ -1,10 +1,11 @@
 //! Replaces a file atomically: a reader sees the old text or the new one, never a part.
 //!
-//! Writing the lock, kept versions and restored components creates a [`PendingFile`] with the new
-//! content. `new` writes it to a temporary file beside its place and syncs it to disk; `put`
-//! renames it into place, so a caller can prepare several files before it replaces any. A file that
-//! is not renamed into place is removed. If the process was killed, the next write removes it; such
-//! a file is recognised by its name, and because no running process holds its lock.
+//! Writing the lock file (approvals), approved versions and restored components creates a
+//! [`PendingFile`] with the new content. `new` writes it to a temporary file beside its place and
+//! syncs it to disk; `put` renames it into place, so a caller can prepare several files before it
+//! replaces any. A file that is not renamed into place is removed. If the process was killed, the
+//! next write removes it; such a file is recognised by its name, and because no running process
+//! holds the `flock` on it.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, Write as _};

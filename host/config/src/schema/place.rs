@@ -1,4 +1,4 @@
-//! Types of values in the file: with their place, or with a short form.
+//! Types of values in the file: with their position, or with a short form.
 //!
 //! The schema uses two wrappers around its values. [`At`] holds a value and its byte range in the
 //! file, from which a problem gets its line and column. [`Either`] is a value that can be written

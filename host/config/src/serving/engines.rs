@@ -2,9 +2,10 @@
 //!
 //! An engine compiles and runs WebAssembly. A server calls `Configuration::engines`, changes
 //! settings of the [`EnginesBuilder`] if needed, and builds [`Engines`]. There are two: one whose
-//! cells take memory from a pool, and one with strict isolation, which is created when a component
-//! first needs it. `of` returns the engine for an isolation. Nothing passes from one engine to the
-//! other. A reload replaces the values of secrets and the network settings for both at once.
+//! cells (fresh WebAssembly instances, one for each call) take memory from a pool, and one with
+//! strict isolation, which is created when a component first needs it. `of` returns the engine for
+//! an isolation. Nothing passes from one engine to the other. A reload replaces the values of
+//! secrets and the network settings for both at once.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};

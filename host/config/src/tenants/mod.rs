@@ -2,7 +2,8 @@
 //!
 //! A tenant is a customer of a server, with a section `[tenants.NAME]` that narrows all components
 //! for its calls. The modules here convert the parts of the file that only a server with tenants
-//! needs. What a tenant's tools may access is in `grants`, as an overlay.
+//! needs. What a tenant's tools may access is in `grants`, as an overlay (rules that can only
+//! narrow a grant).
 
 pub(crate) mod issuer;
 pub(crate) mod offered;

@@ -1,10 +1,10 @@
 //! Formats the commands of hints, so that they can be pasted.
 //!
 //! A hint often names the next command, such as `toolcell approve`. The reader of a configuration
-//! sets a [`HintCommand`] with the program as it was typed and the options that select the
-//! configuration and the approvals. `command` adds a subcommand with options and operands and
-//! returns it in backticks; the selecting options are repeated. [`quoted`] quotes one word for a
-//! POSIX shell, so that it stays one word whatever characters it has.
+//! sets a [`HintCommand`] with the program as it was entered on the command line, and the options
+//! that select the configuration and the approvals. `command` adds a subcommand with options and
+//! operands and returns it in backticks; the selecting options are repeated. [`quoted`] quotes one
+//! word for a POSIX shell, so that it stays one word whatever characters it has.
 
 /// The start of the next command: the program, and the options that it needs too.
 #[derive(Debug, Clone)]

@@ -1,10 +1,10 @@
 //! Serialised forms of this crate's types, for messages between the host and a worker process.
 //!
 //! A worker process runs the tools of one tenant in a child of the host. `wire` uses these forms
-//! when it writes and reads calls, limits, overlays, results and receipts. They exist beside the
-//! types' own JSON, which is made for reading and leaves fields out; here nothing may be lost.
-//! Rules of overlays travel as text and are parsed again. Both ends are one program in one version,
-//! so the forms are not a stable format.
+//! when it writes and reads calls, limits, overlays (rules that can only narrow a grant), results
+//! and usage. They exist beside the types' own JSON, which is made for reading and leaves fields
+//! out; here nothing may be lost. Rules of overlays travel as text and are parsed again. Both ends
+//! are one program in one version, so the forms are not a stable format.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;

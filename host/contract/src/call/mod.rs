@@ -1,12 +1,12 @@
 //! A tool call as data: the call, its context, its options, its result.
 //!
-//! An embedder or a provider's format (the JSON of one model vendor) builds a [`ToolCall`] from the
-//! answer of a model: an id, a tool's name, and arguments as unchecked JSON text. [`CallContext`]
-//! says where the call comes from (session, tenant, metadata); the handler gets it unchanged, and a
-//! field that the caller left out stays absent. `CallOptions` add limits, an abort signal and an
-//! overlay, which is a set of rules that can only narrow the tool's rights. The executor takes all
-//! of these and always returns a [`Completion`]: a [`CallResult`] and a receipt, which counts the
-//! resources that the call used.
+//! An embedder (the program that uses this library) or a provider's format (the JSON of one model
+//! vendor) builds a [`ToolCall`] from the answer of a model: an id, a tool's name, and arguments as
+//! unchecked JSON text. [`CallContext`] says where the call comes from (session, tenant, metadata);
+//! the handler gets it unchanged, and a field that the caller left out stays absent. `CallOptions`
+//! add limits, an abort signal and an overlay, which is a set of rules that can only narrow the
+//! tool's rights. The executor takes all of these and always returns a [`Completion`]: a
+//! [`CallResult`] and the usage, which counts the resources that the call took.
 //!
 //! Not here: the steps of a call, in `executor`.
 //!
@@ -195,7 +195,7 @@ impl Serialize for CallResult {
     }
 }
 
-/// The end of a call: its result and its receipt. `Executor::call` always returns one.
+/// The end of a call: its result and its usage. `Executor::call` always returns one.
 ///
 /// # Shape
 /// As JSON: `{"id", "tool", "outcome": {"ok" | "error" | "ask_user" | "halt" | "tool_error" |
@@ -210,7 +210,7 @@ pub struct Completion {
     /// The result of the call.
     #[serde(rename = "outcome")]
     pub result: CallResult,
-    /// The receipt: what the call used.
+    /// The usage: the resources that the call took.
     pub usage: Usage,
     /// Free metadata of the tool's definition.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

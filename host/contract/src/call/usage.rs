@@ -1,14 +1,14 @@
-//! Counts the resources that one call uses, and makes its receipt.
+//! Counts the resources that one call uses.
 //!
-//! The executor creates a [`Meter`] for each call. The cell and the host functions add to it while
-//! the call runs: fuel (the engine's instruction units), peak memory, bytes, calls into the host.
-//! At the end the executor reads a [`Usage`], the receipt that is part of every completion and of
-//! the last event, on success and on failure. All attempts of a retried call share one meter, and
-//! its values only increase.
+//! The executor creates a [`Meter`] for each call. The cell (a fresh WebAssembly instance for one
+//! call) and the host functions add to it while the call runs: fuel (the engine's instruction
+//! units), peak memory, bytes, calls into the host. At the end the executor reads a [`Usage`],
+//! which is part of every completion and of the last event, on success and on failure. All attempts
+//! of a retried call share one meter, and its values only increase.
 //!
-//! A tool's visibility check can also run outside of a call, when tools are listed. Its fuel
-//! appears on no receipt and goes to a [`CheckFuel`] callback instead, with which a server charges
-//! the tenant.
+//! A tool's visibility check can also run outside of a call, when tools are listed. Its fuel is
+//! part of no usage and goes to a [`CheckFuel`] callback instead, with which a server charges the
+//! tenant.
 
 use std::fmt;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ pub struct Meter {
     pub denials: AtomicU64,
     /// Calls of other tools.
     pub sub_calls: AtomicU64,
-    /// Receives the fuel of a check outside of a call, which appears on no receipt.
+    /// Receives the fuel of a check outside of a call, which is part of no usage.
     check: Option<CheckFuel>,
     /// Fuel that was already reported to `check`.
     reported: AtomicU64,

@@ -1,11 +1,11 @@
 //! The definition of a tool: its name, description, JSON schemas, hints, needs.
 //!
-//! A component describes its tools with one [`Definition`] each when it is loaded; an embedder
-//! builds one for a tool that is a Rust closure. Models and clients are shown the name, the
-//! description and the schemas; the executor checks arguments and results against the schemas. A
-//! need is a declared wish for access, such as an HTTP host; it narrows what an operator grants,
-//! and never grants anything. A name must have the form `[A-Za-z0-9_-]{1,64}`. [`Definition::hash`]
-//! gives the digest by which an approved definition is recognised later.
+//! A component describes its tools with one [`Definition`] each when it is loaded; an embedder (the
+//! program that uses this library) builds one for a tool that is a Rust closure. Models and clients
+//! are shown the name, the description and the schemas; the executor checks arguments and results
+//! against the schemas. A need is a declared wish for access, such as an HTTP host; it narrows what
+//! an operator grants, and never grants anything. A name must have the form `[A-Za-z0-9_-]{1,64}`.
+//! [`Definition::hash`] gives the digest by which an approved definition is recognised later.
 //!
 //! Hints are claims of the author, for display only: no decision about rights trusts them. Not
 //! here: the check of arguments, in `schema`.

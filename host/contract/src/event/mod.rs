@@ -1,13 +1,14 @@
 //! The events of a running call: its start, progress, log lines, denied requests, end.
 //!
-//! An embedder passes an [`EventSink`] to the executor. The executor and the cell then send it
-//! [`Event`]s while the call runs, on the thread that runs the call. The order for each call is
-//! fixed: `Started`, then any number of `Progress`, `Log` and `Denied`, then exactly one
-//! `Completed`, even if the call was cancelled or something panicked. Events after the end are
-//! dropped. While a component's call runs, a redactor removes secret values from each event.
+//! An embedder (the program that uses this library) passes an [`EventSink`] to the executor. The
+//! executor and the cell (a fresh WebAssembly instance for one call) then send it [`Event`]s while
+//! the call runs, on the thread that runs the call. The order for each call is fixed: `Started`,
+//! then any number of `Progress`, `Log` and `Denied`, then exactly one `Completed`, even if the
+//! call was cancelled or something panicked. Events after the end are dropped. While a component's
+//! call runs, a redactor removes secret values from each event.
 //!
-//! A sink runs under the lock of its own call's events, with panics caught. It is the only code of
-//! an embedder that runs under a lock.
+//! A sink runs under the mutex of its own call's events, with panics caught. It is the only code of
+//! an embedder that runs under a mutex.
 
 mod form;
 
@@ -87,7 +88,7 @@ pub enum Event {
         name: String,
         /// The result of the call.
         result: CallResult,
-        /// The receipt: what the call used.
+        /// The usage: the resources that the call took.
         usage: Usage,
         /// The id of the call whose tool made this one, if a tool did. The usage of this call is
         /// included in the usage of that one.

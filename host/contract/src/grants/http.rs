@@ -1,6 +1,7 @@
 //! Rules that allow HTTP requests, such as `GET https://api.example.com/v1`.
 //!
-//! An [`HttpRule`] is parsed from a grant, from an overlay or from a need that a tool declares.
+//! An [`HttpRule`] is parsed from a grant, from an overlay (rules that can only narrow a grant) or
+//! from a need that a tool declares.
 //! For each request of a tool, [`HttpRule::covers`] takes the method and the parsed URL and
 //! says whether the rule allows it. A rule states scheme, host and port; its path is a prefix
 //! of whole segments. A leading dot in the host means all subdomains; such a rule needs at

@@ -1,10 +1,10 @@
 //! Rules that allow a tool to call other tools, such as `lookup`, `notes_*`, `own fetch`.
 //!
-//! An [`InvokeRule`] is parsed from a grant, an overlay or a declared need. When a tool asks the
-//! host to call another tool, [`InvokeRule::covers`] takes the name of that tool and decides. A
-//! called tool has at most the rights of the calling tool; with `own`, it has its own rights
-//! instead, and the rule must say so. A `*` is allowed only at the end, and a rule that matches
-//! every tool is refused.
+//! An [`InvokeRule`] is parsed from a grant, an overlay (rules that can only narrow a grant) or a
+//! declared need. When a tool asks the host to call another tool, [`InvokeRule::covers`] takes the
+//! name of that tool and decides. A called tool has at most the rights of the calling tool; with
+//! `own`, it has its own rights instead, and the rule must say so. A `*` is allowed only at the
+//! end, and a rule that matches every tool is refused.
 
 use std::fmt;
 use std::str::FromStr;

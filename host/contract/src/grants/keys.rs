@@ -1,9 +1,10 @@
-//! Rules that allow access to stored keys, such as `read *`, `write notes/*`, `read settings`.
+//! Rules that allow access to key-value data, such as `read *`, `write notes/*`, `read settings`.
 //!
 //! A component can have a key-value store, separate for each tenant. A [`KeyRule`] is parsed from a
-//! grant, an overlay or a declared need, and is asked for each access: [`KeyRule::covers`] decides
-//! about one key, [`KeyRule::covers_prefix`] about a listing. Write access includes reading. A `*`
-//! is allowed only at the end; `*` alone covers every key of the component, never those of others.
+//! grant, an overlay (rules that can only narrow a grant) or a declared need, and is asked for each
+//! access: [`KeyRule::covers`] decides about one key, [`KeyRule::covers_prefix`] about a listing.
+//! Write access includes reading. A `*` is allowed only at the end; `*` alone covers every key of
+//! the component, never those of others.
 
 use std::fmt;
 use std::str::FromStr;

@@ -2,8 +2,8 @@
 //!
 //! [`GrantKind::of_word`] turns a word into a [`GrantKind`]: `env` and `variable`, for instance,
 //! both mean environment variables. It reads the kind in front of a request, in grants on the
-//! command line, in the typed grants of a configuration and in needs. This is the only table of
-//! these words. [`GrantKind::key`] is the key of the kind in `toolcell.toml`.
+//! command line and in needs. This is the only table of these words. [`GrantKind::key`] is the key
+//! of the kind in `toolcell.toml`.
 //!
 //! Not here: the rules of each kind, in the other modules of `grants`.
 

@@ -1,11 +1,11 @@
 //! Grants: the access that an embedder gives to a component, with the overlays that narrow it.
 //!
-//! [`Grants`] list HTTP rules, directories, environment variables, secrets, stored keys and
-//! callable tools. An embedder or the configuration builds them and passes them when a component is
-//! loaded; the default grants nothing. An [`Overlay`] of a tool, a tenant or a call has lists of
-//! the same kinds and can only take away. Rules are parsed from text, and a text that is not a rule
-//! gives an [`InvalidRule`] with a hint. A rule for HTTP or for tools that would match everything
-//! is refused.
+//! [`Grants`] list HTTP rules, directories, environment variables, secrets, key-value data and
+//! callable tools. An embedder (the program that uses this library) or the configuration builds
+//! them and passes them when a component is loaded; the default grants nothing. An [`Overlay`] of a
+//! tool, a tenant or a call has lists of the same kinds and can only take away. Rules are parsed
+//! from text, and a text that is not a rule gives an [`InvalidRule`] with a hint. A rule for HTTP
+//! or for tools that would match everything is refused.
 //!
 //! Not here: the decision about one request, in `rights`; the limits of usage, such as fuel and
 //! memory, in `limits`.

@@ -1,10 +1,10 @@
 //! Rules that allow access to paths as a tool sees them, such as `read /data` or `write /data/out`.
 //!
-//! A [`PathRule`] belongs to an overlay or a declared need, and narrows the directories that are
-//! granted; it grants none by itself. [`PathRule::covers`] takes an access and a path, and is true
-//! for the rule's path and everything below it. Write access includes reading. Paths are compared
-//! as text, so they must be absolute and in their shortest form: without empty parts, `.` or `..`.
-//! [`check`] refuses other paths.
+//! A [`PathRule`] belongs to an overlay (rules that can only narrow a grant) or a declared need,
+//! and narrows the directories that are granted; it grants none by itself. [`PathRule::covers`]
+//! takes an access and a path, and is true for the rule's path and everything below it. Write
+//! access includes reading. Paths are compared as text, so they must be absolute and in their
+//! shortest form: without empty parts, `.` or `..`. [`check`] refuses other paths.
 
 use std::fmt;
 use std::str::FromStr;

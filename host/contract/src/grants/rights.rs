@@ -8,7 +8,7 @@
 //! request, so that an operator can paste it.
 //!
 //! The decision is pure, and one value decides everywhere: when a component is loaded, when its
-//! guest makes a request, and when an operator asks for an explanation.
+//! tool makes a request, and when an operator asks for an explanation.
 //!
 //! Source: docs/contract.md, section 7.
 

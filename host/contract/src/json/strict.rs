@@ -1,12 +1,12 @@
 //! Parses JSON text strictly: into a tree, or only to check that it is valid.
 //!
-//! JSON text of models, guests and providers passes through it: arguments, results, responses.
-//! First [`measure`] counts nesting levels and values in one pass over the bytes, which allocates
-//! nothing; a text over the bounds of `Json` is refused before anything is built. Then the parser
-//! reads the text. It refuses an object that names a member twice, because the host would check one
-//! of the two and a guest might read the other. [`check`] keeps no tree, [`parse_strict`] returns
-//! one. [`Size`] tells in advance the most memory that the tree can take, so that the executor can
-//! limit how many large trees exist at once.
+//! JSON text of models, guests (the WebAssembly code of tools) and providers passes through it:
+//! arguments, results, responses. First [`measure`] counts nesting levels and values in one pass
+//! over the bytes, which allocates nothing; a text over the bounds of `Json` is refused before
+//! anything is built. Then the parser reads the text. It refuses an object that names a member
+//! twice, because the host would check one of the two and a guest might read the other. [`check`]
+//! keeps no tree, [`parse_strict`] returns one. [`Size`] tells in advance the most memory that the
+//! tree can take, so that the executor can limit how many large trees exist at once.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;

@@ -1,10 +1,11 @@
 //! Encodes the result of a call as the text that a model reads.
 //!
 //! A run and a step call it once a call has ended. The default, [`JsonEncoder`], leaves a string as
-//! it is and writes any other value as JSON; a failure becomes `{"error": …}`. An embedder can
-//! replace it by an [`Encoder`] of its own. A panic of that encoder is caught and counts as an
-//! [`EncodeError`], and the call then fails as `encoding_failed`. If the failure cannot be encoded
-//! either, [`fallback`] makes a text, so that no message is lost.
+//! it is and writes any other value as JSON; a failure becomes `{"error": …}`. An embedder (the
+//! program that uses this library) can replace it by an [`Encoder`] of its own. A panic of that
+//! encoder is caught and counts as an [`EncodeError`], and the call then fails as
+//! `encoding_failed`. If the failure cannot be encoded either, [`fallback`] makes a text, so that
+//! no message is lost.
 //!
 //! Source: docs/contract.md, sections 3 and 5.
 

@@ -1,10 +1,10 @@
 //! Flattens the completion of a call into one object, for hosts that need neither events nor a
 //! policy.
 //!
-//! An embedder that makes single calls passes a [`Completion`] and the tool's definition to
-//! [`ResultView::of`]. The [`ResultView`] has `success`, the value, a line for a person, and every
-//! fault in words. A question and a halt count as success. [`ResultView::to_text`] gives the text
-//! for a model.
+//! An embedder (the program that uses this library) that makes single calls passes a [`Completion`]
+//! and the tool's definition to [`ResultView::of`]. The [`ResultView`] has `success`, the value, a
+//! line for a person, and every fault in words. A question and a halt count as success.
+//! [`ResultView::to_text`] gives the text for a model.
 //!
 //! Source: docs/contract.md, sections 4 (`{success, result?, message?}`), 5 (`{success, result,
 //! errors[], attributes}`) and 9.

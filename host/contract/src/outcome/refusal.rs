@@ -1,10 +1,11 @@
 //! The reasons for which the host refuses a call before the tool's `execute` runs.
 //!
 //! A check of the host or of the executor returns a [`Refusal`], for example for invalid arguments,
-//! an unknown tenant, a busy host or a sealed state that does not belong to the call. Each has a
-//! stable kind, a sentence, a hint, and if waiting can help a time after which to try again.
-//! Invalid arguments list their faults (up to 32, the rest counted), not only the first, so that a
-//! model can correct all of them. Only the host makes refusals, and their set is closed.
+//! an unknown tenant, a busy host or a sealed state (encrypted for the client) that does not belong
+//! to the call. Each has a stable kind, a sentence, a hint, and if waiting can help a time after
+//! which to try again. Invalid arguments list their faults (up to 32, the rest counted), not only
+//! the first, so that a model can correct all of them. Only the host makes refusals, and their set
+//! is closed.
 //!
 //! Not here: the validation of arguments, in `schema`.
 

@@ -1,10 +1,11 @@
 //! Indexes the parts of a schema that references can name.
 //!
 //! The translator (`translate`) builds an [`Index`] of the whole untrusted schema before it writes
-//! anything. The index has every subschema with its place and its draft, the resources (subschemas
-//! with a `$id` of their own), and the anchors. [`Index::resolve`] takes a reference and returns
-//! its [`Target`]: a subschema, a dynamic one, nothing, or another document. Each subschema is
-//! visited once, and nothing is fetched: a reference to another document is never followed.
+//! anything. The index has every subschema with its JSON pointer and its draft, the resources
+//! (subschemas with a `$id` of their own), and the anchors. [`Index::resolve`] takes a reference
+//! and returns its [`Target`]: a subschema, a dynamic one, nothing, or another document. Each
+//! subschema is visited once, and nothing is fetched: a reference to another document is never
+//! followed.
 //!
 //! Source: JSON Schema 2020-12, section 8.2; the earlier drafts' sections on `id` and `$id`.
 

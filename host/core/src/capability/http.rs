@@ -1,11 +1,11 @@
 //! Sends the HTTP requests of tools, after it has checked them.
 //!
-//! There is no other way for a tool's request to leave the host. The imports of a guest call
-//! [`admit`], which counts the request against the call's [`Budget`] and checks the tool's
-//! [`Rights`], and then [`Egress::begin`] or [`Egress::open`] with the [`Outgoing`], the secrets to
-//! add and a deadline. `begin` returns a request that the guest can wait for later; `open` is
-//! `begin` and the wait for the head of the response. They get a response, or a [`SendError`]. The
-//! stages are, in this order:
+//! There is no other way for a tool's request to leave the host. The imports of a guest (the
+//! WebAssembly code of a tool) call [`admit`], which counts the request against the call's
+//! [`Budget`] and checks the tool's [`Rights`], and then [`Egress::begin`] or [`Egress::open`] with
+//! the [`Outgoing`], the secrets to add and a deadline. `begin` returns a request that the guest
+//! can wait for later; `open` is `begin` and the wait for the head of the response. They get a
+//! response, or a [`SendError`]. The stages are, in this order:
 //!
 //! ```text
 //! count → rights → headers → secrets → scan of the tool's own text → a free connection

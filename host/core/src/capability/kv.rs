@@ -1,10 +1,10 @@
 //! Key-value storage for components: values with a time to live and a version, within a quota.
 //!
-//! The imports of a guest call a [`KeyStore`], which an embedder gives to the engine. Its
-//! operations are get, set, delete, compare-and-swap and list, each one transaction.
-//! [`SqliteStore`] implements it; an embedder can implement another one. Every operation takes a
-//! [`Namespace`] (a tenant and a component), so that no tool reaches the keys of another component
-//! or tenant.
+//! The imports of a guest (the WebAssembly code of a tool) call a [`KeyStore`], which an embedder
+//! (the program that uses this library) gives to the engine. Its operations are get, set, delete,
+//! compare-and-swap and list, each one transaction. [`SqliteStore`] implements it; an embedder can
+//! implement another one. Every operation takes a [`Namespace`] (a tenant and a component), so that
+//! no tool reaches the keys of another component or tenant.
 //! An acknowledged write of a store on disk is durable. A write beyond the [`Quota`] of the
 //! namespace is refused and changes nothing. The methods block, so they run on threads that may
 //! block.

@@ -1,13 +1,13 @@
 //! State of one call in its cell: a fresh wasmtime store that lives for this call only.
 //!
-//! [`Cell::store`] builds the store with every limit set, before code of the guest runs: fuel,
-//! memory, host objects, copied bytes. The host functions (`imports`) work on the [`Cell`] in it.
-//! They count their calls, ask `authorize` whether the tool has the right, and use the resources of
-//! the engine. At the end, `settle` writes the receipt (the fuel, memory and host calls that were
-//! used). Nothing of a cell is reused.
-//! About every millisecond, at a tick, `at_tick` checks the limits, updates the receipt, and lets
-//! the guest continue, yield or end. Parts that most calls do not use, such as the WASI context,
-//! are built at their first use.
+//! [`Cell::store`] builds the store with every limit set, before code of the guest (the WebAssembly
+//! code of a tool) runs: fuel, memory, host objects, copied bytes. The host functions (`imports`)
+//! work on the [`Cell`] in it. They count their calls, ask `authorize` whether the tool has the
+//! right, and use the resources of the engine. At the end, `settle` writes the usage: the fuel,
+//! memory and host calls that were used. Nothing of a cell is reused.
+//! About every millisecond, at a tick, `at_tick` checks the limits, updates the usage, and lets the
+//! guest continue, yield or end. Parts that most calls do not use, such as the WASI context, are
+//! built at their first use.
 //! Submodules: `invoke` runs the call, `bounds` limits it, `imports` has the host functions,
 //! `exports` and `adapt` the guest's functions, `classify` and `translate` convert its end,
 //! `output` captures what it prints.
@@ -67,7 +67,7 @@ const HOST_OBJECTS: usize = 256;
 pub(super) const COPY_SLACK: usize = 1 << 20;
 
 /// Fuel after which a guest stores its count of fuel and yields: about half a millisecond. Between
-/// these points a guest counts in a register, so without this the receipt of a loop that is killed
+/// these points a guest counts in a register, so without this the usage of a loop that is killed
 /// by its deadline would show next to no fuel.
 const FUEL_INTERVAL: u64 = 1_000_000;
 
@@ -292,7 +292,7 @@ impl Cell {
         self.capabilities.streams.as_ref().map(|streams| streams.stdout.clone())
     }
 
-    /// Ends unfinished lines and writes the receipt, with the fuel of the whole call, earlier
+    /// Ends unfinished lines and writes the usage, with the fuel of the whole call, earlier
     /// attempts included.
     pub(super) fn settle(&mut self, fuel_used: u64) {
         if let Some(wasi) = &self.wasi {
@@ -354,7 +354,7 @@ impl WasiView for Cell {
     }
 }
 
-/// Runs once a tick while the guest runs: checks limits, updates the receipt, then lets the guest
+/// Runs once a tick while the guest runs: checks limits, updates the usage, then lets the guest
 /// continue, yield or end.
 fn at_tick(mut store: StoreContextMut<'_, Cell>) -> wasmtime::Result<UpdateDeadline> {
     let left = store.get_fuel()?;

@@ -1,9 +1,10 @@
 //! Options of a load: grants, missing grants, tenant, and whether the code is linked on demand.
 //!
-//! An embedder passes [`LoadOptions`] to `Component::load_with`. The grants are what the component
-//! may use at most. With a tenant, the load waits for the tenant's other loads and counts against
-//! its compilations a minute. With a source, a function that reads the bytes again, the code is
-//! linked at the first call, and can be released in the meantime.
+//! An embedder (the program that uses this library) passes [`LoadOptions`] to
+//! `Component::load_with`. The grants are what the component may use at most. With a tenant, the
+//! load waits for the tenant's other loads and counts against its compilations a minute. With a
+//! source, a function that reads the bytes again, the code is linked at the first call, and can be
+//! released in the meantime.
 //! The defaults: no grants, a component with a missing grant is refused, no tenant, and the code
 //! stays linked.
 

@@ -8,8 +8,8 @@
 //! the log.
 //! A tenant waits for its own turn, and for directories that may hang, before it takes anything
 //! that others wait for.
-//! Not here: the steps of a load (`compile/load`), the threads that a cell runs on
-//! (`schedule/placement`).
+//! Not here: the steps of a load (`compile/load`), the threads that a cell (a fresh WebAssembly
+//! instance for one call) runs on (`schedule/placement`).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,11 +1,12 @@
 //! The checks of a call before its handler runs, and of the handler's answer after it.
 //!
-//! `checking` runs them. Before the handler: the size and form of the arguments, then the
-//! embedder's rules for the call, the tool's schema, and the embedder's rules for arguments, in
-//! this order; the first that forbids the call ends it with a [`Rejection`]. After the handler,
-//! [`check_outcome`] turns an answer that is too large, does not fit the output schema or halts
-//! with a reserved reason into the tool error `invalid_return`. The module also computes the
-//! fingerprint of the arguments, a hash by which a question is bound to its call.
+//! `checking` runs them. Before the handler: the size and form of the arguments, then the rules of
+//! the embedder (the program that uses this library) for the call, the tool's schema, and the
+//! embedder's rules for arguments, in this order; the first that forbids the call ends it with a
+//! [`Rejection`]. After the handler, [`check_outcome`] turns an answer that is too large, does not
+//! fit the output schema or halts with a reserved reason into the tool error `invalid_return`. The
+//! module also computes the fingerprint of the arguments, a hash by which a question is bound to
+//! its call.
 //!
 //! The functions are pure, except for the embedder's own rules. The caller catches their panics.
 

@@ -1,11 +1,12 @@
 //! Makes one call: from a model's text to a completion.
 //!
-//! An embedder, a run or a step passes a [`Tool`], a [`ToolCall`] and [`CallOptions`] to
-//! [`Executor::call`]. The executor takes the smallest limits of executor, call, tool and tenant,
-//! checks the arguments, calls the tool's handler (the code behind the tool: a component in a cell,
-//! a closure, a worker process), checks the answer, seals a question's state and makes the receipt,
-//! which counts what the call used. It always returns a [`Completion`]; a failure or a refusal is
-//! part of it, and a panic of the handler too.
+//! An embedder (the program that uses this library), a run or a step passes a [`Tool`], a
+//! [`ToolCall`] and [`CallOptions`] to [`Executor::call`]. The executor takes the smallest limits
+//! of executor, call, tool and tenant, checks the arguments, calls the tool's handler (the code
+//! behind the tool: a component, run in a fresh WebAssembly instance; a closure; a worker process),
+//! checks the answer, seals (encrypts for the client) a question's state, and reads the usage: the
+//! amounts that the call used. It always returns a [`Completion`]; a failure or a refusal is part
+//! of it, and a panic of the handler too.
 //!
 //! Exactly one terminal event is sent for each call, even if the future is dropped. With a sealer,
 //! the state of a question never leaves unsealed, and a state that comes in is authenticated before

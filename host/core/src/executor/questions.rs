@@ -1,11 +1,12 @@
 //! Checks a tool outside of its calls: is it visible to a caller, and are arguments valid.
 //!
-//! A server calls [`Executor::is_visible`] when it lists tools for a tenant, and an embedder calls
-//! [`Executor::validate`] to get all faults of a call without making it. The executor also asks for
-//! the visibility of a tool after it refused a call, so that a caller learns nothing about a tool
-//! that it must not see. A tool can decide by itself, in a cell of its own. These answers appear on
-//! no receipt, and observers of calls get no events; only the observer of
-//! [`Executor::with_check_fuel`] gets the fuel that they used.
+//! A server calls [`Executor::is_visible`] when it lists tools for a tenant, and an embedder (the
+//! program that uses this library) calls [`Executor::validate`] to get all faults of a call without
+//! making it. The executor also asks for the visibility of a tool after it refused a call, so that
+//! a caller learns nothing about a tool that it must not see. A tool can decide by itself, in a
+//! cell (a fresh WebAssembly instance for one call) of its own. These answers are part of no call's
+//! usage, and observers of calls get no events; only the observer of [`Executor::with_check_fuel`]
+//! gets the fuel that they used.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,7 +31,7 @@ const TREE_TIME: Duration = Duration::from_secs(10);
 impl Executor {
     /// Sets an observer for the fuel that tools use for checks outside of their calls: for
     /// [`is_visible`](Self::is_visible), for [`validate`](Self::validate), and for the check
-    /// whether the caller of a refused or failed call may see the tool. No receipt contains this
+    /// whether the caller of a refused or failed call may see the tool. No usage contains this
     /// fuel, because it would reveal to a caller that there is a tool. Use it to charge the
     /// caller's quota.
     ///

@@ -3,8 +3,9 @@
 //! A tool can answer with a question to a person and a state that comes back with the reply.
 //! Sealing encrypts and authenticates that state, because it travels through an untrusted client.
 //! `checking` calls `sealed` after each answer; it changes only questions. By default the key is
-//! generated once for the process; an embedder can give a stored key or turn sealing off. Unless it
-//! is off, a question leaves sealed or not at all: without a key, the call ends as a tool error.
+//! generated once for the process; an embedder (the program that uses this library) can give a
+//! stored key or turn sealing off. Unless it is off, a question leaves sealed or not at all:
+//! without a key, the call ends as a tool error.
 //!
 //! Not here: the encryption, in the module `seal`.
 

@@ -1,11 +1,12 @@
 //! Makes calls of tools by tools.
 //!
-//! A guest that is granted it can call another tool through the import `toolcell:tool/invoke`. The
-//! engine reaches the executor by the trait [`Invoker`], which this module implements; the tools
-//! are those of a lookup function that the embedder, a run or a step sets. The called tool runs as
-//! a call of its own, with events and a completion, within what is left of the caller's limits and
-//! with at most the caller's rights. Native code is not bound by rights, so it is refused unless
-//! the grant says `own`. Depth is limited.
+//! A guest (the WebAssembly code of a tool) that is granted it can call another tool through the
+//! import `toolcell:tool/invoke`. The engine reaches the executor by the trait [`Invoker`], which
+//! this module implements; the tools are those of a lookup function that the embedder (the program
+//! that uses this library), a run or a step sets. The called tool runs as a call of its own, with
+//! events and a completion, within what is left of the caller's limits and with at most the
+//! caller's rights. Native code is not bound by rights, so it is refused unless the grant says
+//! `own`. Depth is limited.
 
 use std::fmt;
 use std::future::Future;

@@ -1,9 +1,9 @@
-//! Ends a call exactly once: sends its terminal event, closes its tracing span, makes its receipt.
+//! Ends a call exactly once: sends its terminal event, closes its tracing span, reads its usage.
 //!
 //! The executor opens a [`Terminal`] when a call begins and closes it with the result; closing
-//! returns the [`Completion`] with the receipt. If the future of the call is dropped before,
-//! dropping the `Terminal` reports the call as cancelled. So each opened call has exactly one end
-//! for observers and in traces.
+//! returns the [`Completion`] with the usage (the resources that the call took). If the future of
+//! the call is dropped before, dropping the `Terminal` reports the call as cancelled. So each
+//! opened call has exactly one end for observers and in traces.
 //!
 //! Source: docs/contract.md, section 3 (spans: start, stop, exception, duration, outcome).
 

@@ -3,8 +3,9 @@
 //!
 //! [`until_deadline`] and [`before`] end a wait at a deadline, to within 0.2 ms. They use two
 //! threads of this library, one with tokio's timers and one for the last milliseconds ([`fine`]),
-//! which never run a guest: no guest can delay a deadline. Guests sleep on a runtime of their own
-//! ([`sleeps`]). All threads start at the first use, and need nothing from the caller's runtime.
+//! which never run a guest (the WebAssembly code of a tool): no guest can delay a deadline. Guests
+//! sleep on a runtime of their own ([`sleeps`]). All threads start at the first use, and need
+//! nothing from the caller's runtime.
 //!
 //! A call's deadline is always in real time. Only retries, circuit breakers and quotas accept
 //! another [`Clock`], such as the one that a test controls ([`ManualClock`]).

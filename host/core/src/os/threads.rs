@@ -2,8 +2,8 @@
 //!
 //! Tokio panics if a runtime is dropped inside of async code. [`Threads`] wraps one and shuts it
 //! down in the background instead, so that an engine can be dropped in any context. [`less_urgent`]
-//! lowers the priority of the current thread, so that guests do not take processors from the host;
-//! if the system refuses it, nothing happens.
+//! lowers the priority of the current thread, so that guests (the WebAssembly code of tools) do not
+//! take processors from the host; if the system refuses it, nothing happens.
 
 use tokio::runtime::{Builder, Handle, Runtime};
 use toolcell_contract::error::Error;

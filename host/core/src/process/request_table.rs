@@ -7,8 +7,9 @@
 //! request, computes the growing pause before the next start, and counts deaths by tool: after
 //! three, the tool is quarantined, that is, refused.
 //!
-//! It is pure: the caller passes the time. No code of an embedder runs under the lock, and no value
-//! of one is dropped under it; such values are returned to code that has released it.
+//! It is pure: the caller passes the time. No code of an embedder (the program that uses this
+//! library) runs under the lock, and no value of one is dropped under it; such values are returned
+//! to code that has released it.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;

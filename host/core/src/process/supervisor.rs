@@ -8,8 +8,8 @@
 //! worker sends, offers other tools than before, takes too long to start, or keeps a call whose
 //! caller has left past the grace period.
 //!
-//! Neither thread runs the embedder's code, which may block: handlers receive their messages on
-//! their own threads.
+//! Neither thread runs code of the embedder (the program that uses this library), which may block:
+//! handlers receive their messages on their own threads.
 
 use std::io::{self, BufReader};
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};

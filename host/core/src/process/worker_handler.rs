@@ -2,13 +2,13 @@
 //!
 //! The host's executor calls it as the handler of such a [`Tool`](crate::Tool). It puts a request
 //! into the request table and awaits its replies: start, progress and log lines, which it passes to
-//! the call's observers, then the answer with the usage, which it adds to the receipt. An abort is
-//! passed on; a request that was not sent by its deadline is refused. If the future is dropped, the
-//! worker is told to cancel the call.
+//! the call's observers, then the answer with the usage, which it adds to the call's own. An abort
+//! is passed on; a request that was not sent by its deadline is refused. If the future is dropped,
+//! the worker is told to cancel the call.
 //!
-//! The host's executor decides the rest: schemas, overlays, sealed states, receipts. The worker
-//! calls the tool by an executor of its own, so that the rules, limits and middleware that its
-//! embedder set apply too.
+//! The host's executor decides the rest: schemas, overlays (rules that can only narrow a grant),
+//! sealed states of questions, usage. The worker calls the tool by an executor of its own, so that
+//! the rules, limits and middleware that the worker's own program set apply too.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -113,8 +113,8 @@ fn died() -> CallResult {
     CallResult::ToolError(ToolError::HandlerExit(Exit::ProcessEnded))
 }
 
-/// Adds the usage of the worker's part of the call to the receipt. Returns the fuel that was spent
-/// before.
+/// Adds the usage of the worker's part of the call to the call's own. Returns the fuel that was
+/// spent before.
 fn note(invocation: &Invocation, usage: Usage) -> u64 {
     let meter = &invocation.meter;
     let (fuel, host_calls) = (meter.fuel.load(Relaxed), meter.host_calls.load(Relaxed));

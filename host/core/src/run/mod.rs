@@ -1,8 +1,9 @@
 //! Runs: many tools by name, and many calls under one policy.
 //!
-//! An embedder registers its tools in a registry. When a model's answer has several calls, it
-//! passes them to a runner, which makes them at the same time with the executor and returns a
-//! message for each. A policy decides what happens after a failed call.
+//! An embedder (the program that uses this library) registers its tools in a registry. When a
+//! model's answer has several calls, it passes them to a runner, which makes them at the same time
+//! with the executor and returns a message for each. A policy decides what happens after a failed
+//! call.
 
 pub(crate) mod policy;
 pub(crate) mod registry;

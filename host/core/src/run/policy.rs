@@ -1,9 +1,10 @@
 //! The rule for what a run or a step does after a failed call.
 //!
-//! The embedder chooses an [`OnToolError`]: pass the failure on to the model and continue, halt, or
-//! ask a function. Such a function, a [`Policy`], is blocking or async, gets the call and its
-//! failure, and returns a [`Verdict`]: a value for the model in place of the failure, or a halt.
-//! The rule applies to handlers' errors, tool errors and refusals alike.
+//! The embedder (the program that uses this library) chooses an [`OnToolError`]: pass the failure
+//! on to the model and continue, halt, or ask a function. Such a function, a [`Policy`], is
+//! blocking or async, gets the call and its failure, and returns a [`Verdict`]: a value for the
+//! model in place of the failure, or a halt. The rule applies to handlers' errors, tool errors and
+//! refusals alike.
 //!
 //! Not here: asking the function, with its time limit and panic guard, in `runner/ask`.
 //!

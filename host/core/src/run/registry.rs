@@ -1,11 +1,11 @@
 //! The tools that an embedder offers, by name.
 //!
-//! An embedder adds, replaces and removes tools in a [`Registry`], also while calls run. Runs,
-//! steps and servers take a [`Toolbox`], an immutable snapshot, so that a change never affects a
-//! run that has started. The registry lists definitions for a model, finds the tools that are
-//! visible in a context, calls a tool by name, and returns statistics. Names are unique, tools keep
-//! the order of their registration, and each change is atomic. An unknown name is an error with the
-//! nearest name as a hint.
+//! An embedder (the program that uses this library) adds, replaces and removes tools in a
+//! [`Registry`], also while calls run. Runs, steps and servers take a [`Toolbox`], an immutable
+//! snapshot, so that a change never affects a run that has started. The registry lists definitions
+//! for a model, finds the tools that are visible in a context, calls a tool by name, and returns
+//! statistics. Names are unique, tools keep the order of their registration, and each change is
+//! atomic. An unknown name is an error with the nearest name as a hint.
 //!
 //! Not here: the counting of calls, which each tool does ([`Tool::statistics`]).
 //!

@@ -1,11 +1,12 @@
 //! A run: a batch of calls under one policy for failures.
 //!
-//! An embedder passes the calls of one model answer and [`RunOptions`] to a [`Runner`].
-//! [`Runner::run`] waits for all and returns one message for each call in input order, the
-//! receipts, and the reason of a halt; [`Runner::stream`] gives the events as they come. Both use
-//! one path. No call runs before all are checked: an unknown tool, a repeated id or a bad option
-//! fails the run as a whole. Every call that started is settled (has a message), also if another
-//! one halts the run; the earliest halting call in the input gives the reason.
+//! An embedder (the program that uses this library) passes the calls of one model answer and
+//! [`RunOptions`] to a [`Runner`]. [`Runner::run`] waits for all and returns one message for each
+//! call in input order, their usage, and the reason of a halt; [`Runner::stream`] gives the events
+//! as they come. Both use one path. No call runs before all are checked: an unknown tool, a
+//! repeated id or a bad option fails the run as a whole. Every call that started is settled (has a
+//! message), also if another one halts the run; the earliest halting call in the input gives the
+//! reason.
 //!
 //! Source: docs/contract.md, section 3.
 
@@ -80,7 +81,7 @@ pub struct Runner {
 pub struct RunOutcome {
     /// One message per call, in the order of the calls.
     pub messages: Vec<Message>,
-    /// The receipt of each call, in the order of the calls.
+    /// The usage of each call, in the order of the calls.
     pub usage: Vec<Usage>,
     /// The reason why the agent loop must not continue, if there is one.
     #[serde(rename = "halt", skip_serializing_if = "Option::is_none")]

@@ -4,17 +4,19 @@
 //! A tool that asks a person ends its call with a question and a state; the answer comes with a
 //! later call. The executor calls [`Sealer::seal`] when a question leaves, and [`Sealer::open`]
 //! with the state and the answer that come back. A state opens only with the same key, before it
-//! expires, for the same tenant and principal, tool, code and arguments, and the answer must fit
-//! the schema that was sealed; otherwise the call is refused. The text is authenticated before
-//! anything in it is used. A question without a state is sealed as well, because the seal proves
-//! that it was asked. Errors and `Debug` contain no state.
+//! expires, for the same tenant and principal (the authenticated sender: a key or user of the
+//! tenant), tool, code and arguments, and the answer must fit the schema that was sealed; otherwise
+//! the call is refused. The text is authenticated before anything in it is used. A question without
+//! a state is sealed as well, because the seal proves that it was asked. Errors and `Debug` contain
+//! no state.
 //!
 //! Form: `tc2.` and base64url of a nonce and the ciphertext (XChaCha20-Poly1305, the prefix
 //! authenticated too) of four fingerprints (tenant and principal, tool, digest of the code,
 //! arguments), the time of expiry, the length of the answer schema, the schema and the state.
 //!
 //! Not here: protection against replay. There is no list of answers: within its lifetime a question
-//! can be answered more than once, each time in a cell of its own.
+//! can be answered more than once, each time in a cell (a fresh WebAssembly instance for one call)
+//! of its own.
 //!
 //! Source: docs/contract.md, section 7.
 

@@ -1,11 +1,11 @@
 //! The configuration of steps: timeout, thresholds, concurrency.
 //!
-//! An embedder passes a [`StepConfig`] to the stepper. It sets the time of a step's call, the
-//! iteration from which tools are told to mention how the user can stop the turn, the number of
-//! errors in a row that a turn survives, and how many calls run at the same time. The timeout is
-//! never below its minimum of 10 s; a shorter one is raised, with a warning.
-//! [`StepConfig::from_vars`] reads a variable through the caller's function; nothing here reads the
-//! environment.
+//! An embedder (the program that uses this library) passes a [`StepConfig`] to the stepper. It sets
+//! the time of a step's call, the iteration from which tools are told to mention how the user can
+//! stop the turn, the number of errors in a row that a turn survives, and how many calls run at the
+//! same time. The timeout is never below its minimum of 10 s; a shorter one is raised, with a
+//! warning. [`StepConfig::from_vars`] reads a variable through the caller's function; nothing here
+//! reads the environment.
 //!
 //! Source: docs/contract.md, section 6.
 

@@ -9,7 +9,8 @@
 //! The stages are: judge → stop? → context → gate → dispatch → window → notice → restart? → entry.
 //! Of several calls, all pass their gates first, then all are dispatched side by side, then the
 //! other stages follow for each call in order. A tool is dispatched at most once, a stop takes
-//! precedence over a result, and a panic of the embedder's code does not break a step.
+//! precedence over a result, and a panic in code of the embedder (the program that uses this
+//! library) does not break a step.
 //!
 //! Source: docs/contract.md, section 6, whose stages are numbered below.
 

@@ -2,8 +2,9 @@
 //!
 //! The stepper returns a [`Step`] for each call: restart (ask the model again), abort (end the
 //! turn), or a history entry with flags for success and for the end of the turn. An [`AbortStatus`]
-//! says why a turn was aborted. A [`StepEvent`] goes to the embedder's observer, for example when a
-//! tool ran that a trigger in the user's text had allowed. Steps are read back from JSON here, too.
+//! says why a turn was aborted. A [`StepEvent`] goes to the observer of the embedder (the program
+//! that uses this library), for example when a tool ran that a trigger in the user's text had
+//! allowed. Steps are read back from JSON here, too.
 //!
 //! Source: docs/contract.md, section 6.
 

@@ -3,9 +3,9 @@
 //!
 //! A process has a limited number of file descriptors. When a guest is about to open a file, the
 //! engine calls [`Descriptors::take`], which returns a [`Slot`] that is given back on drop, or the
-//! error that ends the call. Cells leave half of the process's descriptors to everything else, and
-//! a tenant never has more than half of the cells' part. Engines share the count of the process
-//! unless they have a bound of their own.
+//! error that ends the call. Cells (fresh WebAssembly instances, one for each call) leave half of
+//! the process's descriptors to everything else, and a tenant never has more than half of the
+//! cells' part. Engines share the count of the process unless they have a bound of their own.
 //!
 //! Source: docs/threat-model.md, row 31.
 

@@ -1,10 +1,11 @@
 //! Tenants: their limits and overlays, their API keys, and each one's share of what all use.
 //!
-//! A tenant is a customer of the embedder, whose calls must not disturb those of others. The
-//! embedder defines a [`Tenant`] for an executor: limits and an overlay (rules that can only narrow
-//! rights), both applied to every call that names the tenant. The other modules divide resources of
-//! the host between tenants: loads of components, open files, bytes in memory, connections. They
-//! know a tenant by its name; a call without a tenant is the embedder's own.
+//! A tenant is a customer of the embedder (the program that uses this library), whose calls must
+//! not disturb those of others. The embedder defines a [`Tenant`] for an executor: limits and an
+//! overlay (rules that can only narrow rights), both applied to every call that names the tenant.
+//! The other modules divide resources of the host between tenants: loads of components, open files,
+//! bytes in memory, connections. They know a tenant by its name; a call without a tenant is the
+//! embedder's own.
 
 pub(crate) mod api_keys;
 pub(crate) mod compile_quota;

@@ -3,7 +3,8 @@
 //! The queue of waiting calls and the trees of large arguments each have a [`SharedBytes`]. A call
 //! takes bytes before it holds them in memory, and gets a [`Reservation`] that releases them on
 //! drop, or `None` if there is no room. A tenant leaves at least as many bytes free as it holds. A
-//! call without a tenant is the embedder's own and may hold all free bytes.
+//! call without a tenant belongs to the embedder (the program that uses this library) and may hold
+//! all free bytes.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -6,7 +6,7 @@
 //! (`blocking`) and a tool of a worker process. A retry, a circuit breaker or any other
 //! [`Middleware`](crate::tool::Middleware) wraps a handler. An invocation also reports progress,
 //! log lines and denials to observers, and makes the attempts of a retried call, which share one
-//! budget and one receipt.
+//! budget and one usage.
 //!
 //! Not here: the wait for a handler, with deadline and cancellation, in `handler_wait`.
 
@@ -43,8 +43,8 @@ pub type VisibleFuture<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 pub type ValidateFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Vec<Fault>, ToolError>> + Send + 'a>>;
 
-/// The code of a tool. The executor checks the call before it, enforces the deadline, and makes the
-/// receipt.
+/// The code of a tool. The executor checks the call before it, enforces the deadline, and reads
+/// the usage.
 pub trait Handler: Send + Sync + 'static {
     /// Answers one call.
     ///
@@ -299,7 +299,7 @@ impl Invocation {
     }
 
     /// Creates an invocation outside of any call: observers get no events of it, and no caller sees
-    /// its receipt.
+    /// its usage.
     pub(crate) fn outside_call(
         call: ToolCall,
         arguments: Value,
@@ -329,7 +329,7 @@ impl Invocation {
     }
 
     /// Returns an attempt at the call, after `failed` attempts have failed. It shares the call's
-    /// budget, observer and receipt. Its deadline is the call's, or `time` from now if that is
+    /// budget, observer and usage. Its deadline is the call's, or `time` from now if that is
     /// sooner.
     pub(crate) fn attempt_after(&self, failed: u32, time: Option<Duration>) -> Self {
         let (started, timeout) = match time {

@@ -1,10 +1,10 @@
 //! Code that runs around a tool's handler, such as a log, a cache or a switch.
 //!
-//! An embedder implements [`Middleware`] and adds it with `Tool::with_middleware`; retries and
-//! circuit breakers are built in this way. For each call, the middleware gets the inner handler and
-//! the invocation, and returns a result: its own, the handler's, or a changed one. [`Layered`]
-//! makes a handler of the two. Only calls go through it; visibility, validation and all other
-//! methods are passed on to the handler.
+//! An embedder (the program that uses this library) implements [`Middleware`] and adds it with
+//! `Tool::with_middleware`; retries and circuit breakers are built in this way. For each call, the
+//! middleware gets the inner handler and the invocation, and returns a result: its own, the
+//! handler's, or a changed one. [`Layered`] makes a handler of the two. Only calls go through it;
+//! visibility, validation and all other methods are passed on to the handler.
 
 use std::sync::Arc;
 

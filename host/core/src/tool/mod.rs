@@ -1,11 +1,12 @@
 //! A tool: a definition, its compiled schemas, the embedder's rules for it, and its handler.
 //!
-//! A component gives a [`Tool`] for each tool that it describes, and [`Tool::native`] makes one of
-//! a Rust closure. Executor, runs and servers take tools from there. Creating one compiles its JSON
-//! schemas, and fails if one is not usable. Methods named `with_…` return a changed tool: with
-//! limits, rules, a retry, a circuit breaker. A tool counts its calls, decides in which contexts it
-//! is offered, and knows its rights if it is a component's; native code has the rights of the
-//! process. A tool without a handler is one that the application answers itself.
+//! The embedder is the program that uses this library. A component gives a [`Tool`] for each tool
+//! that it describes, and [`Tool::native`] makes one of a Rust closure. Executor, runs and servers
+//! take tools from there. Creating one compiles its JSON schemas, and fails if one is not usable.
+//! Methods named `with_…` return a changed tool: with limits, rules, a retry, a circuit breaker. A
+//! tool counts its calls, decides in which contexts it is offered, and knows its rights if it is a
+//! component's; native code has the rights of the process. A tool without a handler is one that the
+//! application answers itself.
 
 pub(crate) mod blocking;
 pub(crate) mod breaker;

@@ -4,8 +4,8 @@
 //! failure is retryable, it waits as the [`Retry`] schedule says (fixed, linear, exponential, with
 //! jitter) and calls the handler again. The number of attempts, each wait and, if set, each
 //! attempt's time are bounded, and the call's deadline bounds all of it. An abort ends the wait.
-//! All attempts are one call: they share one budget, one receipt and one pair of events, and the
-//! last result counts.
+//! All attempts are one call: they share one budget, one usage and one pair of events, and the last
+//! result counts.
 //!
 //! Not here: the rule for which failures are retryable, in `Failure::is_retryable`.
 //!
@@ -154,7 +154,7 @@ impl Tool {
     /// call's deadline, and the caller's [`AbortSignal`](crate::AbortSignal) is not raised. The
     /// last attempt's result counts.
     ///
-    /// All attempts are one call: one pair of events, one receipt, and one budget of fuel, host
+    /// All attempts are one call: one pair of events, one usage, and one budget of fuel, host
     /// calls and log, of which each attempt gets what is left. The handler sees the number of the
     /// attempt, from 1, as [`CallContext::attempt`](crate::CallContext::attempt). A wait is never
     /// shorter than the failure's own `retry_after`.

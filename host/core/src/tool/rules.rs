@@ -1,11 +1,11 @@
 //! An embedder's own rules for a tool: visibility, admission of calls, checks of arguments.
 //!
-//! The embedder adds them with `Tool::with_visibility`, `with_can_execute` and `with_validator`.
-//! Before a handler runs, the executor calls [`Rules::gate`] for the first two kinds and, once the
-//! arguments fit the schema, [`Rules::problems`] for the third. The result is permission, a
-//! refusal, or a list of faults. All rules of a kind have to allow the call. A rule of visibility
-//! or admission that panics refuses the call; a check of arguments that panics is an error, because
-//! the arguments may be right.
+//! The embedder (the program that uses this library) adds them with `Tool::with_visibility`,
+//! `with_can_execute` and `with_validator`. Before a handler runs, the executor calls
+//! [`Rules::gate`] for the first two kinds and, once the arguments fit the schema,
+//! [`Rules::problems`] for the third. The result is permission, a refusal, or a list of faults. All
+//! rules of a kind have to allow the call. A rule of visibility or admission that panics refuses
+//! the call; a check of arguments that panics is an error, because the arguments may be right.
 //!
 //! Source: docs/contract.md, sections 4 and 5.
 

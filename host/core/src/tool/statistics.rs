@@ -2,9 +2,9 @@
 //!
 //! A [`Counting`] is created when a call begins and is told how it ended; if it is dropped before
 //! that, the call counts as cancelled. [`Counters`] add up successes, failures and panics, and keep
-//! a histogram of latencies, accurate to 1 %, in a few KiB for each tool. An embedder or a server
-//! reads [`Statistics`] and the [`LastError`] from the tool. Refused and cancelled calls have
-//! counts of their own and affect no other number.
+//! a histogram of latencies, accurate to 1 %, in a few KiB for each tool. An embedder (the program
+//! that uses this library) or a server reads [`Statistics`] and the [`LastError`] from the tool.
+//! Refused and cancelled calls have counts of their own and affect no other number.
 //!
 //! Source: docs/contract.md, section 4.
 

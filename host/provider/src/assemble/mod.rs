@@ -1,11 +1,11 @@
 //! Assembles tool calls from the fragments of a provider's stream.
 //!
 //! A model provider streams an answer in pieces: the start of a call, pieces of its arguments as
-//! JSON text, its end. The embedder's client passes each piece to an [`Assembler`], by the call's
-//! id or by its index in the model's answer. The result is a [`ToolCall`] when a call ends, or an
-//! [`AssembleError`]. Several calls may be interleaved, and an error in one does not affect the
-//! others. All open calls together hold a bounded number of bytes. A call of an answer that was cut
-//! off never counts as complete.
+//! JSON text, its end. The HTTP client of the embedder (the program that uses this library) passes
+//! each piece to an [`Assembler`], by the call's id or by its index in the model's answer. The
+//! result is a [`ToolCall`] when a call ends, or an [`AssembleError`]. Several calls may be
+//! interleaved, and an error in one does not affect the others. All open calls together hold a
+//! bounded number of bytes. A call of an answer that was cut off never counts as complete.
 //!
 //! Not here: validation of the arguments against the tool's schema, in `executor`.
 //!

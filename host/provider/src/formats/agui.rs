@@ -1,10 +1,11 @@
 //! The format of AG-UI, a protocol between an agent and its user interface.
 //!
 //! `Provider` calls these functions: `tool` writes a definition, `calls` reads the calls of an
-//! assistant message or of a list of events, `result` writes a tool's message. An embedder that
-//! serves an AG-UI front end also passes each event of a run to [`agui_events`], which returns the
-//! events to send, and ends the agent's run with [`agui_run_end`]. An event without a counterpart
-//! becomes `CUSTOM`. AG-UI accepts text only, so images are described.
+//! assistant message or of a list of events, `result` writes a tool's message. An embedder (the
+//! program that uses this library) that serves an AG-UI front end also passes each event of a run
+//! to [`agui_events`], which returns the events to send, and ends the agent's run with
+//! [`agui_run_end`]. An event without a counterpart becomes `CUSTOM`. AG-UI accepts text only, so
+//! images are described.
 //!
 //! Source: the protocol's reference of events, messages and tools.
 

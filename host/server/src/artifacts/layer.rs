@@ -5,7 +5,8 @@
 //! whose schema has `"format": "toolcell-file"` holds the URI of an artifact. The artifact is
 //! copied to a file that the tool sees read-only for this one call, and the URI is replaced by the
 //! file's path. A URI that is not one of the call's own tenant is a fault of the arguments. Native
-//! tools (Rust closures) have no cell to mount files in, so their arguments stay as they are.
+//! tools (Rust closures) do not run in a sandbox into which files can be mounted, so their
+//! arguments stay as they are.
 //!
 //! After a successful call, each content part over
 //! [`ArtifactOptions::above`](super::ArtifactOptions::above) is stored as an artifact and replaced

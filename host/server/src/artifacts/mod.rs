@@ -2,9 +2,9 @@
 //!
 //! An artifact is a file that a client has uploaded, or a part of a tool's result that is too long
 //! for a model. The HTTP routes, the MCP resources and the middleware around tools use one
-//! [`Artifacts`] store, which the embedder opens in a directory. Storing returns an
-//! [`ArtifactInfo`]. Its URI stands for the content in results, in the arguments of tools and in
-//! the MCP method `resources/read`.
+//! [`Artifacts`] store, which the embedder (the program that uses this library) opens in a
+//! directory. Storing returns an [`ArtifactInfo`]. Its URI stands for the content in results, in
+//! the arguments of tools and in the MCP method `resources/read`.
 //!
 //! Every lookup names a tenant and finds only artifacts of that tenant. An unknown artifact, an
 //! expired one and another tenant's have the same answer. [`ArtifactOptions`] bound the bytes of an

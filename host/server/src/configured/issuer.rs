@@ -5,10 +5,11 @@
 //! a file, [`Accepted::refresh`] fetches them from the issuer's URL and repeats that as long as the
 //! server runs.
 //!
-//! Keys that cannot be used or fetched change nothing; `/ready` reports them, and the embedder gets
-//! a [`Notice`] once. Without earlier keys the server is then not ready; with earlier keys it is,
-//! because it accepts tokens as before. Fetched keys stay in use through a reload that does not
-//! change the issuer. An issuer that the embedder set stays while the configuration names none.
+//! Keys that cannot be used or fetched change nothing; `/ready` reports them, and the embedder (the
+//! program that uses this library) gets a [`Notice`] once. Without earlier keys the server is then
+//! not ready; with earlier keys it is, because it accepts tokens as before. Fetched keys stay in
+//! use through a reload that does not change the issuer. An issuer that the embedder set stays
+//! while the configuration names none.
 
 use tokio::sync::watch;
 use toolcell_config::Issuer;

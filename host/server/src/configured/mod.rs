@@ -1,11 +1,11 @@
 //! Serves a `toolcell.toml`: its approved tools, its tenants, the issuer whose tokens it accepts,
 //! and changes to them.
 //!
-//! The command `toolcell serve` uses it, and an embedder can. [`ConfigServer::start`] takes a
-//! configuration and its engines (which run WebAssembly), and loads the tools. From it come a
-//! [`Service`] with these tools and tenants, and an [`Authenticator`]. [`ConfigServer::follow`]
-//! then checks the files at an interval, gives changes to both, and calls a closure with a
-//! [`Notice`] of each change.
+//! The command `toolcell serve` uses it, and an embedder (the program that uses this library) can.
+//! [`ConfigServer::start`] takes a configuration and its engines (which run WebAssembly), and loads
+//! the tools. From it come a [`Service`] with these tools and tenants, and an [`Authenticator`].
+//! [`ConfigServer::follow`] then checks the files at an interval, gives changes to both, and calls
+//! a closure with a [`Notice`] of each change.
 //!
 //! Only approved tools are served. A change that cannot be used changes nothing, and `/ready`
 //! reports it. Not here: output for an operator; the program that serves prints it.

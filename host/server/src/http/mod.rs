@@ -1,10 +1,11 @@
 //! The HTTP API: its routes, and the checks before and after each route.
 //!
 //! [`router`] takes a [`Service`], an [`Authenticator`], [`HttpOptions`] and further routes, for
-//! example those of MCP, and returns an axum router. `HttpServer` serves it; an embedder can put it
-//! into a server of its own. A request passes, in this order: its id, the Host and Origin lists,
-//! the credentials, then its route, which reads the body. `/health`, `/ready`, `/version`,
-//! `/openapi.json` and the metadata for OAuth clients need no credentials.
+//! example those of MCP, and returns an axum router. `HttpServer` serves it; an embedder (the
+//! program that uses this library) can put it into a server of its own. A request passes, in this
+//! order: its id, the Host and Origin lists, the credentials, then its route, which reads the body.
+//! `/health`, `/ready`, `/version`, `/openapi.json` and the metadata for OAuth clients need no
+//! credentials.
 //!
 //! Every error is an RFC 9457 problem (a JSON object with a stable code), including those of the
 //! router itself. Every answer has `x-request-id`.

@@ -1,10 +1,11 @@
 //! Routes that list tools: one page of them, or one tool by its name.
 //!
-//! `GET /v1/tools` returns the tools that the principal sees, sorted by name, with a cursor for the
-//! next page; `GET /v1/tools/{name}` returns one. The parameter `format` chooses the library's own
-//! definitions (the default) or the format of a model provider, such as `openai`. Some definitions
-//! cannot be expressed in a provider's format. The list leaves them out or changes them and says so
-//! in `notes`; the route of one tool refuses a tool that cannot be expressed.
+//! `GET /v1/tools` returns the tools that the principal (the authenticated sender: a key or user of
+//! a tenant) sees, sorted by name, with a cursor for the next page; `GET /v1/tools/{name}` returns
+//! one. The parameter `format` chooses the library's own definitions (the default) or the format of
+//! a model provider, such as `openai`. Some definitions cannot be expressed in a provider's format.
+//! The list leaves them out or changes them and says so in `notes`; the route of one tool refuses a
+//! tool that cannot be expressed.
 //!
 //! Not here: the choice of the visible tools, in `service/catalogue.rs`.
 

@@ -1,12 +1,13 @@
 //! The interface for an embedder's own prompts, resources, completion and tools, beside the
 //! service's tools.
 //!
-//! An embedder implements [`McpExtension`] and sets it in the options of the MCP server. The
-//! handler calls its methods for `prompts/*`, `resources/*`, `completion/complete`, and for a call
-//! of a tool that only the extension has. A method takes the parameters in the types of the MCP SDK
-//! (the crate `rmcp`) and an [`ExtensionRequest`], which has the sender, the id, the metadata and
-//! the client. It returns the answer as a future, which is dropped when the client cancels the
-//! request. A method that is not implemented answers "method not found".
+//! An embedder (the program that uses this library) implements [`McpExtension`] and sets it in the
+//! options of the MCP server. The handler calls its methods for `prompts/*`, `resources/*`,
+//! `completion/complete`, and for a call of a tool that only the extension has. A method takes the
+//! parameters in the types of the MCP SDK (the crate `rmcp`) and an [`ExtensionRequest`], which has
+//! the sender, the id, the metadata and the client. It returns the answer as a future, which is
+//! dropped when the client cancels the request. A method that is not implemented answers "method
+//! not found".
 //!
 //! Not here: the tools of the service, whose calls pass its quotas and limits, in
 //! `mcp/handler/call.rs`.

@@ -2,10 +2,10 @@
 //!
 //! The HTTP endpoint and the reader of lines create a [`Handler`] for a principal (the
 //! authenticated sender) and give it each decoded [`Request`]. [`Handler::answer`] chooses by the
-//! method's name, asks the service or the embedder's extension, and returns the result as JSON or
-//! an error of the protocol. It adapts results to the era of the request. In the session era
-//! (revisions up to 2025-11-25) a client opens a session first; in the era without sessions
-//! (2026-07-28) each request is self-contained.
+//! method's name, asks the service or the extension of the embedder (the program that uses this
+//! library), and returns the result as JSON or an error of the protocol. It adapts results to the
+//! era of the request. In the session era (revisions up to 2025-11-25) a client opens a session
+//! first; in the era without sessions (2026-07-28) each request is self-contained.
 //!
 //! A client's text is parsed into a JSON tree only in its turn and within a limit of memory for
 //! trees. The handler also tells clients when their list of tools has changed.

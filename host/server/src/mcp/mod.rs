@@ -4,12 +4,13 @@
 //! for [`router`](crate::http::router), which checks Host, Origin and credentials. [`serve_stdio`]
 //! serves one client on standard input and output instead. One endpoint serves both eras of the
 //! protocol: the revisions 2025-06-18 and 2025-11-25, in which a client opens a session, and
-//! 2026-07-28, in which every request is self-contained. An embedder adds prompts, resources and
-//! tools of its own with an [`McpExtension`].
+//! 2026-07-28, in which every request is self-contained. An embedder (the program that uses this
+//! library) adds prompts, resources and tools of its own with an [`McpExtension`].
 //!
 //! Every message is decoded strictly, and without a JSON tree. The service's tools are called only
 //! through [`Service::call`](crate::Service::call), so that its quotas and limits apply. A session
-//! is used only by the principal that opened it.
+//! is used only by the principal (the authenticated sender: a key or user of a tenant) that opened
+//! it.
 //!
 //! Source: docs/mcp.md; docs/threat-model.md, rows 72 to 77 and 106 to 108.
 

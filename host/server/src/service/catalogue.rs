@@ -1,4 +1,5 @@
-//! Lists the tools that a principal sees, in pages.
+//! Lists the tools that a principal (the authenticated sender: a key or user of a tenant) sees, in
+//! pages.
 //!
 //! HTTP and MCP call [`Service::tools`] with the cursor of the previous page, and [`Service::tool`]
 //! for one name. A [`Page`] has tools sorted by name and the cursor of the next page. The cursor

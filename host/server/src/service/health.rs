@@ -1,10 +1,11 @@
 //! Health of the server: readiness, problems, and details for the operator.
 //!
-//! Parts of the server and its embedder report problems under a name, such as `configuration`, with
-//! [`Service::report`] and its variants, and clear them later. [`Service::readiness`] returns the
-//! public part: if the server takes calls, and one line for each problem. It also checks the limit
-//! of running calls, the shutdown, and the directories that must be writable. A degraded part does
-//! not work while the server stays ready. [`Service::health`] adds details for the operator.
+//! Parts of the server, and its embedder (the program that uses this library), report problems
+//! under a name, such as `configuration`, with [`Service::report`] and its variants, and clear them
+//! later. [`Service::readiness`] returns the public part: if the server takes calls, and one line
+//! for each problem. It also checks the limit of running calls, the shutdown, and the directories
+//! that must be writable. A degraded part does not work while the server stays ready.
+//! [`Service::health`] adds details for the operator.
 //!
 //! The public part names no component, tool, tenant or secret. A problem keeps the time at which it
 //! began when it is reported again.

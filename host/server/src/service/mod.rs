@@ -8,7 +8,7 @@
 //!
 //! Every call passes one admission (`Service::admit`), which checks the limits of the server and
 //! the tenant's quota before a tool is looked up. Every question of a tool to a person is sealed
-//! and bound to its principal.
+//! (encrypted for the client) and bound to its principal.
 
 pub(crate) mod calls;
 pub(crate) mod catalogue;

@@ -1,9 +1,10 @@
 //! The table of running requests, by principal and id.
 //!
-//! The admission calls [`Running::begin`] with a principal, the id of its request and the number of
-//! its calls. It returns a [`RunningRequest`] with the abort signal of these calls, and removes the
-//! request from the table when that is dropped. [`Running::cancel`] raises the signal. At shutdown
-//! [`Running::drain`] refuses new requests.
+//! The admission calls [`Running::begin`] with a principal (the authenticated sender: a key or user
+//! of a tenant), the id of its request and the number of its calls. It returns a [`RunningRequest`]
+//! with the abort signal of these calls, and removes the request from the table when that is
+//! dropped. [`Running::cancel`] raises the signal. At shutdown [`Running::drain`] refuses new
+//! requests.
 //!
 //! The calls of all requests are bounded, because the results of a request are kept until its last
 //! call has ended. If there are several tenants, each leaves room for the others. A principal has

@@ -1,14 +1,15 @@
 //! One immutable version of the served tools and tenants.
 //!
-//! An embedder builds a [`ServedTools`] from the tools of a registry, an executor and tenants, and
-//! gives it to the service at the start and at each change. The service turns it into a
-//! [`Version`]: for each tenant a [`View`] with the tools that it sees and the executor that makes
-//! its calls. That executor narrows limits and rights to the tenant's, charges its account, and
-//! counts and logs its calls. A request keeps the view with which it began.
+//! An embedder (the program that uses this library) builds a [`ServedTools`] from the tools of a
+//! registry, an executor and tenants, and gives it to the service at the start and at each change.
+//! The service turns it into a [`Version`]: for each tenant a [`View`] with the tools that it sees
+//! and the executor that makes its calls. That executor narrows limits and rights to the tenant's,
+//! charges its account, and counts and logs its calls. A request keeps the view with which it
+//! began.
 //!
 //! A tenant's view contains none of the tools that it does not see, so that no code path can name
-//! them. Once a tenant is defined, principals without a tenant have no access, unless the embedder
-//! grants it.
+//! them. Once a tenant is defined, principals (authenticated senders, each a key or user of a
+//! tenant) without a tenant have no access, unless the embedder grants it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;

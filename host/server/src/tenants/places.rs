@@ -1,9 +1,10 @@
 //! Counts and limits the sessions, streams or questions that each tenant has open.
 //!
-//! The MCP code has one [`Places`] for each of the three. [`Places::enter`] takes a principal and
-//! returns a [`Place`], which counts until it is dropped, or `None` if the tenant has as many as it
-//! may. Principals without a tenant count together as one. The limit of one tenant does not depend
-//! on the others; for a total that tenants share, see `tenants/share.rs`.
+//! The MCP code has one [`Places`] for each of the three. [`Places::enter`] takes a principal (the
+//! authenticated sender: a key or user of a tenant) and returns a [`Place`], which counts until it
+//! is dropped, or `None` if the tenant has as many as it may. Principals without a tenant count
+//! together as one. The limit of one tenant does not depend on the others; for a total that tenants
+//! share, see `tenants/share.rs`.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -5,9 +5,9 @@
 //! all protocols take it to choose tools, quotas and artifacts. A server without authentication has
 //! one principal, which has no tenant.
 //!
-//! Sessions, sealed questions, idempotency keys and cancellation are bound to a principal: another
-//! principal, even of the same tenant, cannot use them. A user with a new token is the same
-//! principal, because the expiry is not compared.
+//! Sessions, sealed questions (encrypted for the client), idempotency keys and cancellation are
+//! bound to a principal: another principal, even of the same tenant, cannot use them. A user with a
+//! new token is the same principal, because the expiry is not compared.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};

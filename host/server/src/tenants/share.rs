@@ -1,8 +1,9 @@
 //! Divides a bounded resource fairly between tenants.
 //!
 //! A [`Room`] has a size, for example bytes of request bodies, open requests, or running calls.
-//! Code that needs some of it takes a [`Share`] for its principal and grows it; growing fails if
-//! there is no room. A share is freed when it is dropped. The size is never exceeded.
+//! Code that needs some of it takes a [`Share`] for its principal (the authenticated sender: a key
+//! or user of a tenant) and grows it; growing fails if there is no room. A share is freed when it
+//! is dropped. The size is never exceeded.
 //!
 //! If there are several tenants, a tenant that holds something may only take as much more as leaves
 //! free at least what it then holds. So one tenant that grows step by step gets half, and two that

@@ -4,9 +4,9 @@
 //! types, resolves the imports to files of the project and of its npm packages, and continues with
 //! those. It returns [`Modules`], the form that the JavaScript runtime evaluates: sources by path,
 //! the target of each import, and warnings about names that the runtime lacks. Syntax errors and
-//! imports without a target are errors with a place; a `require` or `import()` without one fails
-//! only when that line runs. No file outside of the project's folder is read. One file has at most
-//! 8 MiB, all together 64 MiB.
+//! imports without a target are errors with file, line and column; a `require` or `import()`
+//! without one fails only when that line runs. No file outside of the project's folder is read. One
+//! file has at most 8 MiB, all together 64 MiB.
 
 mod commonjs;
 mod missing_names;

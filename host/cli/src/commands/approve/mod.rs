@@ -1,10 +1,12 @@
-//! `toolcell approve`: shows the new or changed components, asks, and writes the lock after a yes.
+//! `toolcell approve`: shows the new or changed components, asks, and writes the lock file after a
+//! yes.
 //!
-//! The lock, `toolcell.lock`, records the form of each component that a person approved: digest,
-//! imports, the tools' definitions. [`approve`] reads the configuration and the lock, loads each
-//! component without grants, compares it with the lock, and prints a page of the differences, the
-//! effective grants and the warnings. After a yes, or with `--yes`, it writes the lock, and the
-//! record that this user approved the configuration. Without a yes nothing is written.
+//! The lock file, `toolcell.lock`, holds the approvals: it records the form of each component that
+//! a person approved: digest, imports, the tools' definitions. [`approve`] reads the configuration
+//! and the lock file, loads each component without grants, compares it with the lock file, and
+//! prints a page of the differences, the effective grants and the warnings. After a yes, or with
+//! `--yes`, it writes the lock file, and the record that this user approved the configuration.
+//! Without a yes nothing is written.
 //!
 //! Approval covers exactly the content of the page, so the question is asked only if the whole page
 //! was shown on a terminal. No code of a component runs but `describe`, which returns the

@@ -4,8 +4,8 @@
 //! component before the current one, and prints both digests, as text or as JSON. If the replaced
 //! file was never approved, a copy of it is kept, and its path is printed.
 //!
-//! Not here: the change of the lock and of the file, in `configuration/rollback.rs` of
-//! `toolcell-config`.
+//! Not here: the change of the lock file (approvals) and of the component's file, in
+//! `configuration/rollback.rs` of `toolcell-config`.
 
 use serde_json::json;
 

@@ -1,10 +1,10 @@
 //! `toolcell dev`: builds and tests a project after each change.
 //!
-//! [`dev`] takes the folder of a project. It builds, runs the project's cases (calls with expected
-//! endings), prints the result, and waits until a file changes; then it starts again. It polls the
-//! modification time and size of the files; components and the folders that builds write to are not
-//! watched. A failed build is printed and does not end the command. It runs until a signal ends the
-//! process.
+//! [`dev`] takes the folder of a project. It builds, runs the project's test cases (calls with
+//! expected endings), prints the result, and waits until a file changes; then it starts again. It
+//! polls the modification time and size of the files; components and the folders that builds write
+//! to are not watched. A failed build is printed and does not end the command. It runs until a
+//! signal ends the process.
 
 use std::collections::BTreeMap;
 use std::fs;

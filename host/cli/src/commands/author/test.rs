@@ -1,8 +1,8 @@
-//! `toolcell test`: runs the cases of a project or of a component.
+//! `toolcell test`: runs the test cases of a project or of a component.
 //!
-//! A case is a call with recorded answers and an expected ending, written in a file such as
-//! `cases.yaml`. `test` reads the case files first, builds the project unless a component is
-//! named, and runs the cases through `toolcell-author`. With `--fuzz` it also calls the tools with
+//! A test case is a call with recorded answers and an expected ending, written in a file such as
+//! `cases.yaml`. `test` reads the case files first, builds the project unless a component is named,
+//! and runs the cases through `toolcell-author`. With `--fuzz` it also calls the tools with
 //! generated arguments. The result is printed as one line for each case, as JSON, or as a JUnit
 //! file. The exit status is 1 if a case or a fuzzed call failed; running no case at all is a usage
 //! error. `dev` uses [`run`] and [`show`] too.

@@ -1,6 +1,6 @@
 //! Reads the calls of a model provider: a whole response, a message, or the list of its calls.
 //!
-//! The reader of a batch's calls passes a parsed JSON document and the form, if the user typed one;
+//! The reader of a batch's calls passes a parsed JSON document and the form, if the user gave one;
 //! otherwise the form is detected. [`read`] returns the calls and those that cannot be read, or a
 //! sentence about the fault. A single item of a provider's list is accepted, and so are several MCP
 //! requests in a list. A message of text alone has no calls.

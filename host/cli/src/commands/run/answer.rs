@@ -1,9 +1,10 @@
 //! Asks a person at the terminal for the answer to a tool's question.
 //!
 //! A tool can end its call with a question to the user. `run` then calls [`ask`] with the question.
-//! It prompts until the typed answer fits the question's JSON Schema and, if the question lists
-//! plain options, is one of them. It returns the answer as JSON, or `None` if there is no terminal
-//! or the person types nothing. The schema's type decides if the text is read as text or as JSON.
+//! It prompts until the answer that the person enters fits the question's JSON Schema and, if the
+//! question lists plain options, is one of them. It returns the answer as JSON, or `None` if there
+//! is no terminal or the person enters nothing. The schema's type decides if the text is read as
+//! text or as JSON.
 //!
 //! Not here: an answer on the command line (`--answer`), in `args/context.rs`.
 

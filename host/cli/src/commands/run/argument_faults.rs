@@ -1,9 +1,9 @@
 //! Prints the faults of arguments that do not fit a tool's parameters.
 //!
 //! When a call is refused because of its arguments, `run` and `learn` call [`print_faults`] with
-//! the typed words, the text of the arguments, and the faults that the library found. It prints
-//! each fault as a line of an error, and one hint: a forgotten `@` before a file name, the repaired
-//! JSON after a typing mistake, or the command that shows the tool's parameters.
+//! the words of the command line, the text of the arguments, and the faults that the library found.
+//! It prints each fault as a line of an error, and one hint: a forgotten `@` before a file name,
+//! the repaired JSON after a typing mistake, or the command that shows the tool's parameters.
 
 use toolcell::outcome::{Fault, FaultKind};
 

@@ -1,4 +1,5 @@
-//! Tests that each change of a component is reported with its place, and that nothing else is.
+//! Tests that each change of a component is reported with its place in the definition, and that
+//! nothing else is.
 //!
 //! They also check that a huge change hides no other one, that time and lines are bounded, and that
 //! changes of a configuration's text are shown by section and line, without comments.

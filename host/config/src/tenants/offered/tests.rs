@@ -1,5 +1,5 @@
-//! Tests which tools the patterns of a tenant offer, and that invalid lists are errors with their
-//! place.
+//! Tests which tools the patterns of a tenant offer, and that invalid lists are errors with line
+//! and column.
 //!
 //! They read small configurations with a list `tools`, and check that an unknown name is reported
 //! with a hint and a pattern is not.

@@ -1,11 +1,11 @@
 //! One request of a tool for access, which its rights allow or deny.
 //!
-//! The host functions build a [`Request`] whenever a guest opens a file, sends an HTTP request,
-//! reads a key or calls a tool; the command line parses one from text such as `read /data/x`. The
-//! rights ask the request if grants or an overlay cover it. Its text form appears in denials, logs
-//! and explanations; it leaves out the query of a URL, which may hold secret values. The module
-//! also gives the smallest rule that allows the request, and the need that an author would declare
-//! for it.
+//! The host functions build a [`Request`] whenever a guest (the WebAssembly code of a tool) opens a
+//! file, sends an HTTP request, reads a key or calls a tool; the command line parses one from text
+//! such as `read /data/x`. The rights ask the request if grants or an overlay (rules that can only
+//! narrow a grant) cover it. Its text form appears in denials, logs and explanations; it leaves out
+//! the query of a URL, which may hold secret values. The module also gives the smallest rule that
+//! allows the request, and the need that an author would declare for it.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,8 +1,9 @@
 //! Tests of the decision about a tool's request.
 //!
-//! Each layer, such as a tenant's overlay, may only take away; the default allows nothing; a denial
-//! suggests the grant that would allow the request, and quotes an untrusted text only up to a
-//! length. Others cover the notation of requests and the paths that a directory may be opened at.
+//! Each layer, such as a tenant's overlay (rules that can only narrow a grant), may only take away;
+//! the default allows nothing; a denial suggests the grant that would allow the request, and quotes
+//! an untrusted text only up to a length. Others cover the notation of requests and the paths that
+//! a directory may be opened at.
 
 use super::*;
 

@@ -1,9 +1,11 @@
-//! Names the event that a guest was waiting for when its time was over.
+//! Names the event that a guest (the WebAssembly code of a tool) was waiting for when its time was
+//! over.
 //!
-//! The cell notes what its guest waits for: a timer, an HTTP response, a file, a key, another tool
-//! or a secret. If the deadline passes meanwhile, the timeout contains it as [`BlockedOn`], and its
-//! message says for example "still waiting for an HTTP response". [`BlockedOn::of`] finds the event
-//! from the name of the host interface that the guest called.
+//! The cell (a fresh WebAssembly instance for one call) notes what its guest waits for: a timer, an
+//! HTTP response, a file, a key, another tool or a secret. If the deadline passes meanwhile, the
+//! timeout contains it as [`BlockedOn`], and its message says for example "still waiting for an
+//! HTTP response". [`BlockedOn::of`] finds the event from the name of the host interface that the
+//! guest called.
 
 use serde::{Deserialize, Serialize};
 

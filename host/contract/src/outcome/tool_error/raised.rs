@@ -1,10 +1,10 @@
 //! The end of a handler by a trap, a panic or a limit.
 //!
-//! The engine makes a [`Crash`] from the trap of a guest, the executor from a panic of a native
-//! handler. It says the kind of the end, the limit that the cell had reached before (usually the
-//! cause), the guest's functions on the stack, and the panic's message. Traces and texts come from
-//! the guest, so they are bounded. A panic of the host itself carries no details; those are in the
-//! host's log only.
+//! The engine makes a [`Crash`] from the trap of a guest (the WebAssembly code of a tool), the
+//! executor from a panic of a native handler. It says the kind of the end, the limit that the cell
+//! (a fresh WebAssembly instance for one call) had reached before (usually the cause), the guest's
+//! functions on the stack, and the panic's message. Traces and texts come from the guest, so they
+//! are bounded. A panic of the host itself carries no details; those are in the host's log only.
 
 use std::any::Any;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! Counts the bytes and files of a writable directory, and refuses changes that exceed its quota.
+//! Ledger: counts the bytes and files of a writable directory, and refuses changes that exceed its
+//! quota.
 //!
 //! A ledger is the count of one directory: the content is counted in full when the first component
 //! that was granted it is loaded, and then adjusted by each change of a tool. All components of

@@ -1,10 +1,11 @@
 //! Opens, writes, renames and removes files for a tool, inside of one directory and within its
 //! quota.
 //!
-//! The WASI functions of a guest call [`open`] and the methods of [`Area`] and [`OpenMark`], on a
-//! thread that may block. They take an open directory and a relative path. They return a handle, or
-//! an I/O error that the guest gets as an errno. An operation that changes something holds the lock
-//! of the directory, checks for room first, and reports the change to the `ledger`.
+//! The WASI functions of a guest (the WebAssembly code of a tool) call [`open`] and the methods of
+//! [`Area`] and [`OpenMark`], on a thread that may block. They take an open directory and a
+//! relative path. They return a handle, or an I/O error that the guest gets as an errno. An
+//! operation that changes something holds the lock of the directory, checks for room first, and
+//! reports the change to the `ledger`, which counts the directory's content.
 //! Invariants: no path leads out of the directory; an operation that does not fit changes nothing;
 //! only regular files and directories are opened, and no open waits for the other end of a pipe; no
 //! link is created that leads upwards.

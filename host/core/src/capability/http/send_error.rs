@@ -1,8 +1,9 @@
 //! Reasons why a tool's request has no usable response, with their texts and hints.
 //!
-//! Each stage of a request fails with a [`SendError`]. The imports of a guest convert it to the
-//! error that the tool gets; [`SendError::hint`] adds one line of advice, and [`SendError::denial`]
-//! the record for observers of the call if the request was denied.
+//! Each stage of a request fails with a [`SendError`]. The imports of a guest (the WebAssembly code
+//! of a tool) convert it to the error that the tool gets; [`SendError::hint`] adds one line of
+//! advice, and [`SendError::denial`] the record for observers of the call if the request was
+//! denied.
 //! A text contains at most the host's name, shortened to 100 characters. It never contains a
 //! header, a query, a body, or an address that a name resolved to, and it never quotes the server.
 

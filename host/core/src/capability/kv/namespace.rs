@@ -1,9 +1,9 @@
-//! Owner of stored keys: one component, for one tenant or without a tenant.
+//! Owner of key-value data: one component, for one tenant or without a tenant.
 //!
 //! Each operation of a key-value store takes a [`Namespace`] and touches no other one. The embedder
-//! names the component in its grants; a new version of the component finds the keys under the old
-//! name. [`Namespace::name`] encodes the pair as bytes, which are the column of that name in the
-//! database.
+//! (the program that uses this library) names the component in its grants; a new version of the
+//! component finds the keys under the old name. [`Namespace::name`] encodes the pair as bytes,
+//! which are the column of that name in the database.
 //! Two different namespaces have different encodings, whatever characters the names contain,
 //! because each name is preceded by its length.
 

@@ -1,6 +1,6 @@
 //! Tests that hold for every key-value store: scripts of operations with their expected answers.
 //!
-//! A script is a text such as `set a one = 1`, one operation a line. Each script runs against a
+//! A script is a text such as `set a one = 1`, one operation per line. Each script runs against a
 //! store in memory and against one on disk, with a clock that the test sets. After each line, the
 //! tables of the namespace are checked for consistency. Submodules test what scripts cannot:
 //! processes, threads, random operations and space.

@@ -1,8 +1,9 @@
 //! Settings that say how the exports of a component become tools.
 //!
-//! An embedder or a configuration chooses a [`ComponentKind`] for the bytes of a component: tools
-//! that it describes itself (the default), one tool for each exported function, or one command.
-//! [`ComponentBytes`] is the pair of bytes and kind that a load takes.
+//! An embedder (the program that uses this library) or a configuration chooses a [`ComponentKind`]
+//! for the bytes of a component: tools that it describes itself (the default), one tool for each
+//! exported function, or one command. [`ComponentBytes`] is the pair of bytes and kind that a load
+//! takes.
 //! A [`Command`] is the mapping between a call and a program. `words` fills the call's arguments
 //! into a template of the command line; no shell is involved. `definition` returns the
 //! [`Definition`] of its tool, with the parameters that the template names.

@@ -1,8 +1,9 @@
 //! Creates the tracing span of a guest's call into the host, below the span of the tool's call.
 //!
-//! The host functions for HTTP, keys and files open a span with [`host_span`] and add the target
-//! and the end of a request with [`note_request`] and [`note_end`]. An embedder's subscriber can
-//! export them, for instance to OpenTelemetry.
+//! A guest is the WebAssembly code of a tool. The host functions for HTTP, keys and files open a
+//! span with [`host_span`] and add the target and the end of a request with [`note_request`] and
+//! [`note_end`]. A subscriber of the embedder (the program that uses this library) can export them,
+//! for instance to OpenTelemetry.
 //! A span names the import and its function; for a request also the method, and the host and port
 //! once the request is granted. It has nothing else from the guest: no path, key, name, header or
 //! body. Errors are kinds, not texts.

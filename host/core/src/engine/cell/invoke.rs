@@ -1,14 +1,14 @@
-//! Runs one call in a cell: creates the store and the instance, calls the guest, converts its
-//! answer.
+//! Runs one call in a cell: creates the store and the instance, calls the guest (the WebAssembly
+//! code of a tool), converts its answer.
 //!
 //! The code that schedules calls (`schedule/placement`) runs [`execute`] for a call, and
 //! [`visible`], [`validate`] or [`describe`] for the other exports of a tool. They take a
 //! [`Ready`], the linked code of a component, and the invocation. `execute` calls `visible` and
-//! `validate` first if the tool has them, all in one cell and on one budget; a command or a plain
-//! function is run by `engine/adapt`.
+//! `validate` first if the tool has them, all in one cell (a fresh WebAssembly instance for one
+//! call) and on one budget; a command or a plain function is run by `engine/adapt`.
 //! Each failure becomes a [`ToolError`]. Secrets are removed from the answer of a tool that was
-//! granted some. Cells of the other exports have no rights. The receipt (fuel, memory, host calls)
-//! is written when the cell ends, also if the future is dropped before its end.
+//! granted some. Cells of the other exports have no rights. The usage (fuel, memory, host calls) is
+//! written when the cell ends, also if the future is dropped before its end.
 
 use std::sync::{Arc, OnceLock};
 
@@ -226,7 +226,7 @@ async fn in_cell<T>(
     ended.map_err(|(error, phase)| classify(&error, phase, &cell.0, fuel_used(&cell.0)))
 }
 
-/// Writes the receipt when the cell ends, also when it is dropped before its end.
+/// Writes the usage when the cell ends, also when it is dropped before its end.
 struct Settling(Store<Cell>);
 
 impl Drop for Settling {

@@ -1,9 +1,10 @@
 //! Collects the secrets that one request of a call must be scanned for.
 //!
 //! Both imports that send HTTP requests (`http` and `wasi:http`) call [`ScanContext::secrets`] with
-//! the credentials to add. It asks the embedder's source for all values that no request of the
-//! tenant may contain, adds the tool's own values with the requests that they are bound to, and
-//! returns [`Secrets`] for [`http`](crate::capability::http), which scans the request.
+//! the credentials to add. It asks the secret source of the embedder (the program that uses this
+//! library) for all values that no request of the tenant may contain, adds the tool's own values
+//! with the requests that they are bound to, and returns [`Secrets`] for
+//! [`http`](crate::capability::http), which scans the request.
 //! If the host's secrets cannot be read, or are too many to search for, the result is an error and
 //! nothing is sent.
 

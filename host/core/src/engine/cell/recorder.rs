@@ -1,8 +1,9 @@
 //! Records the requests of tools in a dry run, from which the grants that they need can be derived.
 //!
-//! An embedder gives a [`Recorder`] to an engine (`EngineBuilder::dry_run`). While a tool runs, the
-//! host functions note each HTTP request, secret, key, tool and path, granted or not, and the
-//! embedder reads the list with `recorded`. `toolcell` suggests grants from it.
+//! An embedder (the program that uses this library) gives a [`Recorder`] to an engine
+//! (`EngineBuilder::dry_run`). While a tool runs, the host functions note each HTTP request,
+//! secret, key, tool and path, granted or not, and the embedder reads the list with `recorded`.
+//! `toolcell` suggests grants from it.
 //! The list has no duplicates and at most 1000 requests and 1000 paths, however often a tool asks.
 //! Its texts are untrusted; the query of a URL is left out.
 //! Not here: the answers that the tool gets in a dry run (`imports`), and the grants that the list

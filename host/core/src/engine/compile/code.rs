@@ -5,11 +5,11 @@
 //! else it compiles, as the engine's setting `Optimise` says. Then it calls `describe` for the
 //! tools' definitions unless the cache has them, writes both to the cache, and returns a
 //! [`Linked`].
-//! Invariants: only `describe` runs code of the guest, in a cell (a fresh store) without grants. If
-//! no cell is free for `describe`, the compiled code is still cached. A load waits for another
-//! load, of any process, that compiles this component. A compilation counts against the tenant's
-//! quota, unless it failed for a reason outside of the component and left nothing in the cache. A
-//! cached component that cannot be used now stays.
+//! Invariants: only `describe` runs code of the guest (the WebAssembly code of a tool), in a cell
+//! (a fresh store) without grants. If no cell is free for `describe`, the compiled code is still
+//! cached. A load waits for another load, of any process, that compiles this component. A
+//! compilation counts against the tenant's quota, unless it failed for a reason outside of the
+//! component and left nothing in the cache. A cached component that cannot be used now stays.
 //! Not here: the second compilation, for speed (`tier/optimise`).
 
 use std::sync::Arc;

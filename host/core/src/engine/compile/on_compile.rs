@@ -1,4 +1,5 @@
-//! Callback that an embedder sets to learn that a load now waits for a compilation.
+//! Callback that an embedder (the program that uses this library) sets to learn that a load now
+//! waits for a compilation.
 //!
 //! `EngineBuilder::on_compile` takes a function. A load calls it on its own thread before it
 //! compiles, with the size of the component in bytes, so that a program can tell its user why it

@@ -1,9 +1,9 @@
 //! Fast lane: threads that run the first slice of most calls.
 //!
-//! A slice is the time until the guest's next tick (an interrupt about every millisecond), or until
-//! the one after if that comes at once. `guest` hands a slice to [`FastLane::run`], with the flow
-//! (tenant) that it counts for. One of the threads runs it. Slices of different flows are served in
-//! turn, and a cancelled slice costs no turn.
+//! A guest is the WebAssembly code of a tool. A slice is the time until the guest's next tick (an
+//! interrupt about every millisecond), or until the one after if that comes at once. `guest` hands
+//! a slice to [`FastLane::run`], with the flow (tenant) that it counts for. One of the threads runs
+//! it. Slices of different flows are served in turn, and a cancelled slice costs no turn.
 //! Most calls end before a sleeping thread would have woken for them. So the threads stay awake for
 //! a moment after their work, and a caller whose call is picked up at once polls for its answer for
 //! a moment, between its other tasks. A thread that waits awake spins. It does not call

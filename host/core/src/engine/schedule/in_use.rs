@@ -1,4 +1,4 @@
-//! Snapshot of the resources that an engine has in use, for an embedder's metrics.
+//! Snapshot of the resources that an engine has in use, for metrics.
 //!
 //! `Engine::in_use` returns an [`InUse`]: cells (running calls) and calls that wait for one,
 //! connections that are open, their limits, and the number of connections since the engine was

@@ -2,10 +2,10 @@
 //!
 //! A cell is the wasmtime store of one call. A loaded component calls [`execute`] for a call,
 //! [`run_check`] for `visible` and `validate`, and the loader [`describe`]. Each waits for a slot
-//! in the queue of the engine, runs the guest, and returns its answer, or a timeout at the
-//! deadline, whatever the guest does. If no slot becomes free in time, the call is refused as
-//! overloaded. A panic of the host in the cell becomes an error of the call, and counts for the
-//! quarantine of the component.
+//! in the queue of the engine, runs the guest (the WebAssembly code of a tool), and returns its
+//! answer, or a timeout at the deadline, whatever the guest does. If no slot becomes free in time,
+//! the call is refused as overloaded. A panic of the host in the cell becomes an error of the call,
+//! and counts for the quarantine of the component.
 //! [`Placement`] chooses the threads: those of the engine, with a lower priority, or the caller's
 //! task.
 //! Invariants: a slot is held for as long as the cell lives, also when no caller waits for it any

@@ -2,11 +2,12 @@
 //!
 //! Each loaded component has a [`Quarantine`]. `placement` asks `admit` before each call, and
 //! passes the end of each cell to `note`. Panics count for an hour; by default the third one starts
-//! the quarantine. From then on calls get the refusal `quarantined`, until the embedder reinstates
-//! the component, which sets the count to zero, or loads it again.
+//! the quarantine. From then on calls get the refusal `quarantined`, until the embedder (the
+//! program that uses this library) reinstates the component, which sets the count to zero, or loads
+//! it again.
 //! Only panics of the host count, and errors that wasmtime reports as bugs of its own; no trap of a
-//! guest counts. A panic on another thread that works for a cell is carried to the cell, ends its
-//! call, and counts.
+//! guest (the WebAssembly code of a tool) counts. A panic on another thread that works for a cell
+//! is carried to the cell, ends its call, and counts.
 //! Source: docs/threat-model.md, row 82.
 
 use std::collections::VecDeque;

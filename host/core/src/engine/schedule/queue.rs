@@ -9,7 +9,8 @@
 //!   places to wait in.
 //! - A tenant that is the only one may have every cell: no call of another tenant has come, and the
 //!   call's executor defines no other.
-//! - Calls without a tenant are the embedder's own and may have every cell as well.
+//! - Calls without a tenant belong to the embedder (the program that uses this library) and may
+//!   have every cell as well.
 //! - No call waits that may have a cell.
 //! - A cell that becomes free goes to the waiting tenant with the fewest cells.
 //! - At most 10,000 calls wait, and their text is bounded in bytes.

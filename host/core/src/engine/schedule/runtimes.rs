@@ -1,4 +1,5 @@
-//! Starts and owns the threads of an engine, the lanes that cells run in.
+//! Starts and owns the threads of an engine, the lanes that cells (fresh WebAssembly instances, one
+//! for each call) run in.
 //!
 //! An engine builds one [`Lanes`] with a number of threads for each set. A guest (the code of a
 //! call) starts in the fast lane. If it still runs after a tick, about a millisecond, it continues

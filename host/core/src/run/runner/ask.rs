@@ -1,4 +1,5 @@
-//! Asks an embedder's policy function about a failed call, with a time limit.
+//! Asks a policy function of the embedder (the program that uses this library) about a failed call,
+//! with a time limit.
 //!
 //! A run or a step calls [`ask`] when its policy is a function. An async function runs in the
 //! call's own task, a blocking one on a thread of its own. The result is the verdict, or an error

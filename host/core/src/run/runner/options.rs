@@ -1,10 +1,11 @@
 //! The options of a run: context, limits, policy, timeout, concurrency, cancellation.
 //!
-//! An embedder builds [`RunOptions`] and passes them with the calls. Before any call is made,
-//! `check` refuses options that make no sense: a zero, a timeout longer than the executor allows,
-//! an answer to a question for more than one call. For each call they give the call's own options,
-//! with the signal by which it can be cancelled alone. Without a set concurrency, as many calls run
-//! at the same time as there are calls, at most two for each core.
+//! An embedder (the program that uses this library) builds [`RunOptions`] and passes them with the
+//! calls. Before any call is made, `check` refuses options that make no sense: a zero, a timeout
+//! longer than the executor allows, an answer to a question for more than one call. For each call
+//! they give the call's own options, with the signal by which it can be cancelled alone. Without a
+//! set concurrency, as many calls run at the same time as there are calls, at most two for each
+//! core.
 
 use std::sync::Arc;
 use std::time::Duration;

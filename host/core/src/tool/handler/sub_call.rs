@@ -1,12 +1,12 @@
 //! Prepares the calls that a tool makes of other tools.
 //!
-//! When a guest calls another tool, the engine asks `Invocation::sub_call` for a [`SubCall`]: the
-//! call with its id, its options and a [`Caller`]. The `Caller` carries what the calling tool
-//! passes on: the upper bound of rights, a redactor of its secrets, the budget of requests. Then
-//! the [`Invoker`], which the executor implements, makes the call. It is refused as an [`Excess`]
-//! if the chain is too deep or the outermost call has already led to 1000 calls. Values of the
-//! calling tool's secrets are removed from the arguments. Together the calls use at most what the
-//! outermost call may use.
+//! When a guest (the WebAssembly code of a tool) calls another tool, the engine asks
+//! `Invocation::sub_call` for a [`SubCall`]: the call with its id, its options and a [`Caller`].
+//! The `Caller` carries what the calling tool passes on: the upper bound of rights, a redactor of
+//! its secrets, the budget of requests. Then the [`Invoker`], which the executor implements, makes
+//! the call. It is refused as an [`Excess`] if the chain is too deep or the outermost call has
+//! already led to 1000 calls. Values of the calling tool's secrets are removed from the arguments.
+//! Together the calls use at most what the outermost call may use.
 //!
 //! Not here: the decision about a tool that may be called, in `rights`; the import of the guest, in
 //! `engine/cell/imports/invoke`.

@@ -1,4 +1,5 @@
-//! Watches for changes of the list of tools that a principal sees.
+//! Watches for changes of the list of tools that a principal (the authenticated sender: a key or
+//! user of a tenant) sees.
 //!
 //! The handler creates a [`Changes`] for a session, and for a request that listens to changes.
 //! [`Changes::next`] waits until the service has a new version and the principal's list differs

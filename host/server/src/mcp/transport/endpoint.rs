@@ -7,9 +7,10 @@
 //! of its headers with its body, the limits of its tenant, then its method. The answer is JSON, or
 //! a stream of server-sent events.
 //!
-//! A session of another principal gets the answer of an unknown one. A request of a session runs in
-//! a task of its own, which keeps the id, the slot and the bytes of the request until it has ended,
-//! whatever happens to the connection. A task ends sessions that are idle or whose key was revoked.
+//! A session of another principal (the authenticated sender: a key or user of a tenant) gets the
+//! answer of an unknown one. A request of a session runs in a task of its own, which keeps the id,
+//! the slot and the bytes of the request until it has ended, whatever happens to the connection. A
+//! task ends sessions that are idle or whose key was revoked.
 //!
 //! Source: docs/mcp.md, "Bad input"; docs/threat-model.md, rows 72 to 77, 106 and 107.
 

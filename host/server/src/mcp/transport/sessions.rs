@@ -2,9 +2,9 @@
 //!
 //! The endpoint calls [`Sessions::open`] for `initialize` and gets an id with 128 random bits,
 //! which the client sends with each later request; [`Sessions::find`] returns the session for it. A
-//! session is found only by the principal that opened it, and a tenant has a bounded number of
-//! sessions. Each running request has a stream of its own, which a client can resume after a lost
-//! connection.
+//! session is found only by the principal (the authenticated sender: a key or user of a tenant)
+//! that opened it, and a tenant has a bounded number of sessions. Each running request has a stream
+//! of its own, which a client can resume after a lost connection.
 //!
 //! [`Sessions::sweep`] ends sessions that are idle, even if their requests wait for answers of the
 //! client, and those whose key was revoked. A session that has ended is removed from the table.

@@ -1,10 +1,10 @@
-//! Serves MCP over lines: one message a line, on standard input and output.
+//! Serves MCP over lines: one message per line, on standard input and output.
 //!
 //! A client starts the server as a child process and writes messages to its standard input.
-//! [`serve_stdio`] serves it for one principal until the input ends, [`serve_stdio_until`] also
-//! until a shutdown, and [`serve_lines`] over any pair of streams. The output has lines of protocol
-//! and nothing else. Each request runs in a task of its own, up to a limit; one task writes, so
-//! that lines are never mixed.
+//! [`serve_stdio`] serves it for one principal (the authenticated sender: a key or user of a
+//! tenant) until the input ends, [`serve_stdio_until`] also until a shutdown, and [`serve_lines`]
+//! over any pair of streams. The output has lines of protocol and nothing else. Each request runs
+//! in a task of its own, up to a limit; one task writes, so that lines are never mixed.
 //!
 //! A line over the limit is skipped to its end and takes no memory beyond the limit. A bad line is
 //! answered, and the next one is read. A request whose id is in use is refused. After the last line

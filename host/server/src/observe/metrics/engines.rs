@@ -1,10 +1,10 @@
 //! Metrics of engines: cells, calls that wait for one, and connections of tools.
 //!
-//! An engine runs WebAssembly; a cell is the instance in which it runs one call. The embedder gives
-//! the service a function that returns the resources that its engines have in use.
-//! [`Engines::update`] calls it each time the metrics are read, and sets the gauges, with the name
-//! of the isolation as label. The total of opened connections is a counter, to which the increase
-//! is added.
+//! An engine runs WebAssembly; a cell is the instance in which it runs one call. The embedder (the
+//! program that uses this library) gives the service a function that returns the resources that its
+//! engines have in use. [`Engines::update`] calls it each time the metrics are read, and sets the
+//! gauges, with the name of the isolation as label. The total of opened connections is a counter,
+//! to which the increase is added.
 
 use std::fmt;
 use std::sync::Arc;

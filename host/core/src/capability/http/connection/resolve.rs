@@ -5,10 +5,10 @@
 //! budget. It looks the name up once, checks each address, and returns the allowed ones; if none is
 //! left, the request is refused. An address is allowed if it is on the public internet or in one of
 //! the named networks. A host that is an address itself is checked in the same way.
-//! An embedder can replace the [`Resolver`]; it need not be trusted, because its answers are
-//! checked. At most 64 addresses of an answer are used. A lookup runs for at most 30 seconds and
-//! counts against the limits of the call and of the tenant until it ends, even if the request has
-//! ended before.
+//! An embedder (the program that uses this library) can replace the [`Resolver`]; it need not be
+//! trusted, because its answers are checked. At most 64 addresses of an answer are used. A lookup
+//! runs for at most 30 seconds and counts against the limits of the call and of the tenant until it
+//! ends, even if the request has ended before.
 
 use std::future::Future;
 use std::io;

@@ -2,9 +2,9 @@
 //!
 //! [`Threads::handle`] returns a tokio runtime, which it starts at the first request: two threads
 //! for I/O and TLS, and up to 32 for name lookups of the operating system, which cannot be
-//! interrupted. They are separate from the embedder's threads and from those that run guests.
-//! Dropping the value ends the runtime in the background. It never blocks, even inside of an async
-//! task.
+//! interrupted. They are separate from the threads of the embedder (the program that uses this
+//! library) and from those that run guests (the WebAssembly code of tools). Dropping the value ends
+//! the runtime in the background. It never blocks, even inside of an async task.
 
 use std::io;
 

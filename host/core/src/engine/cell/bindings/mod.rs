@@ -1,10 +1,11 @@
 //! Re-exports the generated bindings, and defines the host objects behind a guest's handles.
 //!
-//! A guest refers to host objects by handles, numbers in a table of its cell. [`Handle`] is a
-//! secret: the name under which it was granted. [`Pending`] is an HTTP request that was sent and
-//! continues while the guest does other work; the guest can wait for it and then takes its
-//! response. The bytes of the request, and then of the response, are charged to the host memory of
-//! the cell until they are taken.
+//! A guest (the WebAssembly code of a tool) refers to host objects by handles, numbers in a table
+//! of its cell (a fresh WebAssembly instance for one call). [`Handle`] is a secret: the name under
+//! which it was granted. [`Pending`] is an HTTP request that was sent and continues while the guest
+//! does other work; the guest can wait for it and then takes its response. The bytes of the
+//! request, and then of the response, are charged to the host memory of the cell until they are
+//! taken.
 //! Not here: the conversion of generated types to the crate's own (`translate`), and the host
 //! functions that create these objects (`imports`).
 

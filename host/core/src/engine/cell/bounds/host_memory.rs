@@ -1,9 +1,10 @@
 //! Limits the host memory that the objects of one cell occupy between its calls into the host.
 //!
-//! A cell is the store of one call; its guest can keep buffers, requests and listings on the host,
-//! which the guest's memory limit does not count. A host function that creates such an object calls
-//! [`HostMemory::charge`] with its bytes and keeps the [`Charge`], which is given back on drop.
-//! Over `Limits::HOST_BYTES` it gets [`LimitReached`], which ends the call.
+//! A cell is the store of one call; its guest (the WebAssembly code of the tool) can keep buffers,
+//! requests and listings on the host, which the guest's memory limit does not count. A host
+//! function that creates such an object calls [`HostMemory::charge`] with its bytes and keeps the
+//! [`Charge`], which is given back on drop. Over `Limits::HOST_BYTES` it gets [`LimitReached`],
+//! which ends the call.
 //! Objects of wasmtime's `wasi:http` do not report their growth. [`table_weight`] sums them at each
 //! tick, each by the most that one of its kind holds.
 //! Source: docs/threat-model.md, row 17.

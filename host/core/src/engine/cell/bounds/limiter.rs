@@ -1,12 +1,13 @@
-//! Limits the memory of a cell: one budget for all memories and tables of its guest.
+//! Limits the memory of a cell (a fresh WebAssembly instance for one call): one budget for all
+//! memories and tables of its guest.
 //!
 //! The store of each call has a [`Limiter`], and wasmtime asks it before a memory or table grows,
 //! including the initial size. It adds the growth to one sum and refuses what would exceed the
-//! limit of the call; the guest sees a failed growth, which it can handle. wasmtime's own limits
-//! apply to each memory and table separately. The numbers of instances, tables, memories, and
-//! elements of a table are limited too.
+//! limit of the call; the guest (the WebAssembly code of a tool) sees a failed growth, which it can
+//! handle. wasmtime's own limits apply to each memory and table separately. The numbers of
+//! instances, tables, memories, and elements of a table are limited too.
 //! The last refusal is kept, so that an error of the call can name the limit. `peak` is the memory
-//! in the receipt.
+//! in the call's usage.
 
 use toolcell_contract::controls::bound;
 use toolcell_contract::outcome::tool_error::{LimitHit, LimitKind};

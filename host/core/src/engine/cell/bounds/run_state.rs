@@ -1,11 +1,11 @@
 //! State of a running guest that its own task and its caller share: running or waiting, cancelled,
 //! late.
 //!
-//! The code that runs guests polls them through [`RunState::poll`] and asks whether the guest waits
-//! for the host, was interrupted by a tick (the interrupt about every millisecond), or has ended
-//! after its deadline. The caller uses [`RunState::cancel`] to end the call. Host functions mark
-//! the time in which the host works for the guest, and the object that it waits for, so that a
-//! timeout can name it.
+//! The code that runs guests (the WebAssembly code of tools) polls them through [`RunState::poll`]
+//! and asks whether the guest waits for the host, was interrupted by a tick (the interrupt about
+//! every millisecond), or has ended after its deadline. The caller uses [`RunState::cancel`] to end
+//! the call. Host functions mark the time in which the host works for the guest, and the object
+//! that it waits for, so that a timeout can name it.
 //! Invariants: a guest that could continue has asked to be polled again, because a tick or the fuel
 //! interval interrupted it. A guest that has not, and is not being polled, waits for the host. The
 //! guest sets no flag itself. Once the deadline has passed, the answer to whether the guest waited

@@ -1,10 +1,10 @@
 //! Ticker: a thread that makes all running guests interruptible every millisecond.
 //!
-//! An engine starts one [`Ticker`]. While at least one guest runs, its thread raises the epoch of
-//! the wasmtime engines every millisecond. The epoch is a counter that compiled guest code compares
-//! with its deadline; when it is reached, the cell's tick function decides whether the guest
-//! continues. Without guests the thread sleeps. A second thread only waits for the first to die,
-//! and replaces it within a tick.
+//! An engine starts one [`Ticker`]. While at least one guest (the WebAssembly code of a tool) runs,
+//! its thread raises the epoch of the wasmtime engines every millisecond. The epoch is a counter
+//! that compiled guest code compares with its deadline; when it is reached, the tick function of
+//! the cell (the fresh store of one call) decides whether the guest continues. Without guests the
+//! thread sleeps. A second thread only waits for the first to die, and replaces it within a tick.
 //! Invariants: the epoch is raised for all guests and never to stop one call. Fuel (the count of
 //! executed instructions) is a second, independent bound.
 

@@ -1,10 +1,10 @@
 //! Names and positions of the guest functions on the backtrace of a trap.
 //!
-//! When a call ends with a trap, `classify` calls [`names`] and [`positions`] with wasmtime's
-//! backtrace and puts the results into the error. Both lists begin with the innermost function. The
-//! names are demangled, without the functions of the Rust standard library and of the guest SDK, so
-//! that an author sees only functions of their own. The positions are those of all functions except
-//! adapters between core modules.
+//! A guest is the WebAssembly code of a tool. When a call ends with a trap, `classify` calls
+//! [`names`] and [`positions`] with wasmtime's backtrace and puts the results into the error. Both
+//! lists begin with the innermost function. The names are demangled, without the functions of the
+//! Rust standard library and of the guest SDK, so that an author sees only functions of their own.
+//! The positions are those of all functions except adapters between core modules.
 //! A name is untrusted text: it is cut to 120 characters, and unusual characters become `?`.
 
 use std::fmt::{self, Write};

@@ -1,9 +1,10 @@
 //! Implements `wasi:io/error`: the text of a stream's error that a guest can read.
 //!
-//! A guest gets an error object when a read or write of a stream fails, and may ask for its text.
-//! The text is chosen by the type of the error: the kind of an I/O error, the name of an HTTP
-//! error, or "the operation failed". It is fixed, and the same in every host environment: no
-//! backtrace, no path, no version, no text of the operating system or of a library.
+//! A guest (the WebAssembly code of a tool) gets an error object when a read or write of a stream
+//! fails, and may ask for its text. The text is chosen by the type of the error: the kind of an I/O
+//! error, the name of an HTTP error, or "the operation failed". It is fixed, and the same in every
+//! host environment: no backtrace, no path, no version, no text of the operating system or of a
+//! library.
 
 use std::io;
 

@@ -1,10 +1,10 @@
 //! Implements the import `http`, by which a guest sends one request and gets the whole response.
 //!
-//! A guest calls `send`, which waits for the response, or `start`, which returns a handle, then
-//! `subscribe` and `finish`. Each request is parsed, checked against the rights of the call, and
-//! given to [`http`](crate::capability::http) with the secret that the guest names by a handle. An
-//! error becomes a case of the guest's `fault`: denied, invalid, unreachable, timeout, over budget,
-//! broken. A denial is also an event for observers.
+//! A guest (the WebAssembly code of a tool) calls `send`, which waits for the response, or `start`,
+//! which returns a handle, then `subscribe` and `finish`. Each request is parsed, checked against
+//! the rights of the call, and given to [`http`](crate::capability::http) with the secret that the
+//! guest names by a handle. An error becomes a case of the guest's `fault`: denied, invalid,
+//! unreachable, timeout, over budget, broken. A denial is also an event for observers.
 //! In a dry run (a call that records what it would need), a request that is not granted, writes
 //! something or uses a secret is not sent: the guest gets the stand-in `{}`.
 //! Not here: the rules for requests and their targets, which are the same for `wasi:http`

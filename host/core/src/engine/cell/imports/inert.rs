@@ -2,12 +2,14 @@
 //! host.
 //!
 //! [`link`] adds them one by one: clocks, random numbers, environment, command line, standard
-//! streams, exit. An interface that is not named here does not exist for a guest. [`context`]
-//! builds wasmtime's WASI context for a cell at its first use: no network, closed input, output
-//! that goes to the log, and only the environment variables that the rights of the call allow. A
-//! command has its own arguments, input and output.
-//! [`Clock`] gives a cell whole milliseconds, too coarse to time a cache line. The embedder can set
-//! its start, stop it, and seed the random numbers, so that a call can be repeated.
+//! streams, exit. An interface that is not named here does not exist for a guest (the WebAssembly
+//! code of a tool). [`context`] builds wasmtime's WASI context for a cell (a fresh WebAssembly
+//! instance for one call) at its first use: no network, closed input, output that goes to the log,
+//! and only the environment variables that the rights of the call allow. A command has its own
+//! arguments, input and output.
+//! [`Clock`] gives a cell whole milliseconds, too coarse to time a cache line. The embedder (the
+//! program that uses this library) can set its start, stop it, and seed the random numbers, so that
+//! a call can be repeated.
 //! Not here: files (`files`), sockets (`sockets`), polling (`waits`).
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -1,10 +1,11 @@
-//! Implements the import `kv`, by which a guest uses the stored keys of its component.
+//! Implements the import `kv`, by which a guest uses the key-value data of its component.
 //!
 //! Each function (get, set, delete, compare-and-swap, list) checks the right of the call to the
-//! key, and then runs the operation of the embedder's [`KeyStore`] on a thread of the tenant's
-//! share that may block. The [`Namespace`] is that of the call's tenant and the component, so a
-//! guest cannot name another one. An error becomes a case of the guest's `fault`; its text never
-//! names a path of the host.
+//! key, and then runs the operation of the [`KeyStore`], which the embedder (the program that uses
+//! this library) supplies, on a thread of the tenant's share that may block. The [`Namespace`] is
+//! that of the call's tenant and the component, so a guest (the WebAssembly code of a tool) cannot
+//! name another one. An error becomes a case of the guest's `fault`; its text never names a path of
+//! the host.
 //! A value that holds a secret which only a calling tool may read is not stored: it would outlive
 //! the call. An operation that was started goes on to its end even if the call ends.
 //! Not here: the store and its quota (`capability/kv`).

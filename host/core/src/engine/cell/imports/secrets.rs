@@ -1,9 +1,10 @@
 //! Implements the imports `secrets` and `reveal`, by which a guest uses or reads its secrets.
 //!
 //! `secrets.get` takes a name and returns a handle, if the tool was granted this secret. The guest
-//! passes the handle with a request, and the host adds the value; the guest never sees it.
-//! `reveal.value` returns the value itself to tools that were granted to read it. The value is
-//! registered with the call redactor first, which removes it from all that the tool returns.
+//! (the WebAssembly code of a tool) passes the handle with a request, and the host adds the value;
+//! the guest never sees it. `reveal.value` returns the value itself to tools that were granted to
+//! read it. The value is registered with the call redactor first, which removes it from all that
+//! the tool returns.
 //! A refusal is text with a hint for the operator. If the value cannot be obtained, the guest
 //! learns no reason, since that could name a place on the host. In a dry run (a call that records
 //! what it would need) `reveal` returns a fixed text.

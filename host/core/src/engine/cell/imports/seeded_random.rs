@@ -1,10 +1,10 @@
 //! Random number generator that gives equal bytes for an equal seed, call id and purpose.
 //!
-//! An embedder can set a seed for an engine, so that calls can be repeated. The cell of each call
-//! (its fresh wasmtime store) then gets a [`SeededRandom`] for each [`Purpose`]: the two kinds of
-//! random numbers of WASI, the insecure seed, and `/dev/urandom`. The bytes are the extended output
-//! of the hash BLAKE3 under a key derived from the three values, so they cannot be predicted
-//! without the seed.
+//! An embedder (the program that uses this library) can set a seed for an engine, so that calls can
+//! be repeated. The cell of each call (its fresh wasmtime store) then gets a [`SeededRandom`] for
+//! each [`Purpose`]: the two kinds of random numbers of WASI, the insecure seed, and
+//! `/dev/urandom`. The bytes are the extended output of the hash BLAKE3 under a key derived from
+//! the three values, so they cannot be predicted without the seed.
 //! Without a seed, wasmtime's own generators are used, seeded for each cell from the operating
 //! system.
 

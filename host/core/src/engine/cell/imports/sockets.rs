@@ -1,8 +1,9 @@
 //! Implements `wasi:sockets` without sockets: each use is denied.
 //!
 //! Language runtimes import these interfaces even if a program never uses them, so they must exist.
-//! A guest that creates a socket or resolves a name gets `access-denied`, and observers of the call
-//! get a denial event. No grant changes this; a tool uses HTTP instead.
+//! A guest (the WebAssembly code of a tool) that creates a socket or resolves a name gets
+//! `access-denied`, and observers of the call get a denial event. No grant changes this; a tool
+//! uses HTTP instead.
 //! Nothing here opens, binds or resolves anything: there is no code for it. The resources that
 //! stand for a socket are types without a value, so their methods cannot be reached.
 

@@ -1,4 +1,5 @@
-//! Replaces functions of wasmtime's `wasi:io` and `wasi:clocks` by which a guest waits.
+//! Replaces functions of wasmtime's `wasi:io` and `wasi:clocks` by which a guest (the WebAssembly
+//! code of a tool) waits.
 //!
 //! [`link`] links them over wasmtime's own: `poll`, blocking reads and writes of streams, and the
 //! monotonic clock with its timers. Three things differ. A timer in the past is over at once. A

@@ -1,4 +1,5 @@
-//! Implements `wasi:http` for guests, so that ordinary HTTP libraries work.
+//! Implements `wasi:http` for guests (the WebAssembly code of tools), so that ordinary HTTP
+//! libraries work.
 //!
 //! wasmtime's own host provides the types of the interface and collects the guest's request;
 //! [`Hooks`] is what it calls to send it. The request is admitted by its head: counted and checked

@@ -1,11 +1,12 @@
 //! Command line, standard input and captured standard output of a program that runs as a tool.
 //!
 //! For each call of a command, [`Streams::new`] builds the words of the command line and the input
-//! from the call's arguments. WASI gives them to the guest. [`Captured`] is its standard output: it
-//! keeps bytes up to the limit of a result and counts the rest; a write never fails. `answer`
-//! returns the bytes for the result, or an error if they exceed the limit. If the call ends without
-//! an answer, `text` puts the output into the error and `log` sends it to the log, without secrets.
-//! Not here: the conversion of the output to a result (`engine/adapt/command`).
+//! from the call's arguments. WASI gives them to the guest (the WebAssembly code of a tool).
+//! [`Captured`] is its standard output: it keeps bytes up to the limit of a result and counts the
+//! rest; a write never fails. `answer` returns the bytes for the result, or an error if they exceed
+//! the limit. If the call ends without an answer, `text` puts the output into the error and `log`
+//! sends it to the log, without secrets. Not here: the conversion of the output to a result
+//! (`engine/adapt/command`).
 
 use std::sync::Arc;
 

@@ -1,9 +1,10 @@
 //! Turns a guest's standard output and standard error into log events, line by line.
 //!
-//! WASI's streams of a cell (the sandbox of one call) write to a [`Lines`]. It cuts the bytes into
-//! lines of at most 4096 bytes and sends each as an event, as long as the call's log limit has
-//! room; further bytes are only counted. Bytes that are not UTF-8 are escaped. The beginning and
-//! the end of standard error are also kept, 2 KiB in all, as the text of an error.
+//! A guest is the WebAssembly code of a tool. WASI's streams of a cell (the sandbox of one call)
+//! write to a [`Lines`]. It cuts the bytes into lines of at most 4096 bytes and sends each as an
+//! event, as long as the call's log limit has room; further bytes are only counted. Bytes that are
+//! not UTF-8 are escaped. The beginning and the end of standard error are also kept, 2 KiB in all,
+//! as the text of an error.
 //! Invariants: the streams are never the host's own. The bytes that were kept and those that were
 //! lost add up to what the guest wrote. A write never fails and never waits, so that a guest with
 //! much output behaves as it would elsewhere.

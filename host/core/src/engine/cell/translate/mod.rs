@@ -1,9 +1,9 @@
 //! Converts between the crate's own types and the generated types of the WIT package.
 //!
-//! `invoke` uses [`Context`] to pass a call and its context to a guest without copies, and
-//! [`outcome`] to read the guest's answer. The loader uses [`definition`] to read what a component
-//! says of its tools in `describe`. Only the form is checked: texts that should be JSON are JSON,
-//! of bounded depth. A fault of an answer names its field.
+//! `invoke` uses [`Context`] to pass a call and its context to a guest (the WebAssembly code of a
+//! tool) without copies, and [`outcome`] to read the guest's answer. The loader uses [`definition`]
+//! to read what a component says of its tools in `describe`. Only the form is checked: texts that
+//! should be JSON are JSON, of bounded depth. A fault of an answer names its field.
 //! Not here: the rules that an answer or a definition must fulfil, which the executor and
 //! `engine/compile/describe` check.
 

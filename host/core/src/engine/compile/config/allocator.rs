@@ -1,11 +1,11 @@
 //! Pairs a wasmtime engine, which allocates the memory of cells in one way, with its linker.
 //!
 //! An engine of toolcell has one or two [`Allocator`]s: a pool, whose slots of memory are reused
-//! from call to call, and one that allocates for each cell on demand. [`Allocator::pooled`] takes
-//! the wanted number of cells. If the machine has too little address space, it builds a smaller
-//! pool, at most half of what fits, and warns; if that leaves no cell, also if one of several
-//! wanted cells would fit, it returns `None`, and the engine works without a pool. The linker (the
-//! table of host functions) is built at its first use.
+//! from call to call, and one that allocates for each cell (a fresh WebAssembly instance for one
+//! call) on demand. [`Allocator::pooled`] takes the wanted number of cells. If the machine has too
+//! little address space, it builds a smaller pool, at most half of what fits, and warns; if that
+//! leaves no cell, also if one of several wanted cells would fit, it returns `None`, and the engine
+//! works without a pool. The linker (the table of host functions) is built at its first use.
 
 use std::sync::OnceLock;
 

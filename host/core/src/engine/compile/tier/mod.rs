@@ -2,8 +2,9 @@
 //! calls.
 //!
 //! With the default [`Optimise::Later`], a load compiles without the optimiser, and calls run on
-//! this code until optimised code has been made in the background. An embedder can also choose
-//! optimised code at once, or never. [`CodeTier`] says which code a component uses now.
+//! this code until optimised code has been made in the background. An embedder (the program that
+//! uses this library) can also choose optimised code at once, or never. [`CodeTier`] says which
+//! code a component uses now.
 //! The time of the compiler's optimiser grows with the square of the size of a function, and an
 //! untrusted component can choose that size. Without the optimiser, the time grows roughly
 //! linearly. Both tiers give the same answers on the same fuel. An exception is a recursion without

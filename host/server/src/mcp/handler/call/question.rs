@@ -8,8 +8,9 @@
 //! client that can show no form gets the question as a result for the model, and answers in the
 //! metadata of another request.
 //!
-//! State that passes through the client is sealed for its principal, tool and arguments, and
-//! checked before it is used. Only the service opens a tool's own state.
+//! State that passes through the client is sealed for its principal (the authenticated sender: a
+//! key or user of a tenant), tool and arguments, and checked before it is used. Only the service
+//! opens a tool's own state.
 
 use std::collections::BTreeSet;
 

@@ -4,7 +4,7 @@
 //! to make it. The failure of a call becomes a result with `isError`, which the model reads, except
 //! for an answer to a question that cannot be accepted. A refusal becomes a result if waiting
 //! helps, otherwise an error of the protocol. The metadata of a result have the typed reason, the
-//! time after which to retry, and the receipt (the resources that the call used). A value is
+//! time after which to retry, and the usage (the resources that the call took). A value is
 //! structured content if it is an object, and in the era without sessions whenever the tool has an
 //! output schema.
 //!

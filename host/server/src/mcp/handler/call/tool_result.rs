@@ -16,7 +16,7 @@ use toolcell::Json;
 
 use crate::mcp::request::{self, Answer};
 
-/// The receipt.
+/// The usage of the call.
 pub(super) const META_USAGE: &str = "toolcell/usage";
 /// The failure: `{"error" | "tool_error" | "refusal" | "question": …}`, as in `docs/json.md`.
 pub(super) const META_ERROR: &str = "toolcell/error";

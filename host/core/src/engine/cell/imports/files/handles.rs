@@ -1,11 +1,11 @@
 //! Finds the file or directory behind a guest's descriptor, and runs disk operations on threads
 //! that may block.
 //!
-//! The functions in `types` begin with these methods of [`Cell`]. `directory`, `file`, `writable`
-//! and `writable_file` take a descriptor (the guest's number of an open file) and return a handle,
-//! with the quota that a change counts in, or an error such as `NotPermitted`. `blocking` runs an
-//! operation of this crate in the tenant's share of the thread pool; `run_wasi` does so with a
-//! function of wasmtime's own WASI host.
+//! A guest is the WebAssembly code of a tool. The functions in `types` begin with these methods of
+//! [`Cell`]. `directory`, `file`, `writable` and `writable_file` take a descriptor (the guest's
+//! number of an open file) and return a handle, with the quota that a change counts in, or an error
+//! such as `NotPermitted`. `blocking` runs an operation of this crate in the tenant's share of the
+//! thread pool; `run_wasi` does so with a function of wasmtime's own WASI host.
 //! Nothing can be moved between two directories with different quotas. If abandoned work blocks all
 //! of the tenant's threads, the guest gets `Busy`.
 

@@ -1,10 +1,10 @@
 //! Reads the entries of a directory for a guest, which then takes them one by one.
 //!
 //! `read_directory` of `types` calls [`Listing::of`] on a thread that may block. All entries are
-//! read at once, so that the guest sees the directory at one moment; `.` and `..` are left out.
-//! Each entry is charged to the host memory of the cell while it is read, so that a very large
-//! directory ends the call instead of filling the host. The guest gets an error in place of a name
-//! that is not UTF-8.
+//! read at once, so that the guest (the WebAssembly code of a tool) sees the directory at one
+//! moment; `.` and `..` are left out. Each entry is charged to the host memory of the cell (a fresh
+//! WebAssembly instance for one call) while it is read, so that a very large directory ends the
+//! call instead of filling the host. The guest gets an error in place of a name that is not UTF-8.
 
 use std::fs::File;
 

@@ -3,9 +3,11 @@
 //! `types` creates a [`Writer`] or a [`Reader`] for a descriptor, and wasmtime's `wasi:io` calls
 //! it. A write is refused if it does not fit into the quota of the directory. A read sees what
 //! other handles have written since the last one. Both do their work in the tenant's share of the
-//! thread pool, at most 64 KiB at a time, and the guest waits or polls until it is done.
+//! thread pool, at most 64 KiB at a time, and the guest (the WebAssembly code of a tool) waits or
+//! polls until it is done.
 //! An open file counts as long as its stream exists, also after the descriptor is closed. A stream
-//! keeps at most one piece, which is charged to the host memory of the cell.
+//! keeps at most one piece, which is charged to the host memory of the cell (a fresh WebAssembly
+//! instance for one call).
 
 use std::fs::File;
 use std::io;

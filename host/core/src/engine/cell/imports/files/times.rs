@@ -1,9 +1,10 @@
 //! Converts the times of files that a guest sets, and those that it reads.
 //!
 //! `types` uses [`system_time`] for `set-times-at` and [`rounded_times`] for `stat`. A time that
-//! this machine cannot represent is the error `Overflow`. A time that a guest reads is not finer
-//! than its clocks (one millisecond), and is shifted with them, so that it reveals no time that the
-//! clocks hide. The last 64 times that the guest has set itself are read back exactly.
+//! this machine cannot represent is the error `Overflow`. A time that a guest (the WebAssembly code
+//! of a tool) reads is not finer than its clocks (one millisecond), and is shifted with them, so
+//! that it reveals no time that the clocks hide. The last 64 times that the guest has set itself
+//! are read back exactly.
 //! Source: docs/threat-model.md, rows 32 and 51.
 
 use std::collections::VecDeque;

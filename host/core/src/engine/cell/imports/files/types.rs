@@ -1,10 +1,11 @@
 //! Functions of `wasi:filesystem/types`, which guests call on descriptors of files and directories.
 //!
-//! wasmtime's linker calls them on the [`Cell`] of the guest's call. Each one counts the call into
-//! the host, finds what is behind the descriptor (a file, a directory, a simulated device or root),
-//! and works on it on a thread that may block. It returns a result or a WASI error code. Operations
-//! that open or change something go to `capability/files`, which enforces rights and quota; those
-//! that only read metadata go to wasmtime's own WASI host.
+//! A guest is the WebAssembly code of a tool. wasmtime's linker calls the functions on the [`Cell`]
+//! of the guest's call. Each one counts the call into the host, finds what is behind the descriptor
+//! (a file, a directory, a simulated device or root), and works on it on a thread that may block.
+//! It returns a result or a WASI error code. Operations that open or change something go to
+//! `capability/files`, which enforces rights and quota; those that only read metadata go to
+//! wasmtime's own WASI host.
 //! Opening takes a permit of the bound on open files. A database of SQLite in WAL mode, which
 //! cannot work in a cell, is reported to the log once.
 

@@ -3,8 +3,8 @@
 //! A language's library opens a path relative to the preopened directory whose name is a prefix of
 //! the path. Without such a directory it never calls the host, so no denial would be reported. This
 //! root, a descriptor without a directory of the host behind it, receives all paths outside of the
-//! granted directories. The guest gets `no-entry`, and observers get an event with the grant that
-//! is missing. Commands get only `/dev` in this way.
+//! granted directories. The guest (the WebAssembly code of a tool) gets `no-entry`, and observers
+//! get an event with the grant that is missing. Commands get only `/dev` in this way.
 //! Invariants: no path leads to a file, except for the simulated devices. A path that a tool does
 //! not declare causes no event unless it was granted, because the paths that a language's runtime
 //! tries do not tell which grant is missing. A dry run (a call that records what it would need)
