@@ -5,7 +5,8 @@
 //! tools' definitions with their hashes), and [`to_text`] writes them. The text is sorted and equal
 //! for equal content, so that a diff shows changes only. A text that is damaged, whose hashes do
 //! not match, or that is of a later version approves nothing; the error has the line. [`lock_path`]
-//! gives the lock file's path for a configuration. Kept versions use the format too.
+//! gives the lock file's path for a configuration. The list of approved versions that are kept for
+//! a rollback uses the format too.
 //!
 //! Not here: reading and replacing the file, in `configuration/lock.rs`; changes since the
 //! approval, in `difference`.

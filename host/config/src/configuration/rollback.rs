@@ -3,10 +3,10 @@
 //!
 //! `toolcell rollback` calls `Configuration::rollback` with a component's name. It changes the lock
 //! file (approvals) and replaces the component's file, and returns both digests. The restored bytes
-//! come from the kept versions and have the digest of that approval. They must meet the
-//! configuration's demands for a signature or a digest, as any other version. A replaced file that
-//! was never approved is kept as a copy beside the component. An error changes nothing, but for one
-//! case that the function documents.
+//! come from the copies of approved versions in the state directory and have the digest of that
+//! approval. They must meet the configuration's demands for a signature or a digest, as any other
+//! version. A replaced file that was never approved is kept as a copy beside the component. An
+//! error changes nothing, but for one case that the function documents.
 
 use std::path::{Path, PathBuf};
 

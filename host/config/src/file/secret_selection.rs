@@ -3,8 +3,8 @@
 //! A caller sets a [`SecretSelection`] in the options for reading a configuration. Commands that
 //! only show tools read none, a server reads all, and a tenant's worker process (a child that runs
 //! the tools of one tenant) reads those that its parent names: the secrets that its components are
-//! granted and that the tenant is left. The reading of secrets asks `has_shared` and `has_own` for
-//! each value; a tenant with its own value gets that in place of the shared one.
+//! granted and that the tenant's rules leave to it. The code that reads secrets asks `has_shared`
+//! and `has_own` for each value; a tenant with its own value gets that in place of the shared one.
 
 /// The secrets whose values are read.
 #[derive(Debug, Clone)]

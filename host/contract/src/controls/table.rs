@@ -4,7 +4,7 @@
 //!
 //! The module `controls` compares these names with the control that a test disables, and
 //! docs/threat-model.md, section 2, names the test of each. To add a control, add a line here and
-//! call `enforced` with it at the one place that enforces it.
+//! write `enforced!(Name)` or `bound!(Name, MAX)` at the place that enforces it.
 
 macro_rules! controls {
     ($($(#[$doc:meta])* $control:ident = $name:literal,)*) => {

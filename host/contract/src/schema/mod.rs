@@ -2,11 +2,11 @@
 //!
 //! When a tool is made, [`Schema::compile`] takes the untrusted schema of its definition, of any
 //! draft, and returns a [`Schema`], or the problem in words for its author. For each call,
-//! [`Schema::check`] takes a value and returns every [`Fault`], so that a model can correct all of
-//! them. Checks are pure and offline: no reference leaves the document. Work and memory are
-//! bounded: a schema whose check could take too long is refused when it is compiled, or the value
-//! when it is checked. Parts that cannot be enforced are left out with a warning, which never makes
-//! the schema stricter.
+//! [`Schema::check`] takes a value and returns every [`Fault`] (32 in full, the rest counted), so
+//! that a model can correct all of them. Checks are pure and offline: no reference leaves the
+//! document. Work and memory are bounded: a schema whose check could take too long is refused when
+//! it is compiled, or the value when it is checked. Parts that cannot be enforced are left out with
+//! a warning, which never makes the schema stricter.
 //!
 //! Source: docs/contract.md, section 4; JSON Schema 2020-12.
 

@@ -1,13 +1,13 @@
 //! Opens the host directories that are granted to a component, and hands them to each of its calls.
 //!
 //! When a component is loaded, [`Mounts::open`] takes its [`Grants`] and opens each granted
-//! directory once. It refuses a symbolic link, a directory of the operating system, one with users'
-//! keys, a directory shared by many users, and two directories that overlap if one of them is
-//! writable. The error names the directory and gives a hint.
+//! directory once. It refuses a symbolic link, a directory of the operating system, one in which
+//! users keep keys (such as `.ssh`), a directory shared by many users, and two directories that
+//! overlap if one of them is writable. The error names the directory and gives a hint.
 //! When a call begins, [`Mounts::roots`] returns an open handle of each directory that the call's
-//! rights cover. A directory that is gone by then is left out. Below a mount no link is followed.
-//! [`Mounts::scratch`] creates the call's scratch directory: an empty directory that is removed
-//! when the call ends.
+//! rights cover. A directory that is gone by then is left out. No link below a granted directory is
+//! followed. [`Mounts::scratch`] creates the call's scratch directory: an empty directory that is
+//! removed when the call ends.
 //! A writable directory has an [`Area`], which counts its bytes and files against the quota of its
 //! grant.
 //! Not here: the WASI functions of guests (`engine/cell/imports/files`), and the decision which

@@ -1,7 +1,7 @@
 //! Permits of a limited resource, with a cap for each tenant and each call.
 //!
 //! The HTTP capability uses [`Slots`] for connections and for name lookups. [`Slots::take`] waits
-//! for a permit of the call, then of the tenant, then of the whole, and returns a [`Slot`] that
+//! for a permit of the call, then of the tenant, then of the resource, and returns a [`Slot`] that
 //! releases all three on drop. In this order, a call that waits for its own share holds no permit
 //! that others need. A tenant can hold at most a quarter of the permits; a call without a tenant is
 //! limited by its own share only.

@@ -1,4 +1,5 @@
-//! One request of a client, in any era and over any transport, and the writing of its answer.
+//! One request of a client, with or without a session and over any transport, and the writing of
+//! its answer.
 //!
 //! The transports create a [`Request`] from a decoded message and give it to the handler. It has
 //! the id, method, params and metadata, the client, a token that is cancelled with the request, and

@@ -1,5 +1,5 @@
-//! Tests that a pipe in place of a file does not block, and that files of other users are
-//! recognised.
+//! Tests that a pipe in place of a file does not block, and that files of other users, except for
+//! those of root, are recognised.
 
 use super::*;
 

@@ -1,10 +1,10 @@
 //! Gets the linked code of a component: from the cache, or by compiling it now.
 //!
 //! A load calls [`linked`] on a thread that may block, with the bytes, their digest and the
-//! settings of the link. It takes optimised code from the cache if there is some, else quick code,
-//! else it compiles, as the engine's setting `Optimise` says. Then it calls `describe` for the
-//! tools' definitions unless the cache has them, writes both to the cache, and returns a
-//! [`Linked`].
+//! settings of the link. It takes optimised code from the cache if there is some, else quick code
+//! (compiled without the optimiser), else it compiles, as the engine's setting `Optimise` says.
+//! Then it calls `describe` for the tools' definitions unless the cache has them, writes both to
+//! the cache, and returns a [`Linked`].
 //! Invariants: only `describe` runs code of the guest (the WebAssembly code of a tool), in a cell
 //! (a fresh store) without grants. If no cell is free for `describe`, the compiled code is still
 //! cached. A load waits for another load, of any process, that compiles this component. A

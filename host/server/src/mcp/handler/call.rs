@@ -8,7 +8,7 @@
 //! Each round is a call of its own with the same arguments.
 //!
 //! A cancelled request cancels its call and waits for its end, so the guest (the running tool) runs
-//! no longer than its grace.
+//! no longer than its grace period.
 
 mod notices;
 mod question;

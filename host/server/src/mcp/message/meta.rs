@@ -1,10 +1,10 @@
 //! Reads the metadata of a request: the member `_meta` of its params.
 //!
 //! The decoder calls [`Meta::of`] with the JSON text of that member. It returns the members that
-//! the server uses: the revision and the client's capabilities (in the era without sessions), the
-//! progress token, the log level, an answer to a tool's question, and the trace that the request
-//! continues. A member of a wrong type counts as absent. Unknown members are skipped and take no
-//! memory.
+//! the server uses: the revision and the client's capabilities (in the era without sessions,
+//! revision 2026-07-28), the progress token, the log level, an answer to a tool's question, and the
+//! trace that the request continues. A member of a wrong type counts as absent. Unknown members are
+//! skipped and take no memory.
 #![expect(deprecated, reason = "clients name the level of the log of the protocol")]
 
 use rmcp::model::{LoggingLevel, ProgressToken, ProtocolVersion};

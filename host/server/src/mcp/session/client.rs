@@ -5,7 +5,7 @@
 //! dropped if the client reads too slowly. [`Client::ask`] sends a request to the client and waits
 //! for its answer. Messages about a request go to the stream of that request; if the request has
 //! none, a notification goes to the common stream of its session. Without a session no questions
-//! are sent, because servers send no requests in that era.
+//! are sent, because servers send no requests in the protocol's revision without sessions.
 
 use std::sync::Arc;
 

@@ -1,12 +1,12 @@
 //! Reads the headers of MCP over HTTP: the accepted types, and the headers that repeat parts of the
 //! body.
 //!
-//! The endpoint reads `Accept` with [`Accepted::of`]. In the era without sessions a client repeats
-//! the method, the name and some arguments in headers, by which proxies route requests. [`check`]
-//! compares them with the body, and returns a sentence about the first difference; the request is
-//! then refused, so that a proxy and the server never see different requests. The schema of a tool
-//! marks such arguments with `x-mcp-header`. Numbers are compared by value, and values can be in
-//! base64.
+//! The endpoint reads `Accept` with [`Accepted::of`]. In the era without sessions (revision
+//! 2026-07-28) a client repeats the method, the name and some arguments in headers, by which
+//! proxies route requests. [`check`] compares them with the body, and returns a sentence about the
+//! first difference; the request is then refused, so that a proxy and the server never see
+//! different requests. The schema of a tool marks such arguments with `x-mcp-header`. Numbers are
+//! compared by value, and values can be in base64.
 //!
 //! Source: RFC 9110, section 12.5.1; MCP 2026-07-28, "Streamable HTTP"; docs/threat-model.md, row
 //! 77.

@@ -1,11 +1,12 @@
-//! Names of a component's entries in the artifact cache, and the writing of code and definitions.
+//! Names of a component's entries in the cache of compiled code, and the writing of code and
+//! definitions.
 //!
 //! [`entry_name`] derives a name from the digest of the component, its kind and the compatibility
 //! hash of the engine, so that no engine finds code that it cannot run. [`Names`] has the names for
-//! quick code, optimised code, and the note that a component could not be optimised. A load calls
-//! [`cache_code`] after it has compiled; optimised code removes the other entries.
-//! [`add_definitions`] completes an entry that was written before the component had described its
-//! tools.
+//! quick code (compiled without the optimiser), optimised code, and the note that a component could
+//! not be optimised. A load calls [`cache_code`] after it has compiled; optimised code removes the
+//! other entries. [`add_definitions`] completes an entry that was written before the component had
+//! described its tools.
 //! A failed write is a warning in the log. It costs time at the next load, and never fails this
 //! one.
 

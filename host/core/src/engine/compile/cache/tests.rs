@@ -1,4 +1,5 @@
-//! Tests of the artifact cache: which entries are used, which are not, and how room is made.
+//! Tests of the cache of compiled code: which entries are used, which are not, and how room is
+//! made.
 //!
 //! Entries with a changed byte, a copied name or the key of another directory must be refused and
 //! removed; files that cannot be read now must stay. Keys with wrong permissions are replaced.

@@ -5,9 +5,9 @@
 //! larger than a slot; or cleared, for strict isolation, which also clears stacks. [`compiler`]
 //! takes the [`Tier`] (quick or optimised) and whether a caller waits. All sizes that bound a cell
 //! in the engine are constants here.
-//! The engines differ in the allocator alone, so one artifact fits all. The compilers differ in
-//! their optimisation alone, so the code of each fits all engines. No other file builds a wasmtime
-//! engine.
+//! The engines differ in the allocator alone, so compiled code fits all of them. The compilers
+//! differ in their optimisation alone, so the code of each fits all engines. No other file builds a
+//! wasmtime engine.
 //! Source: measurements on wasmtime 48, each beside its value.
 
 pub(in crate::engine) mod allocator;

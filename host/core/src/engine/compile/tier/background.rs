@@ -1,9 +1,9 @@
 //! Queue and thread that compile optimised code in the background, one component at a time.
 //!
-//! A load that has quick code pushes a [`Job`] with the bytes of the component and the work to do.
-//! The thread starts with the first job, runs with a lower priority than calls, and ends when the
-//! queue is empty. A job that does not fit is given up: the component stays on quick code.
-//! `give_up` remembers components that cannot be optimised.
+//! A load that has quick code (compiled without the optimiser) pushes a [`Job`] with the bytes of
+//! the component and the work to do. The thread starts with the first job, runs with a lower
+//! priority than calls, and ends when the queue is empty. A job that does not fit is given up: the
+//! component stays on quick code. `give_up` remembers components that cannot be optimised.
 //! Invariants: the waiting components are bounded in bytes, in all and for each tenant. No tenant
 //! has two turns in a row while others wait. A component that was dropped is not compiled. However
 //! a job ends, it is settled which code its component uses.

@@ -1,8 +1,9 @@
 //! Code that a component's calls run on now, which optimised code replaces at most once.
 //!
-//! A load creates a [`Current`], settled or with quick code that may be replaced. Each call asks
-//! `ready` for the code. The optimiser calls `replace` with better code, or `settle_unoptimised` if
-//! there will be none; the first of these calls counts. `last` waits for that decision.
+//! A load creates a [`Current`], settled or with quick code (compiled without the optimiser) that
+//! may be replaced. Each call asks `ready` for the code. The optimiser calls `replace` with better
+//! code, or `settle_unoptimised` if there will be none; the first of these calls counts. `last`
+//! waits for that decision.
 //! Invariants: a call ends on the code that it began on, which lives until then. Settled code costs
 //! a call one load of an atomic, and no lock. When the last owner is dropped, a worker process that
 //! still compiles for it is killed.

@@ -1,9 +1,10 @@
 //! Compiles a component a second time, for speed, while its quick code already answers.
 //!
-//! A load that has quick code calls [`optimise_later`] with the bytes, the code and the
-//! definitions. It queues a job for the background thread and returns the [`Current`] that the job
-//! will update. The job looks for optimised code in the cache, waits while another process makes
-//! it, or compiles it. It writes the code to the cache, and later calls run on it.
+//! A load that has quick code (compiled without the optimiser) calls [`optimise_later`] with the
+//! bytes, the code and the definitions. It queues a job for the background thread and returns the
+//! [`Current`] that the job will update. The job looks for optimised code in the cache, waits while
+//! another process makes it, or compiles it. It writes the code to the cache, and later calls run
+//! on it.
 //! Invariants: no code of the guest (the WebAssembly code of a tool) runs. A component that cannot
 //! be optimised within its bounds stays on quick code, and is not tried again, by this process or
 //! by later ones with as much time. The job keeps neither engine nor component alive.

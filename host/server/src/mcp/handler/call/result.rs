@@ -5,8 +5,8 @@
 //! for an answer to a question that cannot be accepted. A refusal becomes a result if waiting
 //! helps, otherwise an error of the protocol. The metadata of a result have the typed reason, the
 //! time after which to retry, and the usage (the resources that the call took). A value is
-//! structured content if it is an object, and in the era without sessions whenever the tool has an
-//! output schema.
+//! structured content if it is an object, and in the era without sessions (revision 2026-07-28)
+//! whenever the tool has an output schema.
 //!
 //! Unknown tools, invisible tools and tools without a handler have the same error.
 //!

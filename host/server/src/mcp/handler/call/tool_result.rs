@@ -1,10 +1,10 @@
 //! The result of `tools/call` as it is written: content, structured value, metadata.
 //!
 //! The modules `result` and `question` build a [`ToolResult`], and its method `answer` writes it as
-//! JSON for the era of the request. Values and metadata stay JSON text, because a tree takes many
-//! times their memory. A structured value is also written as text for the model; if that text is
-//! longer than 64 KiB, only its first 4 KiB are written. The constants are the names of the
-//! metadata.
+//! JSON for the era of the request (protocol revisions with sessions, or without). Values and
+//! metadata stay JSON text, because a tree takes many times their memory. A structured value is
+//! also written as text for the model; if that text is longer than 64 KiB, only its first 4 KiB are
+//! written. The constants are the names of the metadata.
 //!
 //! Source: docs/mcp.md, "Results".
 
