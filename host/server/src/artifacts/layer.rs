@@ -9,8 +9,8 @@
 //! arguments stay as they are.
 //!
 //! After a successful call, each content part over
-//! [`ArtifactOptions::above`](super::ArtifactOptions::above) is stored as an artifact and replaced
-//! by a link. A part that cannot be stored stays in the result.
+//! [`ArtifactOptions::threshold`](super::ArtifactOptions::threshold) is stored as an artifact and
+//! replaced by a link. A part that cannot be stored stays in the result.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};

@@ -7,8 +7,8 @@
 //! The exit status says if a call halted the run.
 //!
 //! No call runs before the whole list is read and, unless `--unknown-tools answer` is given, every
-//! tool is known. Each call has its message, also if a signal ends the command. If the reader of
-//! standard output goes away, the run ends.
+//! tool is known. Each call has its message, also if a signal ends the command; only a call that
+//! cannot be read and has no id has none. If the reader of standard output goes away, the run ends.
 
 mod calls;
 mod forms;

@@ -4,9 +4,10 @@
 //! Each method of [`KeyStore`] is one transaction on one namespace, the keys of a tenant and a
 //! component. A read that finds expired keys is followed by a second one that removes them. A write
 //! first removes expired keys, then checks the quota, takes the next version and stores the value
-//! with a checksum. Invariants: a key that was seen to have expired is removed, so a clock that
-//! goes back does not restore it. Versions are never reused, not even after a deletion. A namespace
-//! without keys has no row. A value that was altered from outside is an error, not a result.
+//! with a checksum.
+//! Invariants: a key that was seen to have expired is removed, so a clock that goes back does not
+//! restore it. Versions are never reused, not even after a deletion. A namespace without keys has
+//! no row. A value that was altered from outside is an error, not a result.
 //! Not here: the database file, its locks and its errors ([`store`](super::store)).
 
 use std::fmt;

@@ -4,10 +4,10 @@
 //! if the embedder (the program that uses this library) names a directory for such counts.
 //! [`Shared::begin`] waits for the exclusive right to change the directory (at most 10 seconds) and
 //! returns the sum of its content; [`Shared::end`] stores the new sum and gives the right back.
-//! This pair is called a turn. It costs five system calls. Invariants: the sum is true whenever a
-//! turn begins. If a process dies in its turn, the next turn counts the directory again. The first
-//! process that uses the directory counts it as well, so no count has to survive a loss of power,
-//! and nothing is flushed.
+//! This pair is called a turn. It costs five system calls.
+//! Invariants: the sum is true whenever a turn begins. If a process dies in its turn, the next turn
+//! counts the directory again. The first process that uses the directory counts it as well, so no
+//! count has to survive a loss of power, and nothing is flushed.
 //! Layout: `DEVICE-INODE.count` holds the state and the sum, and is locked with `flock` for a turn.
 //! `DEVICE-INODE.users` is locked, shared, by each process that uses the directory. The kernel
 //! releases the locks of a process that ends.

@@ -5,8 +5,8 @@
 //! [`Captured`] is its standard output: it keeps bytes up to the limit of a result and counts the
 //! rest; a write never fails. `answer` returns the bytes for the result, or an error if they exceed
 //! the limit. If the call ends without an answer, `text` puts the output into the error and `log`
-//! sends it to the log, without secrets. Not here: the conversion of the output to a result
-//! (`engine/adapt/command`).
+//! sends it to the log, without secrets.
+//! Not here: the conversion of the output to a result (`engine/adapt/command`).
 
 use std::sync::Arc;
 
