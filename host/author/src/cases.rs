@@ -1,11 +1,11 @@
-//! Runs the test cases of a tool: calls with recorded answers to their requests, and the expected
+//! Runs the cases of a tool: calls with recorded answers to their requests, and the expected
 //! results.
 //!
-//! A case is an entry of a file such as `cases.yaml` that an author keeps beside a tool; `toolcell
-//! test` and `toolcell dev` run them. [`find`] and [`read`] load the files, [`Cases`] takes them
-//! with a compiled component (the WebAssembly file of one or more tools) and returns a [`Report`]
-//! with a result for each case. With the option `update`, endings that differ are written into the
-//! files as the new expectations.
+//! A case is a test case: an entry of a file such as `cases.yaml` that an author keeps beside a
+//! tool; `toolcell test` and `toolcell dev` run them. [`find`] and [`read`] load the files,
+//! [`Cases`] takes them with a compiled component (the WebAssembly file of one or more tools) and
+//! returns a [`Report`] with a result for each case. With the option `update`, endings that differ
+//! are written into the files as the new expectations.
 //!
 //! Each case runs in a cell (a fresh WebAssembly instance for one call) with the same checks,
 //! limits and removal of secrets as any call. Its tool is granted the access that it declares as

@@ -1,11 +1,11 @@
-//! Approval: the lock file, signatures, trust in found configurations, earlier versions.
+//! Approval: the lock, signatures, trust in found configurations, earlier versions.
 //!
 //! A component is used only in a form that a person approved, since it is code of others. Three
-//! questions are answered here. Is the component unchanged? The lock file (`toolcell.lock`) has the
-//! approved digests and definitions. Did its publisher sign it? Signatures are those of
-//! `ssh-keygen`. May this configuration be used, which was found in a folder and not named? The
-//! user's own record tells. Approved versions are kept, so that they can be served and restored
-//! after a change. Components in development need no approval.
+//! questions are answered here. Is the component unchanged? The lock, which is the lock file
+//! `toolcell.lock`, has the approved digests and definitions. Did its publisher sign it? Signatures
+//! are those of `ssh-keygen`. May this configuration be used, which was found in a folder and not
+//! named? The user's own record tells. Approved versions are kept, so that they can be served and
+//! restored after a change. Components in development need no approval.
 
 pub(crate) mod dev;
 pub(crate) mod difference;

@@ -1,13 +1,13 @@
-//! Runs tools in a worker process, so that a guest that escapes from its cell (a fresh WebAssembly
-//! instance for one call) finds the memory of one tenant only.
+//! Runs tools in a worker process, so that a guest that escapes from its cell finds the memory of
+//! one tenant only.
 //!
-//! A guest is the WebAssembly code of a tool. A host with several tenants builds a
-//! [`WorkerProcess`] for a tenant: it names the program to start, which must call [`Worker::begin`]
-//! and offer tools. The host gets a [`Tool`] for each, and calls it as any other; the call runs in
-//! the child. No guest of these tools runs in the host. When a worker dies, only its own calls end,
-//! and the next worker is started; a tool that repeatedly ends workers is no longer called. The
-//! messages of a worker are bounded, and count for its own calls only. The worker ends with its
-//! `WorkerProcess` and with the host.
+//! A guest is the WebAssembly code of a tool; its cell is a fresh instance for one call. A host
+//! with several tenants builds a [`WorkerProcess`] for a tenant: it names the program to start,
+//! which must call [`Worker::begin`] and offer tools. The host gets a [`Tool`] for each, and calls
+//! it as any other; the call runs in the child. No guest of these tools runs in the host. When a
+//! worker dies, only its own calls end, and the next worker is started; a tool that repeatedly ends
+//! workers is no longer called. The messages of a worker are bounded, and count for its own calls
+//! only. The worker ends with its `WorkerProcess` and with the host.
 //!
 //! Not here: rights of the operating system. A worker runs as the same user with all rights of that
 //! user, and so does a guest that can run machine code of its own there.
