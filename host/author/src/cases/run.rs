@@ -5,10 +5,10 @@
 //! component and its case files; [`Cases::run`] runs the cases one after the other and returns a
 //! report. For each case it builds an engine with the recorded HTTP answers, an in-memory key-value
 //! store and a fixed seed, loads the component with the grants that [`grants`] derives from the
-//! tool's declared needs, makes the call and compares the ending. A case that ends otherwise than
-//! expected is part of the report; an unknown tool, an invalid case or an unusable component is an
-//! error. With [`Options::update`], endings that differ are written into the file after all of its
-//! cases have run.
+//! tool's declared needs (the accesses that its author lists), makes the call and compares the
+//! ending. A case that ends otherwise than expected is part of the report; an unknown tool, an
+//! invalid case or an unusable component is an error. With [`Options::update`], endings that differ
+//! are written into the file after all of its cases have run.
 
 use std::fs;
 use std::path::{Path, PathBuf};

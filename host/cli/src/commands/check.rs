@@ -2,11 +2,12 @@
 //!
 //! [`check`] reads `toolcell.toml`, loads every component, and prints for each tool what its calls
 //! may access: what it declares, reduced to what the file grants, for each tenant too. It also
-//! prints declared needs that are not granted, rules without effect, tools whose names clash,
-//! secrets without a value, and whether the components are approved. The output is text or one JSON
-//! object. The exit status is 1 if a component cannot be loaded or a value of a secret is missing;
-//! clashes and missing approvals are warnings. It waits until the components are optimised, so that
-//! later commands start faster. With `--schema` it prints the JSON Schema of the file instead.
+//! prints declared needs (accesses that a tool's author lists) that are not granted, rules without
+//! effect, tools whose names clash, secrets without a value, and whether the components are
+//! approved. The output is text or one JSON object. The exit status is 1 if a component cannot be
+//! loaded or a value of a secret is missing; clashes and missing approvals are warnings. It waits
+//! until the components are optimised, so that later commands start faster. With `--schema` it
+//! prints the JSON Schema of the file instead.
 
 use std::collections::BTreeMap;
 

@@ -1,12 +1,12 @@
 //! The files of a dry run: an initially empty directory that the tool sees as `/`.
 //!
 //! `learn` runs a tool without effects, to see which access it asks for. It creates a
-//! [`DryRunFiles`] from the component's grants and the tool's declared needs, and gives the
-//! component the grants that it returns. After each run, `extend` adds empty files and directories
-//! for the paths that the tool looked for; it returns false if all existed, which ends the
-//! repetition. Files that the tool writes go to the temporary directory and are removed afterwards.
-//! A directory of the host is only read, and only if it is granted. [`directory_of`] guesses the
-//! directory that a grant for a path would name.
+//! [`DryRunFiles`] from the component's grants and the tool's declared needs (the accesses that its
+//! author lists), and gives the component the grants that it returns. After each run, `extend` adds
+//! empty files and directories for the paths that the tool looked for; it returns false if all
+//! existed, which ends the repetition. Files that the tool writes go to the temporary directory and
+//! are removed afterwards. A directory of the host is only read, and only if it is granted.
+//! [`directory_of`] guesses the directory that a grant for a path would name.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

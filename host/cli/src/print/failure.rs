@@ -6,8 +6,8 @@
 //! object. A child process sends a failure to its parent as one line of JSON, which the parent
 //! reads back with [`Failure::of_words`]; unknown kinds and statuses are not taken over.
 //!
-//! Not here: failures of a *call*, which are part of its completion; the output of the error, in
-//! `printer.rs`.
+//! Not here: failures of a *call*, which are part of its completion (result and usage); the output
+//! of the error, in `printer.rs`.
 
 use anyhow::anyhow;
 use serde::Deserialize;

@@ -1,8 +1,8 @@
-//! The value of the option `--format`: JSON in our own form, or in a model provider's.
+//! The value of the option `--format`: JSON in toolcell's own form, or in a model provider's.
 //!
-//! `batch` and `tools` parse the option with [`parser`] into a [`Format`], which is our own form or
-//! one of the providers of the library. A provider's form cannot express everything; the library
-//! returns a note for each change, and [`print_notes`] prints each once, at most 100.
+//! `batch` and `tools` parse the option with [`parser`] into a [`Format`], which is toolcell's own
+//! form or one of the providers of the library. A provider's form cannot express everything; the
+//! library returns a note for each change, and [`print_notes`] prints each once, at most 100.
 //!
 //! Not here: the forms, in `toolcell::Provider`.
 

@@ -6,9 +6,10 @@
 //! if a person is at the terminal who can answer a question.
 //!
 //! No harmful character of untrusted text reaches a terminal. Further lines of a text are indented,
-//! so that they cannot be taken for our own. A reader of standard output that went away is not an
-//! error. Lines on standard error never mix with a spinner or a bar. Labels have colours only on a
-//! terminal, unless the environment says otherwise (`NO_COLOR`, `CLICOLOR_FORCE`).
+//! so that they cannot be taken for lines of the command itself. A reader of standard output that
+//! went away is not an error. Lines on standard error never mix with a spinner or a bar. Labels
+//! have colours only on a terminal, unless the environment says otherwise (`NO_COLOR`,
+//! `CLICOLOR_FORCE`).
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};

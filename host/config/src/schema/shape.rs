@@ -6,8 +6,8 @@
 //! each missing key. Invalid parts are removed from the tree, so that the rest can be deserialised
 //! and checked further. No key is hard-coded.
 //!
-//! Not here: JSON Schema in general. Only the keywords that are generated from our types are
-//! supported; the rest is ignored.
+//! Not here: JSON Schema in general. Only the keywords that are generated from the crate's types
+//! are supported; the rest is ignored.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -3,10 +3,10 @@
 //! An embedder (the program that uses this library) or a provider's format (the JSON of one model
 //! vendor) builds a [`ToolCall`] from the answer of a model: an id, a tool's name, and arguments as
 //! unchecked JSON text. [`CallContext`] says where the call comes from (session, tenant, metadata);
-//! the handler gets it unchanged, and a field that the caller left out stays absent. `CallOptions`
-//! add limits, an abort signal and an overlay, which is a set of rules that can only narrow the
-//! tool's rights. The executor takes all of these and always returns a [`Completion`]: a
-//! [`CallResult`] and the usage, which counts the resources that the call took.
+//! the handler (the code of the tool) gets it unchanged, and a field that the caller left out stays
+//! absent. `CallOptions` add limits, an abort signal and an overlay, which is a set of rules that
+//! can only narrow the tool's rights. The executor takes all of these and always returns a
+//! [`Completion`]: a [`CallResult`] and the usage, which counts the resources that the call took.
 //!
 //! Not here: the steps of a call, in `executor`.
 //!

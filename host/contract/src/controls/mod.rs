@@ -1,13 +1,14 @@
 //! A switch for tests: disables one security control, to show that the control's test fails without
 //! it.
 //!
-//! A control is one protection of the host, such as the limit on fuel. Code that enforces it writes
-//! `enforced!(Name)`, true while the control is enforced, or `bound!(Name, MAX)`, the bound that
-//! applies. In a build for users the macros expand to `true` and to the bound, so the compiler sees
-//! no condition and no name. Only a build with debug assertions and the feature `controls`, which
-//! only the tests of this repository enable, reads the name of the control to disable from an
-//! environment variable. It reads the variable once, so that one process always gives one answer;
-//! an unknown name panics. A child process gets the variable of [`inherited`].
+//! A control is one protection of the host, such as the limit on fuel (executed instructions). Code
+//! that enforces it writes `enforced!(Name)`, true while the control is enforced, or `bound!(Name,
+//! MAX)`, the bound that applies. In a build for users the macros expand to `true` and to the
+//! bound, so the compiler sees no condition and no name. Only a build with debug assertions and the
+//! feature `controls`, which only the tests of this repository enable, reads the name of the
+//! control to disable from an environment variable. It reads the variable once, so that one process
+//! always gives one answer; an unknown name panics. A child process gets the variable of
+//! [`inherited`].
 //!
 //! Source: docs/threat-model.md, sections 1 and 2. Section 2 names the test of each control.
 

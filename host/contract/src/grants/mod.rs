@@ -7,8 +7,8 @@
 //! from text, and a text that is not a rule gives an [`InvalidRule`] with a hint. A rule for HTTP
 //! or for tools that would match everything is refused.
 //!
-//! Not here: the decision about one request, in `rights`; the limits of usage, such as fuel and
-//! memory, in `limits`.
+//! Not here: the decision about one request, in `rights`; the limits of usage, such as fuel
+//! (executed instructions) and memory, in `limits`.
 
 #[doc(hidden)]
 pub mod addresses;

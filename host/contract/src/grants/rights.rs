@@ -1,11 +1,11 @@
 //! Decides if a tool may make a request, and names the layer that denies it.
 //!
-//! [`Rights`] are the intersection of layers: the tool's declared needs, the grants of its
-//! component, the operator's overlay for this tool, the overlays of the tenant and of the call,
-//! and, if another tool made the call, the rights of that tool. A layer can only take away.
-//! [`Rights::allows`] takes a [`Request`], such as "GET this URL" or "read this path", and returns
-//! a [`Decision`]. A [`Denial`] says which layer denies, and which smallest grant would allow the
-//! request, so that an operator can paste it.
+//! [`Rights`] are the intersection of layers: the tool's declared needs (the accesses that its
+//! author lists), the grants of its component, the operator's overlay for this tool, the overlays
+//! of the tenant and of the call, and, if another tool made the call, the rights of that tool. A
+//! layer can only take away. [`Rights::allows`] takes a [`Request`], such as "GET this URL" or
+//! "read this path", and returns a [`Decision`]. A [`Denial`] says which layer denies, and which
+//! smallest grant would allow the request, so that an operator can paste it.
 //!
 //! The decision is pure, and one value decides everywhere: when a component is loaded, when its
 //! tool makes a request, and when an operator asks for an explanation.

@@ -1,10 +1,11 @@
 //! Writes a JSON value as canonical bytes: equal values have equal bytes, different values have
 //! different bytes.
 //!
-//! The seal of a question binds a state to the arguments of its call by the digest of these bytes,
-//! and the schema keyword `uniqueItems` compares items by them. Spacing, the order of members and
-//! the spelling of numbers do not matter: `1.0` and `1` are equal. Each piece is written with its
-//! kind and its length, so that no two values run together to equal bytes.
+//! The seal of a question (its encryption for the client) binds a state to the arguments of its
+//! call by the digest of these bytes, and the schema keyword `uniqueItems` compares items by them.
+//! Spacing, the order of members and the spelling of numbers do not matter: `1.0` and `1` are
+//! equal. Each piece is written with its kind and its length, so that no two values run together to
+//! equal bytes.
 //!
 //! Not here: the canonical text of a tool's definition, in `definition`, which keeps the digits of
 //! numbers.

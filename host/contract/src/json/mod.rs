@@ -2,10 +2,11 @@
 //!
 //! [`Json`] carries arguments, results and states through the host without building a tree.
 //! [`Json::parse`] takes text of a model, a guest (the WebAssembly code of a tool) or a native
-//! handler, and returns a `Json` or a [`JsonFault`], which says where the text is invalid. The text
-//! is kept as it was written. It has at most [`Json::MAX_DEPTH`] levels and [`Json::MAX_NODES`]
-//! values, and no object names a member twice. A `Json` that an embedder (the program that uses
-//! this library) makes from a tree is checked later, where it is used.
+//! handler (a tool that is a Rust closure), and returns a `Json` or a [`JsonFault`], which says
+//! where the text is invalid. The text is kept as it was written. It has at most
+//! [`Json::MAX_DEPTH`] levels and [`Json::MAX_NODES`] values, and no object names a member twice. A
+//! `Json` that an embedder (the program that uses this library) makes from a tree is checked later,
+//! where it is used.
 //!
 //! Not here: the limits on the size in bytes, in `limits`; JSON Schema, in `schema`.
 

@@ -1,11 +1,11 @@
 //! The failure of a call as one type, for policies, encoders and retries.
 //!
-//! A call can fail in three ways: its handler reports an error, gives no valid answer (a tool
-//! error), or the host refuses the call before the handler runs (a refusal). [`Failure::of`] takes
-//! the result of a call and returns the [`Failure`], or `None` for a success, a question and a
-//! halt. It answers if the same call may succeed later, after which wait, and gives the texts that
-//! a model reads. Running out of fuel does not count as retryable, because a repetition costs the
-//! same.
+//! A call can fail in three ways: its handler (the code of the tool) reports an error, gives no
+//! valid answer (a tool error), or the host refuses the call before the handler runs (a refusal).
+//! [`Failure::of`] takes the result of a call and returns the [`Failure`], or `None` for a success,
+//! a question and a halt. It answers if the same call may succeed later, after which wait, and
+//! gives the texts that a model reads. Running out of fuel (the budget of instructions) does not
+//! count as retryable, because a repetition costs the same.
 
 use std::borrow::Cow;
 use std::fmt;

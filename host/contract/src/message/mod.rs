@@ -4,7 +4,7 @@
 //! [`Message`] for the model, with the encoded result. A [`RunEvent`] is one event of its stream:
 //! an event of a call, the settled end of a call, or the halt. [`SettledCall`] says how a call
 //! ended for the agent loop; [`RunHalt`] says why the loop must stop: a question to a person, a
-//! handler's halt, or a failure under a policy that halts.
+//! halt by the tool, or a failure under a policy that halts.
 //!
 //! Not here: the code that makes these values, in `run` and `step`.
 //!

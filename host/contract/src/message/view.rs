@@ -1,5 +1,5 @@
-//! Flattens the completion of a call into one object, for hosts that need neither events nor a
-//! policy.
+//! Flattens the completion of a call (its result and usage) into one object, for hosts that need
+//! neither events nor a policy.
 //!
 //! An embedder (the program that uses this library) that makes single calls passes a [`Completion`]
 //! and the tool's definition to [`ResultView::of`]. The [`ResultView`] has `success`, the value, a

@@ -4,8 +4,8 @@
 //! WebAssembly instance for one call) or a Rust closure. Its answer becomes an [`Outcome`], which
 //! has exactly one of the four shapes: a value for the model, a failure that the handler itself
 //! reports, a question to a person, or the end of the agent loop. The executor checks the outcome
-//! and passes it on unchanged, except for a question's state, which it seals. A handler cannot
-//! express the host's own errors.
+//! and passes it on unchanged, except for a question's state, which it seals (encrypts for the
+//! client). A handler cannot express the host's own errors.
 //!
 //! Not here: the error that the host reports if the handler gives no valid answer, in `tool_error`;
 //! the reasons for which a call is refused before, in `refusal`.

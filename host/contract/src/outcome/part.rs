@@ -1,8 +1,9 @@
 //! Content beside the value of a successful answer: texts, images, sounds, resources, links.
 //!
-//! A handler adds [`Part`]s to its output, and the formats of model providers pass them on, for
-//! example as images. Bytes are written as base64 in JSON. The size of a part counts against the
-//! limit of a result. The host follows no link, and does not compare a media type with the bytes.
+//! A handler (the code of a tool) adds [`Part`]s to its output, and the formats of model providers
+//! pass them on, for example as images. Bytes are written as base64 in JSON. The size of a part
+//! counts against the limit of a result. The host follows no link, and does not compare a media
+//! type with the bytes.
 
 use serde::{Deserialize, Serialize};
 

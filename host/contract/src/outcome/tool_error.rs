@@ -1,11 +1,11 @@
 //! The error of a call whose handler gave no valid answer: it trapped, exited, timed out, or broke
 //! a rule.
 //!
-//! The engine, the executor and a run make a [`ToolError`] when a handler ends without an answer or
-//! with one that is not allowed. There are exactly six reasons ([`Reason`]), each with a typed
-//! cause, such as the [`Timeout`] that says which budget was used up. Programs decide by these
-//! types; the texts are for people. A handler cannot make one: an error that the handler itself
-//! reports is an `Outcome`.
+//! The engine, the executor and a run make a [`ToolError`] when a handler (the code of a tool) ends
+//! without an answer or with one that is not allowed. There are exactly six reasons ([`Reason`]),
+//! each with a typed cause, such as the [`Timeout`] that says which budget was used up. Programs
+//! decide by these types; the texts are for people. A handler cannot make one: an error that the
+//! handler itself reports is an `Outcome`.
 //!
 //! Not here: the translation of the WebAssembly engine's errors into these, in
 //! `engine/cell/classify`.

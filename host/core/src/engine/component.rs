@@ -2,8 +2,9 @@
 //!
 //! An embedder (the program that uses this library) calls [`Component::load`] or `load_with` with
 //! an engine and bytes. It gets a [`Component`] with one [`Tool`] for each definition. The executor
-//! runs such a tool through its handler, which computes the rights of the call (the grants,
-//! narrowed by tenant, call and calling tool) and runs it in a fresh cell, a wasmtime store.
+//! runs such a tool through its handler (the code of the tool), which computes the rights of the
+//! call (the grants, narrowed by tenant, call and calling tool) and runs it in a fresh cell, a
+//! wasmtime store.
 //! A definition that cannot be used leaves out its tool only; without any usable tool the load
 //! fails. Files of a call are refused for a component that imports no file system. The component
 //! can be asked for its inspection, the state of its code, and its quarantine.

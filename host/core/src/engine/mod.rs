@@ -3,9 +3,9 @@
 //! An embedder (the program that uses this library) builds one [`Engine`] for each process with an
 //! [`EngineBuilder`], which has the number of cells (wasmtime stores that exist at once, one for
 //! each call), the cache, and the resources behind grants. `component` is the public face: it takes
-//! the bytes of a component and returns its tools, whose handlers run calls here. `compile` turns
-//! bytes into code, `cell` runs one call, `adapt` turns functions and commands into tools,
-//! `schedule` chooses the time and the thread.
+//! the bytes of a component and returns its tools, whose handlers (the code of the tools) run calls
+//! here. `compile` turns bytes into code, `cell` runs one call, `adapt` turns functions and
+//! commands into tools, `schedule` chooses the time and the thread.
 //! Invariants: only these modules name wasmtime. An engine has one pool of memory slots (except
 //! under strict isolation, or if the machine has no room) and one allocator on demand, each built
 //! once. Engines share nothing except bounds of the process, such as open files.

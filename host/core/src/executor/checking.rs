@@ -1,5 +1,5 @@
-//! Runs the checks around a tool's handler: at once for small values, in turn and on another thread
-//! for large ones.
+//! Runs the checks around a tool's handler, which is its code: at once for small values, in turn
+//! and on another thread for large ones.
 //!
 //! The executor calls `checked` before the handler gets a call, and `check_result` after its
 //! answer. Both return a refusal, a tool error or the value to go on with. Parsing a large value

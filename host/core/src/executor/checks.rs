@@ -1,4 +1,5 @@
-//! The checks of a call before its handler runs, and of the handler's answer after it.
+//! The checks of a call before its handler (the code of the tool) runs, and of the handler's answer
+//! after it.
 //!
 //! `checking` runs them. Before the handler: the size and form of the arguments, then the rules of
 //! the embedder (the program that uses this library) for the call, the tool's schema, and the

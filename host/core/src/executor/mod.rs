@@ -10,7 +10,7 @@
 //!
 //! Exactly one terminal event is sent for each call, even if the future is dropped. With a sealer,
 //! the state of a question never leaves unsealed, and a state that comes in is authenticated before
-//! it is used. The executor knows no registry and invents no ids.
+//! it is used. The executor knows no list of tools and invents no ids.
 
 mod checking;
 mod checks;

@@ -6,7 +6,7 @@
 //! a caller learns nothing about a tool that it must not see. A tool can decide by itself, in a
 //! cell (a fresh WebAssembly instance for one call) of its own. These answers are part of no call's
 //! usage, and observers of calls get no events; only the observer of [`Executor::with_check_fuel`]
-//! gets the fuel that they used.
+//! gets the fuel (executed instructions) that they used.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

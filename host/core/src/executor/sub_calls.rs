@@ -4,9 +4,9 @@
 //! import `toolcell:tool/invoke`. The engine reaches the executor by the trait [`Invoker`], which
 //! this module implements; the tools are those of a lookup function that the embedder (the program
 //! that uses this library), a run or a step sets. The called tool runs as a call of its own, with
-//! events and a completion, within what is left of the caller's limits and with at most the
-//! caller's rights. Native code is not bound by rights, so it is refused unless the grant says
-//! `own`. Depth is limited.
+//! events and a completion (result and usage), within what is left of the caller's limits and with
+//! at most the caller's rights. Native code is not bound by rights, so it is refused unless the
+//! grant says `own`. Depth is limited.
 
 use std::fmt;
 use std::future::Future;

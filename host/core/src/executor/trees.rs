@@ -3,8 +3,9 @@
 //! A tree takes up to a hundred times the memory of its text. `checking` takes a [`Room`] before it
 //! parses large arguments; a call whose tree would be 1 MiB or more waits for one of two turns, and
 //! is refused as overloaded if it gets none. A large answer that has a schema waits for a turn too.
-//! The tree of arguments is kept after the check only for a handler that reads it, and all kept
-//! trees share a budget of bytes. A server takes a [`JsonReservation`] for other JSON in requests.
+//! The tree of arguments is kept after the check only for a handler (the code of a tool) that reads
+//! it, and all kept trees share a budget of bytes. A server takes a [`JsonReservation`] for other
+//! JSON in requests.
 //!
 //! Both bounds hold for the whole process, whatever executors it has, and are shared fairly between
 //! tenants.

@@ -1,12 +1,12 @@
 //! Creates, opens and checks files and directories that only this user can access.
 //!
 //! It serves files whose content must be trusted or kept secret: the compile cache, the key that
-//! seals questions, the store of keys and values, the counts of directory quotas, a server's file
-//! of API keys. Each function takes a path and returns the open file, the metadata or the content,
-//! or an error, [`NotPrivate`], that says why the file cannot be trusted. Opening follows no link
-//! and does not wait for the other end of a pipe. Content that another user could have written is
-//! not read. A new file gets its name only after all of its content, so that readers never see a
-//! part.
+//! seals (encrypts) the states of questions, the store of keys and values, the counts of directory
+//! quotas, a server's file of API keys. Each function takes a path and returns the open file, the
+//! metadata or the content, or an error, [`NotPrivate`], that says why the file cannot be trusted.
+//! Opening follows no link and does not wait for the other end of a pipe. Content that another user
+//! could have written is not read. A new file gets its name only after all of its content, so that
+//! readers never see a part.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};

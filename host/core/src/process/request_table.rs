@@ -1,11 +1,11 @@
 //! The requests to a worker process: pending, sent and finished, with the decision about resending.
 //!
-//! The supervisor and the handlers share one [`RequestTable`] under a lock. A handler adds a
-//! request and gets a channel of replies; the writing thread takes the next message to the child;
-//! answers and the child's death end requests. A request is sent once, and a second time only if
-//! its worker died and its tool may be called twice. The table also bounds the messages about each
-//! request, computes the growing pause before the next start, and counts deaths by tool: after
-//! three, the tool is quarantined, that is, refused.
+//! The supervisor and the handlers, one for each tool of the worker, share one [`RequestTable`]
+//! under a lock. A handler adds a request and gets a channel of replies; the writing thread takes
+//! the next message to the child; answers and the child's death end requests. A request is sent
+//! once, and a second time only if its worker died and its tool may be called twice. The table also
+//! bounds the messages about each request, computes the growing pause before the next start, and
+//! counts deaths by tool: after three, the tool is quarantined, that is, refused.
 //!
 //! It is pure: the caller passes the time. No code of an embedder (the program that uses this
 //! library) runs under the lock, and no value of one is dropped under it; such values are returned

@@ -2,11 +2,11 @@
 //! dies.
 //!
 //! The builder of a `WorkerProcess` starts one thread that runs [`Supervisor::supervise`]. It reads
-//! the child's messages and passes replies to the waiting handlers; a second thread for each child
-//! writes requests. The first thread lives as long as any child, because on Linux a child is killed
-//! when the thread that started it ends. A child is killed if it sends a message that no valid
-//! worker sends, offers other tools than before, takes too long to start, or keeps a call whose
-//! caller has left past the grace period.
+//! the child's messages and passes replies to the waiting handlers (`worker_handler`); a second
+//! thread for each child writes requests. The first thread lives as long as any child, because on
+//! Linux a child is killed when the thread that started it ends. A child is killed if it sends a
+//! message that no valid worker sends, offers other tools than before, takes too long to start, or
+//! keeps a call whose caller has left past the grace period.
 //!
 //! Neither thread runs code of the embedder (the program that uses this library), which may block:
 //! handlers receive their messages on their own threads.

@@ -3,9 +3,10 @@
 //! The program that the host starts calls [`Worker::begin`], loads its tools, and then
 //! [`Worker::serve`], which reads calls from standard input and writes answers to standard output
 //! until the parent ends. Each call runs in an executor of its own, with the limits and overlays
-//! (rules that narrow rights) that the parent sent; rules, limits and middleware of the tools apply
-//! as in any process. Every request is answered, or reported as gone. The process does not outlive
-//! its parent. States of questions are sealed (encrypted for the client) by the parent.
+//! (rules that narrow rights) that the parent sent; rules, limits and middleware (code around a
+//! tool's own) of the tools apply as in any process. Every request is answered, or reported as
+//! gone. The process does not outlive its parent. States of questions are sealed (encrypted for the
+//! client) by the parent.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};

@@ -1,4 +1,4 @@
-//! The handler of a tool whose calls run in a worker process.
+//! The handler of a tool whose calls run in a worker process: it passes each call to the child.
 //!
 //! The host's executor calls it as the handler of such a [`Tool`](crate::Tool). It puts a request
 //! into the request table and awaits its replies: start, progress and log lines, which it passes to

@@ -3,8 +3,8 @@
 //! The embedder (the program that uses this library) chooses an [`OnToolError`]: pass the failure
 //! on to the model and continue, halt, or ask a function. Such a function, a [`Policy`], is
 //! blocking or async, gets the call and its failure, and returns a [`Verdict`]: a value for the
-//! model in place of the failure, or a halt. The rule applies to handlers' errors, tool errors and
-//! refusals alike.
+//! model in place of the failure, or a halt. The rule applies to errors that a tool's own code
+//! reports, tool errors and refusals alike.
 //!
 //! Not here: asking the function, with its time limit and panic guard, in `runner/ask`.
 //!

@@ -1,11 +1,11 @@
 //! A circuit breaker: refuses calls of a tool for some time after it failed repeatedly.
 //!
-//! [`Tool::with_breaker`] puts it around the tool's handler as a middleware. After some failures in
-//! a row the circuit opens, and calls are refused at once as `circuit_open`, with the time after
-//! which to try again. After the open time, one call at a time is let through as a probe; successes
-//! close the circuit, a failure opens it again. A [`Breaker`] holds the settings, among them the
-//! rule for which failures count. A tool and its clones share one state. A probe that is cancelled
-//! or panics never blocks the next probe.
+//! [`Tool::with_breaker`] puts it around the tool's handler (its code) as a middleware. After some
+//! failures in a row the circuit opens, and calls are refused at once as `circuit_open`, with the
+//! time after which to try again. After the open time, one call at a time is let through as a
+//! probe; successes close the circuit, a failure opens it again. A [`Breaker`] holds the settings,
+//! among them the rule for which failures count. A tool and its clones share one state. A probe
+//! that is cancelled or panics never blocks the next probe.
 //!
 //! Source: docs/contract.md, section 4.
 

@@ -1,4 +1,5 @@
-//! Waits for a handler until it answers, its time is over, or its caller ends the call by force.
+//! Waits for a handler (the code of a tool) until it answers, its time is over, or its caller ends
+//! the call by force.
 //!
 //! The executor and the retry pass a handler's future to [`wait`]. The [`WaitResult`] is the
 //! answer, a late answer, or the tool error that the call ends with instead: a timeout, or

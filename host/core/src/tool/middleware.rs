@@ -1,4 +1,4 @@
-//! Code that runs around a tool's handler, such as a log, a cache or a switch.
+//! Code that runs around a tool's handler (its code), such as a log, a cache or a switch.
 //!
 //! An embedder (the program that uses this library) implements [`Middleware`] and adds it with
 //! `Tool::with_middleware`; retries and circuit breakers are built in this way. For each call, the

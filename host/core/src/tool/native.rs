@@ -1,4 +1,4 @@
-//! Makes a handler of an async Rust closure, in either of two signatures.
+//! Makes a handler (the code of a tool) of an async Rust closure, in either of two signatures.
 //!
 //! [`Tool::native`](crate::Tool::native) takes a closure `async |arguments| …`, or one that takes
 //! the invocation as well, and returns a tool. Both kinds of closures implement [`NativeFn`]. For

@@ -1,11 +1,11 @@
 //! Retries failed calls of a tool.
 //!
-//! [`Tool::with_retry`] puts a middleware around the tool's handler. When an attempt fails and the
-//! failure is retryable, it waits as the [`Retry`] schedule says (fixed, linear, exponential, with
-//! jitter) and calls the handler again. The number of attempts, each wait and, if set, each
-//! attempt's time are bounded, and the call's deadline bounds all of it. An abort ends the wait.
-//! All attempts are one call: they share one budget, one usage and one pair of events, and the last
-//! result counts.
+//! [`Tool::with_retry`] puts a middleware around the tool's handler (its code). When an attempt
+//! fails and the failure is retryable, it waits as the [`Retry`] schedule says (fixed, linear,
+//! exponential, with jitter) and calls the handler again. The number of attempts, each wait and, if
+//! set, each attempt's time are bounded, and the call's deadline bounds all of it. An abort ends
+//! the wait. All attempts are one call: they share one budget, one usage and one pair of events,
+//! and the last result counts.
 //!
 //! Not here: the rule for which failures are retryable, in `Failure::is_retryable`.
 //!

@@ -1,8 +1,8 @@
 //! An embedder's own rules for a tool: visibility, admission of calls, checks of arguments.
 //!
 //! The embedder (the program that uses this library) adds them with `Tool::with_visibility`,
-//! `with_can_execute` and `with_validator`. Before a handler runs, the executor calls
-//! [`Rules::gate`] for the first two kinds and, once the arguments fit the schema,
+//! `with_can_execute` and `with_validator`. Before a handler (the code of a tool) runs, the
+//! executor calls [`Rules::gate`] for the first two kinds and, once the arguments fit the schema,
 //! [`Rules::problems`] for the third. The result is permission, a refusal, or a list of faults. All
 //! rules of a kind have to allow the call. A rule of visibility or admission that panics refuses
 //! the call; a check of arguments that panics is an error, because the arguments may be right.

@@ -1,7 +1,7 @@
 //! Wraps a tool, so that it reads artifacts as files and returns long content as links.
 //!
 //! A service with an artifact store wraps each of its tools in this middleware, which is code that
-//! runs before and after the tool's handler. Before the call it looks at the arguments: a property
+//! runs before and after the tool's own code. Before the call it looks at the arguments: a property
 //! whose schema has `"format": "toolcell-file"` holds the URI of an artifact. The artifact is
 //! copied to a file that the tool sees read-only for this one call, and the URI is replaced by the
 //! file's path. A URI that is not one of the call's own tenant is a fault of the arguments. Native

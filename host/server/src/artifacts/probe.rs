@@ -1,9 +1,9 @@
 //! Checks if a directory can be written to, and if an error means that the disk is full.
 //!
-//! The readiness of the server asks a [`Probe`] for the artifact directory and one for the state
-//! directory. The probe writes a small file, removes it, and returns true if both succeeded. Every
-//! client can cause a check, so the result is cached for [`CACHE_TIME`]. [`is_full`] recognises
-//! errors of a full disk and of a used-up disk quota.
+//! The readiness of the server asks a [`Probe`] for the directory of artifacts (content stored for
+//! tenants) and one for the state directory. The probe writes a small file, removes it, and returns
+//! true if both succeeded. Every client can cause a check, so the result is cached for
+//! [`CACHE_TIME`]. [`is_full`] recognises errors of a full disk and of a used-up disk quota.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};

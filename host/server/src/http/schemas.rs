@@ -1,10 +1,10 @@
 //! JSON schemas of answers that the library writes itself, for `/openapi.json`.
 //!
-//! The types mirror the JSON of completions, definitions and outcomes, whose real types are in the
-//! library and know no OpenAPI. Only their derived schemas are used; no value is created. The
-//! routes name them in their descriptions. The formats are described, with examples, in
-//! docs/json.md and docs/events.md; a test checks each example against its schema. Not here:
-//! request bodies, in `http/forms.rs`, whose types have schemas and values.
+//! The types mirror the JSON of completions (results with usage), definitions and outcomes (answers
+//! of tools), whose real types are in the library and know no OpenAPI. Only their derived schemas
+//! are used; no value is created. The routes name them in their descriptions. The formats are
+//! described, with examples, in docs/json.md and docs/events.md; a test checks each example against
+//! its schema. Not here: request bodies, in `http/forms.rs`, whose types have schemas and values.
 #![expect(dead_code, reason = "only their schemas are used")]
 
 mod run;

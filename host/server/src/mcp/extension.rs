@@ -2,12 +2,12 @@
 //! service's tools.
 //!
 //! An embedder (the program that uses this library) implements [`McpExtension`] and sets it in the
-//! options of the MCP server. The handler calls its methods for `prompts/*`, `resources/*`,
-//! `completion/complete`, and for a call of a tool that only the extension has. A method takes the
-//! parameters in the types of the MCP SDK (the crate `rmcp`) and an [`ExtensionRequest`], which has
-//! the sender, the id, the metadata and the client. It returns the answer as a future, which is
-//! dropped when the client cancels the request. A method that is not implemented answers "method
-//! not found".
+//! options of the MCP server. The handler of requests (`mcp/handler.rs`) calls its methods for
+//! `prompts/*`, `resources/*`, `completion/complete`, and for a call of a tool that only the
+//! extension has. A method takes the parameters in the types of the MCP SDK (the crate `rmcp`) and
+//! an [`ExtensionRequest`], which has the sender, the id, the metadata and the client. It returns
+//! the answer as a future, which is dropped when the client cancels the request. A method that is
+//! not implemented answers "method not found".
 //!
 //! Not here: the tools of the service, whose calls pass its quotas and limits, in
 //! `mcp/handler/call.rs`.

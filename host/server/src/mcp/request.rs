@@ -1,12 +1,12 @@
 //! One request of a client, with or without a session and over any transport, and the writing of
 //! its answer.
 //!
-//! The transports create a [`Request`] from a decoded message and give it to the handler. It has
-//! the id, method, params and metadata, the client, a token that is cancelled with the request, and
-//! over HTTP the resources that the request holds. [`Request::tree`] parses the params into a type;
-//! large params wait up to 10 seconds for a turn, because the memory of trees is bounded, and the
-//! caller holds the returned room as long as the tree lives. [`message`] writes an answer as one
-//! line of JSON-RPC.
+//! The transports create a [`Request`] from a decoded message and give it to the handler of
+//! requests (`mcp/handler.rs`). It has the id, method, params and metadata, the client, a token
+//! that is cancelled with the request, and over HTTP the resources that the request holds.
+//! [`Request::tree`] parses the params into a type; large params wait up to 10 seconds for a turn,
+//! because the memory of trees is bounded, and the caller holds the returned room as long as the
+//! tree lives. [`message`] writes an answer as one line of JSON-RPC.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

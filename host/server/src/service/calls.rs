@@ -1,10 +1,10 @@
 //! Makes one call for a principal, the authenticated sender of a request.
 //!
 //! The HTTP route for calls and the MCP handler pass a [`CallRequest`] to [`Service::call`]. It
-//! returns a [`CallResponse`] with the call's completion, also if the call failed, or
-//! [`RequestError`] if the call was not made. Before the tool is looked up, the request passes the
-//! limits of the server and the tenant's quota. The principal decides the tenant, whatever the
-//! request's context says.
+//! returns a [`CallResponse`] with the call's completion (its result and usage), also if the call
+//! failed, or [`RequestError`] if the call was not made. Before the tool is looked up, the request
+//! passes the limits of the server and the tenant's quota. The principal decides the tenant,
+//! whatever the request's context says.
 //!
 //! A call to a tool that the principal may not see gets the answer of an unknown tool.
 

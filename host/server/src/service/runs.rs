@@ -4,11 +4,11 @@
 //! The HTTP routes pass a [`RunRequest`] to [`Service::run`] or [`Service::stream`], and a
 //! [`StepRequest`] to [`Service::steps`]. The same rules hold as for one call: admission before any
 //! tool is looked up, and a tenant that the principal decides. A request can choose how many calls
-//! run at once, and the tenant's quota can lower it. The request is [`RequestError`] only if no
+//! run at once, and the tenant's quota can lower it. The result is a [`RequestError`] only if no
 //! call was made; the failure of a call is part of the result.
 //!
-//! A tool that is not visible to the principal is removed from the request's registry before the
-//! run begins, so that the run treats it as an unknown tool.
+//! A tool that is not visible to the principal is removed from the registry of the request (its
+//! tools by name) before the run begins, so that the run treats it as an unknown tool.
 
 use std::collections::BTreeSet;
 use std::fmt;

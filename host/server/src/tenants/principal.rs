@@ -2,8 +2,8 @@
 //!
 //! The authenticator returns a [`Principal`] for the key or token of a request: the tenant, an id
 //! of the key or the user, and possibly the time at which the credential expires. The service and
-//! all protocols take it to choose tools, quotas and artifacts. A server without authentication has
-//! one principal, which has no tenant.
+//! all protocols take it to choose tools, quotas and artifacts (stored content). A server without
+//! authentication has one principal, which has no tenant.
 //!
 //! Sessions, sealed questions (encrypted for the client), idempotency keys and cancellation are
 //! bound to a principal: another principal, even of the same tenant, cannot use them. A user with a

@@ -6,8 +6,8 @@
 //! each must be one that a host would accept. Then the tool Wizer writes the memory and the globals
 //! of the running instance into a new module, so that every later call starts from that state. The
 //! result is trimmed and encoded as a component, which is returned with the tools' names and
-//! warnings. An exception during evaluation, too much fuel or memory, and a component that is too
-//! large to load are errors.
+//! warnings. An exception during evaluation, too much fuel (executed instructions) or memory, and a
+//! component that is too large to load are errors.
 
 use std::future::Future;
 use std::pin::pin;

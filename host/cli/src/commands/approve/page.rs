@@ -6,7 +6,8 @@
 //! is shown in the form of `inspect`, with the facts that `inspect` omits; a changed one as a
 //! difference. The page has everything that the approval covers, or it says that it is cut. The
 //! warnings are the last lines, directly above the question; they include names that look alike,
-//! needs that are not granted, and imports that no tool declares. Untrusted texts are escaped.
+//! needs (accesses that a tool declares) that are not granted, and imports that no tool declares.
+//! Untrusted texts are escaped.
 
 use toolcell::names;
 

@@ -2,10 +2,10 @@
 //!
 //! `toolcell batch` calls [`read`] with a file, or `-` for standard input, and returns a [`List`]:
 //! the calls in order, and the calls of a provider that cannot be read. Two kinds of text are
-//! accepted: our own form, which is a JSON array or one object per line; or documents of a model
-//! provider, one for the whole text or one per line. Without `--calls-format` the form is detected.
-//! All calls are read or none; an error names its line. Arguments are passed on unchanged and are
-//! checked with their call, which then fails alone. At most a million calls are read.
+//! accepted: toolcell's own form, which is a JSON array or one object per line; or documents of a
+//! model provider, one for the whole text or one per line. Without `--calls-format` the form is
+//! detected. All calls are read or none; an error names its line. Arguments are passed on unchanged
+//! and are checked with their call, which then fails alone. At most a million calls are read.
 
 use std::collections::HashSet;
 use std::fmt;

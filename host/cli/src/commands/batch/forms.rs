@@ -5,7 +5,8 @@
 //! sentence about the fault. A single item of a provider's list is accepted, and so are several MCP
 //! requests in a list. A message of text alone has no calls.
 //!
-//! Not here: the formats themselves, in `toolcell::Provider`, and our own form, in `calls.rs`.
+//! Not here: the formats themselves, in `toolcell::Provider`, and toolcell's own form, in
+//! `calls.rs`.
 
 use serde_json::Value;
 use toolcell::Provider;

@@ -2,9 +2,9 @@
 //!
 //! [`batch`] reads the list of calls, loads the components, and makes the calls side by side, each
 //! in its own cell (a fresh instance of the component). Without `--stream` it prints one JSON
-//! object at the end, with a message for each call in the order of the list, in our form or a model
-//! provider's. With `--stream` it prints one event per line. A summary follows on standard error.
-//! The exit status says if a call halted the run.
+//! object at the end, with a message for each call in the order of the list, in toolcell's own form
+//! or a model provider's. With `--stream` it prints one event per line. A summary follows on
+//! standard error. The exit status says if a call halted the run.
 //!
 //! No call runs before the whole list is read and, unless `--unknown-tools answer` is given, every
 //! tool is known. Each call has its message, also if a signal ends the command; only a call that

@@ -1,4 +1,5 @@
-//! Lists paths that a tool looked for in a dry run and does not declare as a need.
+//! Lists paths that a tool looked for in a dry run (a run without effects) and does not declare as
+//! a need.
 //!
 //! `learn` adds the denials of [`undeclared`] to those that it reports, because a dry run answers
 //! such paths with stand-ins and so sends no event of a denial. Such a path stays denied whatever

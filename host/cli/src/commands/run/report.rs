@@ -1,4 +1,4 @@
-//! Prints the end of a call for a person: the handler's text on standard output, the host's on
+//! Prints the end of a call for a person: the tool's text on standard output, the host's on
 //! standard error.
 //!
 //! `run` calls [`show`] with the result of a call. A string is printed as text, any other value as
@@ -7,7 +7,7 @@
 //! the limit to raise, with its present value, or that the tool has a bug. [`question`] prints a
 //! tool's question with its options and the schema of the answer.
 //!
-//! Not here: the form for programs, which is the completion's own JSON.
+//! Not here: the form for programs, which is the JSON of the completion (result and usage).
 
 use std::fmt::Display;
 

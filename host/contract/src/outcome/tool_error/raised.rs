@@ -1,4 +1,4 @@
-//! The end of a handler by a trap, a panic or a limit.
+//! The end of a handler (the code of a tool) by a trap, a panic or a limit.
 //!
 //! The engine makes a [`Crash`] from the trap of a guest (the WebAssembly code of a tool), the
 //! executor from a panic of a native handler. It says the kind of the end, the limit that the cell

@@ -1,4 +1,5 @@
-//! Records the requests of tools in a dry run, from which the grants that they need can be derived.
+//! Records the requests of tools in a dry run (a run without effects), from which the grants that
+//! they need can be derived.
 //!
 //! An embedder (the program that uses this library) gives a [`Recorder`] to an engine
 //! (`EngineBuilder::dry_run`). While a tool runs, the host functions note each HTTP request,

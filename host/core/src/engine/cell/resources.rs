@@ -2,9 +2,9 @@
 //!
 //! A cell is the store of one call. [`EngineResources`] is made when an engine is built, from the
 //! choices of the embedder (the program that uses this library): the HTTP client, the source of
-//! secrets, the key-value store, the clock, the seed of random numbers, the recorder of a dry run.
-//! It also has the thread pools for files and keys, the cache of redactors, and the bound on open
-//! files.
+//! secrets, the key-value store, the clock, the seed of random numbers, the recorder of a dry run
+//! (a run without effects). It also has the thread pools for files and keys, the cache of
+//! redactors, and the bound on open files.
 //! Host functions reach it through the cell and use a resource after they have checked the rights
 //! of the call. The defaults give no secrets and no store.
 

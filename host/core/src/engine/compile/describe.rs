@@ -2,9 +2,9 @@
 //!
 //! A load calls [`describe`] with the linked code. Functions and commands have definitions that
 //! follow from their types and settings. A component of tools is called: its export `describe` runs
-//! in a cell (a fresh store) without grants, within two seconds and limits of fuel and result of
-//! its own. The function returns the definitions, or an error: no tools, more than 256, two of one
-//! name, or a description over 4 KiB.
+//! in a cell (a fresh store) without grants, within two seconds and limits of its own on fuel
+//! (executed instructions) and result. The function returns the definitions, or an error: no tools,
+//! more than 256, two of one name, or a description over 4 KiB.
 //! It blocks its thread until the component has answered.
 
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Checks all calls of a run, then starts them in order, a bounded number at the same time.
 //!
-//! [`Batch::new`] resolves each call's tool in a snapshot of the registry and refuses the run for
-//! an unknown tool, a repeated id or a bad option; nothing has run then. [`Batch::call_ends`] makes
-//! the calls while its stream is read, and yields each settled end as it comes, in any order. A
-//! caller can hold back the start of further calls. A call whose tool is unknown ends as
-//! `not_found`, with its events, if the options say so.
+//! [`Batch::new`] resolves each call's tool in a snapshot of the registry (the tools by name) and
+//! refuses the run for an unknown tool, a repeated id or a bad option; nothing has run then.
+//! [`Batch::call_ends`] makes the calls while its stream is read, and yields each settled end as it
+//! comes, in any order. A caller can hold back the start of further calls. A call whose tool is
+//! unknown ends as `not_found`, with its events, if the options say so.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Turns the completion of a call into the message for the model, and decides if the agent loop
-//! continues.
+//! Turns the completion of a call (its result and usage) into the message for the model, and
+//! decides if the agent loop continues.
 //!
 //! A run calls [`settle`] for each call that has ended. It encodes the result, counts the call in
 //! the tool's statistics, and returns a [`SettledCall`]: the message, the usage (the resources that

@@ -1,4 +1,4 @@
-//! Keeps a call's arguments as a parsed tree, for handlers that read them.
+//! Keeps a call's arguments as a parsed tree, for handlers (the code of tools) that read them.
 //!
 //! The executor parses the arguments to check them, and keeps the tree in [`Arguments`] if the
 //! handler reads it; otherwise the text is parsed again at the first use. A call has at most one

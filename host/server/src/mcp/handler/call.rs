@@ -1,11 +1,11 @@
 //! Answers `tools/call`: makes one call of the service, forwards its progress, and passes its
 //! questions to the client.
 //!
-//! The handler calls [`call`] with the tool's name and the request. It returns a tool's result, or
-//! an error of the protocol. A tool can ask a person a question. In a session the question is sent
-//! to the client while the request waits, for at most 16 rounds. Without a session the answer to
-//! the request is a request for input, and the client repeats its request with the person's answer.
-//! Each round is a call of its own with the same arguments.
+//! The handler of requests (`mcp/handler.rs`) calls [`call`] with the tool's name and the request.
+//! It returns a tool's result, or an error of the protocol. A tool can ask a person a question. In
+//! a session the question is sent to the client while the request waits, for at most 16 rounds.
+//! Without a session the answer to the request is a request for input, and the client repeats its
+//! request with the person's answer. Each round is a call of its own with the same arguments.
 //!
 //! A cancelled request cancels its call and waits for its end, so the guest (the running tool) runs
 //! no longer than its grace period.

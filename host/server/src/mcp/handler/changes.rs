@@ -1,11 +1,11 @@
 //! Watches for changes of the list of tools that a principal (the authenticated sender: a key or
 //! user of a tenant) sees.
 //!
-//! The handler creates a [`Changes`] for a session, and for a request that listens to changes.
-//! [`Changes::next`] waits until the service has a new version and the principal's list differs
-//! from the last one, compared by a digest of the definitions. The handler then sends the
-//! notification that the list has changed. A change of other tenants' tools is not reported, so one
-//! tenant learns nothing of another's list.
+//! The handler of requests (`mcp/handler.rs`) creates a [`Changes`] for a session, and for a
+//! request that listens to changes. [`Changes::next`] waits until the service has a new version and
+//! the principal's list differs from the last one, compared by a digest of the definitions. The
+//! handler then sends the notification that the list has changed. A change of other tenants' tools
+//! is not reported, so one tenant learns nothing of another's list.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 

@@ -1,10 +1,10 @@
 //! Converts a tool's definition to its form in the MCP method `tools/list`.
 //!
-//! The handler calls [`listed`] for each tool of a page; it returns the SDK's `Tool`. In the era
-//! without sessions (revision 2026-07-28) the output schema is passed on whatever its type is; in a
-//! session a structured result must be an object. A definition that cannot be converted is logged
-//! and left out of the list; the others stay. [`has_header_parameters`] tells if a client sends
-//! arguments of the tool also as HTTP headers.
+//! The handler of requests (`mcp/handler.rs`) calls [`listed`] for each tool of a page; it returns
+//! the SDK's `Tool`. In the era without sessions (revision 2026-07-28) the output schema is passed
+//! on whatever its type is; in a session a structured result must be an object. A definition that
+//! cannot be converted is logged and left out of the list; the others stay.
+//! [`has_header_parameters`] tells if a client sends arguments of the tool also as HTTP headers.
 
 use std::sync::Arc;
 

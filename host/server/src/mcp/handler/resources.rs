@@ -1,10 +1,10 @@
 //! Offers artifacts as MCP resources.
 //!
-//! An artifact is content that the server stores for a tenant. The handler calls this module for
-//! `resources/list` and `resources/read`, and after a call whose value is too long for a message,
-//! to store the value and link to it. Reading returns text for textual media types and base64 for
-//! others, at most 4 MiB. [`room`] tells in advance the bytes of memory that an answer will take,
-//! so that the endpoint can refuse it.
+//! An artifact is content that the server stores for a tenant. The handler of requests
+//! (`mcp/handler.rs`) calls this module for `resources/list` and `resources/read`, and after a call
+//! whose value is too long for a message, to store the value and link to it. Reading returns text
+//! for textual media types and base64 for others, at most 4 MiB. [`room`] tells in advance the
+//! bytes of memory that an answer will take, so that the endpoint can refuse it.
 //!
 //! An unknown artifact, an expired one and another tenant's have the same answer. The store itself
 //! is in `artifacts/`.

@@ -1,11 +1,12 @@
 //! The client of one request: sends it notifications and questions while the request runs.
 //!
-//! The handler, and an extension of the embedder (the program that uses this library), get a
-//! [`Client`] with each request. [`Client::notify`] sends a notification and never waits; it is
-//! dropped if the client reads too slowly. [`Client::ask`] sends a request to the client and waits
-//! for its answer. Messages about a request go to the stream of that request; if the request has
-//! none, a notification goes to the common stream of its session. Without a session no questions
-//! are sent, because servers send no requests in the protocol's revision without sessions.
+//! The handler of requests (`mcp/handler.rs`), and an extension of the embedder (the program that
+//! uses this library), get a [`Client`] with each request. [`Client::notify`] sends a notification
+//! and never waits; it is dropped if the client reads too slowly. [`Client::ask`] sends a request
+//! to the client and waits for its answer. Messages about a request go to the stream of that
+//! request; if the request has none, a notification goes to the common stream of its session.
+//! Without a session no questions are sent, because servers send no requests in the protocol's
+//! revision without sessions.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! The queue of messages of one stream to a client.
 //!
-//! The handler adds messages as text: notifications with `notify`, requests and answers with
-//! `send`. A transport reads them with a [`Reader`], each with its number. Adding never waits, so a
-//! client that does not read delays neither a call nor its end. Notifications are dropped when too
-//! many are unread; requests and answers are never dropped.
+//! The handler of requests (`mcp/handler.rs`) adds messages as text: notifications with `notify`,
+//! requests and answers with `send`. A transport reads them with a [`Reader`], each with its
+//! number. Adding never waits, so a client that does not read delays neither a call nor its end.
+//! Notifications are dropped when too many are unread; requests and answers are never dropped.
 //!
 //! Over HTTP up to 16 messages are kept after they were read, so that a client that reconnects can
 //! resume after the last one it saw. A new reader replaces the earlier one.

@@ -6,7 +6,7 @@
 //! [`Charge`], which is given back on drop. Over `Limits::HOST_BYTES` it gets [`LimitReached`],
 //! which ends the call.
 //! Objects of wasmtime's `wasi:http` do not report their growth. [`table_weight`] sums them at each
-//! tick, each by the most that one of its kind holds.
+//! tick (about every millisecond), each by the most that one of its kind holds.
 //! Source: docs/threat-model.md, row 17.
 
 use std::any::Any;

@@ -5,7 +5,8 @@
 //! `blocking_pool` the threads that wait for its disk operations. `ticker` interrupts running
 //! guests about every millisecond, and `run_state` records whether the guest runs, waits for the
 //! host, or was cancelled.
-//! Not here: fuel and the counts of host calls, which `engine/cell` sets and checks.
+//! Not here: fuel (executed instructions) and the counts of host calls, which `engine/cell` sets
+//! and checks.
 
 pub(in crate::engine) mod blocking_pool;
 pub(in crate::engine) mod host_memory;

@@ -7,9 +7,9 @@
 //! the call. Host functions mark the time in which the host works for the guest, and the object
 //! that it waits for, so that a timeout can name it.
 //! Invariants: a guest that could continue has asked to be polled again, because a tick or the fuel
-//! interval interrupted it. A guest that has not, and is not being polled, waits for the host. The
-//! guest sets no flag itself. Once the deadline has passed, the answer to whether the guest waited
-//! at that moment does not change.
+//! interval (after a fixed number of instructions) interrupted it. A guest that has not, and is not
+//! being polled, waits for the host. The guest sets no flag itself. Once the deadline has passed,
+//! the answer to whether the guest waited at that moment does not change.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};

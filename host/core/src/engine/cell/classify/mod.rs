@@ -1,9 +1,9 @@
 //! Converts an error of wasmtime to the [`ToolError`] with which a call ends.
 //!
 //! A guest is the WebAssembly code of a tool. The code that runs a call passes each error to
-//! [`classify`], with the phase (start of the instance, or a call of an export) and the fuel used.
-//! The result is a timeout, an exit, a trap with the guest's panic message and backtrace, a value
-//! that cannot be read, or a fault of the host.
+//! [`classify`], with the phase (start of the instance, or a call of an export) and the fuel used
+//! (executed instructions). The result is a timeout, an exit, a trap with the guest's panic message
+//! and backtrace, a value that cannot be read, or a fault of the host.
 //! It decides by type alone: the code of a trap, a host function's own error, the record of the
 //! memory limiter, and whether guest frames were on the stack. One error type is private to
 //! wasmtime, so its name is compared. Text that a guest could write decides nothing; where it is

@@ -1,10 +1,10 @@
 //! Implements `wasi:filesystem` for guests: access to the directories that a call's rights allow.
 //!
-//! [`link`] adds the functions to the linker. A guest (the WebAssembly code of a tool) first asks
-//! for its preopened directories, from which all other paths start: the granted ones, the scratch
-//! directory of the call as `/scratch` and `/tmp`, and `/input` with the files of the call.
-//! [`Files`] has the open files and directories of the cell (the sandbox of one call) and the quota
-//! that each counts in; it is built at the first use.
+//! [`link`] adds the functions to wasmtime's linker, the table of host functions. A guest (the
+//! WebAssembly code of a tool) first asks for its preopened directories, from which all other paths
+//! start: the granted ones, the scratch directory of the call as `/scratch` and `/tmp`, and
+//! `/input` with the files of the call. [`Files`] has the open files and directories of the cell
+//! (the sandbox of one call) and the quota that each counts in; it is built at the first use.
 //! wasmtime's own WASI host does the operations that only read metadata.
 //! [`files`](crate::capability::files) does those that open or change something, and counts them.
 //! Invariants: only threads of the tenant's share wait for a disk. An open file counts against a

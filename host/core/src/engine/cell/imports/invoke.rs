@@ -2,12 +2,12 @@
 //!
 //! The guest (the WebAssembly code of a tool) names a tool and passes arguments as JSON. The call
 //! needs a grant. It is given to the [`Invoker`] of the executor, with the limits that are left of
-//! this call: fuel, time, memory, log and host calls. The guest gets the end of the other call as
-//! JSON, or a fault: denied, unavailable, or a limit. A question to the user comes without its
-//! state, which is for the tool that asked.
+//! this call: fuel (executed instructions), time, memory, log and host calls. The guest gets the
+//! end of the other call as JSON, or a fault: denied, unavailable, or a limit. A question to the
+//! user comes without its state, which is for the tool that asked.
 //! A tool of another component can do no more than this tool's own rights allow. All that the other
-//! call uses is charged to this one, also if it is dropped. In a dry run nothing is called, and the
-//! guest gets the value `null`.
+//! call uses is charged to this one, also if it is dropped. In a dry run (a call that records what
+//! it would need) nothing is called, and the guest gets the value `null`.
 //! Not here: finding and running the other tool (`executor/sub_calls`).
 
 use std::future::Future;

@@ -3,8 +3,8 @@
 //! Guests (the WebAssembly code of tools) call them during a call. `log` sends a line as an event,
 //! within the log limit of the call. `report` of `progress` sends an event with a number done, a
 //! total and a message of at most 200 characters. `abort` tells if the caller has asked the call to
-//! stop; the guest can also wait for that. `remaining` of `budget` returns the fuel, time and
-//! memory that the call has left.
+//! stop; the guest can also wait for that. `remaining` of `budget` returns the fuel (executed
+//! instructions), time and memory that the call has left.
 //! Each use counts as a call into the host.
 
 use toolcell_contract::call::AbortSignal;

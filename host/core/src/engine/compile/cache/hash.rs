@@ -1,10 +1,10 @@
 //! Keyed BLAKE3 hash of a compiled component, computed by several threads if it is large.
 //!
 //! The cache calls [`keyed`] with a key, a reader and an approximate length, when it writes an
-//! entry and each time it reads one. The artifact of a language runtime has tens of megabytes, and
-//! its hash takes most of a first call's time. From 8 MiB on, up to four threads share the work, on
-//! pieces of 2 MiB. The result equals that of one thread, which is also used if no threads can be
-//! started. The threads end with the hash.
+//! entry and each time it reads one. The compiled code of a language runtime has tens of megabytes,
+//! and its hash takes most of a first call's time. From 8 MiB on, up to four threads share the
+//! work, on pieces of 2 MiB. The result equals that of one thread, which is also used if no threads
+//! can be started. The threads end with the hash.
 
 use std::io::{self, Read};
 use std::thread::available_parallelism;

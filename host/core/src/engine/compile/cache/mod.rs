@@ -7,7 +7,7 @@
 //! (`eviction`). Files of an entry:
 //!
 //! - `KEY.lock`: exists while a process makes the entry.
-//! - `KEY.code`: the artifact, mapped as it is.
+//! - `KEY.code`: the native code, which is mapped into memory as it is.
 //! - `KEY.tools`: the component's definitions as JSON.
 //! - `KEY.mac`: a keyed hash of the code, and a MAC over that hash, the name and the definitions.
 //!   Its modification time is the time of the last use.

@@ -5,8 +5,9 @@
 //! the kind that a component can be used as. Each load calls `prepared`, which also refuses a
 //! component that no grant could make usable, before anything is compiled.
 //! `ungranted` returns the imports that given grants do not allow. `missing` returns those of them
-//! that prevent a load: if the tools declare their needs, an import that no tool declares does not
-//! count, because language runtimes bring such imports and each use is denied.
+//! that prevent a load: if the tools declare their needs (the accesses that they use), an import
+//! that no tool declares does not count, because language runtimes bring such imports and each use
+//! is denied.
 //! Not here: the modules, sections and producers of a component (`contents`).
 
 pub(in crate::engine) mod contents;

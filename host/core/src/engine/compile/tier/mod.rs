@@ -7,9 +7,9 @@
 //! code a component uses now.
 //! The time of the compiler's optimiser grows with the square of the size of a function, and an
 //! untrusted component can choose that size. Without the optimiser, the time grows roughly
-//! linearly. Both tiers give the same answers on the same fuel. An exception is a recursion without
-//! end: quick code has larger frames, so it ends at a smaller depth. Each tier is an entry of its
-//! own in the cache.
+//! linearly. Both tiers give the same answers on the same fuel (executed instructions). An
+//! exception is a recursion without end: quick code has larger frames, so it ends at a smaller
+//! depth. Each tier is an entry of its own in the cache.
 //! Not here: how a tier is compiled (`compile/worker`), where its code is stored (`compile/cache`).
 
 mod background;

@@ -1,4 +1,4 @@
-//! Converts a completion to a result of `tools/call` or an error.
+//! Converts a call's completion (its result and usage) to a result of `tools/call` or an error.
 //!
 //! The module `call` calls [`of`] with the end of a call, and [`of_refused`] if the service refused
 //! to make it. The failure of a call becomes a result with `isError`, which the model reads, except
@@ -8,7 +8,7 @@
 //! structured content if it is an object, and in the era without sessions (revision 2026-07-28)
 //! whenever the tool has an output schema.
 //!
-//! Unknown tools, invisible tools and tools without a handler have the same error.
+//! Unknown tools, invisible tools and tools without code of their own have the same error.
 //!
 //! Source: docs/mcp.md, "Results".
 
