@@ -4,7 +4,7 @@
 //! code of a tool) runs: fuel (executed instructions), memory, host objects, copied bytes. The host
 //! functions (`imports`) work on the [`Cell`] in it. They count their calls, ask `authorize`
 //! whether the tool has the right, and use the resources of the engine. At the end, `settle` writes
-//! the usage: the fuel, memory and host calls that were used. Nothing of a cell is reused.
+//! the usage: the fuel, memory and host calls that the call took. Nothing of a cell is reused.
 //! About every millisecond, at a tick, `at_tick` checks the limits, updates the usage, and lets the
 //! guest continue, yield or end. Parts that most calls do not use, such as the WASI context, are
 //! built at their first use.

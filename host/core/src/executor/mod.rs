@@ -5,7 +5,7 @@
 //! of executor, call, tool and tenant, checks the arguments, calls the tool's handler (the code
 //! behind the tool: a component, run in a fresh WebAssembly instance; a closure; a worker process),
 //! checks the answer, seals (encrypts for the client) a question's state, and reads the usage: the
-//! amounts that the call used. It always returns a [`Completion`]; a failure or a refusal is part
+//! resources that the call took. It always returns a [`Completion`]; a failure or a refusal is part
 //! of it, and a panic of the handler too.
 //!
 //! Exactly one terminal event is sent for each call, even if the future is dropped. With a sealer,

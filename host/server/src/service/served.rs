@@ -8,8 +8,8 @@
 //! began.
 //!
 //! A tenant's view contains none of the tools that it does not see, so that no code path can name
-//! them. Once a tenant is defined, principals (authenticated senders, each a key or user of a
-//! tenant) without a tenant have no access, unless the embedder grants it.
+//! them. Once a tenant is defined, principals (authenticated senders) without a tenant have no
+//! access, unless the embedder grants it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;

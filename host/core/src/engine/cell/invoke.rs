@@ -6,10 +6,10 @@
 //! [`Ready`], the linked code of a component, and the invocation. `execute` calls `visible` and
 //! `validate` first if the tool has them, all in one cell (a fresh WebAssembly instance for one
 //! call) and on one budget; a command or a plain function is run by `engine/adapt`.
-//! Each failure becomes a [`ToolError`]. Secrets are removed from the answer of a tool that was
-//! granted some. Cells of the other exports have no rights. The usage (fuel, which counts executed
-//! instructions, memory, host calls) is written when the cell ends, also if the future is dropped
-//! before its end.
+//! Each failure becomes a [`ToolError`]. Secrets are removed from the answer of a tool if it, or a
+//! tool that called it, was granted some. Cells of the other exports have no rights. The usage
+//! (fuel, memory, host calls) is written when the cell ends, also if the future is dropped before
+//! its end.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,11 +1,11 @@
 //! Simulates `/dev/null`, `/dev/urandom` and `/dev/random` for guests.
 //!
 //! `types` asks [`Device::at_path`] when a guest (the WebAssembly code of a tool) opens a path
-//! below `/` or `/dev`, and then works on the [`Device`] instead of a file. They need no grant, and
-//! no device of the host is opened. Reads return nothing, or at most 4096 random bytes; writes are
-//! discarded. If the engine has a seed, the bytes come from a generator of the cell (a fresh
-//! WebAssembly instance for one call), so that a call can be repeated; otherwise from the operating
-//! system.
+//! below `/` or `/dev`, and then works on the [`Device`] instead of a file. The devices need no
+//! grant, and no device of the host is opened. Reads return nothing, or at most 4096 random bytes;
+//! writes are discarded. If the engine has a seed, the bytes come from a generator of the cell (a
+//! fresh WebAssembly instance for one call), so that a call can be repeated; otherwise from the
+//! operating system.
 //! Source: docs/threat-model.md, rows 6 and 53.
 
 use std::sync::Arc;
