@@ -2,11 +2,11 @@
 //! a minute.
 //!
 //! Compiling untrusted code is expensive, so an engine with tenants calls [`CompileQuota::acquire`]
-//! before it loads a component for one. The load waits in the tenant's own line, of at most 16, and
-//! gets a [`LoadPermit`]; no other tenant waits behind it. [`LoadPermit::compile`] counts a
-//! compilation, or fails with the time after which to try again. Only real compilations count, and
-//! failures that the component caused. A tenant that was forgotten has the full quota, as a new one
-//! has.
+//! before it loads a component for one. The load waits in the tenant's own line (of at most 16
+//! loads, with the one that runs) and gets a [`LoadPermit`]; no other tenant waits behind it.
+//! [`LoadPermit::compile`] counts a compilation, or fails with the time after which to try again.
+//! Only real compilations count, and failures that the component caused. A tenant that was
+//! forgotten has the full quota, as a new one has.
 //!
 //! Source: docs/threat-model.md, rows 8 and 10.
 

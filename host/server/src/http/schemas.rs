@@ -28,7 +28,7 @@ pub(super) struct Completion {
     tool: String,
     /// The outcome.
     outcome: Outcome,
-    /// The receipt.
+    /// The usage: the resources that the call took.
     usage: Usage,
     /// Free metadata of the tool's definition.
     attributes: Option<BTreeMap<String, Value>>,
@@ -178,7 +178,7 @@ struct Fault {
     more: BTreeMap<String, Value>,
 }
 
-/// The receipt of a call. Sizes are in bytes.
+/// The usage of a call. Sizes are in bytes.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Usage {
     /// Instructions. `null` if none were counted.

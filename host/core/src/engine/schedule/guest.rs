@@ -1,11 +1,11 @@
 //! Runs the future of one guest: polls it slice by slice, moves it between lanes, and kills it.
 //!
 //! `placement` wraps the work of a call in a [`Guest`] and starts it with [`Remote::start`], which
-//! returns the caller's side. The first slice runs in the fast lane, unless calls of this kind were
-//! mostly long. If the guest (the WebAssembly code of a tool) waits for the host, it is resumed on
-//! threads with the fast lane's priority; if a tick (the interrupt about every millisecond)
-//! interrupted it, it continues in the slow lane, one slice at each turn. The answer is sent to the
-//! caller.
+//! returns the caller's side. The first slice runs in the fast lane, unless recent calls of this
+//! tenant to this component were mostly long. If the guest (the WebAssembly code of a tool) waits
+//! for the host, it is resumed on threads with the fast lane's priority; if a tick (the interrupt
+//! about every millisecond) interrupted it, it continues in the slow lane, one slice at each turn.
+//! The answer is sent to the caller.
 //! Dropping the `Remote` kills the guest: its future is dropped at once, unless it is being polled
 //! at that moment; then it ends at its next tick. The task of a killed guest ends, even while it
 //! waits in a queue.

@@ -18,7 +18,7 @@ use super::{Outcome, Part, Usage};
 pub(in crate::http) struct RunOutcome {
     /// One message for each call, in the order of the calls.
     messages: Vec<Message>,
-    /// The receipt of each call, in the order of the calls.
+    /// The usage of each call, in the order of the calls.
     usage: Vec<Usage>,
     /// The reason why the agent loop must not continue. Absent if it can.
     halt: Option<RunHalt>,
