@@ -2,13 +2,12 @@
 //! names, with cases made from a seed.
 //!
 //! ```text
-//! campaign ── a process for each theatre ── performance: case, case, case … ── row ── report
-//!     └─ sees a death by its last case, and goes on behind it
+//! campaign ── a process for each scenario: case, case, case … ── row ── report
+//!     └─ notes the last case of a process that dies, and continues after it
 //! ```
 //!
-//! A *scenario* (in code: theatre) is one kind of attack. Each case is made from the seed and its
-//! number alone, so that any one can be run again: `cargo xtask attack --seed S --only THEATRE
-//! --case N`.
+//! A *scenario* is one kind of attack. Each case is made from the seed and its number alone, so
+//! that any one can be run again: `cargo xtask attack --seed S --only SCENARIO --case N`.
 
 mod campaign;
 mod fixture;

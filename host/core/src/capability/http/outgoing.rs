@@ -3,8 +3,8 @@
 //! An [`Outgoing`] is the request as the tool asked for it. `into_request` checks its headers, adds
 //! `host`, the credentials, `connection: close` and the length, and returns a request in
 //! origin-form (path and query only). It is refused if it sets a header that only the host may set,
-//! if its headers exceed 100 or 64 KiB, if a credential is not granted for it, or if the tool
-//! already set the header or parameter of a credential.
+//! if it has more than 100 headers or more than 64 KiB of them, if a credential is not granted for
+//! it, or if the tool already set the header or parameter of a credential.
 //! Invariants: there is one `host` header, that of the checked target. Only the host sets headers
 //! about length, connection and forwarding. No byte is written that some parsers of HTTP read as
 //! the end of a header and others do not.
