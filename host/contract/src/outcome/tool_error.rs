@@ -13,7 +13,6 @@
 //! Source: docs/contract.md, section 2.
 
 mod blocked_on;
-mod form;
 mod raised;
 
 use std::fmt;
@@ -73,7 +72,8 @@ impl fmt::Display for Reason {
 ///
 /// # Shape
 /// As JSON: `{"reason", "cause"?, "message"}`. A `reserved_halt` also has `metadata`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "reason", content = "cause")]
 pub enum ToolError {
     /// See [`Reason::HandlerRaised`].
     HandlerRaised(Crash),
@@ -130,7 +130,8 @@ pub enum Exit {
 /// As JSON: `{"kind": "fuel", "budget", "used"}`; `"deadline"` and `"blocked"` in whole
 /// milliseconds, as `budget_ms` and `used_ms`. A `"blocked"` can have `blocked_on`, a
 /// [`BlockedOn`]. Each can have `stdout`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Timeout {
     /// Out of fuel, in the engine's instruction units.
     Fuel {
@@ -139,26 +140,34 @@ pub enum Timeout {
         /// The amount that was used.
         used: u64,
         /// The standard output of a command until then.
+        #[serde(skip_serializing_if = "Option::is_none")]
         stdout: Option<String>,
     },
     /// The deadline passed while the guest, or a plain closure, was running.
     Deadline {
         /// The time limit.
+        #[serde(rename = "budget_ms", with = "millis")]
         budget: Duration,
         /// The time that passed.
+        #[serde(rename = "used_ms", with = "millis")]
         used: Duration,
         /// The standard output of a command until then.
+        #[serde(skip_serializing_if = "Option::is_none")]
         stdout: Option<String>,
     },
     /// The deadline passed while the guest was waiting for the host, or in a native handler.
     Blocked {
         /// The time limit.
+        #[serde(rename = "budget_ms", with = "millis")]
         budget: Duration,
         /// The time that passed.
+        #[serde(rename = "used_ms", with = "millis")]
         used: Duration,
         /// The event that the guest waited for, if the host knows it.
+        #[serde(skip_serializing_if = "Option::is_none")]
         blocked_on: Option<BlockedOn>,
         /// The standard output of a command until then.
+        #[serde(skip_serializing_if = "Option::is_none")]
         stdout: Option<String>,
     },
 }
@@ -367,26 +376,17 @@ impl Serialize for ToolError {
     }
 }
 
-impl Serialize for Timeout {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let millis = |duration: &Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        let mut map = serializer.serialize_map(None)?;
-        let (kind, unit, budget, used) = match self {
-            Self::Fuel { budget, used, .. } => ("fuel", "", *budget, *used),
-            Self::Deadline { budget, used, .. } => {
-                ("deadline", "_ms", millis(budget), millis(used))
-            }
-            Self::Blocked { budget, used, .. } => ("blocked", "_ms", millis(budget), millis(used)),
-        };
-        map.serialize_entry("kind", kind)?;
-        map.serialize_entry(&format!("budget{unit}"), &budget)?;
-        map.serialize_entry(&format!("used{unit}"), &used)?;
-        if let Self::Blocked { blocked_on: Some(blocked_on), .. } = self {
-            map.serialize_entry("blocked_on", blocked_on)?;
-        }
-        if let Some(stdout) = self.stdout() {
-            map.serialize_entry("stdout", stdout)?;
-        }
-        map.end()
+/// Whole milliseconds.
+mod millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(time: &Duration, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        u64::deserialize(from).map(Duration::from_millis)
     }
 }
