@@ -8,14 +8,9 @@
 //! tree cannot hold becomes `null`. Long integers become strings with all their digits. A text that
 //! is not JSON is an error.
 
-use std::collections::BTreeMap;
-use std::fmt;
-
-use serde::Deserializer as _;
-use serde::de::{Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use toolcell_contract::json::{Json, JsonFault, exact, fits, parse_strict};
+use toolcell_contract::json::{Json, JsonFault, Members, exact, fits, parse_strict};
 
 use super::Provider;
 
@@ -61,9 +56,10 @@ fn read(text: &str, levels: usize) -> Result<Value, JsonFault> {
         let items: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| fault)?;
         items.into_iter().map(|item| read(item.get(), levels)).collect()
     } else if text.starts_with('{') {
-        let members =
-            serde_json::Deserializer::from_str(text).deserialize_map(Members).map_err(|_| fault)?;
-        let read = |(name, value): (String, &str)| {
+        let Members(members) =
+            serde_json::from_str::<Members<&RawValue>>(text).map_err(|_| fault)?;
+        let read = |(name, value): (String, &RawValue)| {
+            let value = value.get();
             let is_arguments = ARGUMENTS.contains(&name.as_str());
             let kept = if is_arguments {
                 whole(value).unwrap_or_else(|_| value.into())
@@ -81,27 +77,6 @@ fn read(text: &str, levels: usize) -> Result<Value, JsonFault> {
 /// Parses a whole text as a tree.
 fn whole(text: &str) -> Result<Value, JsonFault> {
     parse_strict(&exact(text, fits))
-}
-
-/// Reads the members of an object as text. Fails if a member appears twice.
-struct Members;
-
-impl<'de> Visitor<'de> for Members {
-    type Value = BTreeMap<String, &'de str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
-        let mut found = BTreeMap::new();
-        while let Some((name, value)) = members.next_entry::<String, &'de RawValue>()? {
-            if found.insert(name, value.get()).is_some() {
-                return Err(A::Error::custom("a member appears twice"));
-            }
-        }
-        Ok(found)
-    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 #[doc(hidden)]
 pub mod canonical;
 mod exact;
+mod members;
 mod strict;
 
 use std::fmt;
@@ -24,6 +25,8 @@ use serde_json::value::RawValue;
 
 #[doc(hidden)]
 pub use exact::{exact, fits, scalars};
+#[doc(hidden)]
+pub use members::Members;
 #[doc(hidden)]
 pub use strict::{Size, check, measure, parse_measured, parse_strict, parse_within};
 

@@ -8,14 +8,10 @@
 //!
 //! Source: docs/contract.md, section 6, stages 4 and 9.
 
-use std::collections::BTreeMap;
-
 use serde::de::Error as _;
 use serde::ser::{SerializeMap, SerializeStruct};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
-use toolcell_contract::json::{Json, present};
-use toolcell_contract::message::RunHalt;
+use toolcell_contract::json::{Json, Members};
 use toolcell_contract::outcome::{Media, Part};
 
 use super::entry::{BLOCKED, FunctionResponse, HistoryEntry};
@@ -133,83 +129,50 @@ impl<'a> MediaNote<'a> {
     }
 }
 
-/// The JSON form of an entry. `media` is not read, because `parts` contains the same.
-#[derive(Deserialize)]
-struct EntryForm {
-    #[serde(rename = "functionCall")]
-    call: WrittenCall,
-    #[serde(rename = "functionResponse")]
-    answer: WrittenAnswer,
-    #[serde(default)]
-    is_error: bool,
-    message: Option<String>,
-    #[serde(default)]
-    parts: Vec<Part>,
-    halted: Option<RunHalt>,
-    #[serde(default)]
-    attributes: BTreeMap<String, Value>,
-    #[serde(default)]
-    extensions: BTreeMap<String, Json>,
-}
-
-#[derive(Deserialize)]
-struct WrittenCall {
-    id: Option<String>,
-    name: String,
-    args: Json,
-}
-
-#[derive(Deserialize)]
-struct WrittenAnswer {
-    response: WrittenResponse,
-}
-
-#[derive(Deserialize)]
-struct WrittenResponse {
-    result: Json,
-}
-
-/// The content of a failure's `result`.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct WrittenFailure {
-    error: Option<Json>,
-    #[serde(default, deserialize_with = "present")]
-    data: Option<Json>,
-    status: Option<String>,
-    function_name: Option<String>,
-    allowed_tool_names: Option<Vec<String>>,
-}
-
+/// `media` is not read, because `parts` contains the same.
 impl<'de> Deserialize<'de> for HistoryEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let EntryForm { call, answer, is_error, message, parts, halted, attributes, extensions } =
-            EntryForm::deserialize(deserializer)?;
-        let WrittenCall { id, name, args } = call;
+        let mut of = <Members>::deserialize(deserializer)?;
+        let mut call: Members = of.needed("functionCall")?;
+        let mut answer: Members = of.needed("functionResponse")?;
+        let args: Json = call.needed("args")?;
         if !args.as_str().trim_start().starts_with('{') {
             return Err(D::Error::custom("`args` is not an object"));
         }
-        let result = answer.response.result;
-        let response =
-            if is_error { failure(&result)? } else { FunctionResponse::Result { result } };
-        Ok(Self { id, name, args, response, message, parts, halted, attributes, extensions })
+        let result: Json = answer.needed::<Members, D::Error>("response")?.needed("result")?;
+        let is_error: bool = of.present("is_error")?.unwrap_or_default();
+        Ok(Self {
+            id: call.optional("id")?,
+            name: call.needed("name")?,
+            args,
+            response: if is_error {
+                failure(&result)?
+            } else {
+                FunctionResponse::Result { result }
+            },
+            message: of.optional("message")?,
+            parts: of.present("parts")?.unwrap_or_default(),
+            halted: of.optional("halted")?,
+            attributes: of.present("attributes")?.unwrap_or_default(),
+            extensions: of.present("extensions")?.unwrap_or_default(),
+        })
     }
 }
 
+/// Reads the content of a failure's `result`.
 fn failure<E: serde::de::Error>(result: &Json) -> Result<FunctionResponse, E> {
-    let written: WrittenFailure = serde_json::from_str(result.as_str()).map_err(E::custom)?;
-    match written {
-        WrittenFailure { error: Some(error), data, .. } => {
-            Ok(FunctionResponse::Error { error, data })
-        }
-        WrittenFailure {
-            status: Some(status),
-            function_name: Some(function_name),
-            allowed_tool_names: Some(allowed_tool_names),
-            ..
-        } if status == BLOCKED => {
+    let mut of: Members = serde_json::from_str(result.as_str()).map_err(E::custom)?;
+    if let Some(error) = of.optional::<_, E>("error")? {
+        return Ok(FunctionResponse::Error { error, data: of.present::<_, E>("data")? });
+    }
+    match (
+        of.optional::<String, E>("status")?,
+        of.optional::<_, E>("functionName")?,
+        of.optional::<_, E>("allowedToolNames")?,
+    ) {
+        (Some(status), Some(function_name), Some(allowed_tool_names)) if status == BLOCKED => {
             Ok(FunctionResponse::Blocked { status: BLOCKED, function_name, allowed_tool_names })
         }
-        WrittenFailure { .. } => Err(E::missing_field("error")),
+        _ => Err(E::missing_field("error")),
     }
 }

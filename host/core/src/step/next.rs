@@ -9,7 +9,7 @@
 //! Source: docs/contract.md, section 6.
 
 use serde::{Deserialize, Deserializer, Serialize};
-use toolcell_contract::json::needed;
+use toolcell_contract::json::Members;
 
 use super::entry::HistoryEntry;
 
@@ -76,18 +76,6 @@ pub enum StepEvent {
     },
 }
 
-/// The members of every kind of step. Read without serde's tagged form, because raw text (`Json`)
-/// cannot be read from its buffer.
-#[derive(Deserialize)]
-struct StepForm {
-    kind: Kind,
-    status: Option<AbortStatus>,
-    name: Option<String>,
-    success: Option<bool>,
-    end_turn: Option<bool>,
-    entry: Option<Box<HistoryEntry>>,
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Kind {
@@ -98,15 +86,15 @@ enum Kind {
 
 impl<'de> Deserialize<'de> for Step {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let written = StepForm::deserialize(deserializer)?;
-        Ok(match written.kind {
+        let mut of = <Members>::deserialize(deserializer)?;
+        Ok(match of.needed("kind")? {
             Kind::Restart => Self::Restart,
-            Kind::Abort => Self::Abort { status: needed(written.status, "status")? },
+            Kind::Abort => Self::Abort { status: of.needed("status")? },
             Kind::History => Self::History {
-                name: needed(written.name, "name")?,
-                success: needed(written.success, "success")?,
-                end_turn: needed(written.end_turn, "end_turn")?,
-                entry: needed(written.entry, "entry")?,
+                name: of.needed("name")?,
+                success: of.needed("success")?,
+                end_turn: of.needed("end_turn")?,
+                entry: of.needed("entry")?,
             },
         })
     }
