@@ -30,7 +30,6 @@ pub struct CallForm {
     arguments: String,
 }
 
-/// Without the answer, which is sent as a [`ResumeForm`].
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "CallContext")]
 pub struct ContextForm {
@@ -42,29 +41,8 @@ pub struct ContextForm {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     metadata: Option<Json>,
     attempt: Option<u32>,
-    #[serde(skip)]
     resume: Option<Resume>,
     extensions: BTreeMap<String, Json>,
-}
-
-/// The answer to a question.
-#[derive(Serialize, Deserialize)]
-pub struct ResumeForm {
-    answer: Json,
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-    state: Option<Json>,
-}
-
-impl From<Resume> for ResumeForm {
-    fn from(Resume { answer, state }: Resume) -> Self {
-        Self { answer, state }
-    }
-}
-
-impl From<ResumeForm> for Resume {
-    fn from(ResumeForm { answer, state }: ResumeForm) -> Self {
-        Self { answer, state }
-    }
 }
 
 #[derive(Serialize, Deserialize)]

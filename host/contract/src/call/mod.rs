@@ -24,7 +24,7 @@ use serde_json::Value;
 
 pub use abort::{AbortSignal, CallCanceller};
 
-use super::json::Json;
+use super::json::{Json, present};
 use super::outcome::refusal::Refusal;
 use super::outcome::tool_error::ToolError;
 use super::outcome::{Halt, HandlerError, Outcome, Output, Question};
@@ -102,11 +102,15 @@ pub struct CallContext {
 
 /// A person's answer to the question of an earlier call. The new call has the same tool and
 /// arguments as the earlier one, and a different id.
-#[derive(Debug, Clone, PartialEq)]
+///
+/// # Shape
+/// As JSON: `{"answer", "state"?}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resume {
     /// The answer.
     pub answer: Json,
     /// The state that came with the question, unchanged.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub state: Option<Json>,
 }
 

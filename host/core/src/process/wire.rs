@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toolcell_contract::call::forms::{
-    CallForm, ContextForm, ErrorForm, LimitsForm, Narrowing, ResultForm, ResumeForm, UsageForm,
+    CallForm, ContextForm, ErrorForm, LimitsForm, Narrowing, ResultForm, UsageForm,
 };
 use toolcell_contract::call::usage::Usage;
 use toolcell_contract::call::{CallContext, CallResult, Resume, ToolCall};
@@ -62,7 +62,6 @@ pub(super) struct RequestMessage {
     pub(super) call: ToolCall,
     #[serde(with = "ContextForm")]
     context: CallContext,
-    resume: Option<ResumeForm>,
     /// The limits that are left for the call.
     #[serde(with = "LimitsForm")]
     pub(super) limits: Limits,
@@ -80,8 +79,6 @@ impl RequestMessage {
     /// Creates a request with the limits that are left now: time has passed since the call arrived,
     /// and an earlier attempt may have used some of its budget.
     pub(super) fn of(number: u64, what: RequestKind, invocation: &Invocation) -> Self {
-        let mut context = CallContext::clone(&invocation.context);
-        let resume = context.resume.take().map(ResumeForm::from);
         let narrowing = |overlay: &Option<Arc<Overlay>>| overlay.as_deref().map(Narrowing::from);
         let spent = invocation.meter.read(Duration::ZERO, 0);
         let mut limits = invocation.limits;
@@ -93,8 +90,7 @@ impl RequestMessage {
             number,
             what,
             call: invocation.call.clone(),
-            context,
-            resume,
+            context: CallContext::clone(&invocation.context),
             limits,
             is_aborted: invocation.abort.is_raised(),
             tenant: narrowing(&invocation.overlays.tenant),
@@ -107,8 +103,7 @@ impl RequestMessage {
     /// Returns the call's context, and the overlays of its tenant and its caller. An overlay that
     /// cannot be parsed leaves no rights.
     pub(super) fn call_context(&mut self) -> (CallContext, Option<Overlay>, Option<Overlay>) {
-        let mut context = std::mem::take(&mut self.context);
-        context.resume = self.resume.take().map(Into::into);
+        let context = std::mem::take(&mut self.context);
         let overlay = |narrowing: Option<Narrowing>| {
             narrowing.map(|narrowing| {
                 Overlay::try_from(narrowing).unwrap_or_else(|_| Overlay::deny_all())
