@@ -37,10 +37,11 @@ fn main() -> anyhow::Result<()> {
 /// A valid answer: the tool is not found.
 fn done(number: u64) -> Value {
     let usage = json!({
-        "fuel": null, "wall": {"secs": 0, "nanos": 0}, "peak_memory": 0, "bytes_in": 0, "bytes_out": 0, "host_calls": 0,
-        "log_bytes": 0, "log_bytes_dropped": 0,
+        "fuel": null, "wall_us": 0, "peak_memory": 0, "bytes_in": 0, "bytes_out": 0,
+        "host_calls": 0, "log_bytes": 0, "log_bytes_dropped": 0,
     });
-    json!({"Done": [number, {"Called": {"result": {"ToolError": "NotFound"}, "usage": usage}}]})
+    let result = json!({"tool_error": {"reason": "not_found", "message": ""}});
+    json!({"Done": [number, {"Called": {"result": result, "usage": usage}}]})
 }
 
 fn answer(mode: &str, number: u64, ready: &Value) -> anyhow::Result<()> {
@@ -94,7 +95,7 @@ fn answer(mode: &str, number: u64, ready: &Value) -> anyhow::Result<()> {
                 called["usage"][count] = u64::MAX.into();
             }
             called["result"] =
-                json!({"Refusal": {"Overloaded": {"retry_after": {"secs": u64::MAX, "nanos": 0}}}});
+                json!({"refusal": {"kind": "overloaded", "retry_after_ms": u64::MAX}});
             say(&done)
         }
         "floods of others" => flood(&json!({ "Started": number + 1 })),

@@ -1,10 +1,13 @@
 //! Serialised forms of this crate's types, for messages between the host and a worker process.
 //!
 //! A worker process runs the tools of one tenant in a child of the host. `wire` uses these forms
-//! when it writes and reads calls, limits, overlays (rules that can only narrow a grant), results
-//! and usage. They exist beside the types' own JSON, which is made for reading and leaves fields
-//! out; here nothing may be lost. Rules of overlays travel as text and are parsed again. Both ends
-//! are one program in one version, so the forms are not a stable format.
+//! when it writes and reads calls, their contexts, limits and overlays (rules that can only narrow a
+//! grant), which have no JSON of their own or one that is read otherwise. Rules of overlays travel
+//! as text and are parsed again. Both ends are one program in one version, so the forms are not a
+//! stable format.
+//!
+//! Not here: results and usage, which travel as their own JSON, with times in whole milliseconds.
+//! The parent replaces the times of a timeout by its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -13,14 +16,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::usage::Usage;
-use super::{CallContext, CallResult, Resume, ToolCall};
+use super::{CallContext, Resume, ToolCall};
 use crate::grants::{InvalidRule, Overlay};
 use crate::json::{Json, present};
 use crate::limits::Limits;
-use crate::outcome::Outcome;
-use crate::outcome::refusal::{Fault, Refusal, ResumeFault};
-use crate::outcome::tool_error::{BlockedOn, Crash, Exit, ReturnRule, Timeout, ToolError};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "ToolCall")]
@@ -100,89 +99,6 @@ impl TryFrom<Narrowing> for Overlay {
         let (paths, http, kv, invoke) = (read(paths)?, read(http)?, read(kv)?, read(invoke)?);
         Ok(Self { paths, http, environment, secrets, reveal, kv, invoke })
     }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "CallResult")]
-pub enum ResultForm {
-    Outcome(Outcome),
-    ToolError(#[serde(with = "ErrorForm")] ToolError),
-    Refusal(#[serde(with = "RefusalForm")] Refusal),
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ToolError")]
-pub enum ErrorForm {
-    HandlerRaised(Crash),
-    HandlerExit(Exit),
-    Timeout(#[serde(with = "TimeoutForm")] Timeout),
-    InvalidReturn(ReturnRule),
-    NotFound,
-    EncodingFailed(String),
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Timeout")]
-enum TimeoutForm {
-    Fuel {
-        budget: u64,
-        used: u64,
-        stdout: Option<String>,
-    },
-    Deadline {
-        budget: Duration,
-        used: Duration,
-        stdout: Option<String>,
-    },
-    Blocked {
-        budget: Duration,
-        used: Duration,
-        blocked_on: Option<BlockedOn>,
-        stdout: Option<String>,
-    },
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Refusal")]
-enum RefusalForm {
-    InvalidArguments(Vec<Fault>),
-    NotVisible,
-    NotAllowed,
-    CircuitOpen { retry_after: Duration },
-    Overloaded { retry_after: Duration },
-    Restarting { retry_after: Duration },
-    Quarantined,
-    Unavailable,
-    UnsetSecret(Vec<String>),
-    UnknownTenant,
-    NoTenant,
-    InvalidAnswer(Vec<Fault>),
-    Resume(#[serde(with = "ResumeFaultForm")] ResumeFault),
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ResumeFault")]
-enum ResumeFaultForm {
-    Missing,
-    Tampered,
-    Expired,
-    Foreign,
-    OtherTool,
-    Upgraded,
-    OtherArguments,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Usage")]
-pub struct UsageForm {
-    fuel: Option<u64>,
-    wall: Duration,
-    peak_memory: u64,
-    bytes_in: u64,
-    bytes_out: u64,
-    host_calls: u64,
-    log_bytes: u64,
-    log_bytes_dropped: u64,
 }
 
 #[cfg(test)]

@@ -14,9 +14,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use toolcell_contract::call::forms::{
-    CallForm, ContextForm, ErrorForm, LimitsForm, Narrowing, ResultForm, UsageForm,
-};
+use toolcell_contract::call::forms::{CallForm, ContextForm, LimitsForm, Narrowing};
 use toolcell_contract::call::usage::Usage;
 use toolcell_contract::call::{CallContext, CallResult, Resume, ToolCall};
 use toolcell_contract::controls::bound;
@@ -154,15 +152,10 @@ pub(super) enum Notification {
 /// The answer to one request.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Answer {
-    Called {
-        #[serde(with = "ResultForm")]
-        result: CallResult,
-        #[serde(with = "UsageForm")]
-        usage: Usage,
-    },
+    Called { result: CallResult, usage: Usage },
     Visible(bool),
     Faults(Vec<Fault>),
-    NotValidated(#[serde(with = "ErrorForm")] ToolError),
+    NotValidated(ToolError),
 }
 
 /// Returns the parts of a call's context that the worker could not parse. An embedder may create
