@@ -19,7 +19,7 @@ pub mod usage;
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::Value;
 
 pub use abort::{AbortSignal, CallCanceller};
@@ -119,15 +119,16 @@ pub struct Resume {
 /// # Shape
 /// As JSON: an object with one member, `ok`, `error`, `ask_user` or `halt` ([`Outcome`]),
 /// `tool_error` ([`ToolError`]) or `refusal` ([`Refusal`]).
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(from = "WrittenResult")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", from = "WrittenResult")]
 pub enum CallResult {
-    /// The handler answered.
-    Outcome(Outcome),
     /// The handler gave no valid answer.
     ToolError(ToolError),
     /// The host refused the call; the handler did not run.
     Refusal(Refusal),
+    /// The handler answered.
+    #[serde(untagged)]
+    Outcome(Outcome),
 }
 
 impl CallResult {
@@ -181,20 +182,6 @@ impl From<WrittenResult> for CallResult {
             WrittenResult::Halt(halt) => Self::Outcome(Outcome::Halt(halt)),
             WrittenResult::ToolError(error) => Self::ToolError(error),
             WrittenResult::Refusal(refusal) => Self::Refusal(refusal),
-        }
-    }
-}
-
-impl Serialize for CallResult {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Outcome(outcome) => outcome.serialize(serializer),
-            Self::ToolError(error) => {
-                serializer.serialize_newtype_variant("CallResult", 1, "tool_error", error)
-            }
-            Self::Refusal(refusal) => {
-                serializer.serialize_newtype_variant("CallResult", 2, "refusal", refusal)
-            }
         }
     }
 }

@@ -31,7 +31,8 @@ pub mod view;
 /// # Shape
 /// As JSON: `{"role": "tool", "tool_call_id", "name", "content", "message"?, "parts"?, "is_error"?,
 /// "end_turn"?, "attributes"?}`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename(serialize = "tool"))]
 #[non_exhaustive]
 pub struct Message {
     /// The call that it answers.
@@ -41,18 +42,19 @@ pub struct Message {
     /// The encoded result.
     pub content: String,
     /// The handler's line for a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Content beside the encoded result.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
     /// True if the call failed, as far as the model is concerned.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
     /// True if the handler said that the model's turn can end after this.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub end_turn: bool,
     /// Free metadata of the tool's definition.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, Value>,
 }
 
@@ -91,32 +93,6 @@ impl Message {
     pub fn with_part(mut self, part: Part) -> Self {
         self.parts.push(part);
         self
-    }
-}
-
-impl Serialize for Message {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("role", "tool")?;
-        map.serialize_entry("tool_call_id", &self.tool_call_id)?;
-        map.serialize_entry("name", &self.name)?;
-        map.serialize_entry("content", &self.content)?;
-        if let Some(message) = &self.message {
-            map.serialize_entry("message", message)?;
-        }
-        if !self.parts.is_empty() {
-            map.serialize_entry("parts", &self.parts)?;
-        }
-        if self.is_error {
-            map.serialize_entry("is_error", &true)?;
-        }
-        if self.end_turn {
-            map.serialize_entry("end_turn", &true)?;
-        }
-        if !self.attributes.is_empty() {
-            map.serialize_entry("attributes", &self.attributes)?;
-        }
-        map.end()
     }
 }
 
