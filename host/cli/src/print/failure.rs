@@ -58,32 +58,25 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    fn new(kind: &'static str, error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
+        let (status, problems) = (ExitStatus::Failed, Vec::new());
+        Self { kind, status, error: error.into(), hint: hint.into(), problems }
+    }
+
     /// Returns the failure of an invalid command line.
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
-            kind: "usage",
-            status: ExitStatus::BadUsage,
-            error: anyhow!(message.into()),
-            hint: hint.into(),
-            problems: Vec::new(),
-        }
+        let usage = Self::new("usage", anyhow!(message.into()), hint);
+        Self { status: ExitStatus::BadUsage, ..usage }
     }
 
     /// Returns the failure of a file that cannot be used.
     pub(crate) fn file(error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
-        Self {
-            kind: "file",
-            status: ExitStatus::Failed,
-            error: error.into(),
-            hint: hint.into(),
-            problems: Vec::new(),
-        }
+        Self::new("file", error, hint)
     }
 
     /// Returns the failure of a tool name that is unknown.
     pub(crate) fn unknown_tool(name: &str, hint: impl Into<String>) -> Self {
-        let message = format!("there is no tool `{}`", name.escape_debug());
-        Self { kind: "unknown_tool", status: ExitStatus::Failed, ..Self::usage(message, hint) }
+        Self::new("unknown_tool", anyhow!("there is no tool `{}`", name.escape_debug()), hint)
     }
 
     /// Returns the failure of a configuration or component that the user has not approved.
@@ -93,18 +86,12 @@ impl Failure {
 
     /// Returns the failure of a component that imports interfaces without a grant.
     pub(crate) fn not_granted(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { kind: "not_granted", status: ExitStatus::Failed, ..Self::usage(message, hint) }
+        Self::new("not_granted", anyhow!(message.into()), hint)
     }
 
     /// Returns the failure of a machine that lacks something the command needs.
     pub(crate) fn environment(error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
-        Self {
-            kind: "environment",
-            status: ExitStatus::Failed,
-            error: error.into(),
-            hint: hint.into(),
-            problems: Vec::new(),
-        }
+        Self::new("environment", error, hint)
     }
 
     /// Returns the failure of a configuration, with all its problems.
@@ -114,7 +101,7 @@ impl Failure {
             several => anyhow!("`{file}` cannot be used: {}", counted(several.len(), "problem")),
         };
         let hint = problems.first().map_or_else(String::new, |problem| problem.hint.clone());
-        Self { kind: "config", status: ExitStatus::Failed, error, hint, problems }
+        Self { problems, ..Self::new("config", error, hint) }
     }
 
     /// Replaces the hint.
@@ -226,7 +213,7 @@ impl From<toolcell::Error> for Failure {
             _ => "environment",
         };
         let hint = error.hint();
-        Self { kind, status: ExitStatus::Failed, error: error.into(), hint, problems: Vec::new() }
+        Self::new(kind, error, hint)
     }
 }
 
@@ -234,7 +221,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let of = |kind, status, error: Error| {
             let hint = error.hint();
-            Self { kind, status, error: error.into(), hint, problems: Vec::new() }
+            Self { status, ..Self::new(kind, error, hint) }
         };
         match error {
             Error::Invalid { file, problems } => Self::config(&file, problems),
@@ -264,20 +251,14 @@ impl From<toolcell_author::Error> for Failure {
             ErrorKind::File | _ => ("file", ExitStatus::Failed),
         };
         let hint = error.hint();
-        Self { kind, status, error: error.into(), hint, problems: Vec::new() }
+        Self { status, ..Self::new(kind, error, hint) }
     }
 }
 
 impl From<toolcell::provider::ProviderError> for Failure {
     fn from(error: toolcell::provider::ProviderError) -> Self {
         let hint = error.hint();
-        Self {
-            kind: "provider",
-            status: ExitStatus::Failed,
-            error: error.into(),
-            hint,
-            problems: Vec::new(),
-        }
+        Self::new("provider", error, hint)
     }
 }
 
@@ -289,13 +270,6 @@ impl From<std::io::Error> for Failure {
 
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
-        let hint = "this is a bug in toolcell: please report it".to_owned();
-        Self {
-            kind: "internal",
-            status: ExitStatus::Failed,
-            error: error.into(),
-            hint,
-            problems: Vec::new(),
-        }
+        Self::new("internal", error, "this is a bug in toolcell: please report it")
     }
 }
