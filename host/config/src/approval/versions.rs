@@ -14,6 +14,7 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use toolcell::controls::enforced;
 
@@ -35,7 +36,10 @@ const RESTORE: &str = "remove the directory of the kept versions: later approval
 const STATE_DIR_HINT: &str = "name a state directory that you can write to: `--state-dir DIR`";
 
 /// The result of a rollback.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// # Shape
+/// As JSON: its fields by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Rollback {
     /// The component's name.

@@ -29,10 +29,7 @@ pub(crate) fn rollback(
     }
     let done = config.rollback(&args.component)?;
     if args.json {
-        printer.json(&json!({
-            "component": done.component, "from": done.from, "to": done.to, "replaced_file": done.replaced_file,
-            "backup": done.backup,
-        }))?;
+        printer.json(&json!(done))?;
         return Ok(ExitStatus::Ok);
     }
     printer.note(
