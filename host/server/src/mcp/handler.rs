@@ -178,11 +178,7 @@ impl Handler {
             }
             "resources/read" => adapt_to_era(self.read_resource(request).await?, is_modern),
             "resources/subscribe" | "resources/unsubscribe" => {
-                let uri = request
-                    .params
-                    .member("uri")
-                    .and_then(|uri| uri.text())
-                    .ok_or_else(|| request.invalid_params())?;
+                let uri = request.required("uri")?;
                 let (asked, _room) = self.extension_request(request).await?;
                 let subscribes = method == "resources/subscribe";
                 let done = if subscribes {
@@ -194,8 +190,7 @@ impl Handler {
                 request::to_raw_json(&json!({}))
             }
             "logging/setLevel" => {
-                let level = request.params.member("level").and_then(|level| level.read());
-                let level = level.ok_or_else(|| request.invalid_params())?;
+                let level = request.required("level")?;
                 if let Some(session) = request.client.session() {
                     *session.level.lock() = level;
                 }
@@ -261,11 +256,7 @@ impl Handler {
     }
 
     async fn call_tool(&self, request: &Request) -> Result<Answer, ErrorData> {
-        let name = request
-            .params
-            .member("name")
-            .and_then(|name| name.text())
-            .ok_or_else(|| request.invalid_params())?;
+        let name: String = request.required("name")?;
         let view =
             self.0.service.view(&self.0.principal).map_err(|refused| result::error_of(&refused))?;
         let is_extensions = || {
@@ -314,11 +305,7 @@ impl Handler {
     }
 
     async fn read_resource(&self, request: &Request) -> Result<ReadResourceResponse, ErrorData> {
-        let uri = request
-            .params
-            .member("uri")
-            .and_then(|uri| uri.text())
-            .ok_or_else(|| request.invalid_params())?;
+        let uri: String = request.required("uri")?;
         let mut answer = match self.0.service.artifacts() {
             Some(artifacts) if resources::is_artifact(&uri) => {
                 resources::read(artifacts, &self.0.principal, uri).await?.into()

@@ -87,6 +87,12 @@ impl Request {
         self.resources.as_ref().is_none_or(|held| held.take(bytes))
     }
 
+    /// Reads a param that the method requires.
+    pub(super) fn required<T: DeserializeOwned>(&self, name: &str) -> Result<T, ErrorData> {
+        let param = self.params.member(name).and_then(|param| param.read());
+        param.ok_or_else(|| self.invalid_params())
+    }
+
     /// Returns the error of params that do not fit the method.
     pub(super) fn invalid_params(&self) -> ErrorData {
         ErrorData::invalid_params(format!("the params do not fit `{}`", self.method), None)
