@@ -134,16 +134,13 @@ pub(crate) fn unknown_tenant<'a>(
     known: impl Iterator<Item = &'a String> + Clone,
     tenant: &str,
 ) -> Failure {
-    let near = names::nearest(tenant, known.clone().map(String::as_str));
-    let known = known.map(String::as_str).collect::<Vec<_>>().join(", ");
-    let hint = match near {
-        Some(near) => format!("did you mean `{near}`?"),
-        None if known.is_empty() => {
-            "it has no tenants: a tenant is a section [tenants.NAME], which may be empty".to_owned()
-        }
-        None => format!(
-            "its tenants: {known}; a new one needs a section [tenants.NAME], which may be empty"
+    let known: Vec<_> = known.map(String::as_str).collect();
+    let hint = names::did_you_mean(tenant, known.iter().copied(), || match &*known {
+        [] => "it has no tenants: a tenant is a section [tenants.NAME], which may be empty".into(),
+        _ => format!(
+            "its tenants: {}; a new one needs a section [tenants.NAME], which may be empty",
+            known.join(", ")
         ),
-    };
+    });
     Failure::usage(format!("`{file}` names no tenant `{}`", tenant.escape_debug()), hint)
 }

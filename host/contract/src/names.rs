@@ -58,6 +58,16 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// Returns the hint for an unknown name: the nearest candidate, or `otherwise` if none is similar.
+#[doc(hidden)]
+pub fn did_you_mean<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+    otherwise: impl FnOnce() -> String,
+) -> String {
+    nearest(name, candidates).map_or_else(otherwise, |near| format!("did you mean `{near}`?"))
+}
+
 /// Returns the name and the text after each of its separators, the longest first.
 fn endings(name: &str) -> Vec<&str> {
     let after = SEPARATORS.iter().flat_map(|separator| name.match_indices(separator));

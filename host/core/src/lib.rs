@@ -277,6 +277,8 @@ pub mod provider {
 
 /// Similar names: the nearest known name, for hints, and names that can be mistaken for each other.
 pub mod names {
+    #[doc(hidden)]
+    pub use toolcell_contract::names::did_you_mean;
     #[doc(inline)]
     pub use toolcell_contract::names::{confusable, confusable_skeleton, nearest};
 }

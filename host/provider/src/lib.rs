@@ -309,10 +309,10 @@ impl ProviderError {
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            Self::Unknown { name } => match names::nearest(name, Provider::ALL.map(Provider::name)) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("there are: {}", names_of(&Provider::ALL)),
-            },
+            Self::Unknown { name } => {
+                let listed = || format!("there are: {}", names_of(&Provider::ALL));
+                names::did_you_mean(name, Provider::ALL.map(Provider::name), listed)
+            }
             Self::Inexpressible { .. } => {
                 "change the tool's definition, or offer the tool to other providers only".into()
             }

@@ -130,12 +130,9 @@ fn object(what: &str, value: &Json, keys: &[&str]) -> Result<BTreeMap<String, Js
     match object.keys().find(|key| !keys.contains(&key.as_str())) {
         None => Ok(object),
         Some(unknown) => {
-            let hint = names::nearest(unknown, keys.iter().copied());
-            let hint = hint.map_or_else(known, |near| format!("did you mean `{near}`?"));
-            Err(Failure::usage(
-                format!("{what} has an unknown key `{}`", unknown.escape_debug()),
-                hint,
-            ))
+            let hint = names::did_you_mean(unknown, keys.iter().copied(), known);
+            let unknown = unknown.escape_debug();
+            Err(Failure::usage(format!("{what} has an unknown key `{unknown}`"), hint))
         }
     }
 }

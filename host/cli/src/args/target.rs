@@ -182,7 +182,6 @@ pub(crate) fn tool<'a>(
 /// Returns the error of a name that none of these tools has.
 pub(crate) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
     let known: Vec<_> = known.collect();
-    let near = names::nearest(name, known.iter().copied());
     let listed = || {
         if known.is_empty() {
             NO_TOOLS.to_owned()
@@ -190,7 +189,7 @@ pub(crate) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> F
             format!("there are: {}", known.join(", "))
         }
     };
-    Failure::unknown_tool(name, near.map_or_else(listed, |near| format!("did you mean `{near}`?")))
+    Failure::unknown_tool(name, names::did_you_mean(name, known.iter().copied(), listed))
 }
 
 /// Returns true if a word has the form of arguments. No tool's name has that form, except `-`.

@@ -132,11 +132,9 @@ impl<'a> Signatures<'a> {
         let path = Some(path.unwrap_or_else(|| signature_path(&base.join(&said.path.value))));
         if let Some(publisher) = &said.publisher {
             if !self.file.publishers.contains_key(&publisher.value) {
-                let known = || self.file.publishers.keys().map(String::as_str);
-                let hint = names::nearest(&publisher.value, known()).map_or_else(
-                    || "add [publishers.NAME] with its `keys`".to_owned(),
-                    |near| format!("did you mean `{near}`?"),
-                );
+                let known = self.file.publishers.keys().map(String::as_str);
+                let otherwise = || "add [publishers.NAME] with its `keys`".to_owned();
+                let hint = names::did_you_mean(&publisher.value, known, otherwise);
                 let name = publisher.value.escape_debug();
                 problems.error(&publisher.span, format!("there is no publisher `{name}`"), hint);
             }

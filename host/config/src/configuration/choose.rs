@@ -35,13 +35,13 @@ impl Configuration {
         }
         if is_bare && !word.exists() {
             let asked = word.display().to_string();
-            let near = names::nearest(&asked, self.components.keys().map(String::as_str));
+            let known = self.components.keys().map(String::as_str);
             return Err(match &self.file {
                 Some(file) => Error::usage(
                     format!(
                         "`{file}` has no component `{asked}`, and there is no file of that name"
                     ),
-                    near.map_or_else(|| self.listed(), |near| format!("did you mean `{near}`?")),
+                    names::did_you_mean(&asked, known, || self.listed()),
                 ),
                 None => self.missing_component(&asked),
             });

@@ -39,11 +39,9 @@ impl Configuration {
     /// component's new file into place.
     pub fn rollback(&self, name: &str) -> Result<Rollback, Error> {
         if !self.components.contains_key(name) {
-            let near = names::nearest(name, self.components.keys().map(String::as_str));
-            let hint = near.map_or_else(
-                || "give the NAME of a section [components.NAME]".to_owned(),
-                |near| format!("did you mean `{near}`?"),
-            );
+            let known = self.components.keys().map(String::as_str);
+            let otherwise = || "give the NAME of a section [components.NAME]".to_owned();
+            let hint = names::did_you_mean(name, known, otherwise);
             let file = self.file.as_deref().unwrap_or(NAME);
             return Err(Error::usage(
                 format!("`{file}` has no component `{}`", name.escape_debug()),

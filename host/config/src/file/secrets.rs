@@ -194,13 +194,10 @@ impl Secrets {
         // With a misspelt name the tenant's calls would use the shared value.
         if !self.origins.contains_key(name) {
             let known: Vec<_> = self.origins.keys().map(String::as_str).collect();
-            let hint = match names::nearest(name, known.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None if known.is_empty() => "grant a component the secret first".to_owned(),
-                None => {
-                    format!("the secrets that components are granted are: {}", known.join(", "))
-                }
-            };
+            let hint = names::did_you_mean(name, known.iter().copied(), || match &*known {
+                [] => "grant a component the secret first".to_owned(),
+                _ => format!("the secrets that components are granted are: {}", known.join(", ")),
+            });
             problems.error(
                 &from.span,
                 format!("no component is granted the secret `{}`", name.escape_debug()),

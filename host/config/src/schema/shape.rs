@@ -262,8 +262,5 @@ fn in_words(name: &str) -> &str {
 }
 
 fn nearest(name: &str, known: &[&str], list: &str) -> String {
-    match names::nearest(name, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("{list}: {}", known.join(", ")),
-    }
+    names::did_you_mean(name, known.iter().copied(), || format!("{list}: {}", known.join(", ")))
 }

@@ -139,11 +139,10 @@ fn check_algorithm(problems: &mut Problems<'_>, algorithm: &At<String>) {
         );
         (message, "use an asymmetric algorithm of the issuer, for instance `ES256`".to_owned())
     } else {
-        let near = names::nearest(&algorithm.value, ALGORITHMS)
-            .map(|near| format!("did you mean `{near}`?"));
+        let listed = || format!("one of {}", ALGORITHMS.join(", "));
         (
             format!("there is no algorithm `{shown}`"),
-            near.unwrap_or_else(|| format!("one of {}", ALGORITHMS.join(", "))),
+            names::did_you_mean(&algorithm.value, ALGORITHMS, listed),
         )
     };
     problems.error(&algorithm.span, message, hint);

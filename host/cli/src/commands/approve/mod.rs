@@ -212,11 +212,9 @@ fn chosen<'a>(
     asked: &[String],
 ) -> Result<Vec<ResolvedComponent<'a>>, Failure> {
     if let Some(unknown) = asked.iter().find(|name| !config.components.contains_key(*name)) {
-        let near = names::nearest(unknown, config.components.keys().map(String::as_str));
-        let hint = near.map_or_else(
-            || "give the NAME of a section [components.NAME]".to_owned(),
-            |near| format!("did you mean `{near}`?"),
-        );
+        let known = config.components.keys().map(String::as_str);
+        let otherwise = || "give the NAME of a section [components.NAME]".to_owned();
+        let hint = names::did_you_mean(unknown, known, otherwise);
         return Err(Failure::usage(format!("`{file}` has no component `{unknown}`"), hint));
     }
     let is_asked = |chosen: &ResolvedComponent<'_>| {
