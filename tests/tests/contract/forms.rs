@@ -51,7 +51,7 @@ fn same<T: Serialize + DeserializeOwned + Debug>(written: &Value) {
 fn check(kind: &str, example: &Value) {
     match kind {
         "Event" => same::<Event>(example),
-        "Settled" => same::<SettledCall>(example),
+        "SettledCall" => same::<SettledCall>(example),
         "StepEvent" => same::<StepEvent>(example),
         "RunEvent" => run_event(example),
         "Completion" => same::<Completion>(example),
@@ -59,7 +59,7 @@ fn check(kind: &str, example: &Value) {
         "Usage" => same::<Usage>(example),
         "Definition" => same::<Definition>(example),
         "RunOutcome" => same::<RunOutcome>(example),
-        "Halted" => same::<RunHalt>(example),
+        "RunHalt" => same::<RunHalt>(example),
         "Step" => same::<Step>(example),
         "ResultView" => same::<ResultView>(example),
         other => panic!("there is no type `{other}`"),

@@ -1,4 +1,4 @@
 //! Tests of several tenants in one process: their shares, and what they learn of each other.
 
 mod apart;
-mod shares;
+mod fairness;

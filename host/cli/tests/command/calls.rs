@@ -220,7 +220,7 @@ fn run_shows_tool_logs_and_failure_reasons() {
         (
             Misdeed::Exit,
             20,
-            &["error: the tool called `exit` with success", "reason: handler_exit: called, code 0"],
+            &["error: the tool called `exit` with success", "reason: handler_exit: exited, code 0"],
         ),
         (Misdeed::Hoard, 20, &["raise `--memory` (now 64MiB)"]),
         (Misdeed::Sleep, 20, &["reason: timeout: blocked", "raise `--timeout` (now 100ms)"]),

@@ -302,7 +302,7 @@ fn explain_reports_decision_and_remedy() {
     let json = place.typed(&["explain", "hello", "greet", "write /data/x", "--json"]).json();
     assert_eq!(
         (&json["allowed"], &json["denial"]["layer"]),
-        (&false.into(), &"granted".into()),
+        (&false.into(), &"component".into()),
         "{json}"
     );
 }

@@ -96,7 +96,7 @@ fn dry_run_reads_granted_and_approved_data() {
     place.approve();
     let fetched = learned(&place, "fetch", &asked);
     assert_eq!(fetched["outcome"]["ok"]["value"]["text"], "<p>here</p>", "{fetched}");
-    assert_eq!((texts(&fetched["grants"]), server.heads().len()), (vec![], 1), "{fetched}");
+    assert_eq!((texts(&fetched["new_grants"]), server.heads().len()), (vec![], 1), "{fetched}");
     assert_eq!(texts(&learned(&place, "clerk", &read)["outcome"]["ok"]["value"]), ["real"]);
     let shown = place.typed(&["learn", "fetch", &asked]);
     assert!(
@@ -290,7 +290,7 @@ fn dry_run_repeats_with_sought_files_present() {
     ] {
         let shown = learned(&place, "clerk", &steps(&[&asked]));
         assert_eq!(
-            texts(&shown["grants"]),
+            texts(&shown["new_grants"]),
             [format!("directories = [{grant}]")],
             "{asked:?}: {shown}"
         );

@@ -249,7 +249,7 @@ fn require_signed_applies_to_every_component() {
     assert_eq!(place.typed(&RUN).status, 0, "any of the publishers will do");
     refused(
         &place.typed(&by_path),
-        "2:18",
+        "2:22",
         "`hello.wasm` must be signed: `hello.wasm.sig` is not there",
     );
     let sign = |seed| {
@@ -258,19 +258,19 @@ fn require_signed_applies_to_every_component() {
     sign(STRANGER).unwrap();
     refused(
         &place.typed(&by_path),
-        "2:18",
+        "2:22",
         "is made with a key that no publisher in the configuration has: SHA256:",
     );
     sign(REVOKED).unwrap();
     refused(
         &place.typed(&by_path),
-        "2:18",
+        "2:22",
         "is made with a key of `acme` that was revoked: SHA256:",
     );
     sign(OTHER).unwrap();
     assert_eq!(place.typed(&by_path).status, 0);
     fs::remove_file(place.path().join("mine.wasm.sig")).unwrap();
-    refused(&place.typed(&RUN), "2:18", "`HERE/mine.wasm.sig` is not there");
+    refused(&place.typed(&RUN), "2:22", "`HERE/mine.wasm.sig` is not there");
     // If no signature is required, none is read.
     fs::write(place.path().join("hello.wasm.sig"), "no signature").unwrap();
     for without in ["", "[host]\nrequire_signatures = false"] {

@@ -21,7 +21,7 @@ use place::{Place, TWO, called, description, names, problems, rebuilt, tool};
 #[tokio::test]
 async fn unservable_component_does_not_stop_the_others() {
     let granted = "[components.one.grants]\nenvironment = { A = \"B\" }\n";
-    let secret = "[components.asks]\npath = \"asks.wasm\"\n[components.asks.grants]\nsecrets = { token = { for = \
+    let secret = "[components.asks]\npath = \"asks.wasm\"\n[components.asks.grants]\nsecrets = { token = { destination = \
                   \"https://a.example\" }, key = {} }\nreveal = [\"key\"]\nhttp = [\"https://a.example\"]\n";
     type Break = fn(&Place);
     let cases: &[(&str, Break, Reason, Serving)] = &[

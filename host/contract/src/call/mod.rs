@@ -142,8 +142,9 @@ impl CallResult {
     ///
     /// ```
     /// use serde_json::json;
-    /// use toolcell::outcome::Output;
-    /// use toolcell::{CallResult, Outcome, Refusal};
+    /// # use toolcell_contract::call::CallResult;
+    /// # use toolcell_contract::outcome::refusal::Refusal;
+    /// # use toolcell_contract::outcome::{Outcome, Output};
     ///
     /// let output = Output::new(json!(42));
     /// let result = CallResult::Outcome(Outcome::Ok(output.clone()));

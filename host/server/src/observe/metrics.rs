@@ -117,14 +117,14 @@ impl Metrics {
         registry.register("host_calls", "Calls of tools into the host", host_calls.clone());
         registry.register("denials", "Denied requests of tools", denials.clone());
         registry.register(
-            "refused",
+            "refused_requests",
             "Requests that were refused before a tool ran",
             refused.clone(),
         );
         let (time, wait) =
             ("Wall time of calls", "Time from the admission of a request to the start of its call");
         registry.register_with_unit("call_duration", time, Unit::Seconds, duration.clone());
-        registry.register_with_unit("call_waiting", wait, Unit::Seconds, waiting.clone());
+        registry.register_with_unit("call_queue", wait, Unit::Seconds, waiting.clone());
         registry.register("call_fuel", "Units of fuel that calls used", fuel.clone());
         registry.register("requests_running", "Requests whose calls are running", requests.clone());
         registry.register("mcp_sessions_open", "Open MCP sessions", sessions.clone());

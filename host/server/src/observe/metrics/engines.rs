@@ -56,7 +56,7 @@ impl Engines {
         };
         let cells = gauge("cells_in_use", "Cells that calls use");
         let cells_max = gauge("cells_max", "The most cells that can exist at the same time");
-        let waiting = gauge("calls_waiting_for_a_cell", "Calls that wait for a cell");
+        let waiting = gauge("calls_queued", "Calls that wait for a cell");
         let connections = gauge("connections_open", "Open connections of tools to other hosts");
         let connections_max =
             gauge("connections_max", "The most connections that can be open at the same time");

@@ -68,7 +68,7 @@ fn every_example_of_the_pages_fits_its_schema() {
             if let Some(name) = line.strip_prefix("```") {
                 form = name.strip_prefix("json ").map(|name| match name {
                     "CallResult" => "Outcome",
-                    "Settled" | "RunEvent" => "Event",
+                    "SettledCall" | "RunEvent" => "Event",
                     name => name,
                 });
                 continue;
@@ -90,7 +90,7 @@ fn every_example_of_the_pages_fits_its_schema() {
         }
     }
     for name in
-        ["Completion", "Outcome", "Usage", "Definition", "RunOutcome", "Halted", "Step", "Event"]
+        ["Completion", "Outcome", "Usage", "Definition", "RunOutcome", "RunHalt", "Step", "Event"]
     {
         assert!(fitting.contains_key(name), "no example of {name}: {fitting:?}");
     }

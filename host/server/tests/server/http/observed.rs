@@ -58,7 +58,7 @@ async fn calls_are_counted_by_tool_tenant_and_ending() {
         r#"toolcell_calls_total{tenant="small",tool="echo",outcome="ok"} 2"#,
         r#"toolcell_call_duration_seconds_count{tenant="small",tool="echo"} 2"#,
         r#"toolcell_refused_requests_total{tenant="small",code="quota_exceeded"} 1"#,
-        "toolcell_call_waiting_seconds_count 3",
+        "toolcell_call_queue_seconds_count 3",
         "toolcell_requests_running 0",
         "toolcell_mcp_sessions_open 0",
     ] {
