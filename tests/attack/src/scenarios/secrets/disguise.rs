@@ -5,7 +5,7 @@ mod forms;
 pub(crate) use forms::disguised;
 
 /// The encodings.
-pub(crate) const DISGUISES: [&str; 12] = [
+pub(crate) const DISGUISES: [&str; 11] = [
     "plain",
     "upper",
     "base64",
@@ -16,7 +16,6 @@ pub(crate) const DISGUISES: [&str; 12] = [
     "percent",
     "component",
     "escaped",
-    "reversed",
     "halves",
 ];
 
