@@ -214,7 +214,7 @@ fn reload(clients: &Runtime, server: &Server, registry: &Registry) -> Result<()>
         });
         let mut replaced = 0;
         while !calls.is_finished() {
-            server.service.replace(ServedTools::new(registry).with_version(format!("{replaced}")));
+            server.service.replace(ServedTools::new(registry));
             replaced += 1;
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

@@ -181,13 +181,9 @@ fn tool_is_replaced_atomically() {
     assert_eq!(completion.expect("it is there").result.value().expect("ok").as_str(), r#""new""#);
     assert_eq!(counted(registry.statistics("t").expect("it is there")), "2/1/1");
     assert_eq!(registry.last_error("t").expect("it failed once").message, "once");
-    let all: Vec<_> =
-        registry.all_statistics().into_iter().map(|(name, each)| (name, counted(each))).collect();
-    assert_eq!(
-        all,
-        [("z", "0/0/0"), ("t", "2/1/1"), ("a", "0/0/0")]
-            .map(|(name, each)| (name.into(), each.into()))
-    );
+    for name in ["z", "a"] {
+        assert_eq!(counted(registry.statistics(name).expect("it is there")), "0/0/0");
+    }
     let old = before.resolve("t").expect("kept").clone();
     for tool in [old, replaced] {
         let completion = wait(async move {

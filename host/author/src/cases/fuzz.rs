@@ -88,25 +88,15 @@ pub struct FuzzFailure {
 impl Cases {
     /// Calls each tool with arguments generated from its schema. A tool is granted what it declares
     /// as needs, its secrets have a placeholder as their value, requests get no answer, and each
-    /// call has its own key-value store.
+    /// call has its own key-value store. `called` is called after each call with generated
+    /// arguments.
     ///
     /// # Errors
     /// As [`run`](Self::run).
     ///
     /// # Cancel safety
     /// May be dropped.
-    pub async fn fuzz(&self, options: &FuzzOptions) -> Result<Vec<FuzzReport>, Error> {
-        self.fuzz_observed(options, || ()).await
-    }
-
-    /// As [`fuzz`](Self::fuzz); `called` is called after each call with generated arguments.
-    ///
-    /// # Errors
-    /// As [`run`](Self::run).
-    ///
-    /// # Cancel safety
-    /// May be dropped.
-    pub async fn fuzz_observed(
+    pub async fn fuzz(
         &self,
         options: &FuzzOptions,
         called: impl Fn() + Send + Sync,

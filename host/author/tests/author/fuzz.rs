@@ -15,7 +15,7 @@ fn fuzz(module: &str, calls: usize) -> Vec<FuzzReport> {
     let cases = Cases::read(engine, &built.component, &[]).expect("a component");
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(cases.fuzz(&FuzzOptions::new(calls))).expect("it is called")
+    runtime.block_on(cases.fuzz(&FuzzOptions::new(calls), || ())).expect("it is called")
 }
 
 #[test]

@@ -66,15 +66,6 @@ impl Json {
         check(text)
     }
 
-    /// Checks `text` as [`parse`](Self::parse) does, and returns it as a tree. This is faster than
-    /// [`parse`](Self::parse) and [`to_value`](Self::to_value).
-    ///
-    /// # Errors
-    /// Those of [`parse`](Self::parse).
-    pub fn parse_value(text: &str) -> Result<Value, JsonFault> {
-        parse_strict(text)
-    }
-
     /// `null`.
     #[must_use]
     pub fn null() -> Self {

@@ -70,7 +70,7 @@ impl Room {
 ///
 /// let text = r#"{"name": "report"}"#;
 /// let mut room = JsonReservation::take(Some("acme"), text, Instant::now() + Duration::from_secs(1)).await.ok_or("overloaded")?;
-/// let tree = Json::parse_value(text)?;
+/// let tree = Json::parse(text.into())?.to_value();
 /// room.end_parsing();
 /// assert_eq!(tree["name"], "report");
 /// # Ok(()) }

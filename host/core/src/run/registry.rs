@@ -229,15 +229,6 @@ impl Registry {
         self.toolbox().get(name).map(Tool::statistics)
     }
 
-    /// Returns the statistics of every tool with its name, in the order of registration.
-    #[must_use]
-    pub fn all_statistics(&self) -> Vec<(String, Statistics)> {
-        self.toolbox()
-            .tools()
-            .map(|tool| (tool.definition().name.clone(), tool.statistics()))
-            .collect()
-    }
-
     /// Returns the last failure that a tool's statistics count. `None` if there was none, or if the
     /// name is not registered.
     #[must_use]

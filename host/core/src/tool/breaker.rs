@@ -175,15 +175,6 @@ impl Tool {
     pub fn breaker_state(&self) -> Option<BreakerState> {
         self.circuit().map(Circuit::read)
     }
-
-    /// Closes the tool's breaker and resets its count of failures, for an operator who knows that
-    /// the tool works again. Calls that are running do not count. Of several breakers, the
-    /// outermost one is reset. Does nothing if there is no breaker.
-    pub fn reset_breaker(&self) {
-        if let Some(circuit) = self.circuit() {
-            circuit.reset();
-        }
-    }
 }
 
 /// The breaker of one tool, with its state.
@@ -314,12 +305,6 @@ impl Circuit {
                 "the tool works again: its calls are no longer refused"
             );
         }
-    }
-
-    fn reset(&self) {
-        let mut state = self.state.lock();
-        *state = State::Closed { failures: 0 };
-        self.era.fetch_add(1, Ordering::Relaxed);
     }
 }
 

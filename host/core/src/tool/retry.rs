@@ -46,7 +46,6 @@ pub struct Retry {
 #[derive(Debug, Clone, Copy)]
 enum Growth {
     Fixed,
-    Linear,
     Exponential,
     ExponentialWithJitter,
 }
@@ -77,12 +76,6 @@ impl Retry {
     #[must_use]
     pub fn fixed(delay: Duration) -> Self {
         Self::new(Growth::Fixed, delay)
-    }
-
-    /// Waits one `step` before the second attempt, two before the third, and so on.
-    #[must_use]
-    pub fn linear(step: Duration) -> Self {
-        Self::new(Growth::Linear, step)
     }
 
     /// Waits `first` before the second attempt, and twice as long before each further one.
@@ -135,14 +128,13 @@ impl Retry {
     fn delay(&self, failed: u32, rng: &mut Rng) -> Duration {
         let units = match self.growth {
             Growth::Fixed => 1,
-            Growth::Linear => failed,
             Growth::Exponential | Growth::ExponentialWithJitter => {
                 2_u32.saturating_pow(failed.saturating_sub(1))
             }
         };
         let full = self.unit.saturating_mul(units).min(self.max_delay);
         match self.growth {
-            Growth::Fixed | Growth::Linear | Growth::Exponential => full,
+            Growth::Fixed | Growth::Exponential => full,
             Growth::ExponentialWithJitter => full - (full / 2).mul_f64(rng.f64()),
         }
     }

@@ -165,20 +165,11 @@ impl Default for Assembler {
 }
 
 impl Assembler {
-    /// Creates an assembler that holds [`Limits::DEFAULT_ARGUMENTS`] bytes at most.
+    /// Creates an assembler that holds [`Limits::DEFAULT_ARGUMENTS`] bytes at most: ids, names and
+    /// arguments of all open calls, and a small charge for each call.
     #[must_use]
     pub fn new() -> Self {
         Self { calls: BTreeMap::new(), last: None, held: 0, limit: Limits::DEFAULT_ARGUMENTS }
-    }
-
-    /// Sets another limit.
-    ///
-    /// # Units
-    /// Bytes of all open calls together: ids, names, arguments, and a small charge for each call.
-    #[must_use]
-    pub fn with_limit(mut self, bytes: u64) -> Self {
-        self.limit = bytes;
-        self
     }
 
     /// Takes a fragment. Returns the call if the fragment ends one.

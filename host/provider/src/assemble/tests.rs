@@ -19,7 +19,7 @@ fn fragment(line: &str) -> Fragment {
 
 /// The results of the stream, in order: `id name(arguments)`, or the error's kind and id.
 fn assembled(limit: u64, lines: &[&str]) -> Vec<String> {
-    let mut assembler = Assembler::new().with_limit(limit);
+    let mut assembler = Assembler { limit, ..Assembler::new() };
     let mut given: Vec<_> = lines
         .iter()
         .filter_map(|line| match assembler.push(fragment(line)) {
@@ -111,7 +111,7 @@ fn ids_are_escaped_and_cut_in_errors() {
 
 /// `INDEX` starts or continues a call: `0 id=a name=t text={}`. `-0` ends one, `!` ends all.
 fn by_place(limit: u64, lines: &[&str]) -> Vec<String> {
-    let mut assembler = Assembler::new().with_limit(limit);
+    let mut assembler = Assembler { limit, ..Assembler::new() };
     let mut given = Vec::new();
     let told = |call: Result<ToolCall, AssembleError>| match call {
         Ok(call) => format!("{} {}({})", call.id, call.name, call.arguments),

@@ -198,16 +198,10 @@ impl Artifacts {
         self.0.set_quotas(quotas);
     }
 
-    /// Removes expired artifacts, at most 1,000 files a call, and the directories of tenants that
-    /// have none left. A tenant's own expired artifacts are also removed before each of its
-    /// requests.
-    pub fn sweep(&self) {
-        self.0.sweep();
-    }
-
-    /// Runs [`sweep`](Self::sweep) each minute, by the store's clock, on a thread that may block.
-    /// Never returns. [`HttpServer::serve`](crate::HttpServer::serve) runs it for the store of its
-    /// service.
+    /// Removes expired artifacts each minute, by the store's clock, on a thread that may block: at
+    /// most 1,000 files at once, and the directories of tenants that have none left. A tenant's own
+    /// expired artifacts are also removed before each of its requests. Never returns.
+    /// [`HttpServer::serve`](crate::HttpServer::serve) runs it for the store of its service.
     ///
     /// # Cancel safety
     /// Cancel safe: a sweep that has begun runs to its end.

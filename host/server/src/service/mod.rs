@@ -254,12 +254,6 @@ impl Service {
         self.0.versions.subscribe()
     }
 
-    /// Returns the name of the version that is served: see [`ServedTools::with_version`].
-    #[must_use]
-    pub fn version(&self) -> String {
-        self.0.version.load().name.clone()
-    }
-
     /// The limits of this server.
     #[must_use]
     pub fn limits(&self) -> ServiceLimits {

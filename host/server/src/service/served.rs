@@ -33,7 +33,6 @@ use crate::tenants::quota::Quota;
 /// others have no access.
 #[derive(Debug, Clone)]
 pub struct ServedTools {
-    pub(crate) version: String,
     executor: Executor,
     tools: Toolbox,
     tenants: BTreeMap<String, ServedTenant>,
@@ -60,7 +59,6 @@ impl ServedTools {
     #[must_use]
     pub fn new(registry: &Registry) -> Self {
         Self {
-            version: String::new(),
             executor: Executor::new(),
             tools: registry.toolbox(),
             tenants: BTreeMap::new(),
@@ -99,14 +97,6 @@ impl ServedTools {
         self
     }
 
-    /// Sets the name of the version, for example a digest of the configuration.
-    /// [`Service::version`](crate::Service::version) returns it.
-    #[must_use]
-    pub fn with_version(mut self, version: impl Into<String>) -> Self {
-        self.version = version.into();
-        self
-    }
-
     /// Creates the views. `account` returns the account of a tenant.
     pub(crate) fn version(
         self,
@@ -114,7 +104,7 @@ impl ServedTools {
         metrics: &Metrics,
         account: impl Fn(Option<&str>) -> Arc<Account>,
     ) -> Version {
-        let Self { version, mut executor, tools, tenants, mut untenanted, many } = self;
+        let Self { mut executor, tools, tenants, mut untenanted, many } = self;
         let around = |tool: &Tool| match artifacts {
             Some(artifacts) => Layer::wrap(tool.clone(), artifacts),
             None => tool.clone(),
@@ -152,14 +142,13 @@ impl ServedTools {
         let views =
             tenants.iter().map(|(name, tenant)| (name.clone(), view(Some(name), tenant))).collect();
         let untenanted = untenanted.as_ref().map(|tenant| view(None, tenant));
-        Version { name: version, views, untenanted }
+        Version { views, untenanted }
     }
 }
 
 /// A version with its views.
 #[derive(Debug)]
 pub(crate) struct Version {
-    pub(crate) name: String,
     views: HashMap<String, Arc<View>>,
     untenanted: Option<Arc<View>>,
 }

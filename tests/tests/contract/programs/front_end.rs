@@ -394,7 +394,7 @@ fn registry_keeps_one_tool_per_name() -> anyhow::Result<()> {
     assert!(registry.unregister("get_weather").is_none());
     registry.register(weather(&Arc::default())?)?;
     registry.clear();
-    assert!(registry.list().is_empty() && registry.all_statistics().is_empty());
+    assert!(registry.list().is_empty() && registry.statistics("get_weather").is_none());
     let call = ToolCall::new("call-1", "get_weather", "{}");
     let unknown = wait_here(registry.call(&Executor::new(), call, CallOptions::default()));
     assert_eq!(unknown.expect_err("no such tool").unknown_tool(), Some("get_weather"));

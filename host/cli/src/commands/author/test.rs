@@ -69,7 +69,7 @@ pub(crate) async fn test(
             let all = options.calls * cases.tools().await?.len();
             printer.step(&format!("making {} with generated arguments", counted(all, "call")));
             let bar = printer.bar(all as u64, "calls with generated arguments");
-            Some(cases.fuzz_observed(&options, bar.counter()).await?)
+            Some(cases.fuzz(&options, bar.counter()).await?)
         }
         None => None,
     };

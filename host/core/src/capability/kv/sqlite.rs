@@ -66,8 +66,11 @@ impl SqliteStore {
     }
 
     /// Sets the clock that decides when keys expire.
-    #[must_use]
-    pub fn with_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+    #[cfg(test)]
+    pub(super) fn with_clock(
+        mut self,
+        clock: impl Fn() -> SystemTime + Send + Sync + 'static,
+    ) -> Self {
         self.clock = Arc::new(clock);
         self
     }

@@ -311,29 +311,6 @@ async fn breaker_closes_after_consecutive_successes() {
     assert_eq!((bench.call(Ok).await, bench.state()), (Result::Ok(()), HalfOpen));
 }
 
-/// Resets the breaker when it is open, half-open and closed. Calls that are running do not count
-/// afterwards.
-#[tokio::test]
-async fn reset_closes_and_clears_the_breaker() {
-    let bench = Bench::new(2);
-    assert_eq!([bench.call(Trap).await, bench.call(Trap).await], [Result::Ok(()); 2]);
-    bench.tool.reset_breaker();
-    assert_eq!((bench.state(), bench.call(Trap).await), (BreakerState::Closed, Result::Ok(())));
-    bench.tool.reset_breaker();
-    assert_eq!(
-        (bench.call(Trap).await, bench.state()),
-        (Result::Ok(()), BreakerState::Closed),
-        "the first is forgotten"
-    );
-    assert_eq!((bench.call(Trap).await, bench.state()), (Result::Ok(()), BreakerState::Open));
-    bench.clock.advance(REST);
-    let probe = bench.tool.circuit().unwrap().admit().unwrap();
-    bench.tool.reset_breaker();
-    bench.tool.circuit().unwrap().settle(probe, Sign::Fails);
-    assert_eq!((bench.state(), bench.call(Ok).await), (BreakerState::Closed, Result::Ok(())));
-    bench.scripted.tool().reset_breaker();
-}
-
 #[tokio::test]
 async fn failure_rule_decides_which_failures_count() {
     use BreakerState::{Closed, Open};
