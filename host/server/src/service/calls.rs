@@ -110,7 +110,7 @@ impl Service {
         let call = view.resolve_call(call);
         let request_id = request_id.unwrap_or_else(RequestId::generate);
         let admitted = self.admit(principal, &view, &request_id, 1, 1)?;
-        context.set_identity(principal, &request_id);
+        set_identity(&mut context, principal, &request_id);
         let context = Arc::new(context);
         let Some(tool) = view.tools.get(&call.name) else {
             return Err(view.unknown_tool(&call.name, &context).await);
@@ -148,15 +148,8 @@ impl Service {
     }
 }
 
-/// Sets the members of a context that the server decides.
-pub(crate) trait SetIdentity {
-    /// Sets the tenant and the request id.
-    fn set_identity(&mut self, principal: &Principal, id: &RequestId);
-}
-
-impl SetIdentity for CallContext {
-    fn set_identity(&mut self, principal: &Principal, id: &RequestId) {
-        self.tenant = principal.tenant().map(str::to_owned);
-        self.request_id = Some(id.to_string());
-    }
+/// Sets the members of a context that the server decides: the tenant and the request id.
+pub(super) fn set_identity(context: &mut CallContext, principal: &Principal, id: &RequestId) {
+    context.tenant = principal.tenant().map(str::to_owned);
+    context.request_id = Some(id.to_string());
 }

@@ -26,7 +26,7 @@ use toolcell::{
     CallContext, Limits, OnToolError, Registry, RunOptions, Runner, Stepper, ToolCall, Turn,
 };
 
-use super::calls::SetIdentity as _;
+use super::calls::set_identity;
 use super::request_id::RequestId;
 use super::served::{View, registry};
 use crate::service::{Admitted, Service};
@@ -169,7 +169,7 @@ impl Service {
         let id = request_id.unwrap_or_else(RequestId::generate);
         let admitted =
             self.admit(principal, &view, &id, calls.len(), concurrency(calls.len(), None))?;
-        turn.context.set_identity(principal, &id);
+        set_identity(&mut turn.context, principal, &id);
         turn.abort = admitted.signal();
         let named = calls.iter().filter_map(|call| {
             Some((call.name.clone()?, call.arguments.as_ref().map_or_else(String::new, text)))
@@ -198,7 +198,7 @@ impl Service {
         let id = request_id.unwrap_or_else(RequestId::generate);
         let wanted = concurrency(calls.len(), request.max_concurrency);
         let admitted = self.admit(principal, &view, &id, calls.len(), wanted)?;
-        context.set_identity(principal, &id);
+        set_identity(&mut context, principal, &id);
         let named = calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect();
         let context = Arc::new(context);
         let registry = registry_of(&view, named, Arc::clone(&context)).await;
