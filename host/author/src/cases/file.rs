@@ -281,8 +281,9 @@ pub fn find(project: &Path) -> Result<Vec<PathBuf>, Error> {
         .flatten()
         .flatten()
         .map(|entry| entry.path());
-    let mut more: Vec<_> =
-        more.filter(|path| path.is_file() && (is_json(path) || is_yaml(path))).collect();
+    let mut more: Vec<_> = more
+        .filter(|path| path.is_file() && has_extension(path, &["json", "yaml", "yml"]))
+        .collect();
     more.sort();
     found.extend(more);
     if !project.is_dir() {
@@ -309,10 +310,6 @@ fn has_extension(path: &Path, known: &[&str]) -> bool {
 
 fn is_json(path: &Path) -> bool {
     has_extension(path, &["json"])
-}
-
-fn is_yaml(path: &Path) -> bool {
-    has_extension(path, &["yaml", "yml"])
 }
 
 /// Reads a file of cases: JSON if its name ends in `.json`, otherwise YAML.

@@ -128,8 +128,12 @@ pub(crate) async fn check(
     if args.json {
         let approved =
             config.approval == Approval::Given && unapproved.is_empty() && developed.is_empty();
-        let unset: Vec<_> =
-            unset.iter().map(|unset| unset_secret(&config, *unset, &components)).collect();
+        let form = |unset: &UnsetSecret<'_>| {
+            let tools = users(&config, *unset, &components);
+            let UnsetSecret { name, tenant, problem } = unset;
+            json!({ "name": name, "tenant": tenant, "problem": problem, "tools": tools })
+        };
+        let unset: Vec<_> = unset.iter().map(form).collect();
         printer.json(&json!({
             "config": file, "ok": ok, "approved": approved, "development_components": developed, "warnings": warnings, "unset_secrets": unset,
             "components": shown, "quotas": quotas, "tenant_tools": tools,
@@ -214,15 +218,6 @@ fn users(config: &Config, unset: UnsetSecret<'_>, components: &[(&str, Component
         |tool: &&Tool| tool.rights().is_some_and(|rights| config.may_need(unset, rights));
     let tools = components.iter().flat_map(|(_, component)| component.tools()).filter(may_need);
     tools.map(|tool| tool.definition().name.clone()).collect()
-}
-
-fn unset_secret(
-    config: &Config,
-    unset: UnsetSecret<'_>,
-    components: &[(&str, Component)],
-) -> Value {
-    let UnsetSecret { name, tenant, problem } = unset;
-    json!({ "name": name, "tenant": tenant, "problem": problem, "tools": users(config, unset, components) })
 }
 
 /// Returns the declared needs of a tool that are not granted.

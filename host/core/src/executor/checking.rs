@@ -130,7 +130,7 @@ impl Executor {
     ) -> CallResult {
         let by_the_host = || CallResult::ToolError(ToolError::HandlerRaised(Crash::by_the_host()));
         let judged = if trees::is_checked_in_turn(tool, &result) {
-            let turn = Box::pin(trees::turn_of_an_answer(invocation)).await;
+            let turn = Box::pin(trees::acquire_slot(invocation, 0)).await;
             if turn.is_none() && invocation.abort.is_raised() {
                 return CallResult::ToolError(CANCELLED);
             }

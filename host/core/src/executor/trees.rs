@@ -134,7 +134,7 @@ pub(super) async fn room(
 ) -> Result<Room, Refusal> {
     let overloaded = Refusal::overloaded;
     let turn = if is_in_turn(size) {
-        Some(acquire_slot(invocation).await.ok_or_else(overloaded)?)
+        Some(acquire_slot(invocation, invocation.text_bytes()).await.ok_or_else(overloaded)?)
     } else {
         None
     };
@@ -155,18 +155,9 @@ pub(super) fn is_checked_in_turn(tool: &Tool, result: &CallResult) -> bool {
     is_in_turn(size)
 }
 
-/// Takes a turn for a call with large arguments, before its deadline or its forced end.
-async fn acquire_slot(invocation: &Invocation) -> Option<Slot> {
-    take(invocation, invocation.text_bytes()).await
-}
-
-/// Takes a turn for a large answer. Its bytes are in memory either way, so they are not counted
-/// again.
-pub(super) async fn turn_of_an_answer(invocation: &Invocation) -> Option<Slot> {
-    take(invocation, 0).await
-}
-
-async fn take(invocation: &Invocation, text: u64) -> Option<Slot> {
+/// Takes a turn for a large text, before the deadline of the call or its forced end. The text of an
+/// answer counts as 0 bytes: it is in memory either way.
+pub(super) async fn acquire_slot(invocation: &Invocation, text: u64) -> Option<Slot> {
     tokio::select! {
         biased;
         turn = TURNS.take(invocation.context.tenant.as_deref(), invocation.is_shared, invocation.deadline(), text) => turn,

@@ -65,8 +65,8 @@ impl Service {
         let mut tools: Vec<Tool> = visible.take(most + 1).collect().await;
         let has_more = tools.len() > most;
         tools.truncate(most);
-        let next =
-            tools.last().filter(|_| has_more).map(|tool| cursor_after(&tool.definition().name));
+        let last = tools.last().filter(|_| has_more).map(|tool| &tool.definition().name);
+        let next = last.map(|name| URL_SAFE_NO_PAD.encode(format!("{FORM}{name}")));
         Ok(Page { tools, next })
     }
 
@@ -130,10 +130,6 @@ fn context(principal: &Principal) -> CallContext {
     let mut context = CallContext::default();
     context.tenant = principal.tenant().map(str::to_owned);
     context
-}
-
-fn cursor_after(name: &str) -> String {
-    URL_SAFE_NO_PAD.encode(format!("{FORM}{name}"))
 }
 
 fn name_in(cursor: &str) -> Result<String, RequestError> {

@@ -109,7 +109,8 @@ impl OnDemand {
     }
 
     async fn current(self: &Arc<Self>, compiler: &Arc<Compiler>) -> Result<Arc<Current>, Error> {
-        self.used.store(compiler.resident.next_use(), Ordering::Relaxed);
+        let now = compiler.resident.uses.fetch_add(1, Ordering::Relaxed);
+        self.used.store(now, Ordering::Relaxed);
         if let Some(current) = self.linked() {
             return Ok(current);
         }
@@ -181,10 +182,6 @@ impl Resident {
             .filter_map(Weak::upgrade)
             .map(|demand| demand.bytes.load(Ordering::Relaxed))
             .sum()
-    }
-
-    fn next_use(&self) -> u64 {
-        self.uses.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Adds a component that was linked now. Over the budget, releases the code of components that
