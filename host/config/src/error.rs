@@ -130,8 +130,7 @@ impl Error {
     }
 
     /// Returns true if the error is a file that does not exist.
-    #[must_use]
-    pub fn is_missing_file(&self) -> bool {
+    pub(crate) fn is_missing_file(&self) -> bool {
         let Self::File { source: Some(source), .. } = self else { return false };
         source
             .downcast_ref::<io::Error>()

@@ -82,8 +82,7 @@ fn endings(name: &str) -> Vec<&str> {
 /// letter for similar ones (`0` and `o`; `1`, `i` and `l`; `rn` and `m`; `vv` and `w`). Two names
 /// with the same outline can be mistaken for each other. Names are ASCII; the pairs are the ASCII
 /// ones in Unicode's list of confusables (UTS 39).
-#[must_use]
-pub fn confusable_skeleton(name: &str) -> String {
+fn confusable_skeleton(name: &str) -> String {
     let mut outline = String::with_capacity(name.len());
     for c in name.chars().map(|c| c.to_ascii_lowercase()) {
         match c {

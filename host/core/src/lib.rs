@@ -280,7 +280,7 @@ pub mod names {
     #[doc(hidden)]
     pub use toolcell_contract::names::did_you_mean;
     #[doc(inline)]
-    pub use toolcell_contract::names::{confusable, confusable_skeleton, nearest};
+    pub use toolcell_contract::names::{confusable, nearest};
 }
 
 /// Settings of an [`Engine`]: isolation, compilation, the place of cells, recording.

@@ -155,7 +155,7 @@ impl Configuration {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn read_again(&self) -> Result<Self, Error> {
+    pub(super) fn read_again(&self) -> Result<Self, Error> {
         match &self.source {
             Some(file) => {
                 let named = if self.found.is_some() { IsNamed::No } else { IsNamed::Yes };

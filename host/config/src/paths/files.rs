@@ -96,7 +96,7 @@ pub fn configuration(path: &Path) -> Result<String, Error> {
 }
 
 /// Reads the public keys of an issuer. Refuses a file that other users could have written.
-pub fn issuer_keys(path: &Path) -> Result<String, Error> {
+pub(crate) fn issuer_keys(path: &Path) -> Result<String, Error> {
     let instead = "give the issuer's JWK set as a file of yours that no other user can write to";
     own_text(path, "JWK set", MAX_CONFIG, ISSUER_HINT, instead)
 }
@@ -204,7 +204,7 @@ fn is_untrusted_owner(owner: u32, me: u32) -> bool {
 }
 
 /// Refuses a directory in which other users could replace files.
-pub fn own_directory(path: &Path, instead: &str) -> Result<(), Error> {
+pub(crate) fn own_directory(path: &Path, instead: &str) -> Result<(), Error> {
     let metadata = fs::metadata(path).map_err(|error| not_opened(path, error))?;
     if metadata.mode() & STICKY != 0 { Ok(()) } else { owned(path, &metadata, instead) }
 }

@@ -139,8 +139,8 @@ impl Authenticator {
     }
 
     /// Returns true if there is an issuer whose keys are known, so that tokens can be accepted.
-    #[must_use]
-    pub fn has_issuer_keys(&self) -> bool {
+    #[cfg(feature = "config")]
+    pub(crate) fn has_issuer_keys(&self) -> bool {
         self.jwt.load().as_ref().is_some_and(|issuer| issuer.has_keys())
     }
 

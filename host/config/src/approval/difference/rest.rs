@@ -81,7 +81,7 @@ impl Page {
 
     /// Returns the parts of a tool's definition that the text does not contain, each with its
     /// place. Types are left out, because there are only seven of them.
-    pub fn of_rest(definition: &Definition, shown: &str) -> Self {
+    pub(super) fn of_rest(definition: &Definition, shown: &str) -> Self {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let shown = words(shown);
         let has = |text: &str| {

@@ -64,8 +64,7 @@ impl Suggestion {
     }
 
     /// Returns the grants that a declared need requires.
-    #[must_use]
-    pub fn of_need(need: &Need) -> Self {
+    pub(super) fn of_need(need: &Need) -> Self {
         let mut suggestion = Self::default();
         suggestion.add_need(need);
         suggestion

@@ -84,8 +84,8 @@ impl ManualClock {
     }
 
     /// The number of sleepers.
-    #[must_use]
-    pub fn sleepers(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn sleepers(&self) -> usize {
         self.0.lock().sleepers.len()
     }
 }
