@@ -17,13 +17,13 @@ mod describe;
 pub(super) mod inspection;
 pub(super) mod link;
 pub(super) mod load;
-pub(super) mod on_compile;
 pub(super) mod on_demand;
 mod preview1;
 mod scan;
 pub(super) mod tier;
 pub(super) mod worker;
 
+use std::fmt;
 use std::sync::Arc;
 
 use tokio::sync::{Semaphore, oneshot};
@@ -34,7 +34,6 @@ use crate::tenant::compile_quota::CompileQuota;
 use cache::Cache;
 use cache::single_flight::SingleFlight;
 use link::CodeLinker;
-use on_compile::OnCompile;
 use on_demand::Resident;
 use tier::{Background, Optimise};
 use worker::Worker;
@@ -54,6 +53,30 @@ pub(super) struct Compiler {
     pub(super) quota: CompileQuota,
     /// Permits to load a component: one for each core. Further loads wait.
     pub(super) loads: Arc<Semaphore>,
+}
+
+/// The callback of `EngineBuilder::on_compile`, if there is one. A load calls it on its own thread
+/// before it compiles, but not for code from the cache, nor for a compilation in the background.
+#[derive(Clone, Default)]
+pub(super) struct OnCompile(Option<Arc<dyn Fn(u64) + Send + Sync>>);
+
+impl OnCompile {
+    pub(super) fn new(callback: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(callback)))
+    }
+
+    /// Calls it with the size of the component.
+    fn call(&self, component: &[u8]) {
+        if let Some(callback) = &self.0 {
+            callback(component.len() as u64);
+        }
+    }
+}
+
+impl fmt::Debug for OnCompile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OnCompile").field(&self.0.is_some()).finish()
+    }
 }
 
 /// Runs work that may take long on a thread of its own. When this future is dropped, the work goes

@@ -200,7 +200,7 @@ impl HttpServer {
     /// Answers until `shutdown` completes and [`ListenOptions::shutdown_delay`] has passed. Then it
     /// accepts no connection, waits for the running requests ([`ListenOptions::drain_timeout`]),
     /// cancels the remaining ones, and returns when every connection is closed. While it listens,
-    /// it removes expired [artifacts](crate::artifacts::Artifacts::sweep).
+    /// it removes expired [artifacts](crate::artifacts::Artifacts::sweep_periodically).
     ///
     /// # Cancel safety
     /// When dropped, every connection is closed and every running call is stopped.

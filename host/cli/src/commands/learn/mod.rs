@@ -12,7 +12,6 @@
 //! lookup could carry data away.
 
 mod changed;
-mod undeclared;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -32,7 +31,7 @@ use toolcell::{
 };
 
 use super::explain::{self, FoundTool};
-use super::run::argument_faults;
+use super::run::{argument_faults, live};
 use crate::args::{DEFAULT_ID, Global, LearnArgs, target};
 use crate::config::{self, Config, SecretSelection};
 use crate::grants::advice;
@@ -45,7 +44,6 @@ use crate::print::failure::Failure;
 use crate::print::printer::Printer;
 use crate::{components, host};
 use changed::Changed;
-use undeclared::undeclared;
 
 /// The most denials that are kept: a tool can make a hundred thousand requests.
 const MAX_DENIALS: usize = 1000;
@@ -53,6 +51,8 @@ const MAX_DENIALS: usize = 1000;
 const MAX_RUNS: usize = 16;
 /// Paths of a directory that are listed.
 const MAX_PATHS: usize = 5;
+/// The most paths without a declared need that are reported.
+const MAX_UNDECLARED: usize = 5;
 
 /// The result of a dry run.
 #[derive(Default)]
@@ -501,4 +501,18 @@ fn ending(result: &CallResult) -> Option<String> {
         CallResult::ToolError(error) => Some(error.to_string()),
         CallResult::Outcome(_) | CallResult::Refusal(_) => None,
     }
+}
+
+/// Returns the denials of paths that the tool does not declare: a dry run has no events of them,
+/// and no grant allows them. System paths are left out, because language runtimes look there.
+fn undeclared(rights: &Rights, recorded: &Recording) -> impl Iterator<Item = Denial> {
+    let paths = recorded.paths.iter().filter(|(path, _)| !live::is_of_system(path));
+    let decisions = paths.map(|(path, used)| {
+        rights.allows(&Request::File { access: used.access, path: path.as_str().into() })
+    });
+    let denials = decisions.filter_map(|decision| match decision {
+        Decision::Denied(denial) => Some(denial),
+        Decision::Allowed => None,
+    });
+    denials.filter(|denial| denial.layer == Layer::Declaration).take(MAX_UNDECLARED)
 }

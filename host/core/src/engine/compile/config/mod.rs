@@ -11,7 +11,6 @@
 //! Source: measurements on wasmtime 48, each beside its value.
 
 pub(in crate::engine) mod allocator;
-pub(in crate::engine) mod isolation;
 pub(in crate::engine) mod proposals;
 
 use std::num::NonZeroUsize;
@@ -53,6 +52,21 @@ const KEEP_MEMORY: usize = 1 << 20;
 const KEEP_MEMORY_BLIND: usize = 64 << 10;
 /// Bytes of a table that stay resident in a free slot.
 const KEEP_TABLE: usize = 64 << 10;
+
+/// The isolation of an engine's cells in memory. In either case each call has a store of its own,
+/// which contains nothing of other calls. The values differ in what a guest that escapes from its
+/// cell could find, and in the cost of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Isolation {
+    /// Cells take their memory from slots, which are cleared and used again, for all tenants. This
+    /// is the fastest.
+    #[default]
+    Pooled,
+    /// Each cell gets its memory and stack from the operating system, and gives them back. No slot
+    /// passes from one cell to the next. Source: docs/threat-model.md, rule 12.
+    Strict,
+}
 
 /// The allocator of a cell's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
