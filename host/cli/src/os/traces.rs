@@ -24,7 +24,7 @@ mod exported {
     use std::time::Duration;
 
     use toolcell_server::Service;
-    use toolcell_server::otlp::{Otlp, OtlpOptions, SpanLayer};
+    use toolcell_server::otlp::{Otlp, SpanLayer};
     use tracing_subscriber::filter::filter_fn;
 
     use super::{Failure, Layer, LookupSpan, Subscriber, Traces};
@@ -36,7 +36,7 @@ mod exported {
         /// Starts the exporter if the command names a collector.
         pub(crate) fn start(collector: Option<&str>) -> Result<Self, Failure> {
             let Some(url) = collector else { return Ok(Self::default()) };
-            let otlp = Otlp::start(OtlpOptions::new(url));
+            let otlp = Otlp::start(url);
             let otlp = otlp.map_err(|error| Failure::usage(error.to_string(), error.hint()))?;
             Ok(Self { otlp: Some(otlp) })
         }

@@ -53,24 +53,11 @@ pub(crate) enum OutboundError {
     Late { host: String, time: Duration },
 }
 
-/// The hosts to which a request can be sent without TLS.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cleartext {
-    /// Any host.
-    #[cfg_attr(
-        not(any(test, feature = "otlp")),
-        expect(dead_code, reason = "an operator can allow it for a collector alone")
-    )]
-    Allowed,
-    /// This machine only.
-    Loopback,
-}
-
-/// Returns the parsed URL, if a request can be sent to it.
+/// Returns the parsed URL, if a request can be sent to it: without TLS to this machine only.
 ///
 /// # Errors
 /// [`UrlError`].
-pub(crate) fn checked(url: &str, cleartext: Cleartext) -> Result<Uri, UrlError> {
+pub(crate) fn checked(url: &str) -> Result<Uri, UrlError> {
     let parsed: Uri = url.parse().map_err(|_| UrlError::NotAUrl)?;
     let host = parsed.host().filter(|host| !host.is_empty()).ok_or(UrlError::NotAUrl)?;
     // The crate `http` accepts user names and drops fragments.
@@ -80,10 +67,11 @@ pub(crate) fn checked(url: &str, cleartext: Cleartext) -> Result<Uri, UrlError> 
     match parsed.scheme() {
         Some(scheme) if *scheme == Scheme::HTTPS => Ok(parsed),
         Some(scheme) if *scheme == Scheme::HTTP => {
-            if cleartext == Cleartext::Loopback && !is_this_machine(host) {
-                return Err(UrlError::Cleartext);
+            if is_this_machine(host) {
+                Ok(parsed)
+            } else {
+                Err(UrlError::Cleartext)
             }
-            Ok(parsed)
         }
         _ => Err(UrlError::NotAUrl),
     }
@@ -105,7 +93,6 @@ fn without_brackets(host: &str) -> &str {
 #[derive(Debug, Clone)]
 pub(crate) struct Outbound {
     tls: Arc<ClientConfig>,
-    cleartext: Cleartext,
     /// Time limit of one request, from the name lookup to the end of the response.
     time: Duration,
     /// The most bytes of a response's body.
@@ -114,14 +101,14 @@ pub(crate) struct Outbound {
 
 impl Outbound {
     /// Creates a client that trusts the certificate authorities of the public internet.
-    pub(crate) fn new(cleartext: Cleartext, time: Duration, bytes: usize) -> Self {
+    pub(crate) fn new(time: Duration, bytes: usize) -> Self {
         let roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
         let versions = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .expect("this provider has what the default versions need");
         let mut tls = versions.with_root_certificates(roots).with_no_client_auth();
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Self { tls: Arc::new(tls), cleartext, time, bytes }
+        Self { tls: Arc::new(tls), time, bytes }
     }
 
     /// Sends a request with an absolute URL, and reads the whole response, whatever its status.
@@ -135,7 +122,7 @@ impl Outbound {
         &self,
         request: Request<Bytes>,
     ) -> Result<Response<Bytes>, OutboundError> {
-        let url = checked(&request.uri().to_string(), self.cleartext)?;
+        let url = checked(&request.uri().to_string())?;
         let host = url.host().unwrap_or_default().to_owned();
         let sent = tokio::time::timeout(self.time, self.exchange(url, &host, request)).await;
         sent.unwrap_or_else(|_| Err(OutboundError::Late { host, time: self.time }))
@@ -154,7 +141,7 @@ impl Outbound {
         if !is_tls {
             // The name may resolve to another machine.
             let is_own = stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback());
-            if self.cleartext == Cleartext::Loopback && !is_own {
+            if !is_own {
                 return Err(UrlError::Cleartext.into());
             }
             return self.send_over(stream, &url, host, request).await;
@@ -225,9 +212,7 @@ mod tests {
             ("https://issuer.example/#a", no_url),
             ("", no_url),
         ] {
-            assert_eq!(checked(url, Cleartext::Loopback).map(drop), expected, "{url}");
-            let expected = if expected == cleartext { Ok(()) } else { expected };
-            assert_eq!(checked(url, Cleartext::Allowed).map(drop), expected, "{url}");
+            assert_eq!(checked(url).map(drop), expected, "{url}");
         }
     }
 }

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use tokio::time::sleep;
 
 use super::Authenticator;
-use super::outbound::{Cleartext, Outbound, UrlError, checked};
+use super::outbound::{Outbound, UrlError, checked};
 
 /// The most bytes of metadata or of a JWK set.
 const MAX_BYTES: usize = 256 << 10;
@@ -123,7 +123,7 @@ impl PublishedKeys {
     pub fn of_issuer(issuer: impl Into<String>) -> Result<Self, PublishedKeysError> {
         let issuer = issuer.into();
         check_url(&issuer)?;
-        let outbound = Outbound::new(Cleartext::Loopback, TIME, MAX_BYTES);
+        let outbound = Outbound::new(TIME, MAX_BYTES);
         Ok(Self { outbound, issuer, url: None, refresh: REFRESH, pause: PAUSE })
     }
 
@@ -221,8 +221,7 @@ impl PublishedKeys {
 
 /// Returns an error for a URL to which no request may be sent.
 fn check_url(url: &str) -> Result<(), PublishedKeysError> {
-    let checked = checked(url, Cleartext::Loopback);
-    checked
+    checked(url)
         .map(drop)
         .map_err(|problem| PublishedKeysError::Url { url: url.escape_debug().to_string(), problem })
 }

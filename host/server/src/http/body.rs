@@ -40,6 +40,8 @@ const MAX_PATH: usize = 200;
 /// Characters of the beginning and the end of a parser's message in an error.
 const MESSAGE_ENDS: [usize; 2] = [80, 160];
 
+/// Time limit for a whole body.
+const BODY_TIME: Duration = Duration::from_secs(60);
 /// Time to read the rest of a body over the limit.
 const REST_TIME: Duration = Duration::from_secs(5);
 
@@ -162,7 +164,7 @@ async fn read_within(
     if body.size_hint().lower() > most as u64 {
         return Err(too_large());
     }
-    let end = Instant::now() + shared.options.body_time;
+    let end = Instant::now() + BODY_TIME;
     let mut bytes = BytesMut::new();
     loop {
         let next = (Instant::now() + idle).min(end);

@@ -45,8 +45,8 @@ use idempotency::Idempotency;
 ///
 /// # Defaults
 /// Requests to `localhost`, `127.0.0.1` and `[::1]`; of browsers, only those of a page of the same
-/// origin; 4 MiB for a body, 64 MiB for all bodies at once; 10 s without a byte of the body, 60 s
-/// for all of it; 4,096 requests at once; keys of open streams are checked every 2 s.
+/// origin; 4 MiB for a body, 64 MiB for all bodies at once; 10 s without a byte of the body;
+/// 4,096 requests at once; keys of open streams are checked every 2 s.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
     /// Further names that are accepted in `Host`, without a port.
@@ -68,8 +68,6 @@ pub struct HttpOptions {
     pub recheck: Duration,
     /// Time without a byte of a body after which the request is refused.
     pub body_idle: Duration,
-    /// Time limit for a whole body.
-    pub body_time: Duration,
 }
 
 impl Default for HttpOptions {
@@ -82,7 +80,6 @@ impl Default for HttpOptions {
             requests: 4096,
             recheck: Duration::from_secs(2),
             body_idle: Duration::from_secs(10),
-            body_time: Duration::from_secs(60),
         }
     }
 }

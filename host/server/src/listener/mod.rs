@@ -57,13 +57,18 @@ pub use tls::{Tls, TlsError};
 const CLOSING: Duration = Duration::from_secs(2);
 /// The pause after a failed accept, for example because there are no descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// The most connections at once from one address; further ones are closed. Does not apply to
+/// loopback and behind a proxy.
+const CONNECTIONS_PER_ADDRESS: usize = 256;
+/// The most bytes of a request's head.
+const MAX_HEAD: usize = 32 << 10;
 
 /// The address and the limits of a server.
 ///
 /// # Defaults
-/// A free port of 127.0.0.1, no TLS, no proxy, [`HttpOptions::default`], 4,096 connections and 256
-/// from one address, 10 s for a request's head of at most 32 KiB, 30 s for an answer that is not
-/// read, no delay at shutdown and 30 s for running requests.
+/// A free port of 127.0.0.1, no TLS, no proxy, [`HttpOptions::default`], 4,096 connections, 10 s
+/// for a request's head, 30 s for an answer that is not read, no delay at shutdown and 30 s for
+/// running requests.
 #[derive(Debug, Clone)]
 pub struct ListenOptions {
     /// The address.
@@ -77,16 +82,11 @@ pub struct ListenOptions {
     /// The most connections at once. For a further one, the connection that has been idle for
     /// longest is closed. If a request runs on each, the further one waits to be accepted.
     pub connections: usize,
-    /// The most connections at once from one address; further ones are closed. Does not apply to
-    /// loopback and behind a proxy.
-    pub connections_per_address: usize,
     /// Time for the head of a request. A connection that is idle for as long is closed.
     pub head_time: Duration,
     /// Time for which a client can leave an answer unread. After it the connection is closed and
     /// its request cancelled.
     pub write_time: Duration,
-    /// The most bytes of a request's head, at least 8 KiB.
-    pub head: usize,
     /// Time that running requests have to end at shutdown, before they are cancelled.
     pub drain_timeout: Duration,
     /// Time after the begin of a shutdown in which requests are still accepted, while the server's
@@ -105,10 +105,8 @@ impl Default for ListenOptions {
             behind_proxy: false,
             http: HttpOptions::default(),
             connections: 4096,
-            connections_per_address: 256,
             head_time: Duration::from_secs(10),
             write_time: Duration::from_secs(30),
-            head: 32 << 10,
             drain_timeout: Duration::from_secs(30),
             shutdown_delay: Duration::ZERO,
             protected: Router::new(),
@@ -206,11 +204,8 @@ impl HttpServer {
     /// When dropped, every connection is closed and every running call is stopped.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let Self { listener, service, router, options, .. } = self;
-        let peers = Peers::new(if options.behind_proxy {
-            usize::MAX
-        } else {
-            options.connections_per_address
-        });
+        let peers =
+            Peers::new(if options.behind_proxy { usize::MAX } else { CONNECTIONS_PER_ADDRESS });
         let open = Connections::new(options.connections);
         let (closing, _) = watch::channel(false);
         let mut connections = JoinSet::new();
@@ -265,16 +260,11 @@ impl HttpServer {
 struct Limits {
     head_time: Duration,
     write_time: Duration,
-    head: usize,
 }
 
 impl Limits {
     fn of(options: &ListenOptions) -> Self {
-        Self {
-            head_time: options.head_time,
-            write_time: options.write_time,
-            head: options.head.max(8 << 10),
-        }
+        Self { head_time: options.head_time, write_time: options.write_time }
     }
 }
 
@@ -314,7 +304,7 @@ impl Connection {
             }
         });
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).max_buf_size(limits.head);
+        http.timer(TokioTimer::new()).max_buf_size(MAX_HEAD);
         http.header_read_timeout(bound!(HeadTime, Some(limits.head_time)));
         let stream = Stalling::new(stream, limits.write_time);
         let mut connection =

@@ -15,7 +15,7 @@ use opentelemetry_http::{HttpClient, HttpError};
 use tokio::runtime::{Builder, Runtime};
 
 use super::exporter::State;
-use crate::auth::outbound::{Cleartext, Outbound};
+use crate::auth::outbound::Outbound;
 
 /// The most bytes of a collector's answer.
 const MAX_ANSWER: usize = 64 << 10;
@@ -30,13 +30,9 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(cleartext: Cleartext, time: Duration, state: Arc<State>) -> io::Result<Self> {
+    pub(super) fn new(time: Duration, state: Arc<State>) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        Ok(Self {
-            outbound: Outbound::new(cleartext, time, MAX_ANSWER),
-            runtime: Some(runtime),
-            state,
-        })
+        Ok(Self { outbound: Outbound::new(time, MAX_ANSWER), runtime: Some(runtime), state })
     }
 }
 

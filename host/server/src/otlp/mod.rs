@@ -28,49 +28,21 @@ use exporter::{Exporter, State};
 use layer::OpenSpans;
 pub use layer::SpanLayer;
 
-use crate::auth::outbound::{self, Cleartext, UrlError};
+use crate::auth::outbound::{self, UrlError};
 use crate::service::Service;
 
 /// The path for spans, below the collector's URL.
 const PATH: &str = "/v1/traces";
 /// The most spans in one request.
 const BATCH: usize = 512;
-
-/// The collector, and how spans are sent to it.
-///
-/// # Defaults
-/// TLS unless the collector is on this machine; 4,096 spans wait; a batch is sent every 5 s, or
-/// when it is full; 5 s for a request; the service is called `toolcell`.
-#[derive(Debug, Clone)]
-pub struct OtlpOptions {
-    /// The URL of the collector: spans are sent to `/v1/traces` below it.
-    pub url: String,
-    /// True if spans can be sent to another machine without TLS.
-    pub cleartext: bool,
-    /// The most spans that wait for a batch. Further ones are lost.
-    pub queue: usize,
-    /// Time between two batches.
-    pub interval: Duration,
-    /// Time limit of one request.
-    pub timeout: Duration,
-    /// `service.name` of the spans.
-    pub service_name: String,
-}
-
-impl OtlpOptions {
-    /// Sends spans to this collector, for example `http://127.0.0.1:4318`.
-    #[must_use]
-    pub fn new(url: impl Into<String>) -> Self {
-        Self {
-            url: url.into(),
-            cleartext: false,
-            queue: 4096,
-            interval: Duration::from_secs(5),
-            timeout: Duration::from_secs(5),
-            service_name: "toolcell".into(),
-        }
-    }
-}
+/// The most spans that wait for a batch. Further ones are lost.
+const QUEUE: usize = 4096;
+/// Time between two batches.
+const INTERVAL: Duration = Duration::from_secs(5);
+/// Time limit of one request.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// `service.name` of the spans.
+const SERVICE: &str = "toolcell";
 
 /// The reason why spans cannot be exported.
 #[derive(Debug, thiserror::Error)]
@@ -114,43 +86,41 @@ pub struct Otlp {
 }
 
 impl Otlp {
-    /// Starts the thread that sends spans. Nothing is sent before the first span ends. The
-    /// environment variable `OTEL_EXPORTER_OTLP_HEADERS` adds headers, for example a key of the
+    /// Starts the thread that sends spans to `/v1/traces` below a collector's URL, for example
+    /// `http://127.0.0.1:4318`: with TLS, unless the collector is on this machine. Nothing is sent
+    /// before the first span ends. The environment variable `OTEL_EXPORTER_OTLP_HEADERS` adds headers, for example a key of the
     /// collector.
     ///
     /// # Errors
     /// [`OtlpError`].
-    pub fn start(options: OtlpOptions) -> Result<Self, OtlpError> {
-        let cleartext = if options.cleartext { Cleartext::Allowed } else { Cleartext::Loopback };
-        if let Err(problem) = outbound::checked(&options.url, cleartext) {
-            return Err(OtlpError::Url { url: options.url.escape_debug().to_string(), problem });
+    pub fn start(url: &str) -> Result<Self, OtlpError> {
+        if let Err(problem) = outbound::checked(url) {
+            return Err(OtlpError::Url { url: url.escape_debug().to_string(), problem });
         }
         let failed = |error: String| OtlpError::Start(error);
         let state = Arc::<State>::default();
-        let client = Client::new(cleartext, options.timeout, Arc::clone(&state))
-            .map_err(|error| failed(error.to_string()))?;
+        let client =
+            Client::new(TIMEOUT, Arc::clone(&state)).map_err(|error| failed(error.to_string()))?;
         let exporter = opentelemetry_otlp::SpanExporter::builder()
             .with_http()
             .with_http_client(client)
             .with_protocol(Protocol::HttpBinary)
-            .with_endpoint(format!("{}{PATH}", options.url.trim_end_matches('/')))
-            .with_timeout(options.timeout)
+            .with_endpoint(format!("{}{PATH}", url.trim_end_matches('/')))
+            .with_timeout(TIMEOUT)
             .build()
             .map_err(|error| failed(error.to_string()))?;
         let batches = BatchConfigBuilder::default()
-            .with_max_queue_size(options.queue)
-            .with_max_export_batch_size(BATCH.min(options.queue))
-            .with_scheduled_delay(options.interval)
+            .with_max_queue_size(QUEUE)
+            .with_max_export_batch_size(BATCH)
+            .with_scheduled_delay(INTERVAL)
             .build();
         let exporter = Exporter::new(exporter, Arc::clone(&state));
         let mut processor =
             BatchSpanProcessor::builder(exporter).with_batch_config(batches).build();
         let version = opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
         // Without detectors: the environment must not change the content of spans.
-        let resource = Resource::builder_empty()
-            .with_service_name(options.service_name)
-            .with_attribute(version)
-            .build();
+        let resource =
+            Resource::builder_empty().with_service_name(SERVICE).with_attribute(version).build();
         processor.set_resource(&resource);
         Ok(Self { processor: Arc::new(processor), open: OpenSpans::new(), state })
     }
@@ -203,7 +173,7 @@ mod tests {
         let url = format!("http://{}", listener.local_addr().expect("bound"));
         tokio::spawn(async move { axum::serve(listener, collector).await });
 
-        let otlp = Otlp::start(OtlpOptions::new(url)).expect("it starts");
+        let otlp = Otlp::start(&url).expect("it starts");
         let subscriber = tracing_subscriber::registry().with(otlp.layer());
         let span = tracing::subscriber::with_default(subscriber, || tracing::info_span!("request"));
         let mut finish = pin!(otlp.finish(Duration::from_secs(20)));
