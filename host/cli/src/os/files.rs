@@ -154,8 +154,3 @@ fn text(bytes: Vec<u8>, source: &str) -> Result<String, Failure> {
     }
     Ok(text)
 }
-
-/// Returns true if the arguments are the name of a file, typed without its `@`.
-pub(crate) fn is_forgotten_at(typed: &str) -> bool {
-    Path::new(typed).is_file()
-}

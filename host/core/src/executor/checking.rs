@@ -61,7 +61,7 @@ impl Executor {
         size: Size,
     ) -> Result<(Option<Parsed>, Option<Room>), Refusal> {
         let room = trees::room(tool, invocation, size).await?;
-        if !room.has_turn() {
+        if room.turn.is_none() {
             return Ok((None, Some(room)));
         }
         let (deadline, abort, stop_grace) =
@@ -115,7 +115,7 @@ impl Executor {
         }
         if trees::is_kept_for(tool) {
             invocation.tree =
-                Arguments::with_tree(parsed.arguments, room.and_then(Room::into_share));
+                Arguments::with_tree(parsed.arguments, room.and_then(|room| room.held));
         }
         Ok(())
     }

@@ -40,21 +40,11 @@ static TREES: LazyLock<Arc<SharedBytes>> = LazyLock::new(|| SharedBytes::new(KEP
 
 /// Room for one large tree.
 pub(super) struct Room {
-    held: Option<Reservation>,
-    /// The turn, which is given back when the check is over.
-    turn: Option<Slot>,
-}
-
-impl Room {
-    /// Returns true if the tree is so large that its call waited for a turn.
-    pub(super) fn has_turn(&self) -> bool {
-        self.turn.is_some()
-    }
-
-    /// Returns the share of [`KEPT_TREE_BYTES`] that the tree holds as long as it is kept.
-    pub(super) fn into_share(self) -> Option<Reservation> {
-        self.held
-    }
+    /// The share of [`KEPT_TREE_BYTES`] that the tree holds as long as it is kept.
+    pub(super) held: Option<Reservation>,
+    /// The turn, if the tree is so large that its call waited for one. It is given back when the
+    /// check is over.
+    pub(super) turn: Option<Slot>,
 }
 
 /// Room for a JSON tree that is not the arguments of a call, for example the other members of a

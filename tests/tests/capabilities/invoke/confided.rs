@@ -153,7 +153,7 @@ fn sub_call_arguments_contain_no_secret() {
     }
 }
 
-/// The thirds of the value arrive, because each is too short to be recognised, and `repeat` joins
+/// The thirds of the value arrive, because parts of a value are not recognised, and `repeat` joins
 /// them.
 #[test]
 fn called_tool_never_emits_callers_secret() {

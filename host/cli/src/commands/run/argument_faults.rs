@@ -5,6 +5,8 @@
 //! It prints each fault as a line of an error, and one hint: a forgotten `@` before a file name,
 //! the repaired JSON after a typing mistake, or the command that shows the tool's parameters.
 
+use std::path::Path;
+
 use toolcell::outcome::{Fault, FaultKind};
 
 use crate::args::{CallArgs, json_repair};
@@ -39,8 +41,9 @@ pub(crate) fn print_faults(
         printer.print_item("error", &fault.to_string());
     }
     if let [only] = call.arguments.as_slice()
-        && files::is_forgotten_at(only)
+        && Path::new(only).is_file()
     {
+        // The name of a file, typed without its `@`.
         printer.note("hint", &format!("did you mean `{}`?", quoted(&format!("@{only}"))));
         return;
     }
