@@ -183,8 +183,8 @@ pub(crate) struct Circuit {
     tool: String,
     breaker: Breaker,
     state: Mutex<State>,
-    /// The number of times that the circuit opened or was reset. A call that began in an earlier
-    /// era does not count. Changed only under the lock of `state`.
+    /// The number of times that the circuit opened. A call that began in an earlier era does not
+    /// count. Changed only under the lock of `state`.
     era: AtomicU64,
 }
 
@@ -278,8 +278,7 @@ impl Circuit {
         Ok(Admitted(era))
     }
 
-    /// Records how a call ended. Ignores a call that began before the circuit last opened or was
-    /// reset.
+    /// Records how a call ended. Ignores a call that began before the circuit last opened.
     fn settle(&self, call: Admitted, sign: Sign) {
         let now = self.now();
         let mut state = self.state.lock();
