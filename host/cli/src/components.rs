@@ -175,13 +175,7 @@ pub(crate) async fn loaded(
         host::load(printer, engine, component, &chosen.path, grants, OnMissingGrant::Refused).await;
     match loaded {
         Ok(component) => {
-            chosen.check_tools(
-                component
-                    .definitions()
-                    .map(|tool| tool.name.as_str())
-                    .collect::<Vec<_>>()
-                    .into_iter(),
-            )?;
+            chosen.check_tools(&component)?;
             Ok(component)
         }
         Err(error) if error.is_not_granted() => {

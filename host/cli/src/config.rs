@@ -27,7 +27,7 @@ pub(crate) use toolcell_config::file::{
 };
 pub(crate) use toolcell_config::grants::effective::{self, Effective};
 pub(crate) use toolcell_config::grants::{ConfiguredRule, RuleSection, unusual};
-pub(crate) use toolcell_config::serving::{Keys, UnsetSecret};
+pub(crate) use toolcell_config::serving::UnsetSecret;
 pub(crate) use toolcell_config::text::{HintCommand, quoted};
 pub(crate) use toolcell_config::{Configuration as Config, Lock, Problem, SecretSelection};
 

@@ -2,15 +2,14 @@
 //!
 //! An engine compiles and runs WebAssembly. A command calls [`engines`] with the number of
 //! concurrent calls and the configuration. It gets [`Engines`], which creates one engine for each
-//! kind of isolation when it is first needed, with the cache of compiled code, the secrets, the
-//! key-value data and the network settings. [`load`] loads a component with a spinner if that takes
-//! long.
+//! kind of isolation when it is first needed: those of `toolcell-config`, with the options of the
+//! command line. [`load`] loads a component with a spinner if that takes long.
 //!
 //! An untrusted component is compiled in a child process or not at all. An unusable cache causes a
 //! warning, never an error. Background optimisation ends with the command; only commands that
 //! prepare later ones wait for it, with [`optimised`].
 
-use std::cell::OnceCell;
+use std::cell::Cell;
 use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,9 +22,10 @@ use toolcell::component::{CodeTier, ComponentBytes, LoadOptions, OnMissingGrant}
 use toolcell::http::{Egress, Proxy};
 use toolcell::runtime::{Deterministic, EngineBuilder, Optimise, Placement, Recorder};
 use toolcell::{Component, Engine, Error, Grants};
+use toolcell_config::Engines as ConfiguredEngines;
 
 use crate::args::{self, Global};
-use crate::config::{self, Config, Isolation, Keys};
+use crate::config::{self, Config, Isolation};
 use crate::os::{env, state};
 use crate::print::failure::Failure;
 use crate::print::printer::Printer;
@@ -36,18 +36,15 @@ const SPINNER_DELAY: Duration = Duration::from_millis(150);
 /// Bytes of a component that compiles fast enough for no message.
 const SMALL: u64 = 1 << 20;
 
-/// The engines of one command, created on demand: one for each kind of isolation, because the kinds
-/// share nothing.
+/// The engines of one command.
 pub(crate) struct Engines<'a> {
     printer: &'a Printer,
-    /// The settings of an engine without a cache.
-    uncached: EngineBuilder,
-    builder: EngineBuilder,
-    cache: Option<PathBuf>,
+    cached: ConfiguredEngines,
+    /// Used without a cache, and if the cache cannot be used.
+    uncached: ConfiguredEngines,
+    is_uncached: Cell<bool>,
     /// The directory of stored keys and of the counts of granted directories.
     pub(crate) state: Option<PathBuf>,
-    pooled: OnceCell<Engine>,
-    strict: OnceCell<Engine>,
 }
 
 /// Prepares engines for this many concurrent calls, with the cache if it can be used.
@@ -57,8 +54,6 @@ pub(crate) fn engines<'a>(
     calls: usize,
     config: &Config,
 ) -> Result<Engines<'a>, Failure> {
-    let builder =
-        with_compile_notes(printer, builder(env::own_program(), global.max_compile_time.0)?);
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     // Two cells for each call: a tenant leaves as many cells to other tenants of the configuration
     // as it holds.
@@ -66,31 +61,40 @@ pub(crate) fn engines<'a>(
         .unwrap_or(Engine::MAX_CELLS)
         .saturating_mul(2)
         .min(Engine::MAX_CELLS);
-    let builder = builder.cells(cells).threads(calls.min(cores)).secrets(config.secrets.clone());
-    let builder = builder.egress(with_proxy_hint(printer, config.egress(), proxy_hint(config)));
-    let state = state::dir(global.state_dir.as_deref());
-    let builder = builder.keys(Keys::new(state.as_deref(), config.path.as_deref()));
-    let builder = match &state {
-        Some(state) => builder.directory_counts(state.join(toolcell_config::Engines::COUNTS)),
-        None => builder,
-    };
     let now = global.now.map(|Date(date)| date);
     let fixed = Deterministic { now, seed: global.seed, ..Deterministic::default() };
-    let builder = builder.deterministic(fixed);
+    let cached = of_configuration(printer, global, config)?.with(|builder| {
+        let builder = with_compile_notes(printer, builder).deterministic(fixed);
+        builder.cells(cells).threads(calls.min(cores))
+    });
     // Optimised code would be ready too late for a single call, and without a cache no later call
     // has it.
-    let keeping_nothing =
-        if calls > 1 { builder.clone() } else { builder.clone().optimise(Optimise::Never) };
-    let cache = cache_dir(printer, global);
-    let (pooled, strict) = (OnceCell::new(), OnceCell::new());
-    let builder = builder.cache_bytes(global.cache_size.0);
-    Ok(Engines { printer, uncached: keeping_nothing, builder, cache, state, pooled, strict })
+    let uncached = cached.clone().with(|builder| {
+        let builder = builder.without_cache();
+        if calls > 1 { builder } else { builder.optimise(Optimise::Never) }
+    });
+    let is_uncached = Cell::new(cache_dir(printer, global).is_none());
+    let state = state::dir(global.state_dir.as_deref());
+    Ok(Engines { printer, cached, uncached, is_uncached, state })
+}
+
+/// Returns the engines of the configuration with the global options: the cache's size, a child
+/// process for compiling, and the hint for requests without a connection.
+pub(crate) fn of_configuration(
+    printer: &Printer,
+    global: &Global,
+    config: &Config,
+) -> Result<ConfiguredEngines, Failure> {
+    let worker = compile_worker(env::own_program(), global.max_compile_time.0)?;
+    let (bytes, hint) = (global.cache_size.0, proxy_hint(config));
+    let engines = config.engines().with(|builder| worker(builder).cache_bytes(bytes));
+    Ok(engines.with_egress(|egress| with_proxy_hint(printer, egress, hint)))
 }
 
 impl Engines<'_> {
     /// Changes settings of all engines.
     fn with(self, set: impl Fn(EngineBuilder) -> EngineBuilder) -> Self {
-        Self { builder: set(self.builder), uncached: set(self.uncached), ..self }
+        Self { cached: self.cached.with(&set), uncached: self.uncached.with(&set), ..self }
     }
 
     /// Makes the engines perform a dry run: they record the tool's requests and execute none.
@@ -106,34 +110,20 @@ impl Engines<'_> {
     }
 
     /// Sets the hint for a tool's request that gets no connection.
-    pub(crate) fn with_proxy_hint(self, config: &Config, hint: Option<String>) -> Self {
-        let egress = with_proxy_hint(self.printer, config.egress(), hint);
-        self.with(|builder| builder.egress(egress.clone()))
+    pub(crate) fn with_proxy_hint(self, hint: Option<String>) -> Self {
+        let set = |egress| with_proxy_hint(self.printer, egress, hint.clone());
+        let (cached, uncached) = (self.cached.with_egress(set), self.uncached.with_egress(set));
+        Self { cached, uncached, ..self }
     }
 
     /// Returns the engine for this isolation of cells.
     pub(crate) fn of(&self, isolation: Isolation) -> Result<&Engine, Failure> {
-        let (kept, kind) = match isolation {
-            Isolation::Pooled => (&self.pooled, toolcell::runtime::Isolation::Pooled),
-            // A worker process has strict cells too.
-            Isolation::Strict | Isolation::Process => {
-                (&self.strict, toolcell::runtime::Isolation::Strict)
-            }
-        };
-        match kept.get() {
-            Some(engine) => Ok(engine),
-            None => {
-                let engine = self.build(kind)?;
-                Ok(kept.get_or_init(|| engine))
-            }
+        if self.is_uncached.get() {
+            return Ok(self.uncached.of(isolation)?);
         }
-    }
-
-    fn build(&self, kind: toolcell::runtime::Isolation) -> Result<Engine, Failure> {
-        let keeping_nothing = || self.uncached.clone().isolation(kind).build();
-        let Some(dir) = &self.cache else { return Ok(keeping_nothing()?) };
-        self.builder.clone().isolation(kind).cache(dir).build().or_else(|error| {
-            let engine = keeping_nothing()?;
+        self.cached.of(isolation).or_else(|error| {
+            let engine = self.uncached.of(isolation)?;
+            self.is_uncached.set(true);
             self.printer.note("warning", &format!("{error}; compiled components are not kept"));
             self.printer.note(
                 "hint",
@@ -142,13 +132,6 @@ impl Engines<'_> {
             Ok(engine)
         })
     }
-}
-
-/// Returns the engine's settings. The child's program is required: in this process, a component
-/// made to stall the compiler would stall the command.
-fn builder(worker: io::Result<PathBuf>, compile_time: Duration) -> Result<EngineBuilder, Failure> {
-    let worker = program_path(worker, "compile in a separate process")?;
-    Ok(Engine::builder().compile_in(worker, [args::COMPILE_WORKER], compile_time))
 }
 
 /// Makes an engine print a note when it compiles a large component and no spinner can be drawn.
@@ -187,12 +170,13 @@ pub(crate) fn with_proxy_hint(printer: &Printer, egress: Egress, hint: Option<St
     egress.on_no_connection(move || ONCE.call_once(|| printer.note("hint", &hint)))
 }
 
-/// Makes an engine compile in a child of this program.
+/// Makes an engine compile in a child of this program. The program is required: in this process, a
+/// component made to stall the compiler would stall the command.
 pub(crate) fn compile_worker(
-    global: &Global,
+    worker: io::Result<PathBuf>,
+    time: Duration,
 ) -> Result<impl FnOnce(EngineBuilder) -> EngineBuilder, Failure> {
-    let worker = program_path(env::own_program(), "compile in a separate process")?;
-    let time = global.max_compile_time.0;
+    let worker = program_path(worker, "compile in a separate process")?;
     Ok(move |builder: EngineBuilder| builder.compile_in(worker, [args::COMPILE_WORKER], time))
 }
 
@@ -278,9 +262,8 @@ mod tests {
 
     #[test]
     fn compilation_requires_child_process() {
-        let failure = builder(Err(io::ErrorKind::NotFound.into()), Duration::from_secs(1))
-            .unwrap_err()
-            .to_json();
+        let worker = Err(io::ErrorKind::NotFound.into());
+        let failure = compile_worker(worker, Duration::from_secs(1)).err().unwrap().to_json();
         assert_eq!(failure["kind"], "environment", "{failure}");
         assert!(
             failure["message"].as_str().unwrap().contains("cannot find the file of this program"),

@@ -125,7 +125,7 @@ async fn tools(
     config.hint = config.hint.with_call(args.call.iter().cloned());
     let config = components::with_command_line_grants(config, &args.components, &args.grants)?;
     let engines = host::engines(printer, global, args.calls, &config)?;
-    let engines = engines.with_proxy_hint(&config, args.proxy_hint.clone());
+    let engines = engines.with_proxy_hint(args.proxy_hint.clone());
     let chosen = components::chosen(&config, &args.components)?;
     let chosen: Vec<_> =
         chosen.into_iter().map(|chosen| chosen.with_isolation(Isolation::Process)).collect();

@@ -56,7 +56,7 @@ pub use file::secret_selection::SecretSelection;
 #[doc(inline)]
 pub use problem::Problem;
 #[doc(inline)]
-pub use serving::engines::{Engines, EnginesBuilder};
+pub use serving::engines::Engines;
 #[doc(inline)]
 pub use serving::loaded::LoadedTools;
 #[doc(inline)]

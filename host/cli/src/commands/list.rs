@@ -105,9 +105,7 @@ async fn load_component(
     let contents =
         Contents::of(&bytes).map_err(|error| Failure::from(error).about(chosen.display_path()))?;
     let component = components::load_without_grants(printer, engines, bytes, chosen).await?;
-    chosen.check_tools(
-        component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter(),
-    )?;
+    chosen.check_tools(&component)?;
     let tools: Vec<_> = component.definitions().collect();
     let findings = lint::findings(&chosen.kind(), component.inspection(), &contents, &tools);
     Ok((component, findings))

@@ -27,7 +27,7 @@ use crate::file::resolved::ResolvedComponent;
 use crate::paths::atomic_file::PendingFile;
 use crate::paths::files;
 use crate::serving::engines::Engines;
-use crate::serving::keys::Keys;
+use crate::serving::keys;
 
 impl Configuration {
     /// Loads a component of this configuration and returns its current definitions and imports,
@@ -137,7 +137,7 @@ impl Configuration {
     /// directory or a file.
     #[must_use]
     pub fn state_directory(&self, kind: &str) -> Option<PathBuf> {
-        let project = self.path.as_deref().map(Keys::project)?;
+        let project = self.path.as_deref().map(keys::project)?;
         Some(self.options.state_dir()?.join(kind).join(project))
     }
 

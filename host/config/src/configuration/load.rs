@@ -272,14 +272,7 @@ impl Loading<'_> {
             None => self.load(chosen, bytes, found).await?,
         };
         let rebuilt = self.configuration.confirm(&vetted, &served.component)?.is_some();
-        chosen.check_tools(
-            served
-                .component
-                .definitions()
-                .map(|tool| tool.name.as_str())
-                .collect::<Vec<_>>()
-                .into_iter(),
-        )?;
+        chosen.check_tools(&served.component)?;
         Ok((served, rebuilt))
     }
 

@@ -27,7 +27,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
-use toolcell::http::Egress;
 use toolcell::secrets::StoredSecrets;
 use toolcell::{Definition, Executor, Limits, Tenant};
 
@@ -47,8 +46,7 @@ use crate::paths::roots::Guarded;
 use crate::problem::{Problem, Problems, in_order};
 use crate::schema::isolation::{self, Isolation};
 use crate::schema::{self, At, is_name, kind, password, shape};
-use crate::serving::engines::EnginesBuilder;
-use crate::serving::keys::Keys;
+use crate::serving::engines::Engines;
 use crate::tenants::issuer::{Issuer, issuer};
 use crate::tenants::offered::OfferedTools;
 use crate::tenants::quota::{self, TenantQuota};
@@ -422,17 +420,11 @@ impl Configuration {
         config
     }
 
-    /// Returns a builder with the settings of this configuration and the directories that it was
-    /// read with.
-    pub fn engines(&self) -> EnginesBuilder {
-        let keys = Keys::new(self.options.state_dir(), self.path.as_deref());
-        EnginesBuilder::new(self.secrets.clone(), self.egress(), keys, &self.options)
-    }
-
-    /// Returns an egress with the proxy of `[network]`, if there is one, and its certificate
-    /// authorities in addition to those of the public internet.
-    pub fn egress(&self) -> Egress {
-        self.network.egress()
+    /// Returns engines with the settings of this configuration and the directories that it was read
+    /// with.
+    pub fn engines(&self) -> Engines {
+        let (secrets, egress) = (self.secrets.clone(), self.network.egress());
+        Engines::new(secrets, egress, self.path.as_deref(), &self.options)
     }
 
     /// Returns true if the tool of this name is offered to a tenant. Without a tenant every tool

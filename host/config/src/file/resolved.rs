@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use toolcell::component::ComponentKind;
 use toolcell::controls::enforced;
-use toolcell::{Definition, Grants, Limits, names};
+use toolcell::{Component, Definition, Grants, Limits, names};
 
 use crate::approval::dev::Development;
 use crate::approval::signature::Signer;
@@ -153,10 +153,8 @@ impl ResolvedComponent<'_> {
 
     /// Refuses a section for a tool that the component does not have: with a misspelt name it would
     /// restrict nothing.
-    pub fn check_tools<'b>(
-        &self,
-        known: impl Iterator<Item = &'b str> + Clone,
-    ) -> Result<(), Error> {
+    pub fn check_tools(&self, component: &Component) -> Result<(), Error> {
+        let known = component.tools().iter().map(|tool| tool.definition().name.as_str());
         let said = self.configured.into_iter().flat_map(|(_, configured)| &configured.tools);
         let unknown = said.filter(|(name, _)| !known.clone().any(|known| known == *name));
         let problems: Vec<_> = unknown

@@ -11,6 +11,5 @@ pub(crate) mod loaded;
 pub(crate) mod report;
 pub(crate) mod unset_secrets;
 
-pub use keys::Keys;
 pub use loaded::TenantSettings;
 pub use unset_secrets::UnsetSecret;

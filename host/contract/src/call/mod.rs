@@ -160,6 +160,20 @@ impl CallResult {
             | Self::Refusal(_) => None,
         }
     }
+
+    /// Returns its name in JSON and in traces: `ok`, `error`, `ask_user`, `halt`, `tool_error` or
+    /// `refusal`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Outcome(Outcome::Ok(_)) => "ok",
+            Self::Outcome(Outcome::Error(_)) => "error",
+            Self::Outcome(Outcome::AskUser(_)) => "ask_user",
+            Self::Outcome(Outcome::Halt(_)) => "halt",
+            Self::ToolError(_) => "tool_error",
+            Self::Refusal(_) => "refusal",
+        }
+    }
 }
 
 /// A result in its JSON form: an object with one member, which names the kind.

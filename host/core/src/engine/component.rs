@@ -20,7 +20,8 @@ use toolcell_contract::grants::rights::Rights;
 use toolcell_contract::outcome::refusal::{Fault, Refusal};
 
 use super::adapt::component_kind::{ComponentBytes, ComponentKind};
-use crate::engine::{CodeTier, Engine, Inspection, LoadOptions, LoadedComponent};
+use super::compile::load::LoadedComponent;
+use crate::engine::{CodeTier, Engine, Inspection, LoadOptions};
 use crate::tool::handler::{
     Handler, HandlerFuture, Invocation, Overlays, ValidateFuture, VisibleFuture,
 };
@@ -29,7 +30,7 @@ use crate::tool::{self, Tool};
 /// A component that was checked and compiled, and has described its tools. Cheap to clone.
 #[derive(Clone)]
 pub struct Component {
-    loaded: LoadedComponent,
+    loaded: Arc<LoadedComponent>,
     tools: Arc<[Tool]>,
     /// The names of tools that cannot be used, each with its problem.
     unusable_tools: Arc<[(String, String)]>,
@@ -76,24 +77,23 @@ impl Component {
         Self::new(engine.load(bytes.into(), options).await?, grants)
     }
 
-    fn new(loaded: LoadedComponent, mut grants: Grants) -> Result<Self, Error> {
-        let reads_arguments = *loaded.kind() != ComponentKind::Tools;
+    fn new(loaded: Arc<LoadedComponent>, mut grants: Grants) -> Result<Self, Error> {
+        let reads_arguments = *loaded.kind != ComponentKind::Tools;
         if grants.store.is_none() {
-            grants.store = Some(loaded.inspection().digest.clone());
+            grants.store = Some(loaded.inspection.digest.clone());
         }
         let grants = Arc::new(grants);
         let tool = |definition: &Definition| {
-            let rights =
-                Rights::in_component(Arc::clone(&grants), definition, loaded.definitions())
-                    .map_err(|bad| {
-                        Error::definition(&definition.name, format_args!("in `needs`: {bad}"))
-                    })?;
-            let (loaded, checks) = (loaded.clone(), definition.checks);
+            let rights = Rights::in_component(Arc::clone(&grants), definition, &loaded.definitions)
+                .map_err(|bad| {
+                    Error::definition(&definition.name, format_args!("in `needs`: {bad}"))
+                })?;
+            let (loaded, checks) = (Arc::clone(&loaded), definition.checks);
             let handler =
                 WasmHandler { loaded, checks, rights: Arc::new(rights.clone()), reads_arguments };
             Tool::with_handler(definition.clone(), handler).map(|tool| tool.with_rights(rights))
         };
-        let (tools, unusable_tools) = usable_tools(loaded.definitions(), tool)?;
+        let (tools, unusable_tools) = usable_tools(&loaded.definitions, tool)?;
         for (tool, problem) in &unusable_tools {
             tracing::warn!(tool, problem, "a tool cannot be used; the others of its component can");
         }
@@ -126,7 +126,7 @@ impl Component {
         let is_tool = |definition: &&Definition| {
             !self.unusable_tools.iter().any(|(name, _)| *name == definition.name)
         };
-        self.loaded.definitions().iter().filter(is_tool)
+        self.loaded.definitions.iter().filter(is_tool)
     }
 
     /// Returns the tools that cannot be used, each by its name with the problem in its definition.
@@ -139,19 +139,19 @@ impl Component {
     /// imports.
     #[must_use]
     pub fn inspection(&self) -> &Inspection {
-        self.loaded.inspection()
+        &self.loaded.inspection
     }
 
     /// Returns the kind of the component: tools, functions or a command.
     #[must_use]
     pub fn kind(&self) -> &ComponentKind {
-        self.loaded.kind()
+        &self.loaded.kind
     }
 
     /// Returns true if the compiled code came from the cache.
     #[must_use]
     pub fn is_cached(&self) -> bool {
-        self.loaded.is_cached()
+        self.loaded.compile_time.is_none()
     }
 
     /// Returns true if the cells come from the pool. A component that is larger than a slot of the
@@ -160,31 +160,31 @@ impl Component {
     /// loaded, or, if its code was in the cache, true if the engine has a pool.
     #[must_use]
     pub fn is_pooled(&self) -> bool {
-        self.loaded.is_pooled()
+        self.loaded.pooled
     }
 
     /// Returns true if the calls are refused because the host panicked too often while it ran them:
     /// see [`EngineBuilder::quarantine_after`](crate::runtime::EngineBuilder::quarantine_after).
     #[must_use]
     pub fn is_quarantined(&self) -> bool {
-        self.loaded.is_quarantined()
+        self.loaded.quarantine.is_closed()
     }
 
     /// Ends the quarantine, and counts panics from zero.
     pub fn reinstate(&self) {
-        self.loaded.reinstate();
+        self.loaded.quarantine.reset();
     }
 
     /// Returns the time that it took to compile, or `None` if the code came from the cache.
     #[must_use]
     pub fn compile_time(&self) -> Option<Duration> {
-        self.loaded.compile_time()
+        self.loaded.compile_time
     }
 
     /// Returns the code on which a call that starts now would run.
     #[must_use]
     pub fn code(&self) -> CodeTier {
-        self.loaded.code()
+        self.loaded.code.tier()
     }
 
     /// Waits until the component is optimised: [`CodeTier::Optimised`]. Returns
@@ -207,7 +207,7 @@ impl std::fmt::Debug for Component {
 
 /// The handler of one tool of a component.
 struct WasmHandler {
-    loaded: LoadedComponent,
+    loaded: Arc<LoadedComponent>,
     checks: Checks,
     rights: Arc<Rights>,
     /// True if the host reads the arguments, to call a function or a command with them.
@@ -218,7 +218,7 @@ impl WasmHandler {
     /// Returns true if the component can ask for directories.
     fn reads_files(&self) -> bool {
         self.loaded
-            .inspection()
+            .inspection
             .imports
             .iter()
             .any(|(import, _)| import.starts_with("wasi:filesystem/preopens"))
@@ -269,7 +269,7 @@ impl Handler for WasmHandler {
     }
 
     fn digest(&self) -> Option<&str> {
-        Some(&self.loaded.inspection().digest)
+        Some(&self.loaded.inspection.digest)
     }
 
     fn reads_arguments(&self) -> bool {

@@ -11,21 +11,21 @@
 //! Not here: the steps of a load (`compile/load`), the threads that a cell (a fresh WebAssembly
 //! instance for one call) runs on (`schedule/placement`).
 
+use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use toolcell_contract::call::CallResult;
-use toolcell_contract::definition::{Checks, Definition};
+use toolcell_contract::definition::Checks;
 use toolcell_contract::error::Error;
 use toolcell_contract::grants::rights::Rights;
 use toolcell_contract::outcome::refusal::{Fault, Refusal};
 use toolcell_contract::outcome::tool_error::{Crash, ToolError};
 
 use super::Engine;
-use super::adapt::component_kind::{ComponentBytes, ComponentKind};
-use super::cell::invoke::{self, LinkOptions};
-use super::compile::inspection::Inspection;
-use super::compile::load::{self, Loaded};
+use super::adapt::component_kind::ComponentBytes;
+use super::cell::bounds::run_state::RunState;
+use super::cell::invoke::{self, LinkOptions, Ready};
+use super::compile::load::{self, LoadedComponent};
 use super::compile::on_a_thread;
 use super::compile::tier::CodeTier;
 use super::load_options::LoadOptions;
@@ -46,11 +46,11 @@ impl Engine {
     /// # Cancel safety
     /// When dropped, a compilation that has begun goes on to its end in the background, and its
     /// result is kept in the cache only.
-    pub(crate) async fn load(
+    pub(super) async fn load(
         &self,
         component: ComponentBytes,
         options: LoadOptions,
-    ) -> Result<LoadedComponent, Error> {
+    ) -> Result<Arc<LoadedComponent>, Error> {
         let LoadOptions { grants, missing, tenant, source } = options;
         let grants = Arc::new(grants);
         let turn = match tenant {
@@ -68,89 +68,36 @@ impl Engine {
         let (turn, mounts) =
             if has_directories { on_a_thread("toolcell-mount", open).await? } else { open()? };
         let core = Arc::clone(&self.compiler.loads).acquire_owned().await;
-        let engine = self.clone();
+        let compiler = Arc::clone(&self.compiler);
         on_a_thread("toolcell-load", move || {
             let ComponentBytes { bytes, kind } = component;
             let wiring = LinkOptions { kind: Arc::new(kind), mounts };
-            let loaded = load::load(
-                &engine.compiler,
-                bytes,
-                &grants,
-                &wiring,
-                missing,
-                turn.as_ref(),
-                source,
-            );
+            let loaded =
+                load::load(compiler, bytes, &grants, wiring, missing, turn.as_ref(), source);
             drop((core, turn));
-            let LinkOptions { kind, .. } = wiring;
-            loaded.map(|loaded| LoadedComponent { loaded: Arc::new(loaded), kind, engine })
+            loaded.map(Arc::new)
         })
         .await
     }
 }
 
-/// A component that answers calls.
-#[derive(Clone)]
-pub(crate) struct LoadedComponent {
-    loaded: Arc<Loaded>,
-    kind: Arc<ComponentKind>,
-    engine: Engine,
-}
-
 impl LoadedComponent {
-    pub(crate) fn inspection(&self) -> &Inspection {
-        &self.loaded.inspection
-    }
-
-    pub(crate) fn kind(&self) -> &ComponentKind {
-        &self.kind
-    }
-
-    pub(crate) fn definitions(&self) -> &[Definition] {
-        &self.loaded.definitions
-    }
-
-    pub(crate) fn is_cached(&self) -> bool {
-        self.loaded.compile_time.is_none()
-    }
-
-    pub(crate) fn is_quarantined(&self) -> bool {
-        self.loaded.quarantine.is_closed()
-    }
-
-    pub(crate) fn reinstate(&self) {
-        self.loaded.quarantine.reset();
-    }
-
-    pub(crate) fn is_pooled(&self) -> bool {
-        self.loaded.pooled
-    }
-
-    pub(crate) fn compile_time(&self) -> Option<Duration> {
-        self.loaded.compile_time
-    }
-
-    /// Returns the code that a call uses which begins now.
-    pub(crate) fn code(&self) -> CodeTier {
-        self.loaded.code.code()
-    }
-
     /// Waits until the code does not change any more, and returns it.
     ///
     /// # Cancel safety
     /// May be dropped.
-    pub(crate) async fn optimised(&self) -> CodeTier {
-        match self.loaded.code.current(&self.engine.compiler).await {
+    pub(super) async fn optimised(&self) -> CodeTier {
+        match self.code.current(&self.compiler).await {
             Ok(current) => current.last().await,
             Err(error) => {
                 tracing::warn!(%error, "a component cannot be linked");
-                self.code()
+                self.code.tier()
             }
         }
     }
 
     /// Answers one call in a new cell.
-    pub(crate) async fn call(
+    pub(super) async fn call(
         &self,
         invocation: Arc<Invocation>,
         checks: Checks,
@@ -160,30 +107,20 @@ impl LoadedComponent {
         let Ok(ready) = self.ready(&invocation).await else {
             return CallResult::Refusal(Refusal::Unavailable);
         };
-        let quarantine = &self.loaded.quarantine;
-        placement::execute(
-            &self.engine.compiler.scheduler,
-            ready,
-            quarantine,
-            habit,
-            invocation,
-            checks,
-            rights,
-        )
-        .await
+        let (scheduler, quarantine) = (&self.compiler.scheduler, &self.quarantine);
+        placement::execute(scheduler, ready, quarantine, habit, invocation, checks, rights).await
     }
 
     /// Returns the linked code for a call. The cause of a failure goes to the log only; a guest or
     /// caller does not see it.
-    async fn ready(&self, invocation: &Invocation) -> Result<Arc<invoke::Ready>, ()> {
-        let compiler = &self.engine.compiler;
-        let ready = match self.loaded.code.current(compiler).await {
+    async fn ready(&self, invocation: &Invocation) -> Result<Arc<Ready>, ()> {
+        let ready = match self.code.current(&self.compiler).await {
             Ok(current) if invocation.caller.is_some() => {
-                compiler.linker.link_unpooled(current.ready()).await
+                self.compiler.linker.link_unpooled(current.ready()).await
             }
             current => current.map(|current| current.ready()),
         };
-        let digest = &self.inspection().digest;
+        let digest = &self.inspection.digest;
         ready.map_err(
             |error| tracing::error!(%error, component = %digest, "a component cannot be linked"),
         )
@@ -191,54 +128,44 @@ impl LoadedComponent {
 
     /// Returns the latency class of its tenant's calls.
     fn latency_class(&self, invocation: &Invocation) -> Arc<LatencyClass> {
-        self.loaded
-            .latency_classes
-            .of(invocation.context.tenant.as_deref(), &self.engine.compiler.scheduler.flows)
-    }
-
-    async fn ready_or_error(
-        &self,
-        invocation: &Invocation,
-    ) -> Result<Arc<invoke::Ready>, ToolError> {
-        self.ready(invocation).await.map_err(|()| ToolError::HandlerRaised(Crash::by_the_host()))
+        let tenant = invocation.context.tenant.as_deref();
+        self.latency_classes.of(tenant, &self.compiler.scheduler.flows)
     }
 
     /// Calls the tool's `visible` in a cell of its own, and returns true if the tool is offered.
-    pub(crate) async fn visible(&self, invocation: Arc<Invocation>) -> Result<bool, ToolError> {
-        let (ready, quarantine) =
-            (self.ready_or_error(&invocation).await?, &self.loaded.quarantine);
-        let question = |pulse| invoke::visible(Arc::clone(&ready), Arc::clone(&invocation), pulse);
-        placement::run_check(
-            &self.engine.compiler.scheduler,
-            quarantine,
-            self.latency_class(&invocation),
-            &invocation,
-            question,
-        )
-        .await
+    pub(super) async fn visible(&self, invocation: Arc<Invocation>) -> Result<bool, ToolError> {
+        self.check(&invocation, invoke::visible).await
     }
 
     /// Calls the tool's `validate` in a cell of its own, and returns the faults of the arguments.
-    pub(crate) async fn validate(
+    pub(super) async fn validate(
         &self,
         invocation: Arc<Invocation>,
     ) -> Result<Vec<Fault>, ToolError> {
-        let (ready, quarantine) =
-            (self.ready_or_error(&invocation).await?, &self.loaded.quarantine);
-        let question = |pulse| invoke::validate(Arc::clone(&ready), Arc::clone(&invocation), pulse);
-        placement::run_check(
-            &self.engine.compiler.scheduler,
-            quarantine,
-            self.latency_class(&invocation),
-            &invocation,
-            question,
-        )
-        .await
+        self.check(&invocation, invoke::validate).await
+    }
+
+    /// Calls another export than `execute`.
+    async fn check<T: Send + 'static, F>(
+        &self,
+        invocation: &Arc<Invocation>,
+        export: impl FnOnce(Arc<Ready>, Arc<Invocation>, Arc<RunState>) -> F,
+    ) -> Result<T, ToolError>
+    where
+        F: Future<Output = Result<T, ToolError>> + Send + 'static,
+    {
+        let by_the_host = |()| ToolError::HandlerRaised(Crash::by_the_host());
+        let ready = self.ready(invocation).await.map_err(by_the_host)?;
+        let question = |pulse| export(ready, Arc::clone(invocation), pulse);
+        let (scheduler, habit) = (&self.compiler.scheduler, self.latency_class(invocation));
+        placement::run_check(scheduler, &self.quarantine, habit, invocation, question).await
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use toolcell_contract::call::{CallContext, ToolCall};
     use toolcell_contract::grants::{Access, Directory, Grants};
     use toolcell_contract::limits::Limits;
@@ -265,7 +192,7 @@ mod tests {
         let patience = std::time::Instant::now() + Duration::from_secs(20);
         while spin.latency_class(&called("loops")).is_short() {
             assert!(std::time::Instant::now() < patience, "it is not known for its loops");
-            let checks = spin.definitions()[0].checks;
+            let checks = spin.definitions[0].checks;
             sleeps.block_on(spin.call(called("loops"), checks, Arc::default()));
         }
         assert!(spin.latency_class(&called("other")).is_short());

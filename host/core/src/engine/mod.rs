@@ -63,7 +63,6 @@ pub use compile::load::OnMissingGrant;
 pub use compile::tier::{CodeTier, Optimise};
 pub use compile::worker::compile_worker;
 pub use load_options::LoadOptions;
-pub(crate) use loaded::LoadedComponent;
 pub use schedule::in_use::InUse;
 pub use schedule::placement::Placement;
 
@@ -152,6 +151,11 @@ impl EngineBuilder {
     pub fn cache(mut self, dir: impl Into<PathBuf>) -> Self {
         self.cache = Some(dir.into());
         self
+    }
+
+    /// Stores no compiled components.
+    pub fn without_cache(self) -> Self {
+        Self { cache: None, ..self }
     }
 
     /// Sets how many bytes of disk the cache can take, for all engines that share the directory.
@@ -314,6 +318,7 @@ impl EngineBuilder {
             pool.iter().chain([&on_demand]).map(|allocator| allocator.engine.weak()).collect();
         let ticker = Arc::new(Ticker::start(engines)?);
         let cache = self.cache.map(|dir| Cache::open(&dir, self.cache_bytes)).transpose()?;
+        let cache = cache.map(Arc::new);
         let lanes = match self.placement {
             Placement::Cells => Some(Lanes::new(self.threads.unwrap_or_else(cores).max(1))?),
             Placement::Inline => None,

@@ -13,7 +13,6 @@ use toolcell_contract::call::usage::Usage;
 use toolcell_contract::call::{CallResult, Completion};
 use toolcell_contract::event::Event;
 use toolcell_contract::message::failure::Failure;
-use toolcell_contract::outcome::Outcome;
 use toolcell_contract::outcome::tool_error::{Exit, ToolError};
 use tracing::field::Empty;
 
@@ -67,7 +66,7 @@ impl<'a> Terminal<'a> {
         self.open = false;
         let (call, span) = (&self.invocation.call, &self.invocation.span);
         if !span.is_disabled() {
-            span.record("outcome", name_of(result));
+            span.record("outcome", result.name());
             span.record("duration_us", u64::try_from(usage.wall.as_micros()).unwrap_or(u64::MAX));
             if let CallResult::ToolError(error) = result {
                 span.record("reason", error.reason().name());
@@ -98,17 +97,5 @@ impl Drop for Terminal<'_> {
             let usage = self.usage();
             self.report(&CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled)), usage);
         }
-    }
-}
-
-/// Returns the name of the result, the same in JSON and in traces.
-fn name_of(result: &CallResult) -> &'static str {
-    match result {
-        CallResult::Outcome(Outcome::Ok(_)) => "ok",
-        CallResult::Outcome(Outcome::Error(_)) => "error",
-        CallResult::Outcome(Outcome::AskUser(_)) => "ask_user",
-        CallResult::Outcome(Outcome::Halt(_)) => "halt",
-        CallResult::ToolError(_) => "tool_error",
-        CallResult::Refusal(_) => "refusal",
     }
 }

@@ -65,7 +65,7 @@ pub(super) struct Store {
     tenants: Mutex<HashMap<String, Tenant>>,
     /// Bytes of the tenants that have a quota of their own, by the same name.
     quotas: Mutex<HashMap<String, u64>>,
-    probe: Probe,
+    pub(super) probe: Probe,
     /// Tests replace it to simulate a full disk.
     pub(super) write_content: Write,
     written: AtomicU64,
@@ -178,11 +178,6 @@ impl Store {
         &*self.clock
     }
 
-    /// Returns true if the directory can be written to.
-    pub(super) fn is_writable(&self) -> bool {
-        self.probe.is_writable()
-    }
-
     /// Reserves space for an artifact that is about to be written.
     fn reserve(
         &self,
@@ -232,52 +227,6 @@ impl Store {
         write().inspect_err(|_| drop(fs::remove_file(&unfinished))).map_err(with_path(&unfinished))
     }
 
-    pub(super) fn info(
-        &self,
-        tenant: Option<&str>,
-        id: &str,
-    ) -> Result<ArtifactInfo, ArtifactError> {
-        self.with(tenant, |kept, _, now| kept.get(id).map(|kept| kept.info(id, now)))
-    }
-
-    pub(super) fn list(&self, tenant: Option<&str>) -> Vec<ArtifactInfo> {
-        let all = |kept: &mut BTreeMap<String, StoredArtifact>, _: &Path, now| {
-            Some(kept.iter().map(|(id, kept)| kept.info(id, now)).collect())
-        };
-        self.with(tenant, all).unwrap_or_default()
-    }
-
-    pub(super) fn artifact(
-        &self,
-        tenant: Option<&str>,
-        id: &str,
-    ) -> Result<Artifact, ArtifactError> {
-        self.with(tenant, |kept, directory, now| {
-            let info = kept.get(id)?.info(id, now);
-            let path = directory.join(id);
-            Some(
-                read_head(&path)
-                    .map(|(file, _, begin)| Artifact { info, file, begin })
-                    .map_err(with_path(&path)),
-            )
-        })?
-        .map_err(|error| {
-            if error.kind() == io::ErrorKind::NotFound {
-                ArtifactError::NotFound
-            } else {
-                error.into()
-            }
-        })
-    }
-
-    pub(super) fn remove(&self, tenant: Option<&str>, id: &str) -> Result<(), ArtifactError> {
-        let removed = self.with(tenant, |kept, directory, _| {
-            let path = directory.join(id);
-            kept.remove(id).map(|_| fs::remove_file(&path).map_err(with_path(&path)))
-        })?;
-        Ok(removed?)
-    }
-
     /// Calls a closure with a tenant's artifacts, after expired ones are removed.
     fn with<T>(
         &self,
@@ -290,6 +239,58 @@ impl Store {
         let tenant = tenants.get_mut(&name).ok_or(ArtifactError::NotFound)?;
         tenant.forget_expired(&path, now, usize::MAX);
         ask(&mut tenant.kept, &path, now).ok_or(ArtifactError::NotFound)
+    }
+}
+
+impl Artifacts {
+    /// Returns the description of the tenant's artifact with this id.
+    ///
+    /// # Errors
+    /// [`ArtifactError::NotFound`].
+    pub fn info(&self, tenant: Option<&str>, id: &str) -> Result<ArtifactInfo, ArtifactError> {
+        self.0.with(tenant, |kept, _, now| kept.get(id).map(|kept| kept.info(id, now)))
+    }
+
+    /// Lists the tenant's artifacts, by id.
+    #[must_use]
+    pub fn list(&self, tenant: Option<&str>) -> Vec<ArtifactInfo> {
+        let all = |kept: &mut BTreeMap<String, StoredArtifact>, _: &Path, now| {
+            Some(kept.iter().map(|(id, kept)| kept.info(id, now)).collect())
+        };
+        self.0.with(tenant, all).unwrap_or_default()
+    }
+
+    /// Opens an artifact of the tenant.
+    pub(crate) fn artifact(
+        &self,
+        tenant: Option<&str>,
+        id: &str,
+    ) -> Result<Artifact, ArtifactError> {
+        let opened = self.0.with(tenant, |kept, directory, now| {
+            let info = kept.get(id)?.info(id, now);
+            let path = directory.join(id);
+            let read = read_head(&path).map(|(file, _, begin)| Artifact { info, file, begin });
+            Some(read.map_err(with_path(&path)))
+        });
+        opened?.map_err(|error| {
+            if error.kind() == io::ErrorKind::NotFound {
+                ArtifactError::NotFound
+            } else {
+                error.into()
+            }
+        })
+    }
+
+    /// Removes an artifact of the tenant.
+    ///
+    /// # Errors
+    /// [`ArtifactError::NotFound`], [`ArtifactError::Io`].
+    pub fn remove(&self, tenant: Option<&str>, id: &str) -> Result<(), ArtifactError> {
+        let removed = self.0.with(tenant, |kept, directory, _| {
+            let path = directory.join(id);
+            kept.remove(id).map(|_| fs::remove_file(&path).map_err(with_path(&path)))
+        })?;
+        Ok(removed?)
     }
 }
 

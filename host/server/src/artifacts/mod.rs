@@ -217,7 +217,7 @@ impl Artifacts {
 
     /// Returns true if the directory can be written to. Checked once in a few seconds.
     pub(crate) fn is_writable(&self) -> bool {
-        self.0.is_writable()
+        self.0.probe.is_writable()
     }
 
     /// Stores content for a tenant. Content that the tenant has stored before gets the new name and
@@ -267,45 +267,14 @@ impl Artifacts {
         self.0.put_within(part, tenant, content, (name, mime_type))
     }
 
-    /// Returns the description of the tenant's artifact with this id.
-    ///
-    /// # Errors
-    /// [`ArtifactError::NotFound`].
-    pub fn info(&self, tenant: Option<&str>, id: &str) -> Result<ArtifactInfo, ArtifactError> {
-        self.0.info(tenant, id)
-    }
-
     /// Reads an artifact of the tenant.
     ///
     /// # Errors
     /// [`ArtifactError::NotFound`], [`ArtifactError::Io`].
     pub fn read(&self, tenant: Option<&str>, id: &str) -> Result<Vec<u8>, ArtifactError> {
         let mut content = Vec::new();
-        self.0.artifact(tenant, id)?.reader().read_to_end(&mut content)?;
+        self.artifact(tenant, id)?.reader().read_to_end(&mut content)?;
         Ok(content)
-    }
-
-    /// Lists the tenant's artifacts, by id.
-    #[must_use]
-    pub fn list(&self, tenant: Option<&str>) -> Vec<ArtifactInfo> {
-        self.0.list(tenant)
-    }
-
-    /// Removes an artifact of the tenant.
-    ///
-    /// # Errors
-    /// [`ArtifactError::NotFound`], [`ArtifactError::Io`].
-    pub fn remove(&self, tenant: Option<&str>, id: &str) -> Result<(), ArtifactError> {
-        self.0.remove(tenant, id)
-    }
-
-    /// Opens an artifact of the tenant.
-    pub(crate) fn artifact(
-        &self,
-        tenant: Option<&str>,
-        id: &str,
-    ) -> Result<Artifact, ArtifactError> {
-        self.0.artifact(tenant, id)
     }
 }
 

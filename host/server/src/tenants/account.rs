@@ -19,7 +19,7 @@ use serde::Serialize;
 use toolcell::clock::Clock;
 use toolcell::controls::enforced;
 use toolcell::outcome::Exit;
-use toolcell::{CallResult, Event, Outcome, Refusal, ToolError};
+use toolcell::{CallResult, Event, Refusal, ToolError};
 
 use super::quota::{Bucket, Quota, QuotaKind};
 use super::refused::RequestError;
@@ -249,22 +249,18 @@ impl Drop for Slots {
 /// Returns the name of how a call ended.
 pub(crate) fn ending(result: &CallResult) -> &'static str {
     match result {
-        CallResult::Outcome(Outcome::Ok(_)) => "ok",
-        CallResult::Outcome(Outcome::Error(_)) => "error",
-        CallResult::Outcome(Outcome::AskUser(_)) => "ask_user",
-        CallResult::Outcome(Outcome::Halt(_)) => "halt",
         // Its reason is that of a tool that exits by itself.
         CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled)) => "cancelled",
         CallResult::ToolError(error) => error.reason().name(),
-        CallResult::Refusal(_) => "refusal",
+        CallResult::Outcome(_) | CallResult::Refusal(_) => result.name(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use toolcell::Usage;
     use toolcell::clock::SystemClock;
+    use toolcell::{Outcome, Usage};
 
     use super::*;
 

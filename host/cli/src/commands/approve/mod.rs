@@ -235,9 +235,7 @@ async fn review_component<'a>(
     let (bytes, signer) = components::bytes(&chosen)?;
     let contents = Contents::of(&bytes)?;
     let component = components::load_without_grants(printer, engines, bytes, &chosen).await?;
-    chosen.check_tools(
-        component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter(),
-    )?;
+    chosen.check_tools(&component)?;
     let grants = Arc::new(chosen.grants());
     let rights = |tool: &toolcell::Tool| {
         tool.rights().cloned().unwrap_or_default().with_granted(Arc::clone(&grants))

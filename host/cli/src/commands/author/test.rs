@@ -22,6 +22,7 @@ use toolcell_config::file::name_of_file;
 use super::built;
 use crate::args::{Global, TestArgs};
 use crate::host;
+use crate::os::env;
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
 use crate::print::printer::Printer;
@@ -131,8 +132,8 @@ fn cases(
     (component, kind): (&Path, ComponentKind),
     files: &[PathBuf],
 ) -> Result<Cases, Failure> {
-    let engine =
-        host::with_compile_notes(printer, host::compile_worker(global)?(Engine::builder()));
+    let worker = host::compile_worker(env::own_program(), global.max_compile_time.0)?;
+    let engine = host::with_compile_notes(printer, worker(Engine::builder()));
     let engine = match host::cache_dir(printer, global) {
         Some(dir) => engine.cache(dir).cache_bytes(global.cache_size.0),
         None => engine,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use toolcell::{CallResult, Event, Outcome};
+use toolcell::{CallResult, Event};
 
 use crate::print::printer::Printer;
 use crate::print::units::{Count, counted};
@@ -78,12 +78,8 @@ fn percentile(sorted: &[Duration], percent: usize) -> Option<Duration> {
 /// Returns the ending of a call, as its JSON names it.
 fn ending(result: &CallResult) -> &'static str {
     match result {
-        CallResult::Outcome(Outcome::Ok(_)) => "ok",
-        CallResult::Outcome(Outcome::Error(_)) => "error",
-        CallResult::Outcome(Outcome::AskUser(_)) => "ask_user",
-        CallResult::Outcome(Outcome::Halt(_)) => "halt",
         CallResult::ToolError(error) => error.reason().name(),
-        CallResult::Refusal(_) => "refusal",
+        CallResult::Outcome(_) | CallResult::Refusal(_) => result.name(),
     }
 }
 

@@ -85,8 +85,7 @@ pub(crate) async fn inspect(
     let loaded = components::granted(printer, &engines, bytes, &chosen, Grants::default())
         .await
         .and_then(|component| {
-            let names: Vec<_> = component.definitions().map(|tool| tool.name.as_str()).collect();
-            chosen.check_tools(names.into_iter())?;
+            chosen.check_tools(&component)?;
             Ok(component)
         });
     let grants = chosen.grants();

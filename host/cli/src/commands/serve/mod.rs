@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
-use toolcell_config::{Configuration, EnginesBuilder, LoadedTools};
+use toolcell_config::LoadedTools;
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::configured::IssuerError;
 use toolcell_server::listener::{BindError, MetricsError, MetricsServer, Tls};
@@ -84,7 +84,13 @@ async fn serving(
     }
     let file = configuration.file.clone().unwrap_or_default();
     let keys = tenant::store(&configuration)?;
-    let engines = engines(printer, global, args, &configuration)?.build()?;
+    let engines = host::of_configuration(printer, global, &configuration)?;
+    let has_cache = host::cache_dir(printer, global).is_some();
+    let engines = engines.with(|builder| {
+        let builder = builder.cells(args.max_cells);
+        if has_cache { builder } else { builder.without_cache() }
+    });
+    let engines = engines.build()?;
     let many = ManyTools { threshold: args.search_threshold, ..ManyTools::default() };
     let configured = ConfigServer::start(configuration, engines).await?.with_many_tools(many);
     let loaded = configured.loaded();
@@ -227,25 +233,6 @@ fn no_tenant(args: &ServeArgs, file: &str, loaded: &LoadedTools) -> Failure {
             Failure::usage(message, "say which tenant's tools to serve: `--tenant NAME`")
         }
     }
-}
-
-/// Returns the settings of the engines, from the configuration and the options.
-fn engines(
-    printer: &Printer,
-    global: &Global,
-    args: &ServeArgs,
-    configuration: &Configuration,
-) -> Result<EnginesBuilder, Failure> {
-    let worker = host::compile_worker(global)?;
-    let cache = host::cache_dir(printer, global);
-    let (bytes, cells) = (global.cache_size.0, args.max_cells);
-    let hint = host::proxy_hint(configuration);
-    let engines =
-        configuration.engines().with_egress(|egress| host::with_proxy_hint(printer, egress, hint));
-    Ok(engines.with(|builder| {
-        let builder = worker(builder).cells(cells).cache_bytes(bytes);
-        cache.into_iter().fold(builder, |builder, dir| builder.cache(dir))
-    }))
 }
 
 /// Serves metrics, if the option is given. Never returns.

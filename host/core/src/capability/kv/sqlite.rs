@@ -1,17 +1,16 @@
 //! Key-value store of components in SQLite, on disk or in memory.
 //!
-//! [`SqliteStore::open`] takes a directory and checks the whole file in it; `in_memory` needs none.
-//! Each method of [`KeyStore`] is one transaction on one namespace, the keys of a tenant and a
-//! component. A read that finds expired keys is followed by a second one that removes them. A write
-//! first removes expired keys, then checks the quota, takes the next version and stores the value
-//! with a checksum.
+//! [`SqliteStore::open`] takes a directory and checks the whole file in it, `open_later` does so at
+//! the first operation; `in_memory` needs none.
+//! Each method of [`KeyStore`] is one transaction. A write first removes expired keys of its
+//! namespace, then checks the quota, takes the next version and stores the value with a checksum.
 //! Invariants: a key that was seen to have expired is removed, so a clock that goes back does not
 //! restore it. Versions are never reused, not even after a deletion. A namespace without keys has
 //! no row. A value that was altered from outside is an error, not a result.
 //! Not here: the database file, its locks and its errors ([`store`](super::store)).
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -45,6 +44,13 @@ impl SqliteStore {
     /// is damaged, is not a store or has another version, or if the disk is full.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         Database::open(dir).map(Self::of)
+    }
+
+    /// As [`open`](Self::open), but at the first operation. If the store cannot be opened, that
+    /// operation fails, and the next one tries again.
+    #[must_use]
+    pub fn open_later(dir: impl Into<PathBuf>) -> Self {
+        Self::of(Database::later(dir.into()))
     }
 
     /// Creates an empty store in memory, for tests and for tools whose keys need not outlive the

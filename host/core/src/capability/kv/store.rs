@@ -16,6 +16,7 @@ mod failure;
 mod place;
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -60,7 +61,9 @@ const TABLES: &str = "
 #[derive(Debug)]
 pub(crate) struct Database {
     /// `None`: the database is in memory, in its one connection.
-    file: Option<PathBuf>,
+    dir: Option<PathBuf>,
+    /// The file in the directory, once it was checked.
+    file: OnceLock<PathBuf>,
     /// [`BUSY_TIMEOUT`], except in tests.
     pub(crate) patience: Duration,
     idle: Mutex<Vec<Connection>>,
@@ -76,13 +79,14 @@ impl Database {
     /// [`Error::is_environment`] for a directory or file that others can write, a file that is not
     /// a store, is damaged or has another version, or a full disk.
     pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
-        let file =
-            place::secure(dir, |new| initialise(new).map_err(|error| open_error(new, &error)))?;
-        let database = Self::at(Some(file.clone()));
-        let connection = database.connect().map_err(|error| open_error(&file, &error))?;
-        verified(&connection, &file)?;
-        database.idle.lock().push(connection);
+        let database = Self::later(dir.to_owned());
+        database.file()?;
         Ok(database)
+    }
+
+    /// As [`open`](Self::open), but at the first use.
+    pub(crate) fn later(dir: PathBuf) -> Self {
+        Self::at(Some(dir))
     }
 
     /// Creates an empty database in memory. It is set up at its first use.
@@ -90,8 +94,30 @@ impl Database {
         Self::at(None)
     }
 
-    fn at(file: Option<PathBuf>) -> Self {
-        Self { file, patience: BUSY_TIMEOUT, idle: Mutex::default(), writing: Mutex::default() }
+    fn at(dir: Option<PathBuf>) -> Self {
+        Self {
+            dir,
+            file: OnceLock::new(),
+            patience: BUSY_TIMEOUT,
+            idle: Mutex::default(),
+            writing: Mutex::default(),
+        }
+    }
+
+    /// Returns the file, which is created or checked at the first use. A failure is not cached: the
+    /// next use tries again. `None` for a database in memory.
+    fn file(&self) -> Result<Option<&Path>, Error> {
+        let Some(dir) = &self.dir else { return Ok(None) };
+        if let Some(file) = self.file.get() {
+            return Ok(Some(file));
+        }
+        let file =
+            place::secure(dir, |new| initialise(new).map_err(|error| open_error(new, &error)))?;
+        let connection = opened(&file).map_err(|error| open_error(&file, &error))?;
+        verified(&connection, &file)?;
+        self.idle.lock().push(connection);
+        // If two threads open it at once, one path is kept.
+        Ok(Some(self.file.get_or_init(|| file)))
     }
 
     /// Reads one state of all rows.
@@ -122,14 +148,17 @@ impl Database {
         behavior: TransactionBehavior,
         work: impl FnOnce(&Connection) -> Answer<T>,
     ) -> Result<T, StoreError> {
-        let file = self.file.as_deref().unwrap_or(Path::new(":memory:"));
-        let is_alone = matches!(behavior, TransactionBehavior::Immediate) || self.file.is_none();
+        let opened = self
+            .file()
+            .map_err(|error| StoreError::Unavailable(format!("{error}; hint: {}", error.hint())))?;
+        let file = opened.unwrap_or(Path::new(":memory:"));
+        let is_alone = matches!(behavior, TransactionBehavior::Immediate) || opened.is_none();
         let turn = is_alone
             .then(|| self.writing.try_lock_for(self.patience).ok_or_else(|| busy_error(file)));
         let _turn = turn.transpose()?;
         let idle = self.idle.lock().pop();
         let connection =
-            idle.map_or_else(|| self.connect(), Ok).map_err(|error| failed(file, &error))?;
+            idle.map_or_else(|| connect(opened), Ok).map_err(|error| failed(file, &error))?;
         // Returns the connection also if `work` panics.
         let mut connection = scopeguard::guard(connection, |connection| {
             let mut idle = self.idle.lock();
@@ -147,15 +176,16 @@ impl Database {
         };
         run().unwrap_or_else(|error| Err(failed(file, &error)))
     }
+}
 
-    fn connect(&self) -> rusqlite::Result<Connection> {
-        if let Some(file) = &self.file {
-            return opened(file);
-        }
-        let connection = Connection::open_in_memory()?;
-        connection.execute_batch(TABLES)?;
-        Ok(connection)
+/// Opens a connection to this file, or to an empty database in memory.
+fn connect(file: Option<&Path>) -> rusqlite::Result<Connection> {
+    if let Some(file) = file {
+        return opened(file);
     }
+    let connection = Connection::open_in_memory()?;
+    connection.execute_batch(TABLES)?;
+    Ok(connection)
 }
 
 /// Opens a connection to a file.
@@ -225,7 +255,10 @@ mod tests {
         /// many writes.
         pub(crate) fn unflushed(dir: &Path) -> Self {
             let database = Self::open(dir).unwrap();
-            database.idle.lock().resize_with(MAX_IDLE, || database.connect().unwrap());
+            database
+                .idle
+                .lock()
+                .resize_with(MAX_IDLE, || connect(database.file().unwrap()).unwrap());
             for connection in &*database.idle.lock() {
                 connection.pragma_update(None, "synchronous", "OFF").unwrap();
             }

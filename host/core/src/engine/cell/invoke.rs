@@ -136,21 +136,11 @@ pub(in crate::engine) async fn visible(
     invocation: Arc<Invocation>,
     pulse: Arc<RunState>,
 ) -> Result<bool, ToolError> {
-    let asked = in_cell(
-        &ready,
-        &invocation,
-        capabilities(&ready, None, None),
-        pulse,
-        async |store, instance| {
-            let asked = translate::Context::with_arguments(&invocation);
-            let toolbox = ready.exports.toolbox(store, &instance)?;
-            toolbox
-                .toolcell_tool_tool()
-                .call_visible(store, &invocation.call.name, asked.context())
-                .await
-        },
-    );
-    asked.await
+    ask(&ready, &invocation, pulse, async |tool, store| {
+        let asked = translate::Context::with_arguments(&invocation);
+        tool.call_visible(store, &invocation.call.name, asked.context()).await
+    })
+    .await
 }
 
 /// Calls the tool's `validate`, and returns the faults of the arguments.
@@ -159,19 +149,9 @@ pub(in crate::engine) async fn validate(
     invocation: Arc<Invocation>,
     pulse: Arc<RunState>,
 ) -> Result<Vec<Fault>, ToolError> {
-    let asked = in_cell(
-        &ready,
-        &invocation,
-        capabilities(&ready, None, None),
-        pulse,
-        async |store, instance| {
-            let toolbox = ready.exports.toolbox(store, &instance)?;
-            toolbox
-                .toolcell_tool_tool()
-                .call_validate(store, translate::Context::of(&invocation).call())
-                .await
-        },
-    );
+    let asked = ask(&ready, &invocation, pulse, async |tool, store| {
+        tool.call_validate(store, translate::Context::of(&invocation).call()).await
+    });
     asked.await.map(Fault::of_handler)
 }
 
@@ -181,17 +161,22 @@ pub(in crate::engine) async fn describe(
     invocation: Arc<Invocation>,
     pulse: Arc<RunState>,
 ) -> Result<Vec<tool::Definition>, ToolError> {
-    let asked = in_cell(
-        &ready,
-        &invocation,
-        capabilities(&ready, None, None),
-        pulse,
-        async |store, instance| {
-            let toolbox = ready.exports.toolbox(store, &instance)?;
-            toolbox.toolcell_tool_tool().call_describe(store).await
-        },
-    );
-    asked.await
+    ask(&ready, &invocation, pulse, async |tool, store| tool.call_describe(store).await).await
+}
+
+/// Calls another export than `execute`, in a cell without rights.
+async fn ask<T>(
+    ready: &Ready,
+    invocation: &Arc<Invocation>,
+    pulse: Arc<RunState>,
+    export: impl AsyncFnOnce(&tool::Guest, &mut Store<Cell>) -> wasmtime::Result<T>,
+) -> Result<T, ToolError> {
+    let reach = capabilities(ready, None, None);
+    in_cell(ready, invocation, reach, pulse, async |store, instance| {
+        let toolbox = ready.exports.toolbox(store, &instance)?;
+        export(toolbox.toolcell_tool_tool(), store).await
+    })
+    .await
 }
 
 /// Returns the capabilities of a cell: without rights there are none.

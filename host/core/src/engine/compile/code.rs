@@ -1,15 +1,15 @@
 //! Gets the linked code of a component: from the cache, or by compiling it now.
 //!
-//! A load calls [`linked`] on a thread that may block, with the bytes, their digest and the
-//! settings of the link. It takes optimised code from the cache if there is some, else quick code
-//! (compiled without the optimiser), else it compiles, as the engine's setting `Optimise` says.
-//! Then it calls `describe` for the tools' definitions unless the cache has them, writes both to
-//! the cache, and returns a [`Linked`].
-//! Invariants: only `describe` runs code of the guest (the WebAssembly code of a tool), in a cell
-//! (a fresh store) without grants. If no cell is free for `describe`, the compiled code is still
-//! cached. A load waits for another load, of any process, that compiles this component. A
-//! compilation counts against the tenant's quota, unless it failed for a reason outside of the
-//! component and left nothing in the cache. A cached component that cannot be used now stays.
+//! A load calls [`linked`] on a thread that may block, with the bytes, their entries in the cache
+//! and the settings of the link. It takes optimised code from the cache if there is some, else
+//! quick code, else it compiles, as the engine's setting `Optimise` says. Then it calls `describe`
+//! for the tools' definitions unless the cache has them, writes both to the cache, and returns a
+//! [`LinkedCode`].
+//! Invariants: only `describe` runs code of the guest, in a cell (a fresh store) without grants. If
+//! no cell is free for `describe`, the compiled code is still cached. A load waits for another
+//! load, of any process, that compiles this component. A compilation counts against the tenant's
+//! quota, unless it failed for a reason outside of the component and left nothing in the cache. A
+//! cached component that cannot be used now stays.
 //! Not here: the second compilation, for speed (`tier/optimise`).
 
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use toolcell_contract::definition::Definition;
 use toolcell_contract::error::Error;
 
 use super::Compiler;
-use super::cache::entries::{Names, add_definitions, cache_code, entry_name};
-use super::cache::{self, EntryLock};
+use super::cache::EntryLock;
+use super::cache::entries::Artifact;
 use super::config::{Priority, Tier};
 use super::describe::describe;
 use super::link::LinkedCode;
@@ -33,79 +33,67 @@ use crate::tenant::compile_quota::LoadPermit;
 /// The wait for another process that compiles, if nothing bounds its time.
 const UNBOUNDED_COMPILER: Duration = Duration::from_mins(5);
 
-/// The linked code of a component, and its tools.
-pub(super) struct Linked {
-    pub(super) current: Arc<Current>,
-    pub(super) definitions: Vec<Definition>,
-    pub(super) pooled: bool,
-    pub(super) compile_time: Option<Duration>,
-}
-
 /// Links the code of a component, which comes from the cache or is compiled now, and calls
 /// `describe` unless the definitions are known.
 pub(super) fn linked(
     compiler: &Arc<Compiler>,
     bytes: Vec<u8>,
-    digest: &str,
+    artifact: &Artifact,
     wiring: &LinkOptions,
     turn: Option<&LoadPermit>,
-) -> Result<Linked, Error> {
-    let names = Names::new(entry_name(&compiler.linker.on_demand.engine, digest, &wiring.kind));
+) -> Result<LinkedCode<Current>, Error> {
     // Without a cache there would be nothing to find after the wait.
-    let _alone = compiler.cache.is_some().then(|| compiler.single_flight.alone(&names.optimised));
-    let _turn = lock_entry(compiler, &names);
-    let kept = |name: &str| compiler.link_cached(name, wiring);
+    let _alone = artifact.is_cacheable().then(|| compiler.single_flight.alone(artifact.key()));
+    let _turn = lock_entry(compiler, artifact);
+    let kept = |tier| compiler.link_cached(artifact, tier, wiring);
     let compiled = |tier, known| {
         turn.map_or(Ok(()), LoadPermit::compile)?;
-        compiled(compiler, tier, &names, &bytes, wiring, known).inspect_err(|failed| {
-            if failed.is_environment()
-                && compiler.cache.as_ref().is_none_or(|cache| cache.get(names.of(tier)).is_none())
-            {
+        compiled(compiler, tier, artifact, &bytes, wiring, known).inspect_err(|failed| {
+            if failed.is_environment() && artifact.get(tier).is_none() {
                 turn.into_iter().for_each(LoadPermit::refund);
             }
         })
     };
-    let quick = || kept(&names.quick).map_or_else(|| compiled(Tier::Quick, None), Ok);
-    let (found, code) = match (kept(&names.optimised), compiler.optimise) {
+    let quick = || kept(Tier::Quick).map_or_else(|| compiled(Tier::Quick, None), Ok);
+    let (found, tier) = match (kept(Tier::Optimised), compiler.optimise) {
         (Some(found), Optimise::Later | Optimise::First | Optimise::Never) => {
             (found, CodeTier::Optimised)
         }
         (None, Optimise::First) => {
             // Reuses the cached definitions; does not call `describe` again.
             let known =
-                kept(&names.quick).map(|quick| quick.definitions).filter(|known| !known.is_empty());
+                kept(Tier::Quick).map(|quick| quick.definitions).filter(|known| !known.is_empty());
             (compiled(Tier::Optimised, known)?, CodeTier::Optimised)
         }
         (None, Optimise::Never) => (quick()?, CodeTier::Unoptimised),
         (None, Optimise::Later) => (quick()?, CodeTier::Quick),
     };
-    let LinkedCode { ready, mut definitions, pooled, compile_time } = found;
+    let LinkedCode { code: ready, mut definitions, pooled, compile_time } = found;
     if definitions.is_empty() {
         definitions = describe(&compiler.scheduler, &ready)?;
-        let tier = if code == CodeTier::Optimised { Tier::Optimised } else { Tier::Quick };
-        add_definitions(compiler.cache.as_ref(), names.of(tier), &definitions);
+        let entry = if tier == CodeTier::Optimised { Tier::Optimised } else { Tier::Quick };
+        artifact.add_definitions(entry, &definitions);
     }
-    let current = match code {
-        CodeTier::Optimised | CodeTier::Unoptimised => Arc::new(Current::settled(ready, code)),
+    let code = match tier {
+        CodeTier::Optimised | CodeTier::Unoptimised => Arc::new(Current::settled(ready, tier)),
         CodeTier::Quick => optimise_later(
             compiler,
             bytes,
-            names,
+            artifact.clone(),
             ready,
             definitions.clone(),
             turn.map(LoadPermit::tenant),
         ),
     };
-    Ok(Linked { current, definitions, pooled, compile_time })
+    Ok(LinkedCode { code, definitions, pooled, compile_time })
 }
 
 /// Locks the cache entry, so that other processes that share the cache wait for this compilation
 /// and use its result. Returns `None` if the entry exists, if there is nothing to lock, or if
 /// another process takes longer than a compiler may.
-fn lock_entry(compiler: &Compiler, names: &Names) -> Option<EntryLock> {
-    let cache = compiler.cache.as_ref()?;
-    let wanted = if compiler.optimise == Optimise::First { &names.optimised } else { &names.quick };
-    if cache.has(wanted) || cache.has(&names.optimised) {
+fn lock_entry(compiler: &Compiler, artifact: &Artifact) -> Option<EntryLock> {
+    let wanted = if compiler.optimise == Optimise::First { Tier::Optimised } else { Tier::Quick };
+    if artifact.has(wanted) || artifact.has(Tier::Optimised) {
         return None;
     }
     let patience = compiler
@@ -113,14 +101,14 @@ fn lock_entry(compiler: &Compiler, names: &Names) -> Option<EntryLock> {
         .as_ref()
         .map_or(UNBOUNDED_COMPILER, |worker| worker.wall(Priority::BlockedOn));
     let until = Instant::now() + patience;
-    cache::wait(&cache.lock(wanted), || Instant::now() < until)
+    artifact.lock(wanted, || Instant::now() < until)
 }
 
 /// Compiles a component, calls `describe` unless the definitions are known, and caches both.
 fn compiled(
     compiler: &Compiler,
     tier: Tier,
-    names: &Names,
+    artifact: &Artifact,
     bytes: &[u8],
     wiring: &LinkOptions,
     known: Option<Vec<Definition>>,
@@ -140,9 +128,9 @@ fn compiled(
     let definitions = asked.inspect_err(|error| {
         // All cells are busy: the code is cached, so that the next load only calls `describe`.
         if error.is_environment() {
-            cache_code(compiler.cache.as_ref(), tier, names, &code, &[]);
+            artifact.put(tier, &code, &[]);
         }
     })?;
-    cache_code(compiler.cache.as_ref(), tier, names, &code, &definitions);
-    Ok(LinkedCode { ready, pooled, definitions, compile_time })
+    artifact.put(tier, &code, &definitions);
+    Ok(LinkedCode { code: ready, pooled, definitions, compile_time })
 }

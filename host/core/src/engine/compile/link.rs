@@ -1,7 +1,7 @@
 //! Links compiled code with the functions of the host, so that cells can run it.
 //!
-//! A load calls `link_new` with code that was compiled now, or `link_cached` with the name of a
-//! cache entry. The result is a [`Ready`]: an instance that wasmtime has prepared, with the indices
+//! A load calls `link_new` with code that was compiled now, or `link_cached` for code in the
+//! cache. The result is a [`Ready`]: an instance that wasmtime has prepared, with the indices
 //! of its exports. Each call makes its cell (a fresh store) from it. A cached entry that cannot be
 //! used is a warning, and is compiled again.
 //! Code is linked for the pool of memory slots. A component that is larger than a slot, or an
@@ -18,6 +18,8 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::cache::Entry;
+use super::cache::entries::Artifact;
+use super::config::Tier;
 use super::config::allocator::Allocator;
 use super::{Compiler, on_a_thread};
 use crate::engine::cell::bounds::ticker::Ticker;
@@ -26,8 +28,8 @@ use crate::engine::cell::invoke::{LinkOptions, Ready};
 use crate::engine::cell::resources::EngineResources;
 
 /// Linked code and its tools.
-pub(super) struct LinkedCode {
-    pub(super) ready: Arc<Ready>,
+pub(super) struct LinkedCode<C = Ready> {
+    pub(super) code: Arc<C>,
     pub(super) pooled: bool,
     /// Empty if the code was cached when there was no free cell for `describe`.
     pub(super) definitions: Vec<Definition>,
@@ -45,10 +47,15 @@ pub(in crate::engine) struct CodeLinker {
 }
 
 impl Compiler {
-    /// Returns this entry of the cache, if there is one that works. One that does not is no error:
-    /// it is compiled again and replaced.
-    pub(super) fn link_cached(&self, name: &str, wiring: &LinkOptions) -> Option<LinkedCode> {
-        let Entry { code, tools, reading: _reading } = self.cache.as_ref()?.get(name)?;
+    /// Returns the cached code of this tier, if there is some that works. Code that does not is no
+    /// error: it is compiled again and replaced.
+    pub(super) fn link_cached(
+        &self,
+        artifact: &Artifact,
+        tier: Tier,
+        wiring: &LinkOptions,
+    ) -> Option<LinkedCode> {
+        let Entry { code, tools, reading: _reading } = artifact.get(tier)?;
         // SAFETY: the content was checked against a MAC with a key that only this user can read.
         #[expect(
             unsafe_code,
@@ -58,7 +65,7 @@ impl Compiler {
         let linked = self.linker.link(wiring, make).and_then(|(ready, pooled)| {
             let definitions: Vec<Definition> = serde_json::from_slice(&tools)
                 .map_err(|error| Error::cache("unreadable definitions").with_source(error))?;
-            Ok(LinkedCode { ready, pooled, definitions, compile_time: None })
+            Ok(LinkedCode { code: ready, pooled, definitions, compile_time: None })
         });
         let warn = |error: &Error| {
             tracing::warn!(%error, "a component in the cache could not be used and is compiled again");

@@ -1,9 +1,9 @@
 //! Loads a component: checks its imports, gets its code and the definitions of its tools.
 //!
 //! The engine calls [`load`] on a thread of its own, with untrusted bytes, the grants of the
-//! component and the settings of the link. The result is a [`Loaded`]: definitions, code, and the
-//! state that the scheduler keeps for the component. If the caller can supply the bytes again (a
-//! source), code that is in the cache is linked only at the first call (`on_demand`).
+//! component and the settings of the link. The result is a [`LoadedComponent`]: definitions, code,
+//! and the state that the scheduler keeps for the component. If the caller can supply the bytes
+//! again (a source), code that is in the cache is linked only at the first call (`on_demand`).
 //! Imports are checked before the compiler runs; those that need a grant, once the tools have
 //! declared their needs. If one is not granted, the load fails with a hint for the operator, unless
 //! [`OnMissingGrant::Denied`] is set: then each use of the import is denied.
@@ -18,11 +18,11 @@ use toolcell_contract::error::Error;
 use toolcell_contract::grants::Grants;
 
 use super::Compiler;
-use super::cache::entries::{Names, entry_name};
-use super::code::{Linked, linked};
+use super::cache::entries::Artifact;
+use super::code::linked;
 use super::config::Tier;
 use super::inspection::{Inspection, how_to_grant};
-use super::on_demand::{CodeHandle, OnDemand, Source};
+use super::on_demand::{ComponentCode, Source};
 use super::tier::{CodeTier, Optimise};
 use crate::engine::adapt::component_kind::ComponentKind;
 use crate::engine::cell::invoke::LinkOptions;
@@ -42,148 +42,88 @@ pub enum OnMissingGrant {
 }
 
 /// A component that answers calls.
-pub(in crate::engine) struct Loaded {
+pub(in crate::engine) struct LoadedComponent {
     pub(in crate::engine) inspection: Inspection,
+    pub(in crate::engine) kind: Arc<ComponentKind>,
     pub(in crate::engine) definitions: Vec<Definition>,
-    pub(in crate::engine) code: CodeHandle,
+    pub(in crate::engine) code: Arc<ComponentCode>,
     pub(in crate::engine) quarantine: Arc<Quarantine>,
     pub(in crate::engine) latency_classes: Habits,
     pub(in crate::engine) pooled: bool,
     /// The time until the component could answer; `None` if its code came from the cache.
     pub(in crate::engine) compile_time: Option<Duration>,
-}
-
-impl Loaded {
-    /// Builds a component that was not compiled now.
-    fn new(
-        compiler: &Compiler,
-        examination: Inspection,
-        kind: &ComponentKind,
-        definitions: Vec<Definition>,
-        code: CodeHandle,
-    ) -> Result<Self, Error> {
-        // The cached definitions of a command are of the settings that it had when it was cached.
-        let definitions = match kind {
-            ComponentKind::Command(command) => vec![command.definition()?],
-            ComponentKind::Tools | ComponentKind::Functions => definitions,
-        };
-        let quarantine = Arc::new(compiler.scheduler.quarantine());
-        let pooled = compiler.linker.pool.is_some();
-        let (habits, compile_time) = (Habits::default(), None);
-        Ok(Self {
-            inspection: examination,
-            definitions,
-            code,
-            quarantine,
-            latency_classes: habits,
-            pooled,
-            compile_time,
-        })
-    }
+    pub(in crate::engine) compiler: Arc<Compiler>,
 }
 
 /// Loads a component, in the tenant's turn if it is for a tenant. Blocks for as long as the
 /// compiler takes, so it runs on a thread of its own. With a source, code that is in the cache is
 /// linked at the first call.
 pub(in crate::engine) fn load(
-    compiler: &Arc<Compiler>,
+    compiler: Arc<Compiler>,
     bytes: Vec<u8>,
     grants: &Grants,
-    wiring: &LinkOptions,
+    wiring: LinkOptions,
     missing: OnMissingGrant,
     turn: Option<&LoadPermit>,
     source: Option<Source>,
-) -> Result<Loaded, Error> {
-    let loaded = match source {
-        None => loaded(compiler, bytes, wiring, turn)?,
-        Some(source) => on_demand(compiler, bytes, wiring, turn, source)?,
+) -> Result<LoadedComponent, Error> {
+    let (inspection, bytes) = Inspection::prepared(bytes, &wiring.kind)?;
+    let artifact = compiler.artifact(&inspection.digest, &wiring.kind);
+    let cached = source.as_ref().and_then(|_| described(compiler.optimise, &artifact));
+    let (definitions, found, pooled, compile_time) = match cached {
+        Some((definitions, known)) => {
+            (definitions, Err(known), compiler.linker.pool.is_some(), None)
+        }
+        None => {
+            let linked = linked(&compiler, bytes, &artifact, &wiring, turn)?;
+            (linked.definitions, Ok(linked.code), linked.pooled, linked.compile_time)
+        }
     };
-    let denied: Vec<_> = (loaded.inspection.missing(&loaded.definitions, grants))
-        .map(|(name, _)| name.clone())
-        .collect();
-    if denied.is_empty() || missing == OnMissingGrant::Denied || !enforced!(UngrantedImports) {
-        return Ok(loaded);
+    // The cached definitions of a command are of the settings that it had when it was cached.
+    let definitions = match &*wiring.kind {
+        ComponentKind::Command(command) => vec![command.definition()?],
+        ComponentKind::Tools | ComponentKind::Functions => definitions,
+    };
+    let denied: Vec<_> =
+        inspection.missing(&definitions, grants).map(|(name, _)| name.clone()).collect();
+    let is_refused = !denied.is_empty() && missing == OnMissingGrant::Refused;
+    if is_refused && enforced!(UngrantedImports) {
+        let hint = how_to_grant(&definitions, &denied);
+        return Err(Error::not_granted(denied, hint));
     }
-    let hint = how_to_grant(&loaded.definitions, &denied);
-    Err(Error::not_granted(denied, hint))
-}
-
-fn loaded(
-    compiler: &Arc<Compiler>,
-    bytes: Vec<u8>,
-    wiring: &LinkOptions,
-    turn: Option<&LoadPermit>,
-) -> Result<Loaded, Error> {
-    let (examination, bytes) = Inspection::prepared(bytes, &wiring.kind)?;
-    let linked = linked(compiler, bytes, &examination.digest, wiring, turn)?;
-    let Linked { current, definitions, pooled, compile_time } = linked;
-    Ok(Loaded {
-        pooled,
-        compile_time,
-        ..Loaded::new(
-            compiler,
-            examination,
-            &wiring.kind,
-            definitions,
-            CodeHandle::Always(current),
-        )?
-    })
-}
-
-/// As `loaded`, but code that is in the cache is linked later.
-fn on_demand(
-    compiler: &Arc<Compiler>,
-    bytes: Vec<u8>,
-    wiring: &LinkOptions,
-    turn: Option<&LoadPermit>,
-    source: Source,
-) -> Result<Loaded, Error> {
-    let (examination, bytes) = Inspection::prepared(bytes, &wiring.kind)?;
-    let digest = examination.digest.clone();
-    let demand = |found| {
-        CodeHandle::OnDemand(OnDemand::new(
+    Ok(LoadedComponent {
+        kind: Arc::clone(&wiring.kind),
+        code: ComponentCode::new(
             &compiler.resident,
-            digest.clone(),
-            wiring.clone(),
+            inspection.digest.clone(),
+            artifact,
+            wiring,
             source,
             found,
-        ))
-    };
-    if let Some((definitions, known)) = described(compiler, &digest, &wiring.kind) {
-        return Loaded::new(compiler, examination, &wiring.kind, definitions, demand(Err(known)));
-    }
-    let linked = linked(compiler, bytes, &digest, wiring, turn)?;
-    let Linked { current, definitions, pooled, compile_time } = linked;
-    Ok(Loaded {
+        ),
+        inspection,
+        definitions,
+        quarantine: Arc::new(compiler.scheduler.quarantine()),
+        latency_classes: Habits::default(),
         pooled,
         compile_time,
-        ..Loaded::new(compiler, examination, &wiring.kind, definitions, demand(Ok(current)))?
+        compiler,
     })
 }
 
 /// Returns the definitions of a component whose code is in the cache, and the kind of that code.
-fn described(
-    compiler: &Compiler,
-    digest: &str,
-    kind: &ComponentKind,
-) -> Option<(Vec<Definition>, CodeTier)> {
-    let cache = compiler.cache.as_ref()?;
-    let names = Names::new(entry_name(&compiler.linker.on_demand.engine, digest, kind));
-    let quick =
-        if compiler.optimise == Optimise::Never { CodeTier::Unoptimised } else { CodeTier::Quick };
+fn described(optimise: Optimise, artifact: &Artifact) -> Option<(Vec<Definition>, CodeTier)> {
+    let quick = if optimise == Optimise::Never { CodeTier::Unoptimised } else { CodeTier::Quick };
     let tiers = [(Tier::Optimised, CodeTier::Optimised), (Tier::Quick, quick)];
     // With `First` no call runs on quick code.
-    let tiers = tiers.into_iter().take(if compiler.optimise == Optimise::First { 1 } else { 2 });
-    let found = tiers.filter_map(|(tier, code)| {
-        Some((serde_json::from_slice(&cache.tools(names.of(tier))?).ok()?, code))
-    });
-    found.into_iter().find(|(definitions, _): &(Vec<Definition>, CodeTier)| !definitions.is_empty())
+    let tiers = tiers.into_iter().take(if optimise == Optimise::First { 1 } else { 2 });
+    let mut found = tiers.filter_map(|(tier, code)| Some((artifact.definitions(tier)?, code)));
+    found.find(|(definitions, _)| !definitions.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::compile::cache::entries::cache_code;
     use crate::engine::compile::inspection::digest;
 
     /// Builds a component that exports an empty instance under the name of the tool interface.
@@ -207,17 +147,13 @@ mod tests {
             .build()
             .unwrap();
         let cache = engine.compiler.cache.as_ref().unwrap();
-        let names = Names::new(entry_name(
-            &engine.compiler.linker.on_demand.engine,
-            &digest(&empty_instance()),
-            &ComponentKind::Tools,
-        ));
-        cache.put(&names.quick, b"no code", b"[]").unwrap();
+        let artifact = engine.compiler.artifact(&digest(&empty_instance()), &ComponentKind::Tools);
+        cache.put(&artifact.name(Tier::Quick), b"no code", b"[]").unwrap();
         let loaded = load(
-            &engine.compiler,
+            Arc::clone(&engine.compiler),
             empty_instance(),
             &Grants::default(),
-            &LinkOptions::default(),
+            LinkOptions::default(),
             OnMissingGrant::Refused,
             None,
             None,
@@ -227,8 +163,8 @@ mod tests {
                 .err()
                 .is_some_and(|error| error.to_string().contains("the compiler process failed"))
         );
-        assert!(cache.get(&names.quick).is_some(), "it is gone");
-        cache_code(Some(cache), Tier::Quick, &names, b"other code", &[]);
-        assert_eq!(std::fs::read(cache.get(&names.quick).unwrap().code).unwrap(), b"other code");
+        assert!(artifact.get(Tier::Quick).is_some(), "it is gone");
+        artifact.put(Tier::Quick, b"other code", &[]);
+        assert_eq!(std::fs::read(artifact.get(Tier::Quick).unwrap().code).unwrap(), b"other code");
     }
 }

@@ -22,18 +22,6 @@ fn removing_a_missing_directory_succeeds() {
     assert!(remove_own(&file.join("below")).is_err());
 }
 
-impl Store {
-    fn put(
-        &self,
-        tenant: Option<&str>,
-        content: &[u8],
-        name: Option<&str>,
-        mime_type: &str,
-    ) -> Result<ArtifactInfo, ArtifactError> {
-        self.put_within(1, tenant, content, (name, mime_type))
-    }
-}
-
 /// A clock that counts its reads. The store reads it once for each lookup.
 #[derive(Debug, Clone, Default)]
 struct Looks {
@@ -60,7 +48,7 @@ fn other_tenants_artifact_takes_same_steps_as_unknown() {
     const LIFETIME: Duration = Duration::from_secs(60);
     let (place, looks) = (tempfile::tempdir().expect("a place"), Looks::default());
     let options = ArtifactOptions { lifetime: LIFETIME, ..ArtifactOptions::default() };
-    let store = Store::open(place.path(), options, Arc::new(looks.clone())).expect("a store");
+    let store = Artifacts::open_with(place.path(), options, looks.clone()).expect("a store");
     let [acme, globex] = ["acme", "globex"].map(Some);
     let put = |tenant, text: &str| {
         store.put(tenant, text.as_bytes(), None, "text/plain").expect("room").id
@@ -106,7 +94,7 @@ fn expired_artifacts_are_swept_from_disk() {
     const LIFETIME: Duration = Duration::from_secs(60);
     let (place, clock) = (tempfile::tempdir().expect("a place"), ManualClock::new());
     let options = ArtifactOptions { lifetime: LIFETIME, ..ArtifactOptions::default() };
-    let store = Store::open(place.path(), options, Arc::new(clock.clone())).expect("a store");
+    let store = Artifacts::open_with(place.path(), options, clock.clone()).expect("a store");
     let put = |tenant, text: &str| {
         store.put(Some(tenant), text.as_bytes(), None, "text/plain").expect("room").id
     };
@@ -122,7 +110,7 @@ fn expired_artifacts_are_swept_from_disk() {
     clock.advance(LIFETIME);
     let fresh = put("acme", "new");
     store.sweep();
-    assert!(!directory("gone").exists() && store.tenants.lock().len() == 1);
+    assert!(!directory("gone").exists() && store.0.tenants.lock().len() == 1);
     assert_eq!((files("shared"), files("acme")), (1, 1), "the rest stays");
     assert!(place.path().join("notes").exists() && store.info(Some("acme"), &fresh).is_ok());
     // A tenant that comes back starts empty.
@@ -134,7 +122,7 @@ fn store_sweeps_expired_artifacts_on_open() {
     let place = tempfile::tempdir().expect("a place");
     let open = |lifetime| {
         let options = ArtifactOptions { lifetime, ..ArtifactOptions::default() };
-        Store::open(place.path(), options, Arc::new(ManualClock::new())).expect("a store")
+        Artifacts::open_with(place.path(), options, ManualClock::new()).expect("a store")
     };
     let directory = place.path().join(directory_of(None));
     let store = open(Duration::from_secs(3600));
@@ -150,16 +138,16 @@ fn store_sweeps_expired_artifacts_on_open() {
 fn sweep_removes_bounded_number_of_files() {
     let (place, clock) = (tempfile::tempdir().expect("a place"), ManualClock::new());
     let options = ArtifactOptions::default();
-    let store = Store::open(place.path(), options, Arc::new(clock.clone())).expect("a store");
+    let store = Artifacts::open_with(place.path(), options, clock.clone()).expect("a store");
     for number in 0..30 {
         let tenant = if number < 20 { "acme" } else { "globex" };
         store.put(Some(tenant), number.to_string().as_bytes(), None, "text/plain").expect("room");
     }
     clock.advance(options.lifetime);
     for expected in [5, 0] {
-        store.sweep_up_to(25);
+        store.0.sweep_up_to(25);
         assert_eq!(
-            store.tenants.lock().values().map(|tenant| tenant.kept.len()).sum::<usize>(),
+            store.0.tenants.lock().values().map(|tenant| tenant.kept.len()).sum::<usize>(),
             expected
         );
     }

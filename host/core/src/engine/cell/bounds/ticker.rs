@@ -206,7 +206,8 @@ mod tests {
         use toolcell_contract::outcome::tool_error::{Timeout, ToolError};
         use toolcell_test_guests::{Hostile, Misdeed, Place};
 
-        use crate::engine::{Engine, LoadOptions, LoadedComponent};
+        use crate::engine::compile::load::LoadedComponent;
+        use crate::engine::{Engine, LoadOptions};
         use crate::tool::handler::Invocation;
 
         let engine = Engine::builder().cells(1).build().unwrap();
@@ -230,7 +231,7 @@ mod tests {
                 CallContext::default(),
                 limits,
             );
-            let checks = component.definitions()[0].checks;
+            let checks = component.definitions[0].checks;
             engine.compiler.scheduler.sleeps.block_on(component.call(
                 Arc::new(call),
                 checks,

@@ -107,7 +107,7 @@ pub(in crate::engine) fn context(
     let mut builder = WasiCtxBuilder::new();
     match streams {
         Some(Streams { argv: words, stdin, stdout }) => {
-            builder.args(words).stdin(MemoryInputPipe::new(stdin.clone())).stdout(stdout.clone());
+            builder.args(words).stdin(MemoryInputPipe::new(stdin.clone())).stdout(stdout.stream());
         }
         None => {
             builder.stdout(lines.stream(LogSource::Stdout));

@@ -15,17 +15,13 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use toolcell_contract::event::LogSource;
 use toolcell_contract::outcome::tool_error::ReturnRule;
-use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
-use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
 use super::lines::Lines;
+use super::{GuestStream, WriteBytes};
 use crate::engine::adapt::command::readable;
 use crate::engine::adapt::component_kind::{Command, CommandInput, STDIN};
 use crate::engine::cell::call_redactor::CallRedactor;
 use crate::tool::handler::Invocation;
-
-/// Bytes that one write may carry.
-const PERMIT_BYTES: usize = 64 << 10;
 
 /// The command line and the streams of one call of a command.
 pub(in crate::engine) struct Streams {
@@ -70,6 +66,20 @@ struct OutputBuffer {
 impl Captured {
     fn up_to(limit: u64) -> Self {
         Self(Arc::new(Mutex::new(OutputBuffer { limit, ..OutputBuffer::default() })))
+    }
+
+    /// Returns the stream that a guest writes to.
+    pub(in crate::engine) fn stream(&self) -> GuestStream<impl WriteBytes> {
+        let captured = self.clone();
+        GuestStream(move |bytes: &[u8]| captured.write(bytes))
+    }
+
+    fn write(&self, bytes: &[u8]) {
+        let mut kept = self.0.lock();
+        kept.total_bytes = kept.total_bytes.saturating_add(bytes.len() as u64);
+        let room =
+            usize::try_from(kept.limit).unwrap_or(usize::MAX).saturating_sub(kept.bytes.len());
+        kept.bytes.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
     }
 
     /// Returns all of it for the command's answer.
@@ -133,58 +143,17 @@ impl Captured {
     }
 }
 
-impl IsTerminal for Captured {
-    fn is_terminal(&self) -> bool {
-        false
-    }
-}
-
-impl StdoutStream for Captured {
-    fn async_stream(&self) -> Box<dyn tokio::io::AsyncWrite + Send + Sync> {
-        // Not reached: wasmtime's WASI preview 2 host asks for `p2_stream`.
-        Box::new(tokio::io::sink())
-    }
-
-    fn p2_stream(&self) -> Box<dyn OutputStream> {
-        Box::new(self.clone())
-    }
-}
-
-#[wasmtime_wasi::async_trait]
-impl Pollable for Captured {
-    async fn ready(&mut self) {}
-}
-
-impl OutputStream for Captured {
-    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        let mut kept = self.0.lock();
-        kept.total_bytes = kept.total_bytes.saturating_add(bytes.len() as u64);
-        let room =
-            usize::try_from(kept.limit).unwrap_or(usize::MAX).saturating_sub(kept.bytes.len());
-        kept.bytes.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
-        Ok(())
-    }
-
-    fn flush(&mut self) -> StreamResult<()> {
-        Ok(())
-    }
-
-    fn check_write(&mut self) -> StreamResult<usize> {
-        Ok(PERMIT_BYTES)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn captured_text_reports_omitted_bytes() {
-        let mut captured = Captured::up_to(300);
+        let captured = Captured::up_to(300);
         assert_eq!(captured.text(), None);
-        OutputStream::write(&mut captured, Bytes::from_static(b"a\n")).unwrap();
+        captured.write(b"a\n");
         assert_eq!(captured.text().as_deref(), Some("a\n"));
-        OutputStream::write(&mut captured, Bytes::from(vec![b'x'; 400])).unwrap();
+        captured.write(&[b'x'; 400]);
         assert!(captured.text().unwrap().ends_with("x\n[102 more bytes were printed]"));
     }
 }

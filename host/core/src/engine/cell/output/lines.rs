@@ -13,13 +13,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bytes::Bytes;
 use parking_lot::Mutex;
 use toolcell_contract::controls::bound;
 use toolcell_contract::event::{Event, LogLevel, LogSource};
-use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
-use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
+use super::{GuestStream, WriteBytes};
 use crate::tool::handler::Invocation;
 
 /// A line without an end is cut after this many bytes.
@@ -34,8 +32,6 @@ const LAST_WORDS_GAP: &str = "…\n…";
 /// Bytes of one line that are kept in them: a long message keeps its beginning, even if a stack
 /// trace follows.
 const LAST_WORDS_LINE: usize = 1024;
-/// Bytes that one write may carry.
-const PERMIT_BYTES: usize = 64 << 10;
 /// Bytes that the end of a line takes of the log limit, also for a message of `log`: an empty line
 /// makes the host work too.
 pub(in crate::engine) const LINE_END: u64 = 1;
@@ -70,8 +66,9 @@ impl Lines {
     }
 
     /// Returns the stream of one source.
-    pub(in crate::engine) fn stream(&self, source: LogSource) -> Stream {
-        Stream { lines: self.clone(), source }
+    pub(in crate::engine) fn stream(&self, source: LogSource) -> GuestStream<impl WriteBytes> {
+        let lines = self.clone();
+        GuestStream(move |bytes: &[u8]| lines.write(source, bytes))
     }
 
     /// Returns the text that is kept of standard error; `None` if there is none.
@@ -200,54 +197,14 @@ pub(in crate::engine) fn emit(
     });
 }
 
-/// A stream for one of the two sources.
-pub(in crate::engine) struct Stream {
-    lines: Lines,
-    source: LogSource,
-}
-
-impl IsTerminal for Stream {
-    fn is_terminal(&self) -> bool {
-        false
-    }
-}
-
-impl StdoutStream for Stream {
-    fn async_stream(&self) -> Box<dyn tokio::io::AsyncWrite + Send + Sync> {
-        // Not reached: wasmtime's WASI preview 2 host asks for `p2_stream`.
-        Box::new(tokio::io::sink())
-    }
-
-    fn p2_stream(&self) -> Box<dyn OutputStream> {
-        Box::new(self.lines.stream(self.source))
-    }
-}
-
-#[wasmtime_wasi::async_trait]
-impl Pollable for Stream {
-    async fn ready(&mut self) {}
-}
-
-impl OutputStream for Stream {
-    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        self.lines.write(self.source, &bytes);
-        Ok(())
-    }
-
-    fn flush(&mut self) -> StreamResult<()> {
-        Ok(())
-    }
-
-    fn check_write(&mut self) -> StreamResult<usize> {
-        Ok(PERMIT_BYTES)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use toolcell_contract::call::{CallContext, ToolCall};
     use toolcell_contract::limits::Limits;
+    use wasmtime_wasi::p2::OutputStream as _;
 
+    use super::super::PERMIT_BYTES;
     use super::*;
 
     /// Writes these pieces to the two streams in turn, and returns the bytes that are kept and
@@ -262,11 +219,11 @@ mod tests {
             limits,
         ));
         let lines = Lines::new(Arc::clone(&invocation));
-        let mut streams = [LogSource::Stdout, LogSource::Stderr].map(|source| lines.stream(source));
+        let sources = [LogSource::Stdout, LogSource::Stderr];
+        let mut streams = sources.map(|source| lines.stream(source));
         for (index, piece) in pieces.iter().enumerate() {
-            let stream = &mut streams[index % 2];
-            stream.write(Bytes::copy_from_slice(piece)).unwrap();
-            assert!(lines.buffer(stream.source).lock().len() < LINE_BYTES);
+            streams[index % 2].write(Bytes::copy_from_slice(piece)).unwrap();
+            assert!(lines.buffer(sources[index % 2]).lock().len() < LINE_BYTES);
         }
         lines.finish();
         let meter = &invocation.meter;

@@ -34,7 +34,7 @@ use toolcell_contract::controls::enforced;
 use toolcell_contract::error::Error;
 
 use crate::engine::Engine;
-pub(super) use entry_lock::{EntryLock, wait};
+pub(super) use entry_lock::EntryLock;
 
 /// The context from which the MAC's key is derived. An entry of another layout never fits.
 const PURPOSE: &str = "toolcell artefact cache, layout 2";

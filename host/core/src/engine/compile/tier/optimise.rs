@@ -18,8 +18,8 @@ use toolcell_contract::error::Error;
 use super::{CodeTier, Current, Job};
 use crate::engine::cell::invoke::Ready;
 use crate::engine::compile::Compiler;
-use crate::engine::compile::cache::entries::{Names, cache_code};
-use crate::engine::compile::cache::{self, EntryLock};
+use crate::engine::compile::cache::EntryLock;
+use crate::engine::compile::cache::entries::Artifact;
 use crate::engine::compile::config::{Priority, Tier};
 use crate::engine::compile::worker::{self, NoCode};
 
@@ -29,36 +29,21 @@ fn seconds(compiler: &Compiler) -> u64 {
 }
 
 /// Returns true if an attempt with at least as much time has failed.
-fn is_given_up(compiler: &Compiler, names: &Names) -> bool {
-    let kept = || {
-        let entry = compiler.cache.as_ref()?.get(&names.given_up)?;
-        std::str::from_utf8(&entry.tools).ok()?.parse().ok()
-    };
-    compiler.background.has_given_up(&names.given_up)
-        || kept().is_some_and(|tried: u64| tried >= seconds(compiler))
-}
-
-fn give_up(compiler: &Compiler, names: &Names) {
-    compiler.background.give_up(&names.given_up);
-    let Some(cache) = &compiler.cache else { return };
-    if let Err(error) = cache.put(&names.given_up, b"", seconds(compiler).to_string().as_bytes()) {
-        tracing::warn!(
-            %error,
-            "the cache could not record that the component cannot be optimised; the next process will try again"
-        );
-    }
+fn is_given_up(compiler: &Compiler, artifact: &Artifact) -> bool {
+    compiler.background.has_given_up(artifact.key())
+        || artifact.given_up_after().is_some_and(|tried| tried >= seconds(compiler))
 }
 
 /// Queues the optimisation of quick code. Returns a [`Current`] whose code it replaces.
 pub(in crate::engine::compile) fn optimise_later(
     compiler: &Arc<Compiler>,
     component: Vec<u8>,
-    names: Names,
+    artifact: Artifact,
     ready: Arc<Ready>,
     definitions: Vec<Definition>,
     tenant: Option<&str>,
 ) -> Arc<Current> {
-    if is_given_up(compiler, &names) {
+    if is_given_up(compiler, &artifact) {
         return Arc::new(Current::settled(ready, CodeTier::Unoptimised));
     }
     let (leash, watch) = worker::leash();
@@ -79,7 +64,7 @@ pub(in crate::engine::compile) fn optimise_later(
                     watch,
                 )
             };
-            optimise(&weak, current, &names, &definitions, compile);
+            optimise(&weak, current, &artifact, &definitions, compile);
         }),
     });
     current
@@ -88,16 +73,16 @@ pub(in crate::engine::compile) fn optimise_later(
 fn optimise(
     compiler: &Weak<Compiler>,
     current: &Weak<Current>,
-    names: &Names,
+    artifact: &Artifact,
     definitions: &[Definition],
     compile: impl FnOnce() -> Result<Vec<u8>, NoCode>,
 ) {
-    if is_done(compiler, current, names) {
+    if is_done(compiler, current, artifact) {
         return;
     }
-    let turn = lock_entry(compiler, current, names);
+    let turn = lock_entry(compiler, current, artifact);
     // Another process may have done it meanwhile.
-    if turn.is_some() && is_done(compiler, current, names) {
+    if turn.is_some() && is_done(compiler, current, artifact) {
         return;
     }
     let compiled = compile();
@@ -111,13 +96,14 @@ fn optimise(
     match linked {
         Ok((code, ready)) => {
             // A load of this engine must not lose the quick code between finding and using it.
-            let _alone = compiler.single_flight.alone(&names.optimised);
-            cache_code(compiler.cache.as_ref(), Tier::Optimised, names, &code, definitions);
+            let _alone = compiler.single_flight.alone(artifact.key());
+            artifact.put(Tier::Optimised, &code, definitions);
             current.replace(ready);
         }
         Err(none) => {
             if matches!(none, NoCode::Refused(_)) {
-                give_up(&compiler, names);
+                compiler.background.give_up(artifact.key());
+                artifact.give_up(seconds(&compiler));
             }
             tracing::warn!(error = %Error::from(none), "a component stays unoptimised");
             current.settle_unoptimised();
@@ -131,27 +117,24 @@ fn optimise(
 fn lock_entry(
     compiler: &Weak<Compiler>,
     current: &Weak<Current>,
-    names: &Names,
+    artifact: &Artifact,
 ) -> Option<EntryLock> {
-    let (lock, seconds) = {
-        let (compiler, _) = upgraded(compiler, current)?;
-        (compiler.cache.as_ref()?.lock(&names.optimised), seconds(&compiler))
-    };
+    let seconds = seconds(&upgraded(compiler, current)?.0);
     let began = Instant::now();
     // Waits no longer than the compilation would take here.
-    cache::wait(&lock, || {
+    artifact.lock(Tier::Optimised, || {
         began.elapsed().as_secs() < seconds && upgraded(compiler, current).is_some()
     })
 }
 
 /// Returns true if another compilation has finished first, or has failed. Keeps nothing alive while
 /// the compiler runs.
-fn is_done(compiler: &Weak<Compiler>, current: &Weak<Current>, names: &Names) -> bool {
+fn is_done(compiler: &Weak<Compiler>, current: &Weak<Current>, artifact: &Artifact) -> bool {
     let Some((compiler, current)) = upgraded(compiler, current) else { return true };
     let wiring = current.ready().wiring.clone();
-    match compiler.link_cached(&names.optimised, &wiring) {
-        Some(found) => current.replace(found.ready),
-        None if is_given_up(&compiler, names) => current.settle_unoptimised(),
+    match compiler.link_cached(artifact, Tier::Optimised, &wiring) {
+        Some(found) => current.replace(found.code),
+        None if is_given_up(&compiler, artifact) => current.settle_unoptimised(),
         None => return false,
     }
     true
