@@ -115,15 +115,12 @@ pub(crate) async fn check(
     let unset = config.unset_values();
     let ok = failures.is_empty() && unset.is_empty();
     let status = if ok { ExitStatus::Ok } else { ExitStatus::Failed };
-    let quotas = config
-        .tenants
-        .keys()
-        .map(|name| (name, config.quotas.get(name).copied().unwrap_or(config.quota)));
+    let quotas = config.tenants.iter().map(|(name, tenant)| (name, tenant.quota));
     let quotas: BTreeMap<_, _> = quotas.filter(|(_, quota)| !quota.is_empty()).collect();
     let tools: BTreeMap<_, _> = config
-        .offered
+        .tenants
         .iter()
-        .filter_map(|(name, offered)| Some((name, offered.patterns()?)))
+        .filter_map(|(name, tenant)| Some((name, tenant.tools.patterns()?)))
         .collect();
     if args.json {
         let approved =
@@ -253,7 +250,9 @@ fn to_json(
                 let is_offered = config.offers(Some(name), &tool.definition().name);
                 (
                     name.clone(),
-                    json!(is_offered.then(|| effective_grants(tool, tenant.overlay.as_ref()))),
+                    json!(
+                        is_offered.then(|| effective_grants(tool, tenant.tenant.overlay.as_ref()))
+                    ),
                 )
             })
             .collect();
@@ -345,7 +344,7 @@ fn to_text(
             text.push(format!("    ! {}", gap.text()));
         }
         for (name, tenant) in &config.tenants {
-            let theirs = effective_grants(tool, tenant.overlay.as_ref());
+            let theirs = effective_grants(tool, tenant.tenant.overlay.as_ref());
             if !config.offers(Some(name), tool_name) {
                 text.push(format!("    for {name}: not offered"));
             } else if theirs == own {

@@ -67,7 +67,7 @@ pub(crate) async fn explain(
     // not be loaded with these grants.
     let rights = tool.rights().cloned().unwrap_or_default().with_granted(chosen.grants().into());
     let tenant = context.tenant.as_ref().and_then(|tenant| config.tenants.get(tenant));
-    let rights = rights.narrowed(tenant.and_then(|tenant| tenant.overlay.clone()), None);
+    let rights = rights.narrowed(tenant.and_then(|settings| settings.tenant.overlay.clone()), None);
     let egress = Egress::new();
     let mut answer = decision::decided_by(&egress, &rights, &request).await;
     if let Answer::Denied(denial @ Denial { layer: Layer::Component, .. }) = &mut answer

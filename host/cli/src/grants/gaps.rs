@@ -234,7 +234,8 @@ pub(crate) fn rules_without_effect(config: &Config, components: &[Loaded<'_>]) -
             .iter()
             .flat_map(|component| &component.tools)
             .map(|(tool, _)| tool.name.as_str());
-        idle.extend(config.offered.values().flat_map(|offered| offered.unknown(known.clone())));
+        let tenants = config.tenants.values();
+        idle.extend(tenants.flat_map(|tenant| tenant.tools.unknown(known.clone())));
     }
     idle.sort_by_key(|problem| (problem.line, problem.column));
     idle

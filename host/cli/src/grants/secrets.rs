@@ -16,9 +16,9 @@ use crate::print::clean;
 /// Returns the sources of the tenants' own values of a secret.
 fn tenant_sources<'a>(config: &'a Config, secret: &str) -> BTreeMap<&'a str, String> {
     let own = config
-        .own_secrets
+        .tenants
         .iter()
-        .filter_map(|(tenant, own)| Some((tenant.as_str(), own.origins.get(secret)?)));
+        .filter_map(|(name, tenant)| Some((name.as_str(), tenant.secrets.origins.get(secret)?)));
     own.map(|(tenant, origin)| (tenant, origin.to_string())).collect()
 }
 

@@ -101,9 +101,8 @@ impl Configuration {
     /// Returns the minimum isolation of a tenant's calls.
     pub fn isolation_of(&self, tenant: Option<&str>) -> Isolation {
         tenant
-            .and_then(|tenant| self.tenants_isolation.get(tenant))
-            .copied()
-            .unwrap_or(self.isolation)
+            .and_then(|tenant| self.tenants.get(tenant))
+            .map_or(self.isolation, |settings| settings.isolation)
     }
 
     /// As [`choose`](Self::choose), for a command that uses the component. Refuses a component of a

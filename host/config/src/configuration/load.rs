@@ -15,7 +15,7 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use toolcell::component::{ComponentBytes, LoadOptions};
 use toolcell::controls::enforced;
-use toolcell::{Component, Executor, Limits, Registry, Tenant, Tool, names};
+use toolcell::{Component, Executor, Limits, Registry, Tool, names};
 
 use super::Configuration;
 use super::lock::Lock;
@@ -25,10 +25,10 @@ use crate::error::Error;
 use crate::file::resolved::ResolvedComponent;
 use crate::paths::files;
 use crate::serving::engines::Engines;
-use crate::serving::loaded::{LoadedTools, Served, TenantSettings};
+use crate::serving::loaded::{LoadedTools, Served};
 use crate::serving::report::{ComponentProblem, Reason, Serving};
 use crate::serving::unset_secrets::UnsetSecret;
-use crate::tenants::offered::{self, OfferedTools};
+use crate::tenants::settings::{self, TenantSettings};
 
 /// Components that are loaded concurrently.
 const AT_ONCE: usize = 8;
@@ -80,25 +80,9 @@ impl Configuration {
         served: BTreeMap<String, Served>,
         mut problems: Vec<ComponentProblem>,
     ) -> LoadedTools {
-        let settings = |(name, tenant): (&String, &Tenant)| {
-            let quota = self.quotas.get(name).copied().unwrap_or(self.quota);
-            let isolation = self.isolation_of(Some(name));
-            let tools = self.offered.get(name).cloned().unwrap_or_default();
-            (name.clone(), TenantSettings { tenant: tenant.clone(), isolation, tools, quota })
-        };
-        let tenants: BTreeMap<_, _> = self.tenants.iter().map(settings).collect();
+        let tenants = Arc::new(self.tenants.clone());
         let apart = self.tenants.keys().filter(|name| self.needs_process(name));
         problems.extend(apart.map(|tenant| ComponentProblem::of_tenant(tenant)));
-        // A tenant with its own process is offered nothing here.
-        let offered = |(name, settings): (&String, &TenantSettings)| {
-            let tools = if self.needs_process(name) {
-                OfferedTools::none()
-            } else {
-                settings.tools.clone()
-            };
-            (name.clone(), tools)
-        };
-        let offered: Arc<BTreeMap<_, _>> = Arc::new(tenants.iter().map(offered).collect());
         let mut limits = self.bounded(self.defaults);
         let (mut tools, mut development_components) = (Vec::new(), BTreeMap::new());
         for chosen in self.all() {
@@ -110,8 +94,8 @@ impl Configuration {
             for tool in served.component.tools() {
                 let of_tool = chosen.limits.tightened(&chosen.limits_of(&tool.definition().name));
                 problems.extend(self.problems_of_secrets(name, tool));
-                tools.push(offered::hidden(
-                    &offered,
+                tools.push(settings::hidden(
+                    &tenants,
                     self.stopped(tool.clone().with_limits(of_tool)),
                 ));
             }
@@ -155,13 +139,13 @@ impl Configuration {
     fn unknown_tools(&self, registry: &Registry) -> Vec<ComponentProblem> {
         let tools = registry.list();
         let known = tools.iter().map(|tool| tool.name.as_str());
-        let of_tenant = |(tenant, offered): (&String, &OfferedTools)| {
-            let unknown = offered.unknown(known.clone()).into_iter();
+        let of_tenant = |(tenant, settings): (&String, &TenantSettings)| {
+            let unknown = settings.tools.unknown(known.clone()).into_iter();
             unknown
                 .map(|problem| ComponentProblem::no_such_tool(tenant, problem))
                 .collect::<Vec<_>>()
         };
-        self.offered.iter().flat_map(of_tenant).collect()
+        self.tenants.iter().flat_map(of_tenant).collect()
     }
 
     /// Returns the secrets without a value that a tool may use.

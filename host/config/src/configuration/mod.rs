@@ -38,7 +38,7 @@ use crate::error::Error;
 use crate::file::network::Network;
 use crate::file::options::ReadOptions;
 use crate::file::resolved::{ComponentConfig, Section, ToolConfig};
-use crate::file::secrets::{Origin, OwnSecrets, Secrets};
+use crate::file::secrets::{Origin, Secrets};
 use crate::grants::rules::{self, ConfiguredRule};
 use crate::grants::{self, limits};
 use crate::paths::files;
@@ -50,6 +50,7 @@ use crate::serving::engines::Engines;
 use crate::tenants::issuer::{Issuer, issuer};
 use crate::tenants::offered::OfferedTools;
 use crate::tenants::quota::{self, TenantQuota};
+use crate::tenants::settings::TenantSettings;
 use crate::text::hint_command::HintCommand;
 
 /// A configuration. Empty if there is no file.
@@ -77,14 +78,8 @@ pub struct Configuration {
     demand: Option<SignatureRequirement>,
     /// The minimum isolation of every component.
     isolation: Isolation,
-    /// The restrictions of each tenant's calls, by name.
-    pub tenants: BTreeMap<String, Tenant>,
-    /// The minimum isolation of each tenant's calls, for every component.
-    tenants_isolation: BTreeMap<String, Isolation>,
-    /// The tools that each tenant is offered, by name.
-    pub offered: BTreeMap<String, OfferedTools>,
-    /// The quota of each tenant of a server, by name.
-    pub quotas: BTreeMap<String, TenantQuota>,
+    /// The tenants by name.
+    pub tenants: BTreeMap<String, TenantSettings>,
     /// The quota of callers without a tenant, which is the default.
     pub quota: TenantQuota,
     /// The issuer whose tokens a server accepts.
@@ -97,8 +92,6 @@ pub struct Configuration {
     pub origins: BTreeMap<String, Origin>,
     /// Secrets whose value cannot be read, with the reason.
     pub unset: BTreeMap<String, Problem>,
-    /// For each tenant, the secrets that have a value of the tenant's own.
-    pub own_secrets: BTreeMap<String, OwnSecrets>,
     /// Grants from the command line: `--grant`.
     pub typed: Vec<String>,
     /// The rules of the file, each with its place.
@@ -200,8 +193,8 @@ impl Configuration {
             }
             config => {
                 let unset = |config: Self| {
-                    let own =
-                        config.own_secrets.into_values().flat_map(|own| own.unset.into_values());
+                    let tenants = config.tenants.into_values();
+                    let own = tenants.flat_map(|tenant| tenant.secrets.unset.into_values());
                     config.unset.into_values().chain(own)
                 };
                 errors.extend(config.into_iter().flat_map(unset));
@@ -278,7 +271,7 @@ impl Configuration {
         };
         let guarded = guarded.resolved();
         let defaults = limits::overlaid(problems, &file.defaults.limits, Limits::default());
-        let Secrets { origins, stored, unset, own: own_secrets } = secrets;
+        let Secrets { origins, stored, unset, own: mut own_secrets } = secrets;
         let dev = dev::Folders::of(problems, &file.dev, base, &guarded, found.as_ref());
         let signatures = Signatures::of(problems, file);
         let mut config = Self {
@@ -296,7 +289,6 @@ impl Configuration {
             secrets: stored,
             origins,
             unset,
-            own_secrets,
             rules: rules::parse_all(problems, file),
             ..Self::default()
         };
@@ -407,15 +399,14 @@ impl Configuration {
                 .quota
                 .as_ref()
                 .map(|said| quota::overlaid(problems, &said.value, config.quota));
-            config
-                .offered
-                .insert(name.clone(), OfferedTools::of(problems, said.value.tools.as_ref()));
-            config.quotas.insert(name.clone(), quota.unwrap_or(config.quota));
-            let tenant = Tenant { limits, overlay: Some(overlay.into()) };
-            config.tenants.insert(name.clone(), tenant);
-            config
-                .tenants_isolation
-                .insert(name.clone(), isolation.max(isolation::of_section(&said.value.isolation)));
+            let settings = TenantSettings {
+                tenant: Tenant { limits, overlay: Some(overlay.into()) },
+                isolation: isolation.max(isolation::of_section(&said.value.isolation)),
+                tools: OfferedTools::of(problems, said.value.tools.as_ref()),
+                quota: quota.unwrap_or(config.quota),
+                secrets: own_secrets.remove(name).unwrap_or_default(),
+            };
+            config.tenants.insert(name.clone(), settings);
         }
         config
     }
@@ -430,14 +421,15 @@ impl Configuration {
     /// Returns true if the tool of this name is offered to a tenant. Without a tenant every tool
     /// is.
     pub fn offers(&self, tenant: Option<&str>, tool: &str) -> bool {
-        tenant.and_then(|tenant| self.offered.get(tenant)).is_none_or(|offered| offered.has(tool))
+        let settings = tenant.and_then(|tenant| self.tenants.get(tenant));
+        settings.is_none_or(|settings| settings.tools.has(tool))
     }
 
     /// Returns the executor with every tenant. It also accepts calls without a tenant, which are
     /// the user's own.
     pub fn executor(&self) -> Executor {
-        let with = |executor: Executor, (name, tenant): (&String, &Tenant)| {
-            executor.with_tenant(name, tenant.clone())
+        let with = |executor: Executor, (name, settings): (&String, &TenantSettings)| {
+            executor.with_tenant(name, settings.tenant.clone())
         };
         self.tenants.iter().fold(Executor::new().with_anonymous(Tenant::default()), with)
     }

@@ -226,7 +226,7 @@ impl Configuration {
             let signature = chosen.demand.map(|demand| demand.signature(&chosen.path));
             [Some(chosen.path), signature].into_iter().flatten()
         });
-        let of_tenants = self.own_secrets.values().flat_map(|own| own.origins.values());
+        let of_tenants = self.tenants.values().flat_map(|tenant| tenant.secrets.origins.values());
         let secrets = self
             .origins
             .values()

@@ -21,6 +21,7 @@ use crate::file::resolved::ResolvedComponent;
 use crate::file::secrets::Origin;
 use crate::problem::Problem;
 use crate::serving::unset_secrets::{Stopped, TenantUnset, UnsetSecret, may_use_secret};
+use crate::tenants::settings::TenantSettings;
 
 impl Configuration {
     /// Returns the names of the secrets that these components may use or read on behalf of a
@@ -65,12 +66,12 @@ impl Configuration {
     }
 
     fn overlay_of(&self, tenant: &str) -> Option<&Overlay> {
-        self.tenants.get(tenant)?.overlay.as_deref()
+        self.tenants.get(tenant)?.tenant.overlay.as_deref()
     }
 
     /// Returns the source of the secret's value in calls for this tenant.
     pub fn origin(&self, tenant: Option<&str>, name: &str) -> Option<&Origin> {
-        let own = tenant.and_then(|tenant| self.own_secrets.get(tenant)?.origins.get(name));
+        let own = tenant.and_then(|tenant| self.own_origin(tenant, name));
         own.or_else(|| self.origins.get(name))
     }
 
@@ -79,7 +80,7 @@ impl Configuration {
         &'a self,
         tenant: Option<&str>,
     ) -> impl Iterator<Item = (&'a String, &'a Problem)> {
-        let own = tenant.and_then(|tenant| self.own_secrets.get(tenant));
+        let own = tenant.and_then(|tenant| Some(&self.tenants.get(tenant)?.secrets));
         let shared = self
             .unset
             .iter()
@@ -106,8 +107,8 @@ impl Configuration {
             with.is_empty() || without.into_iter().any(|tenant| self.is_left(tenant, name))
         });
         let shared = shared.map(|(name, problem)| UnsetSecret { name, tenant: None, problem });
-        let own = self.own_secrets.iter().flat_map(|(tenant, own)| {
-            own.unset.iter().map(move |(name, problem)| UnsetSecret {
+        let own = self.tenants.iter().flat_map(|(tenant, settings)| {
+            settings.secrets.unset.iter().map(move |(name, problem)| UnsetSecret {
                 name,
                 tenant: Some(tenant),
                 problem,
@@ -120,12 +121,12 @@ impl Configuration {
     /// is.
     pub fn may_need(&self, unset: UnsetSecret<'_>, rights: &Rights) -> bool {
         let UnsetSecret { name, tenant, .. } = unset;
-        let overlay = tenant.and_then(|tenant| self.tenants.get(tenant)?.overlay.clone());
+        let overlay = tenant.and_then(|tenant| self.tenants.get(tenant)?.tenant.overlay.clone());
         may_use_secret(&rights.narrowed(overlay, None), name)
     }
 
     fn own_origin(&self, tenant: &str, name: &str) -> Option<&Origin> {
-        self.own_secrets.get(tenant)?.origins.get(name)
+        self.tenants.get(tenant)?.secrets.origins.get(name)
     }
 
     /// Wraps the tool: its calls are refused if they may use a secret without a value.
@@ -135,11 +136,9 @@ impl Configuration {
             self.unset_of(&rights, tenant).map(|(name, _)| name.clone()).collect::<Vec<_>>()
         };
         let unset = names(None);
-        let of_tenant = |(name, tenant): (&String, &toolcell::Tenant)| {
-            (
-                name.clone(),
-                TenantUnset { overlay: tenant.overlay.clone(), unset: names(Some(name)) },
-            )
+        let of_tenant = |(name, settings): (&String, &TenantSettings)| {
+            let overlay = settings.tenant.overlay.clone();
+            (name.clone(), TenantUnset { overlay, unset: names(Some(name)) })
         };
         let tenants: BTreeMap<_, _> = self.tenants.iter().map(of_tenant).collect();
         if unset.is_empty() && tenants.values().all(|tenant| tenant.unset.is_empty()) {

@@ -14,7 +14,7 @@ use crate::approval::dev::Development;
 use crate::approval::trust::Approval;
 use crate::error::Error;
 use crate::file::resolved::{ComponentConfig, name_of_file};
-use crate::file::secrets::Secrets;
+use crate::file::secrets::{OwnSecrets, Secrets};
 use crate::grants::typed_grants::{items, store, to_text};
 use crate::problem::{Problem, Problems};
 use crate::text::hint_command::quoted;
@@ -60,12 +60,7 @@ impl Configuration {
         let secrets = match self.approval {
             Approval::Given => {
                 let (origins, stored) = (self.origins.clone(), self.secrets.clone());
-                Secrets {
-                    origins,
-                    stored,
-                    unset: self.unset.clone(),
-                    own: self.own_secrets.clone(),
-                }
+                Secrets { origins, stored, unset: self.unset.clone(), ..Secrets::default() }
             }
             Approval::Missing => Secrets::default(),
         };
@@ -115,7 +110,11 @@ impl Configuration {
             }
             (self.origins, self.secrets, self.unset) =
                 (parsed.origins, parsed.secrets, parsed.unset);
-            self.own_secrets = parsed.own_secrets;
+            if self.approval == Approval::Missing {
+                self.tenants
+                    .values_mut()
+                    .for_each(|settings| settings.secrets = OwnSecrets::default());
+            }
             self.typed = typed.to_vec();
         }
         Ok(self)

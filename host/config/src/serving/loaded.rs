@@ -9,16 +9,17 @@
 //! Not here: loading them, in `configuration/load.rs`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use toolcell::component::ComponentKind;
-use toolcell::{Component, Executor, Grants, Registry, Tenant};
+use toolcell::{Component, Executor, Grants, Registry};
 
 use super::report::ComponentProblem;
 use crate::approval::dev::Development;
 use crate::schema::Isolation;
 use crate::tenants::issuer::Issuer;
-use crate::tenants::offered::OfferedTools;
 use crate::tenants::quota::TenantQuota;
+use crate::tenants::settings::TenantSettings;
 
 /// The approved tools of a configuration, ready to be called. Immutable: a
 /// [`Reloader`](crate::Reloader) creates a new one.
@@ -26,29 +27,13 @@ use crate::tenants::quota::TenantQuota;
 pub struct LoadedTools {
     pub(crate) registry: Registry,
     pub(crate) executor: Executor,
-    pub(crate) tenants: BTreeMap<String, TenantSettings>,
+    pub(crate) tenants: Arc<BTreeMap<String, TenantSettings>>,
     pub(crate) quota: TenantQuota,
     pub(crate) issuer: Option<Issuer>,
     pub(crate) problems: Vec<ComponentProblem>,
     /// Components that are served without approval, with the reason.
     pub(crate) development_components: BTreeMap<String, Development>,
     pub(crate) served: BTreeMap<String, Served>,
-}
-
-/// The settings of a tenant.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct TenantSettings {
-    /// The restrictions of the tenant's calls: limits and an overlay.
-    pub tenant: Tenant,
-    /// The isolation of the tenant's calls. Tools are not offered to a tenant with
-    /// [`Isolation::Process`]: see [`Reason::NeedsProcess`](crate::Reason::NeedsProcess).
-    pub isolation: Isolation,
-    /// The tools that the tenant sees and may call. The other tools of [`LoadedTools::registry`]
-    /// are not visible in its calls.
-    pub tools: OfferedTools,
-    /// The tenant's quota.
-    pub quota: TenantQuota,
 }
 
 /// A component that is served.

@@ -11,5 +11,6 @@ pub(crate) mod loaded;
 pub(crate) mod report;
 pub(crate) mod unset_secrets;
 
-pub use loaded::TenantSettings;
 pub use unset_secrets::UnsetSecret;
+
+pub use crate::tenants::settings::TenantSettings;

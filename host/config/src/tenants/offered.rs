@@ -1,16 +1,12 @@
 //! The tools that a tenant is offered: the list `tools` of its section.
 //!
 //! Reading a configuration makes an [`OfferedTools`] from the list, which has names and prefixes
-//! such as `notes_*`. `has` decides by a tool's name; without a list every tool is offered. Loading
-//! wraps each tool with [`hidden`], so that it is not visible in calls for tenants that are not
-//! offered it. The list only restricts. Its patterns apply to tools that a reload adds. Names match
-//! as in a grant of `invoke`. `unknown` reports names that no tool has, with the nearest one.
-
-use std::collections::BTreeMap;
-use std::sync::Arc;
+//! such as `notes_*`. `has` decides by a tool's name; without a list every tool is offered. The
+//! list only restricts. Its patterns apply to tools that a reload adds. Names match as in a grant
+//! of `invoke`. `unknown` reports names that no tool has, with the nearest one.
 
 use toolcell::grants::InvokeRule;
-use toolcell::{Tool, names};
+use toolcell::names;
 
 use crate::problem::{Problem, Problems};
 use crate::schema::At;
@@ -38,11 +34,6 @@ impl OfferedTools {
                 said.value.iter().filter_map(|text| Pattern::of(problems, text)).collect()
             }),
         )
-    }
-
-    /// Offers no tool.
-    pub(crate) fn none() -> Self {
-        Self(Some(Vec::new()))
     }
 
     /// Returns true if every tool is offered.
@@ -102,19 +93,6 @@ impl Pattern {
             }
         }
     }
-}
-
-/// Hides the tool in calls for tenants that are not offered it.
-pub(crate) fn hidden(offered: &Arc<BTreeMap<String, OfferedTools>>, tool: Tool) -> Tool {
-    let name = tool.definition().name.clone();
-    if offered.values().all(|offered| offered.has(&name)) {
-        return tool;
-    }
-    let offered = Arc::clone(offered);
-    tool.with_visibility(move |_, context| {
-        let of_tenant = context.tenant.as_ref().and_then(|tenant| offered.get(tenant));
-        of_tenant.is_none_or(|offered| offered.has(&name))
-    })
 }
 
 #[cfg(test)]

@@ -234,8 +234,7 @@ impl Cell {
     pub(super) fn files(&mut self) -> &mut Files {
         // The clock starts before the first file operation can change a time.
         self.clock();
-        let (resources, tenant) =
-            (&self.capabilities.resources, self.invocation.context.tenant.as_deref());
+        let (resources, tenant) = (&self.capabilities.resources, &self.invocation.tenant);
         self.files.get_or_insert_with(|| Box::new(Files::new(resources.for_files.way(tenant))))
     }
 

@@ -128,8 +128,7 @@ impl LoadedComponent {
 
     /// Returns the latency class of its tenant's calls.
     fn latency_class(&self, invocation: &Invocation) -> Arc<LatencyClass> {
-        let tenant = invocation.context.tenant.as_deref();
-        self.latency_classes.of(tenant, &self.compiler.scheduler.flows)
+        self.latency_classes.of(&invocation.tenant, &self.compiler.scheduler.flows)
     }
 
     /// Calls the tool's `visible` in a cell of its own, and returns true if the tool is offered.

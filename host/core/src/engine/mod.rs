@@ -36,7 +36,8 @@ use crate::os::clock::{self, Clock, SystemClock};
 use crate::os::cores::cores;
 use crate::secrets::secret::{SecretSource, StoredSecrets};
 use crate::tenant::compile_quota::CompileQuota;
-use crate::tenant::descriptors::Descriptors;
+use crate::tenant::descriptors::descriptors;
+use crate::tenant::state::PerTenant;
 use cell::bounds::ticker::Ticker;
 use cell::resources::{EngineResources, Pace, Time};
 use compile::cache::Cache;
@@ -48,7 +49,6 @@ use compile::on_demand::Resident;
 use compile::tier::Background;
 use compile::worker::Worker;
 use compile::{Compiler, OnCompile};
-use schedule::latency_class::Parties;
 use schedule::placement::Scheduler;
 use schedule::queue::Queue;
 use schedule::runtimes::Lanes;
@@ -260,7 +260,7 @@ impl EngineBuilder {
     /// Default: half of the file descriptors that the process could open when its first engine was
     /// built, for all engines together.
     pub fn open_files(mut self, most: usize) -> Self {
-        self.resources.descriptors = Descriptors::new(most);
+        self.resources.descriptors = descriptors(most as u64);
         self
     }
 
@@ -326,7 +326,7 @@ impl EngineBuilder {
         let scheduler = Scheduler {
             queue: Queue::new(cells as usize),
             lanes,
-            flows: Parties::default(),
+            flows: PerTenant::default(),
             sleeps: clock::sleeps()?,
             panics: self.panics,
             clock: Arc::clone(&self.quota_clock),

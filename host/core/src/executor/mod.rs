@@ -39,6 +39,7 @@ use tracing::Instrument as _;
 
 use crate::seal::Sealer;
 use crate::tenant::Tenant;
+use crate::tenant::state::TenantState;
 use crate::tool::handler::options::CallOptions;
 use crate::tool::handler::{Arguments, Caller, Invocation, Overlays};
 use crate::tool::statistics::Counting;
@@ -67,7 +68,7 @@ pub struct Executor {
     limits: Option<Limits>,
     events: Events,
     sealing: Sealing,
-    tenants: Arc<HashMap<String, Tenant>>,
+    tenants: Arc<HashMap<String, (Arc<TenantState>, Tenant)>>,
     /// The limits and the overlay of calls without a tenant.
     untenanted: Option<Tenant>,
     callable: Option<Callable>,
@@ -140,7 +141,9 @@ impl Executor {
     /// ```
     #[must_use]
     pub fn with_tenant(mut self, name: impl Into<String>, tenant: Tenant) -> Self {
-        Arc::make_mut(&mut self.tenants).insert(name.into(), tenant);
+        let name = name.into();
+        let state = TenantState::of(Some(&name));
+        Arc::make_mut(&mut self.tenants).insert(name, (state, tenant));
         self
     }
 
@@ -151,14 +154,17 @@ impl Executor {
         self
     }
 
-    /// Returns the limits and the overlay of a tenant's calls.
-    fn tenant(&self, name: Option<&str>) -> Result<Option<&Tenant>, Refusal> {
-        let found = name.map_or(self.untenanted.as_ref(), |name| self.tenants.get(name));
-        if found.is_none() && !self.tenants.is_empty() && enforced!(KnownTenants) {
-            Err(if name.is_some() { Refusal::UnknownTenant } else { Refusal::NoTenant })
-        } else {
-            Ok(found)
-        }
+    /// Returns a tenant, with the limits and the overlay of its calls if they are defined, and the
+    /// refusal of its calls if the tenant is unknown.
+    fn tenant(&self, name: Option<&str>) -> (Arc<TenantState>, Option<&Tenant>, Option<Refusal>) {
+        let (state, narrowed) = match name.map(|name| (name, self.tenants.get(name))) {
+            Some((_, Some((state, narrowed)))) => (Arc::clone(state), Some(narrowed)),
+            Some((name, None)) => (TenantState::of(Some(name)), None),
+            None => (TenantState::of(None), self.untenanted.as_ref()),
+        };
+        let is_unknown = narrowed.is_none() && !self.tenants.is_empty();
+        let refusal = name.map_or(Refusal::NoTenant, |_| Refusal::UnknownTenant);
+        (state, narrowed, (is_unknown && enforced!(KnownTenants)).then_some(refusal))
     }
 
     /// Sets the observer.
@@ -393,19 +399,17 @@ impl Executor {
     ) -> (Invocation, Option<Refusal>) {
         let started = Instant::now();
         let CallOptions { context, limits, abort, stop_grace, overlay, files } = options;
-        let tenant = self.tenant(context.tenant.as_deref());
-        let unknown = tenant.as_ref().err().cloned();
-        let tenant = tenant.ok().flatten();
+        let (tenant, narrowed, unknown) = self.tenant(context.tenant.as_deref());
         let mut limits = tool.tightened(self.limits().tightened(&limits));
-        if let Some(tenant) = tenant {
-            limits = limits.tightened(&tenant.limits);
+        if let Some(narrowed) = narrowed {
+            limits = limits.tightened(&narrowed.limits);
         }
         let events = CallEvents::new(self.events.clone());
         if let Some(veiled) = caller.as_ref().and_then(|caller| caller.redactor.clone()) {
             events.set_redactor(move |event| veiled.event(event));
         }
-        let overlays =
-            Overlays { tenant: tenant.and_then(|tenant| tenant.overlay.clone()), call: overlay };
+        let of_tenant = narrowed.and_then(|narrowed| narrowed.overlay.clone());
+        let overlays = Overlays { tenant: of_tenant, call: overlay };
         // The caller resolved the name, perhaps an alias, to this tool. The invocation names the
         // tool that was checked and runs.
         call.name.clone_from(&tool.definition().name);
@@ -419,6 +423,7 @@ impl Executor {
             started,
             abort,
             stop_grace,
+            tenant,
             is_shared: self.is_shared(),
             overlays,
             files,

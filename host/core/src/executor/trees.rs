@@ -19,7 +19,9 @@ use toolcell_contract::json::{Json, Size, measure};
 use toolcell_contract::outcome::refusal::Refusal;
 
 use crate::engine::schedule::queue::{Queue, Slot};
-use crate::tenant::shared_bytes::{Reservation, SharedBytes};
+use crate::tenant::share::{Held, Share};
+use crate::tenant::shared_bytes::{self, shared_bytes};
+use crate::tenant::state::TenantState;
 use crate::tool::Tool;
 use crate::tool::handler::{Handler, Invocation};
 use crate::tool::handler_wait::forced;
@@ -36,12 +38,12 @@ const KEPT_TREE_BYTES: u64 = 256 << 20;
 const COUNTED: u64 = 16 << 10;
 
 static TURNS: LazyLock<Arc<Queue>> = LazyLock::new(|| Queue::new(CHECKS));
-static TREES: LazyLock<Arc<SharedBytes>> = LazyLock::new(|| SharedBytes::new(KEPT_TREE_BYTES));
+static TREES: LazyLock<Arc<Share>> = LazyLock::new(|| shared_bytes(KEPT_TREE_BYTES));
 
 /// Room for one large tree.
 pub(super) struct Room {
     /// The share of [`KEPT_TREE_BYTES`] that the tree holds as long as it is kept.
-    pub(super) held: Option<Reservation>,
+    pub(super) held: Option<Held>,
     /// The turn, if the tree is so large that its call waited for one. It is given back when the
     /// check is over.
     pub(super) turn: Option<Slot>,
@@ -67,7 +69,7 @@ pub(super) struct Room {
 /// ```
 #[derive(Debug)]
 pub struct JsonReservation {
-    _held: Option<Reservation>,
+    _held: Option<Held>,
     turn: Option<Slot>,
 }
 
@@ -80,15 +82,20 @@ impl JsonReservation {
     /// # Cancel safety
     /// May be dropped: nothing is taken then.
     pub async fn take(tenant: Option<&str>, text: &str, deadline: Instant) -> Option<Self> {
+        let tenant = TenantState::of(tenant);
         let size = measure(text, Json::MAX_DEPTH).unwrap_or_default();
         // The tenant always leaves turns to others, because it is not known here whether there are
         // any.
         let turn = if is_in_turn(size) {
-            Some(TURNS.take(tenant, true, Some(deadline), text.len() as u64).await?)
+            Some(TURNS.take(&tenant, true, Some(deadline), text.len() as u64).await?)
         } else {
             None
         };
-        let held = if is_large(size) { Some(TREES.take(tenant, size.tree)?) } else { None };
+        let held = if is_large(size) {
+            Some(shared_bytes::take(&TREES, &tenant, size.tree)?)
+        } else {
+            None
+        };
         Some(Self { _held: held, turn })
     }
 
@@ -129,7 +136,8 @@ pub(super) async fn room(
         None
     };
     let held = if is_kept_for(tool) {
-        Some(TREES.take(invocation.context.tenant.as_deref(), size.tree).ok_or_else(overloaded)?)
+        let held = shared_bytes::take(&TREES, &invocation.tenant, size.tree);
+        Some(held.ok_or_else(overloaded)?)
     } else {
         None
     };
@@ -150,7 +158,7 @@ pub(super) fn is_checked_in_turn(tool: &Tool, result: &CallResult) -> bool {
 pub(super) async fn acquire_slot(invocation: &Invocation, text: u64) -> Option<Slot> {
     tokio::select! {
         biased;
-        turn = TURNS.take(invocation.context.tenant.as_deref(), invocation.is_shared, invocation.deadline(), text) => turn,
+        turn = TURNS.take(&invocation.tenant, invocation.is_shared, invocation.deadline(), text) => turn,
         () = forced(&invocation.abort, invocation.stop_grace) => None,
     }
 }

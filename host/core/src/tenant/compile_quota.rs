@@ -10,7 +10,6 @@
 //!
 //! Source: docs/threat-model.md, rows 8 and 10.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,6 +18,7 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use toolcell_contract::controls::bound;
 use toolcell_contract::error::Error;
 
+use super::state::{PerTenant, TenantPart, TenantState};
 use crate::os::clock::Clock;
 
 /// The period of the quota.
@@ -39,7 +39,9 @@ pub(crate) struct CompileQuota {
     /// The time in which one compilation becomes available again.
     interval: Duration,
     clock: Arc<dyn Clock>,
-    tenants: Mutex<HashMap<String, Arc<Line>>>,
+    tenants: PerTenant<Line>,
+    /// The lines that are remembered.
+    lines: Mutex<Vec<Arc<TenantPart<Line>>>>,
 }
 
 /// The line of one tenant.
@@ -53,8 +55,7 @@ struct Line {
 /// A load's turn in its tenant's line.
 #[derive(Debug)]
 pub(crate) struct LoadPermit {
-    tenant: String,
-    line: Arc<Line>,
+    line: Arc<TenantPart<Line>>,
     interval: Duration,
     clock: Arc<dyn Clock>,
     /// Never an error: the semaphore is never closed.
@@ -64,7 +65,8 @@ pub(crate) struct LoadPermit {
 impl CompileQuota {
     /// Builds a quota of this many compilations a minute for each tenant, and at least one.
     pub(crate) fn new(per_minute: u32, clock: Arc<dyn Clock>) -> Self {
-        Self { interval: MINUTE / per_minute.max(1), clock, tenants: Mutex::default() }
+        let (tenants, lines) = (PerTenant::default(), Mutex::default());
+        Self { interval: MINUTE / per_minute.max(1), clock, tenants, lines }
     }
 
     /// Waits for the tenant's turn.
@@ -78,7 +80,6 @@ impl CompileQuota {
         let line = self.line(tenant)?;
         let served = Arc::clone(&line.free).acquire_owned().await;
         Ok(LoadPermit {
-            tenant: tenant.to_owned(),
             line,
             interval: self.interval,
             clock: Arc::clone(&self.clock),
@@ -87,32 +88,33 @@ impl CompileQuota {
     }
 
     /// Returns the tenant's line, if it has a place left.
-    fn line(&self, tenant: &str) -> Result<Arc<Line>, Error> {
-        let mut tenants = self.tenants.lock();
-        if let Some(line) = tenants.get(tenant) {
-            // The map has one reference, and each load one.
-            if Arc::strong_count(line) > bound!(CompileLine, MAX_IN_LINE) {
+    fn line(&self, tenant: &str) -> Result<Arc<TenantPart<Line>>, Error> {
+        let tenant = TenantState::of(Some(tenant));
+        let mut lines = self.lines.lock();
+        if let Some(line) = self.tenants.find(&tenant) {
+            // The list has one reference, each load one, and this call one.
+            if Arc::strong_count(&line) - 1 > bound!(CompileLine, MAX_IN_LINE) {
                 return Err(Error::quota(
                     "too many components of the tenant wait to be loaded",
                     RETRY_AFTER,
                 ));
             }
-            return Ok(Arc::clone(line));
+            return Ok(line);
         }
-        if tenants.len() >= MAX_TENANTS {
+        if lines.len() >= MAX_TENANTS {
             let now = self.clock.now();
-            tenants.retain(|_, line| {
+            lines.retain(|line| {
                 Arc::strong_count(line) > 1 || line.whole.lock().is_some_and(|whole| whole > now)
             });
         }
-        if tenants.len() >= MAX_TENANTS {
+        if lines.len() >= MAX_TENANTS {
             return Err(Error::quota(
                 "too many tenants compile components at the moment",
                 RETRY_AFTER,
             ));
         }
-        let line = Arc::new(Line::new());
-        tenants.insert(tenant.to_owned(), Arc::clone(&line));
+        let line = self.tenants.get(&tenant, Line::new);
+        lines.push(Arc::clone(&line));
         Ok(line)
     }
 }
@@ -127,7 +129,7 @@ impl Line {
 impl LoadPermit {
     /// Returns the tenant of the load.
     pub(crate) fn tenant(&self) -> &str {
-        &self.tenant
+        self.line.tenant().name().unwrap_or_default()
     }
 
     /// Counts one compilation.
@@ -275,7 +277,7 @@ mod tests {
         assert!(turns.acquire("one more").now_or_never().unwrap().unwrap_err().is_quota());
         clock.advance(SECOND);
         assert!(try_acquire(&turns, "one more").is_some());
-        assert_eq!(turns.tenants.lock().len(), 2);
+        assert_eq!(turns.lines.lock().len(), 2);
         drop(busy);
     }
 }

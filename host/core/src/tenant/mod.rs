@@ -1,18 +1,20 @@
 //! Tenants: their limits and overlays, their API keys, and each one's share of what all use.
 //!
-//! A tenant is a customer of the embedder (the program that uses this library), whose calls must
-//! not disturb those of others. The embedder defines a [`Tenant`] for an executor: limits and an
-//! overlay (rules that can only narrow rights), both applied to every call that names the tenant.
-//! The other modules divide resources of the host between tenants: loads of components, open files,
-//! bytes in memory, connections. They know a tenant by its name; a call without a tenant is the
-//! embedder's own.
+//! A tenant is a customer of the embedder, whose calls must not disturb those of others. The
+//! embedder defines a [`Tenant`] for an executor: limits and an overlay (rules that can only narrow
+//! rights), both applied to every call that names the tenant. `state` has one object for each
+//! tenant, and `share` divides a bounded resource by one of three rules. The other modules divide
+//! resources of the host between tenants: loads of components, open files, bytes in memory,
+//! connections. A call without a tenant is the embedder's own.
 
 pub(crate) mod api_keys;
 pub(crate) mod compile_quota;
 pub(crate) mod descriptors;
 pub(crate) mod limit_reached;
+pub(crate) mod share;
 pub(crate) mod shared_bytes;
 pub(crate) mod slots;
+pub(crate) mod state;
 
 use std::sync::Arc;
 
@@ -20,6 +22,8 @@ use toolcell_contract::grants::Overlay;
 use toolcell_contract::limits::Limits;
 
 pub use api_keys::{ApiKey, ApiKeys, InvalidDigest, KeyDigest, KnownKey};
+pub use share::{Held, Share, ShareFull, ShareRule};
+pub use state::{PerTenant, TenantPart, TenantState};
 
 /// The limits and rights of one tenant. They only narrow what its calls could do without them.
 ///

@@ -6,16 +6,13 @@
 //! that others need. A tenant can hold at most a quarter of the permits; a call without a tenant is
 //! limited by its own share only.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use toolcell_contract::controls::{bound, enforced};
 
-/// Number of tenants above which those without a permit are removed.
-const NAMES: usize = 64;
+use super::state::{PerTenant, TenantPart, TenantState};
 
 /// The permits of one resource. A tenant can hold at most a quarter of them. A call without a
 /// tenant is the embedder's own and limited only by its own share.
@@ -27,14 +24,14 @@ pub(crate) struct Slots {
     /// Number of permits ever acquired.
     taken: AtomicU64,
     of_tenant: usize,
-    tenants: Mutex<HashMap<String, Weak<Semaphore>>>,
+    tenants: PerTenant<Arc<Semaphore>>,
 }
 
 /// A permit, released on drop.
 #[derive(Debug)]
 pub(crate) struct Slot {
     _all: OwnedSemaphorePermit,
-    _tenant: Option<OwnedSemaphorePermit>,
+    _tenant: Option<(OwnedSemaphorePermit, Arc<TenantPart<Arc<Semaphore>>>)>,
     _call: OwnedSemaphorePermit,
 }
 
@@ -47,7 +44,7 @@ impl Slots {
             count,
             taken: AtomicU64::new(0),
             of_tenant: count.div_ceil(4),
-            tenants: Mutex::default(),
+            tenants: PerTenant::default(),
         }
     }
 
@@ -56,13 +53,20 @@ impl Slots {
     ///
     /// # Cancel safety
     /// Dropping the future gives up its place in the queue.
-    pub(crate) async fn take(&self, call: &Arc<Semaphore>, tenant: Option<&str>) -> Option<Slot> {
+    pub(crate) async fn take(
+        &self,
+        call: &Arc<Semaphore>,
+        tenant: &Arc<TenantState>,
+    ) -> Option<Slot> {
         let one = |of: Arc<Semaphore>| async { of.acquire_owned().await.ok() };
         let call = if enforced!(RequestsOfACall) { Arc::clone(call) } else { semaphore(1) };
         let call = one(call).await?;
-        let tenant = match tenant {
-            Some(tenant) => Some(one(self.share(tenant)).await?),
-            None => None,
+        let tenant = if tenant.name().is_some() {
+            let permits = || semaphore(bound!(RequestsOfATenant, self.of_tenant));
+            let theirs = self.tenants.get(tenant, permits);
+            Some((one(Arc::clone(&**theirs)).await?, theirs))
+        } else {
+            None
         };
         let all = one(Arc::clone(&self.all)).await?;
         self.taken.fetch_add(1, Ordering::Relaxed);
@@ -73,19 +77,6 @@ impl Slots {
     pub(crate) fn counts(&self) -> (usize, usize, u64) {
         let held = self.count.saturating_sub(self.all.available_permits());
         (self.count, held, self.taken.load(Ordering::Relaxed))
-    }
-
-    fn share(&self, tenant: &str) -> Arc<Semaphore> {
-        let mut tenants = self.tenants.lock();
-        if let Some(share) = tenants.get(tenant).and_then(Weak::upgrade) {
-            return share;
-        }
-        if tenants.len() >= NAMES {
-            tenants.retain(|_, share| share.strong_count() > 0);
-        }
-        let share = semaphore(bound!(RequestsOfATenant, self.of_tenant));
-        tenants.insert(tenant.to_owned(), Arc::downgrade(&share));
-        share
     }
 }
 
@@ -100,7 +91,7 @@ mod tests {
     use super::*;
 
     fn now(slots: &Slots, call: &Arc<Semaphore>, tenant: Option<&str>) -> Option<Slot> {
-        slots.take(call, tenant).now_or_never().flatten()
+        slots.take(call, &TenantState::of(tenant)).now_or_never().flatten()
     }
 
     #[test]
@@ -125,11 +116,9 @@ mod tests {
     fn tenants_without_slots_are_forgotten() {
         let (slots, ample) = (Slots::new(8), Arc::new(Semaphore::new(100)));
         let kept = now(&slots, &ample, Some("kept"));
-        for name in 0..10 * NAMES {
-            assert!(now(&slots, &ample, Some(&name.to_string())).is_some());
-        }
-        assert!(slots.tenants.lock().len() <= NAMES);
-        assert!(slots.tenants.lock().contains_key("kept"));
+        assert!(now(&slots, &ample, Some("gone")).is_some());
+        let is_known = |name| slots.tenants.find(&TenantState::of(Some(name))).is_some();
+        assert!(is_known("kept") && !is_known("gone"));
         drop(kept);
     }
 }

@@ -32,6 +32,7 @@ use toolcell_contract::outcome::tool_error::ToolError;
 
 use crate::capability::files::CallFiles;
 use crate::capability::http::Budget;
+use crate::tenant::state::TenantState;
 pub(crate) use arguments::Arguments;
 pub(crate) use sub_call::{Caller, Invoker, SubCall};
 
@@ -159,6 +160,8 @@ pub struct Invocation {
     pub abort: AbortSignal,
     /// Time between a raised `abort` and the forced end of the call.
     pub(crate) stop_grace: Duration,
+    /// The tenant of the call.
+    pub(crate) tenant: Arc<TenantState>,
     /// True if the executor defines other tenants, so that the call's tenant leaves room to them.
     pub(crate) is_shared: bool,
     pub(crate) tree: Arguments,
@@ -285,7 +288,7 @@ impl Invocation {
 
     /// Returns the budget of the requests of this call, shared by all attempts at it.
     pub(crate) fn egress_budget(&self) -> Budget {
-        self.egress.get_or_init(|| Budget::of(self.context.tenant.as_deref())).clone()
+        self.egress.get_or_init(|| Budget::of(&self.tenant)).clone()
     }
 
     /// Reports to observers that the call starts: it has a cell, or does not need one.
@@ -306,11 +309,13 @@ impl Invocation {
         context: impl Into<Arc<CallContext>>,
         limits: Limits,
     ) -> Self {
+        let context: Arc<CallContext> = context.into();
         Self {
             call,
             tree: Arguments::with_tree(arguments, None),
             fingerprint: None,
-            context: context.into(),
+            tenant: TenantState::of(context.tenant.as_deref()),
+            context,
             limits,
             started: Instant::now(),
             abort: AbortSignal::default(),
@@ -347,6 +352,7 @@ impl Invocation {
             started,
             abort: self.abort.clone(),
             stop_grace: self.stop_grace,
+            tenant: Arc::clone(&self.tenant),
             is_shared: self.is_shared,
             overlays: self.overlays.clone(),
             files: self.files.clone(),

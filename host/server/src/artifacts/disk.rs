@@ -63,8 +63,6 @@ pub(super) struct Store {
     clock: Arc<dyn Clock>,
     /// By the name of the tenant's directory.
     tenants: Mutex<HashMap<String, Tenant>>,
-    /// Bytes of the tenants that have a quota of their own, by the same name.
-    quotas: Mutex<HashMap<String, u64>>,
     pub(super) probe: Probe,
     /// Tests replace it to simulate a full disk.
     pub(super) write_content: Write,
@@ -76,6 +74,8 @@ pub(super) struct Store {
 
 #[derive(Debug, Default)]
 struct Tenant {
+    /// The most bytes, if the tenant has a quota of its own.
+    quota: Option<u64>,
     kept: BTreeMap<String, StoredArtifact>,
     /// Bytes and number of the artifacts that are being written.
     writing: (u64, usize),
@@ -128,13 +128,12 @@ impl Store {
             }
         }
         let (root, tenants) = (root.to_owned(), Mutex::new(tenants));
-        let (quotas, probe) = (Mutex::default(), Probe::new(&root, UNFINISHED, Arc::clone(&clock)));
+        let probe = Probe::new(&root, UNFINISHED, Arc::clone(&clock));
         let store = Self {
             options,
             root,
             clock,
             tenants,
-            quotas,
             probe,
             write_content: |file, content| file.write_all(content),
             written: AtomicU64::new(0),
@@ -171,7 +170,11 @@ impl Store {
     }
 
     pub(super) fn set_quotas<'a>(&self, quotas: impl Iterator<Item = (Option<&'a str>, u64)>) {
-        *self.quotas.lock() = quotas.map(|(tenant, bytes)| (directory_of(tenant), bytes)).collect();
+        let mut tenants = self.tenants.lock();
+        tenants.values_mut().for_each(|tenant| tenant.quota = None);
+        for (tenant, bytes) in quotas {
+            tenants.entry(directory_of(tenant)).or_default().quota = Some(bytes);
+        }
     }
 
     pub(super) fn clock(&self) -> &dyn Clock {
@@ -187,13 +190,13 @@ impl Store {
         part: u64,
     ) -> Result<(), ArtifactError> {
         let now = self.clock.now();
-        let quota = self.quotas.lock().get(directory).copied().unwrap_or(self.options.quota);
         let mut tenants = self.tenants.lock();
         let tenant = tenants.entry(directory.to_owned()).or_default();
         tenant.forget_expired(&self.root.join(directory), now, usize::MAX);
         let others = tenant.kept.iter().filter(|(other, _)| *other != id);
         let (bytes, count) =
             others.fold(tenant.writing, |(bytes, count), (_, kept)| (bytes + kept.size, count + 1));
+        let quota = tenant.quota.unwrap_or(self.options.quota);
         let most = self.options.count as u64 / part;
         let fits = bytes.saturating_add(size) <= bound!(ArtifactQuota, quota / part)
             && (count as u64) < bound!(ArtifactQuota, most);

@@ -27,11 +27,12 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use toolcell::Json;
 use toolcell::controls::{bound, enforced};
+use toolcell::tenant::{Held, ShareRule};
 
 use super::problem::Problem;
 use super::{Place, Shared};
 use crate::tenants::principal::Principal;
-use crate::tenants::share::Share;
+use crate::tenants::share::rule;
 
 /// The code of the problem for a body over the limit.
 const TOO_LARGE: &str = "body_too_large";
@@ -55,8 +56,8 @@ pub(crate) struct Read {
 /// slot among the open requests, and the room for the bytes that it keeps in memory.
 #[derive(Debug)]
 pub(crate) struct RequestResources {
-    room: Mutex<Share>,
-    is_shared: bool,
+    room: Mutex<Held>,
+    rule: ShareRule,
     _place: Option<Place>,
 }
 
@@ -68,7 +69,7 @@ pub(crate) fn kept_by_work<T>(resources: T) -> Option<T> {
 impl RequestResources {
     /// Reserves room for `bytes` more. Returns true if there was room.
     pub(crate) fn take(&self, bytes: usize) -> bool {
-        self.room.lock().grow_by(bytes, self.is_shared)
+        self.room.lock().grow_by(bytes as u64, self.rule).is_ok()
     }
 }
 
@@ -150,8 +151,8 @@ async fn read_within(
     limit: usize,
     place: Option<Place>,
 ) -> Result<Read, Problem> {
-    let is_shared = shared.service.is_shared();
-    let mut room = shared.bodies.share(principal);
+    let rule = rule(shared.service.is_shared() && enforced!(BodyShare));
+    let mut room = shared.bodies.hold(principal.state());
     let idle = shared.options.body_idle;
     let too_large = || {
         Problem::new(
@@ -189,7 +190,7 @@ async fn read_within(
         if bytes.len() + data.len() > most {
             return Err(too_large());
         }
-        if !room.grow_to(bytes.len() + data.len(), is_shared) {
+        if room.grow_to((bytes.len() + data.len()) as u64, rule).is_err() {
             let detail = "the server holds as many bytes of requests as it may";
             let busy = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail);
             return Err(busy.with_retry_after(Duration::from_secs(1)));
@@ -198,7 +199,7 @@ async fn read_within(
     }
     Ok(Read {
         bytes: bytes.freeze(),
-        resources: RequestResources { room: Mutex::new(room), is_shared, _place: place },
+        resources: RequestResources { room: Mutex::new(room), rule, _place: place },
     })
 }
 

@@ -23,6 +23,7 @@ use http::header::{
 };
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use toolcell::controls::enforced;
+use toolcell::tenant::Held;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
@@ -33,7 +34,7 @@ use crate::auth::same_url::normal_origin;
 use crate::observe::trace::{RequestSpan, TraceContext};
 use crate::service::request_id::RequestId;
 use crate::tenants::refused::RequestError;
-use crate::tenants::share::Share;
+use crate::tenants::share::rule;
 
 /// The header of a request's id.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -44,7 +45,7 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// The slot of an open request, freed when the last clone is dropped.
 #[derive(Debug, Clone)]
-pub(crate) struct Place(#[expect(dead_code, reason = "held, not read")] Arc<Share>);
+pub(crate) struct Place(#[expect(dead_code, reason = "held, not read")] Arc<Held>);
 
 /// Gives the request an id, checks its Host and Origin, writes problems, and sets the id and the
 /// CORS headers on every answer. The outermost layer.
@@ -235,9 +236,10 @@ pub(super) async fn authenticate(
     if !shared.service.serves(&principal) && enforced!(ServedTenants) {
         return Err(RequestError::NoAccess.into());
     }
-    let mut open = shared.requests.share(&principal);
+    let mut open = shared.requests.hold(principal.state());
     // A `DELETE` is short and frees resources.
-    if request.method() != Method::DELETE && !open.grow_to(1, shared.service.is_shared()) {
+    let rule = rule(shared.service.is_shared() && enforced!(RequestShare));
+    if request.method() != Method::DELETE && open.grow_to(1, rule).is_err() {
         let refused = RequestError::Overloaded { retry_after: RETRY };
         shared.service.refused(&principal, refused.code());
         return Err(refused.into());

@@ -30,6 +30,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
 use toolcell::controls::enforced;
+use toolcell::tenant::Share;
 use utoipa::OpenApi;
 
 pub(crate) use guard::{Place, is_loopback_host};
@@ -38,7 +39,6 @@ pub use problem::Problem;
 use crate::auth::{Authenticator, METADATA_PATH};
 use crate::service::Service;
 use crate::tenants::principal::Principal;
-use crate::tenants::share::Room;
 use idempotency::Idempotency;
 
 /// Options and limits of the HTTP API.
@@ -95,9 +95,9 @@ pub(crate) struct Inner {
     pub(crate) options: HttpOptions,
     pub(crate) idempotency: Idempotency,
     /// The limit of bytes of bodies.
-    pub(crate) bodies: Arc<Room>,
+    pub(crate) bodies: Arc<Share>,
     /// The limit of open requests.
-    pub(crate) requests: Arc<Room>,
+    pub(crate) requests: Arc<Share>,
 }
 
 impl Shared {
@@ -132,8 +132,8 @@ pub fn router(
     options: HttpOptions,
     protected: Router,
 ) -> Router {
-    let bodies = Room::of_bodies(options.bodies);
-    let requests = Room::of_requests(options.requests);
+    let bodies = Share::new(options.bodies as u64);
+    let requests = Share::new(options.requests as u64);
     let idempotency = Idempotency::new(service.clock());
     let shared = Shared(Arc::new(Inner { service, auth, options, idempotency, bodies, requests }));
     let private = Router::new()

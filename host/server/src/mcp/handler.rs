@@ -23,6 +23,7 @@ use rmcp::model::*;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use toolcell::controls::bound;
+use toolcell::tenant::Held;
 
 use super::McpOptions;
 use super::extension::AnswerFuture;
@@ -32,8 +33,8 @@ use super::request::{self, Answer, Request};
 use super::session::Session;
 use super::session::client::TOO_MANY_QUESTIONS;
 use crate::service::Service;
-use crate::tenants::places::{Place, Places};
 use crate::tenants::principal::Principal;
+use crate::tenants::share::Places;
 use call::result;
 use changes::Changes;
 use opening::without_metadata;
@@ -85,7 +86,7 @@ impl Handler {
     }
 
     /// Reserves a slot for one more open question of the tenant.
-    pub(super) fn question_place(&self) -> Option<Place> {
+    pub(super) fn question_place(&self) -> Option<Held> {
         self.0.questions.enter(&self.0.principal)
     }
 

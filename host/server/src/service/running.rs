@@ -18,11 +18,13 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use toolcell::AbortSignal;
+use toolcell::controls::enforced;
+use toolcell::tenant::{Held, Share};
 
 use super::request_id::RequestId;
 use crate::tenants::principal::Principal;
 use crate::tenants::refused::RequestError;
-use crate::tenants::share::{Room, Share};
+use crate::tenants::share::rule;
 
 /// The time after which to retry while the server's limit of calls is reached.
 const RETRY: Duration = Duration::from_secs(1);
@@ -32,7 +34,7 @@ type Key = (Principal, RequestId);
 /// The table of running requests.
 #[derive(Debug)]
 pub(crate) struct Running {
-    room: Arc<Room>,
+    room: Arc<Share>,
     table: Mutex<Table>,
     /// Notified when a request has ended.
     ended: Notify,
@@ -49,7 +51,7 @@ struct Table {
 impl Running {
     /// Creates a table for at most this many calls.
     pub(crate) fn new(most: usize) -> Arc<Self> {
-        let room = Room::of_requests(most);
+        let room = Share::new(most as u64);
         Arc::new(Self { room, table: Mutex::default(), ended: Notify::new() })
     }
 
@@ -58,7 +60,8 @@ impl Running {
         if self.is_draining() {
             return Err(RequestError::Draining);
         }
-        let has_room = self.room.has_room(principal, is_shared);
+        let rule = rule(is_shared && enforced!(RequestShare));
+        let has_room = self.room.has_room(principal.state(), rule);
         if has_room { Ok(()) } else { Err(RequestError::Overloaded { retry_after: RETRY }) }
     }
 
@@ -71,7 +74,8 @@ impl Running {
         calls: usize,
         is_shared: bool,
     ) -> Result<RunningRequest, RequestError> {
-        let mut share = self.room.share(principal);
+        let rule = rule(is_shared && enforced!(RequestShare));
+        let mut share = self.room.hold(principal.state());
         let mut table = self.table.lock();
         if table.is_draining {
             return Err(RequestError::Draining);
@@ -79,7 +83,7 @@ impl Running {
         match table.requests.entry((principal.clone(), id.clone())) {
             Entry::Occupied(_) => Err(RequestError::DuplicateRequest),
             // A request without a call also takes a slot, because it can be cancelled.
-            Entry::Vacant(_) if !share.grow_to(calls.max(1), is_shared) => {
+            Entry::Vacant(_) if share.grow_to(calls.max(1) as u64, rule).is_err() => {
                 Err(RequestError::Overloaded { retry_after: RETRY })
             }
             Entry::Vacant(place) => {
@@ -153,7 +157,7 @@ pub(crate) struct RunningRequest {
     key: Key,
     /// Raised when the request is cancelled.
     pub(crate) signal: AbortSignal,
-    _share: Share,
+    _share: Held,
 }
 
 impl Drop for RunningRequest {

@@ -11,12 +11,13 @@
 //! them. Once a tenant is defined, principals (authenticated senders) without a tenant have no
 //! access, unless the embedder grants it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
 use toolcell::run::Toolbox;
 use toolcell::step::RawCall;
+use toolcell::tenant::{PerTenant, TenantPart, TenantState};
 use toolcell::{Event, Executor, Registry, Runner, Tenant, Tool, ToolCall};
 
 use super::facade::{self, ManyTools, facade};
@@ -102,7 +103,7 @@ impl ServedTools {
         self,
         artifacts: Option<&Artifacts>,
         metrics: &Metrics,
-        account: impl Fn(Option<&str>) -> Arc<Account>,
+        account: impl Fn(&Arc<TenantState>) -> Arc<Account>,
     ) -> Version {
         let Self { mut executor, tools, tenants, mut untenanted, many } = self;
         let around = |tool: &Tool| match artifacts {
@@ -119,49 +120,44 @@ impl ServedTools {
         if let Some(untenanted) = &untenanted {
             executor = executor.with_anonymous(untenanted.narrowed.clone());
         }
+        let named = tenants.iter().map(|(name, tenant)| (Some(name.as_str()), tenant));
+        let all = named.chain(untenanted.iter().map(|tenant| (None, tenant)));
         if let Some(artifacts) = artifacts {
-            let named = tenants.iter().map(|(name, tenant)| (Some(name.as_str()), tenant));
-            let all = named.chain(untenanted.iter().map(|tenant| (None, tenant)));
-            artifacts.set_quotas(
-                all.filter_map(|(name, tenant)| Some((name, tenant.quota.artifact_bytes?))),
-            );
+            let quota =
+                |(name, tenant): (_, &ServedTenant)| Some((name, tenant.quota.artifact_bytes?));
+            artifacts.set_quotas(all.clone().filter_map(quota));
         }
-        let view = |name: Option<&str>, tenant: &ServedTenant| {
+        let tenants = PerTenant::default();
+        let view = |(name, tenant): (Option<&str>, &ServedTenant)| {
+            let state = TenantState::of(name);
             let measured =
                 metrics.of_tenant(name, tools.iter().map(|tool| tool.definition().name.clone()));
-            let log = CallLog::of_tenant(name);
-            Arc::new(View::new(
-                &tools,
-                tenant,
-                executor.clone(),
-                account(name),
-                (measured, log),
-                many,
-            ))
+            let observers = (measured, CallLog::of_tenant(name));
+            let executor = executor.clone();
+            let view = View::new(&tools, tenant, executor, account(&state), observers, many);
+            tenants.get(&state, || Arc::new(view))
         };
-        let views =
-            tenants.iter().map(|(name, tenant)| (name.clone(), view(Some(name), tenant))).collect();
-        let untenanted = untenanted.as_ref().map(|tenant| view(None, tenant));
-        Version { views, untenanted }
+        let views = all.map(view).collect();
+        Version { tenants, views }
     }
 }
 
 /// A version with its views.
 #[derive(Debug)]
 pub(crate) struct Version {
-    views: HashMap<String, Arc<View>>,
-    untenanted: Option<Arc<View>>,
+    tenants: PerTenant<Arc<View>>,
+    views: Vec<Arc<TenantPart<Arc<View>>>>,
 }
 
 impl Version {
     /// Returns the number of tenants that it serves; principals without a tenant count as one.
     pub(crate) fn tenants(&self) -> usize {
-        self.views.len() + usize::from(self.untenanted.is_some())
+        self.views.len()
     }
 
     /// Returns the view of this tenant. `None`: the tenant is not served.
-    pub(crate) fn view(&self, tenant: Option<&str>) -> Option<Arc<View>> {
-        tenant.map_or(self.untenanted.as_ref(), |tenant| self.views.get(tenant)).cloned()
+    pub(crate) fn view(&self, tenant: &TenantState) -> Option<Arc<View>> {
+        self.tenants.find(tenant).map(|view| Arc::clone(&**view))
     }
 }
 

@@ -14,13 +14,15 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use toolcell::tenant::TenantState;
+
 /// The sender of a request: a tenant, and the key or the user that acts for it. Cheap to clone.
 ///
 /// Two principals of the same tenant and id are equal, whatever their expiry: a user with a new
 /// token is the same principal.
 #[derive(Debug, Clone)]
 pub struct Principal {
-    tenant: Option<Arc<str>>,
+    tenant: Arc<TenantState>,
     id: Arc<str>,
     /// Seconds since 1970. `None`: never.
     expires: Option<u64>,
@@ -31,7 +33,7 @@ impl Principal {
     /// and the id of an API key.
     #[must_use]
     pub fn new(tenant: Option<&str>, id: &str) -> Self {
-        Self { tenant: tenant.map(Arc::from), id: Arc::from(id), expires: None }
+        Self { tenant: TenantState::of(tenant), id: Arc::from(id), expires: None }
     }
 
     /// Sets the expiry, in seconds since 1970: then the principal's streams and sessions end.
@@ -71,7 +73,12 @@ impl Principal {
     /// Returns the tenant of the principal.
     #[must_use]
     pub fn tenant(&self) -> Option<&str> {
-        self.tenant.as_deref()
+        self.tenant.name()
+    }
+
+    /// Returns the tenant's object. Principals without a tenant have one object together.
+    pub(crate) fn state(&self) -> &Arc<TenantState> {
+        &self.tenant
     }
 
     /// Returns the id of the key or the user.

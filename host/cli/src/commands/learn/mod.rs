@@ -109,7 +109,7 @@ pub(crate) async fn learn(
         unreached.warn(printer);
     }
     let overlay =
-        context.tenant.as_ref().and_then(|tenant| config.tenants.get(tenant)?.overlay.clone());
+        context.tenant.as_ref().and_then(|name| config.tenants.get(name)?.tenant.overlay.clone());
     let rights = tool.rights().cloned().unwrap_or_default().with_granted(Arc::new(granted.clone()));
     let rights = rights.narrowed(overlay.clone(), None);
     let used = if is_approved { granted.clone() } else { Grants::default() };

@@ -66,9 +66,9 @@ fn unknown_tool_names_are_reported_patterns_are_not() {
     let config =
         read("[tenants.acme]\ntools = [\"grete\", \"greet\", \"later_*\", \"unlike\"]\n[tenants.other]\n").unwrap();
     let unknown = config
-        .offered
+        .tenants
         .values()
-        .flat_map(|offered| offered.unknown(["greet", "notes"].into_iter()))
+        .flat_map(|tenant| tenant.tools.unknown(["greet", "notes"].into_iter()))
         .collect();
     let unknown = in_order(unknown);
     let told: Vec<_> = unknown

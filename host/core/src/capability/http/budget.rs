@@ -16,6 +16,7 @@ use tokio::sync::{Mutex, MutexGuard, Semaphore};
 use toolcell_contract::controls::bound;
 
 use super::{SendError, Share};
+use crate::tenant::state::TenantState;
 
 /// Requests that one call may make. A tool that follows ten redirects of three pages stays below
 /// it, a port scan does not.
@@ -46,23 +47,23 @@ struct Remaining {
     received: AtomicU64,
     connections: Arc<Semaphore>,
     resolving: Arc<Semaphore>,
-    tenant: Option<String>,
+    tenant: Arc<TenantState>,
 }
 
 impl Budget {
     /// Creates a budget of this many requests, bytes out and bytes in.
     #[cfg(test)]
     pub(crate) fn new(requests: u64, sent: u64, received: u64) -> Self {
-        Self::with(requests, sent, received, None)
+        Self::with(requests, sent, received, TenantState::of(None))
     }
 
     /// Creates the default budget of a call on behalf of a tenant. The tenant's calls share
     /// connections.
-    pub(crate) fn of(tenant: Option<&str>) -> Self {
-        Self::with(DEFAULT_REQUESTS, DEFAULT_SENT, DEFAULT_RECEIVED, tenant.map(str::to_owned))
+    pub(crate) fn of(tenant: &Arc<TenantState>) -> Self {
+        Self::with(DEFAULT_REQUESTS, DEFAULT_SENT, DEFAULT_RECEIVED, Arc::clone(tenant))
     }
 
-    fn with(requests: u64, sent: u64, received: u64, tenant: Option<String>) -> Self {
+    fn with(requests: u64, sent: u64, received: u64, tenant: Arc<TenantState>) -> Self {
         Self(Arc::new(Remaining {
             requests: bound!(Requests, requests).into(),
             is_closed: AtomicBool::new(false),
@@ -98,8 +99,8 @@ impl Budget {
     }
 
     /// Returns the tenant of the call.
-    pub(super) fn tenant(&self) -> Option<&str> {
-        self.0.tenant.as_deref()
+    pub(super) fn tenant(&self) -> &Arc<TenantState> {
+        &self.0.tenant
     }
 
     /// Returns the call's permits for connections.
@@ -139,7 +140,7 @@ impl Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self::of(None)
+        Self::of(&TenantState::of(None))
     }
 }
 

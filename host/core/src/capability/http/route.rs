@@ -43,7 +43,7 @@ impl Egress {
             Err(SendError::Denied(denial)) => return Route::Denied(denial),
             Err(other) => return Route::Unresolved(other.to_string()),
         };
-        match lookup(&self.names, target, &Budget::of(None)).await {
+        match lookup(&self.names, target, &Budget::default()).await {
             Err(problem) => Route::Unresolved(problem.to_string()),
             Ok(found) if !allowed_addresses(found.clone(), &private).is_empty() => Route::Open,
             Ok(found) => {

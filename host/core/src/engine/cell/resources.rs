@@ -19,7 +19,8 @@ use crate::capability::http::Egress;
 use crate::capability::kv::KeyStore;
 use crate::secrets::redact::Redactors;
 use crate::secrets::secret::{SecretSource, StoredSecrets};
-use crate::tenant::descriptors::Descriptors;
+use crate::tenant::descriptors;
+use crate::tenant::share::Share;
 
 /// The resources and settings that an engine's cells share.
 #[derive(Clone)]
@@ -34,7 +35,7 @@ pub(in crate::engine) struct EngineResources {
     pub(in crate::engine) seed: Option<u64>,
     /// The recorder of a dry run.
     pub(in crate::engine) recorder: Option<Recorder>,
-    pub(crate) descriptors: Arc<Descriptors>,
+    pub(crate) descriptors: Arc<Share>,
     /// Threads that wait for the files of guests. They are separate from those of the store, which
     /// is the embedder's, so that neither delays the other.
     pub(super) for_files: Arc<IoPool>,
@@ -84,7 +85,7 @@ impl Default for EngineResources {
             time: Time::default(),
             seed: None,
             recorder: None,
-            descriptors: Descriptors::of_process(),
+            descriptors: descriptors::of_process(),
             for_files: IoPool::new("toolcell-files"),
             for_keys: IoPool::new("toolcell-keys"),
         }

@@ -10,14 +10,14 @@
 //! costs time, never an answer. Idle tenants are forgotten.
 //! Source: docs/threat-model.md, rows 1 and 56.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use toolcell_contract::controls::bound;
 
 use super::fair_queue::FlowState;
+use crate::tenant::state::{PerTenant, TenantPart, TenantState};
 
 /// The share that means that all calls were interrupted.
 const FULL_SHARE: u32 = 1 << 16;
@@ -27,49 +27,31 @@ const SLOW_SHARE: u32 = FULL_SHARE / 3;
 /// The weight of one call is one in this many: a tenant whose calls begin to loop moves to the slow
 /// lane after seven of them.
 const WEIGHT: u32 = 16;
-/// Tenants of a component, and half of those of an engine, above which tenants without a running
-/// call are forgotten.
+/// Tenants of a component above which tenants without a running call are forgotten.
 const TENANTS: usize = 1024;
 
 /// A flow, the unit of fair queueing: a tenant, or a component's calls without a tenant.
 #[derive(Debug, Default)]
-pub(super) struct Flow {
+pub(in crate::engine) struct Flow {
     pub(super) fast_lane: Arc<FlowState>,
     pub(super) slow_lane: Arc<FlowState>,
 }
-
-/// The flows of an engine's tenants, as long as they are in use.
-#[derive(Debug, Default)]
-pub(in crate::engine) struct Parties(Mutex<HashMap<Arc<str>, Weak<Flow>>>);
 
 /// The latency class of one tenant's calls to one component.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct LatencyClass {
     /// The share of them that was interrupted, of [`FULL_SHARE`].
     stopped: AtomicU32,
-    pub(super) flow: Arc<Flow>,
+    pub(super) flow: Arc<TenantPart<Flow>>,
 }
 
 /// The latency classes of the calls to one component.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Habits {
     without_tenant: Arc<LatencyClass>,
-    tenants: Mutex<HashMap<Arc<str>, Arc<LatencyClass>>>,
-}
-
-impl Parties {
-    fn of(&self, tenant: &Arc<str>) -> Arc<Flow> {
-        let mut parties = self.0.lock();
-        if let Some(known) = parties.get(tenant).and_then(Weak::upgrade) {
-            return known;
-        }
-        if parties.len() >= 2 * TENANTS {
-            parties.retain(|_, party| party.strong_count() > 0);
-        }
-        let party = Arc::default();
-        parties.insert(Arc::clone(tenant), Arc::downgrade(&party));
-        party
-    }
+    tenants: PerTenant<Arc<LatencyClass>>,
+    /// The classes that are remembered.
+    classes: Mutex<Vec<Arc<TenantPart<Arc<LatencyClass>>>>>,
 }
 
 impl LatencyClass {
@@ -92,30 +74,37 @@ impl LatencyClass {
 }
 
 impl Habits {
-    /// Returns the latency class of this tenant's calls.
+    /// Returns the latency class of this tenant's calls. `flows` are those of the engine's tenants.
     pub(in crate::engine) fn of(
         &self,
-        tenant: Option<&str>,
-        parties: &Parties,
+        tenant: &Arc<TenantState>,
+        flows: &PerTenant<Flow>,
     ) -> Arc<LatencyClass> {
-        let Some(tenant) = tenant else { return Arc::clone(&self.without_tenant) };
-        let mut tenants = self.tenants.lock();
-        if let Some(known) = tenants.get(tenant) {
-            return Arc::clone(known);
+        if tenant.name().is_none() {
+            return Arc::clone(&self.without_tenant);
         }
-        if tenants.len() >= TENANTS {
-            tenants.retain(|_, habit| Arc::strong_count(habit) > 1);
+        let mut classes = self.classes.lock();
+        if let Some(known) = self.tenants.find(tenant) {
+            return Arc::clone(&**known);
         }
-        let tenant = Arc::from(tenant);
-        let habit = Arc::new(LatencyClass { flow: parties.of(&tenant), ..LatencyClass::default() });
-        tenants.insert(tenant, Arc::clone(&habit));
-        habit
+        if classes.len() >= TENANTS {
+            classes.retain(|class| Arc::strong_count(&***class) > 1);
+        }
+        let flow = flows.get(tenant, Flow::default);
+        let class = || Arc::new(LatencyClass { flow, ..LatencyClass::default() });
+        let part = self.tenants.get(tenant, class);
+        classes.push(Arc::clone(&part));
+        Arc::clone(&**part)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn class(habits: &Habits, tenant: Option<&str>, flows: &PerTenant<Flow>) -> Arc<LatencyClass> {
+        habits.of(&TenantState::of(tenant), flows)
+    }
 
     /// Cases: calls in order (`s`: interrupted), and true if the next one begins in the fast lane.
     /// Fails without: latency classes.
@@ -139,18 +128,18 @@ mod tests {
 
     #[test]
     fn class_is_per_component_and_tenant_flow_per_tenant() {
-        let (parties, [one, other]) = (Parties::default(), [Habits::default(), Habits::default()]);
-        (0..100).for_each(|_| one.of(Some("a"), &parties).note(true));
+        let (flows, [one, other]) = (PerTenant::default(), [Habits::default(), Habits::default()]);
+        (0..100).for_each(|_| class(&one, Some("a"), &flows).note(true));
         for (habits, tenant, is_quick) in [
             (&one, Some("a"), false),
             (&one, Some("b"), true),
             (&one, None, true),
             (&other, Some("a"), true),
         ] {
-            assert_eq!(habits.of(tenant, &parties).is_short(), is_quick, "{tenant:?}");
+            assert_eq!(class(habits, tenant, &flows).is_short(), is_quick, "{tenant:?}");
         }
         let is_one = |a: Option<&str>, b: Option<&str>| {
-            Arc::ptr_eq(&one.of(a, &parties).flow, &other.of(b, &parties).flow)
+            Arc::ptr_eq(&class(&one, a, &flows).flow, &class(&other, b, &flows).flow)
         };
         assert!(is_one(Some("a"), Some("a")) && !is_one(Some("a"), Some("b")));
         assert!(!is_one(None, None), "without a tenant, a component is its own");
@@ -158,12 +147,13 @@ mod tests {
 
     #[test]
     fn idle_tenants_are_forgotten() {
-        let (parties, habits) = (Parties::default(), Habits::default());
-        let kept = habits.of(Some("running"), &parties);
+        let (flows, habits) = (PerTenant::default(), Habits::default());
+        let kept = class(&habits, Some("running"), &flows);
         for number in 0..10 * TENANTS {
-            habits.of(Some(&number.to_string()), &parties).note(true);
+            class(&habits, Some(&number.to_string()), &flows).note(true);
         }
-        assert!(habits.tenants.lock().len() <= TENANTS && parties.0.lock().len() <= 2 * TENANTS);
-        assert!(Arc::ptr_eq(&kept, &habits.of(Some("running"), &parties)));
+        assert!(habits.classes.lock().len() <= TENANTS);
+        assert!(flows.find(&TenantState::of(Some("0"))).is_none());
+        assert!(Arc::ptr_eq(&kept, &class(&habits, Some("running"), &flows)));
     }
 }

@@ -30,7 +30,7 @@ use toolcell_contract::outcome::tool_error::{Crash, Exit, Timeout, ToolError};
 use toolcell_contract::panic_guard::dispose;
 
 use super::guest::{Guest, Remote};
-use super::latency_class::{LatencyClass, Parties};
+use super::latency_class::{Flow, LatencyClass};
 use super::quarantine::Quarantine;
 use super::queue::{Queue, Slot};
 use super::runtimes::Lanes;
@@ -38,6 +38,7 @@ use crate::engine::cell::bounds::run_state::RunState;
 use crate::engine::cell::output::lines::Lines;
 use crate::engine::cell::{invoke, translate};
 use crate::os::clock::{Clock, before};
+use crate::tenant::state::PerTenant;
 use crate::tool::handler::Invocation;
 
 /// The threads on which guests run.
@@ -59,7 +60,7 @@ pub(in crate::engine) struct Scheduler {
     pub(in crate::engine) queue: Arc<Queue>,
     /// `None` for [`Placement::Inline`].
     pub(in crate::engine) lanes: Option<Lanes>,
-    pub(in crate::engine) flows: Parties,
+    pub(in crate::engine) flows: PerTenant<Flow>,
     pub(in crate::engine) sleeps: &'static Handle,
     /// Panics of the host within an hour after which a component is quarantined; `None`: never.
     pub(in crate::engine) panics: Option<NonZero<u32>>,
@@ -242,11 +243,10 @@ async fn slot(
         return Ok(None);
     }
     let overloaded = Refusal::overloaded;
-    let tenant = invocation.context.tenant.as_deref();
     let (is_shared, text) = (invocation.is_shared, invocation.text_bytes());
     let slot = scheduler
         .queue
-        .take(tenant, is_shared, invocation.deadline(), text)
+        .take(&invocation.tenant, is_shared, invocation.deadline(), text)
         .await
         .ok_or_else(overloaded)?;
     // The component may have been quarantined during the wait.

@@ -19,7 +19,7 @@
 //!
 //! Source: docs/threat-model.md, row 56.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -28,7 +28,9 @@ use tokio::sync::oneshot;
 use toolcell_contract::controls::{bound, enforced};
 
 use crate::os::clock::before;
-use crate::tenant::shared_bytes::{Reservation, SharedBytes};
+use crate::tenant::share::{Held, Share};
+use crate::tenant::shared_bytes::{self, shared_bytes};
+use crate::tenant::state::{PerTenant, TenantPart, TenantState};
 
 /// Calls that may wait for a cell; one more is refused at once. A waiting call holds no cell.
 const MAX_WAITING: usize = 10_000;
@@ -46,7 +48,7 @@ const OWN: usize = 0;
 pub(crate) struct Queue {
     cells: usize,
     state: Mutex<State>,
-    waiting: Arc<SharedBytes>,
+    waiting: Arc<Share>,
 }
 
 /// A cell, given back when dropped.
@@ -63,7 +65,7 @@ struct Waiting {
     account: usize,
     ticket: u64,
     /// The reservation of the call's text in the bound on waiting text.
-    _text: Reservation,
+    _text: Held,
     /// A cell that arrives while this is dropped is given back with it, after the place.
     slot: oneshot::Receiver<Slot>,
 }
@@ -76,7 +78,7 @@ struct State {
     tickets: u64,
     accounts: Vec<Account>,
     /// The index of each tenant's account.
-    names: HashMap<Arc<str>, usize>,
+    tenants: PerTenant<usize>,
     /// Indices of accounts that are not in use.
     unused: Vec<usize>,
 }
@@ -84,7 +86,7 @@ struct State {
 /// The cells of a tenant, and its waiting calls by ticket.
 #[derive(Debug, Default)]
 struct Account {
-    tenant: Option<Arc<str>>,
+    tenant: Option<Arc<TenantPart<usize>>>,
     cells: usize,
     line: BTreeMap<u64, Place>,
 }
@@ -105,10 +107,10 @@ impl Queue {
             waiting: 0,
             tickets: 0,
             accounts: vec![Account::default()],
-            names: HashMap::new(),
+            tenants: PerTenant::default(),
             unused: Vec::new(),
         });
-        Arc::new(Self { cells, state, waiting: SharedBytes::new(WAITING_BYTES) })
+        Arc::new(Self { cells, state, waiting: shared_bytes(WAITING_BYTES) })
     }
 
     /// Returns the number of cells, of taken cells, and of waiting calls.
@@ -125,7 +127,7 @@ impl Queue {
     /// May be dropped: then the call leaves the queue.
     pub(crate) async fn take(
         self: &Arc<Self>,
-        tenant: Option<&str>,
+        tenant: &Arc<TenantState>,
         is_shared: bool,
         deadline: Option<Instant>,
         text: u64,
@@ -138,7 +140,7 @@ impl Queue {
 
     fn enter(
         self: &Arc<Self>,
-        tenant: Option<&str>,
+        tenant: &Arc<TenantState>,
         is_shared: bool,
         text: u64,
     ) -> Option<Result<Slot, Waiting>> {
@@ -149,7 +151,7 @@ impl Queue {
             state.take(account);
             return Some(Ok(Slot { queue, account }));
         }
-        let Some(text) = self.waiting.take(tenant, text) else {
+        let Some(text) = shared_bytes::take(&self.waiting, tenant, text) else {
             state.forget(account);
             return None;
         };
@@ -178,26 +180,31 @@ impl Drop for Waiting {
 
 impl State {
     /// Returns the index of a tenant's account; adds one if there is none.
-    fn account(&mut self, tenant: Option<&str>) -> usize {
-        let Some(tenant) = tenant else { return OWN };
-        if let Some(known) = self.names.get(tenant) {
-            return *known;
+    fn account(&mut self, tenant: &Arc<TenantState>) -> usize {
+        if tenant.name().is_none() {
+            return OWN;
+        }
+        if let Some(known) = self.tenants.find(tenant) {
+            return **known;
         }
         let account = self.unused.pop().unwrap_or_else(|| {
             self.accounts.push(Account::default());
             self.accounts.len() - 1
         });
-        let name: Arc<str> = Arc::from(tenant);
-        self.accounts[account].tenant = Some(Arc::clone(&name));
-        self.names.insert(name, account);
+        self.accounts[account].tenant = Some(self.tenants.get(tenant, || account));
         account
+    }
+
+    /// Returns the number of tenants that are known.
+    fn known(&self) -> usize {
+        self.accounts.len() - self.unused.len() - 1
     }
 
     /// Returns true if the free cells are for others. `is_shared`: the call's executor defines
     /// other tenants.
     fn is_reserved(&self, account: &Account, is_shared: bool) -> bool {
         let is_shared = is_shared && enforced!(DefinedTenants);
-        let is_one_of_several = account.tenant.is_some() && (is_shared || self.names.len() > 1);
+        let is_one_of_several = account.tenant.is_some() && (is_shared || self.known() > 1);
         is_one_of_several && account.cells >= bound!(TenantCells, self.free)
     }
 
@@ -257,13 +264,9 @@ impl State {
 
     /// Forgets a tenant without cells and waiting calls, if many tenants are known.
     fn forget(&mut self, account: usize) {
+        let is_many = self.known() > NAMES;
         let Account { tenant, cells, line } = &mut self.accounts[account];
-        if self.names.len() > NAMES
-            && *cells == 0
-            && line.is_empty()
-            && let Some(tenant) = tenant.take()
-        {
-            self.names.remove(&tenant);
+        if is_many && *cells == 0 && line.is_empty() && tenant.take().is_some() {
             self.unused.push(account);
         }
     }

@@ -49,7 +49,9 @@ impl Store {
         if tenant.kept.is_empty() && tenant.writing.1 == 0 {
             // A directory with files that the store has not written stays.
             let _ = fs::remove_dir(&path);
-            tenants.remove(name);
+            if tenant.quota.is_none() {
+                tenants.remove(name);
+            }
             return false;
         }
         removed == most

@@ -50,8 +50,8 @@ use crate::mcp::session::client::Client;
 use crate::mcp::session::outbox::Outbox;
 use crate::observe::trace::RequestSpan;
 use crate::service::Service;
-use crate::tenants::places::Places;
 use crate::tenants::principal::Principal;
+use crate::tenants::share::Places;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const IDEMPOTENCY: HeaderName = HeaderName::from_static("idempotency-key");

@@ -17,13 +17,14 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use toolcell::controls::enforced;
+use toolcell::tenant::Held;
 
 use crate::mcp::session::Session;
 use crate::mcp::session::client::Capabilities;
 use crate::mcp::session::outbox::{Outbox, Reader};
 use crate::observe::metrics::{Metrics, OpenSession};
-use crate::tenants::places::{Place, Places};
 use crate::tenants::principal::Principal;
+use crate::tenants::share::Places;
 
 /// All open sessions.
 pub(super) struct Sessions {
@@ -40,7 +41,7 @@ pub(super) struct Opened {
     pub(super) session: Arc<Session>,
     principal: Principal,
     streams: Arc<Mutex<Streams>>,
-    _held: Arc<(Place, OpenSession)>,
+    _held: Arc<(Held, OpenSession)>,
 }
 
 #[derive(Default)]
@@ -62,7 +63,7 @@ impl Sessions {
     }
 
     /// Reserves a slot for one more session of the principal's tenant.
-    pub(super) fn reserve(&self, principal: &Principal) -> Option<Place> {
+    pub(super) fn reserve(&self, principal: &Principal) -> Option<Held> {
         self.places.enter(principal)
     }
 
@@ -70,7 +71,7 @@ impl Sessions {
     pub(super) fn open(
         &self,
         principal: &Principal,
-        room: Place,
+        room: Held,
         capabilities: Capabilities,
     ) -> Option<(Arc<str>, Opened)> {
         let id = random_id()?;

@@ -8,7 +8,12 @@
 use parking_lot::Mutex;
 
 use super::*;
+use crate::tenant::state::TenantState;
 use futures_util::future::join_all;
+
+fn budget_of(tenant: Option<&str>) -> Budget {
+    Budget::of(&TenantState::of(tenant))
+}
 
 async fn opened(
     egress: &Egress,
@@ -37,17 +42,17 @@ async fn tenant_gets_a_quarter_of_connections_a_call_eight() {
     let server = Server::responding("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
     let egress = Egress::new().with_connections(16);
     let of_a =
-        open_connections(&egress, &server, (0..10).map(|_| Budget::of(Some("a"))).collect()).await;
+        open_connections(&egress, &server, (0..10).map(|_| budget_of(Some("a"))).collect()).await;
     assert_eq!(of_a.len(), 4, "a quarter");
     assert_eq!(
-        open_connections(&egress, &server, vec![Budget::of(Some("b"))]).await.len(),
+        open_connections(&egress, &server, vec![budget_of(Some("b"))]).await.len(),
         1,
         "another tenant goes on"
     );
-    let of_one = open_connections(&egress, &server, vec![Budget::of(None); 12]).await;
+    let of_one = open_connections(&egress, &server, vec![budget_of(None); 12]).await;
     assert_eq!(of_one.len(), 8, "one call");
     assert_eq!(
-        open_connections(&egress, &server, vec![Budget::of(None)]).await.len(),
+        open_connections(&egress, &server, vec![budget_of(None)]).await.len(),
         1,
         "another call goes on"
     );
@@ -89,16 +94,15 @@ async fn slow_dns_delays_only_its_own_tenant() {
             )
         }
     };
-    let one = Budget::of(Some("b"));
+    let one = budget_of(Some("b"));
     let ends = join_all((0..6).map(|_| asked(one.clone(), "http://slow.example/", SHORT))).await;
     assert!(ends.iter().all(|end| *end == "timeout"));
     assert_eq!(*resolver.0.lock(), 4, "one call, also after it has given up on them");
     let ends =
-        join_all((0..20).map(|_| asked(Budget::of(Some("a")), "http://slow.example/", SHORT)))
-            .await;
+        join_all((0..20).map(|_| asked(budget_of(Some("a")), "http://slow.example/", SHORT))).await;
     assert!(ends.iter().all(|end| *end == "timeout"));
     assert_eq!(*resolver.0.lock(), 4 + 8, "one tenant");
-    assert_eq!(asked(Budget::of(Some("a")), &fast, SHORT).await, "timeout");
-    assert_eq!(asked(Budget::of(Some("b")), &fast, AMPLE).await, "response");
-    assert_eq!(asked(Budget::of(None), &fast, AMPLE).await, "response");
+    assert_eq!(asked(budget_of(Some("a")), &fast, SHORT).await, "timeout");
+    assert_eq!(asked(budget_of(Some("b")), &fast, AMPLE).await, "response");
+    assert_eq!(asked(budget_of(None), &fast, AMPLE).await, "response");
 }

@@ -9,14 +9,12 @@
 //! not begun is dropped with its call; work that has begun goes on to its end.
 //! Source: docs/threat-model.md, rows 6 and 56.
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -25,6 +23,7 @@ use toolcell_contract::panic_guard::resume_panic;
 
 use crate::os::clock::before;
 use crate::os::threads::Threads;
+use crate::tenant::state::{PerTenant, TenantPart, TenantState};
 
 /// Threads of one pool. They start at the first need, and wait for a disk most of the time.
 const THREADS: usize = 32;
@@ -54,8 +53,7 @@ pub(in crate::engine) enum Unserved {
 pub(in crate::engine) struct IoPool {
     name: &'static str,
     threads: OnceLock<Option<Threads>>,
-    without_tenant: Arc<Share>,
-    tenants: Mutex<HashMap<String, Weak<Share>>>,
+    tenants: PerTenant<Share>,
 }
 
 /// A tenant's share of a pool.
@@ -69,37 +67,20 @@ struct Share {
 #[derive(Clone)]
 pub(in crate::engine) struct PoolAccess {
     pool: Arc<IoPool>,
-    share: Arc<Share>,
+    share: Arc<TenantPart<Share>>,
     own: Arc<Semaphore>,
 }
 
 impl IoPool {
     pub(in crate::engine) fn new(name: &'static str) -> Arc<Self> {
-        Arc::new(Self {
-            name,
-            threads: OnceLock::new(),
-            without_tenant: Share::new(),
-            tenants: Mutex::default(),
-        })
+        Arc::new(Self { name, threads: OnceLock::new(), tenants: PerTenant::default() })
     }
 
     /// Returns the access for a cell of this tenant.
-    pub(in crate::engine) fn way(self: &Arc<Self>, tenant: Option<&str>) -> PoolAccess {
-        let share =
-            tenant.map_or_else(|| Arc::clone(&self.without_tenant), |tenant| self.share(tenant));
+    pub(in crate::engine) fn way(self: &Arc<Self>, tenant: &Arc<TenantState>) -> PoolAccess {
+        let share = self.tenants.get(tenant, Share::new);
         let of_cell = bound!(CellThreads, OF_CELL).min(THREADS);
         PoolAccess { pool: Arc::clone(self), share, own: Arc::new(Semaphore::new(of_cell)) }
-    }
-
-    fn share(&self, tenant: &str) -> Arc<Share> {
-        let mut tenants = self.tenants.lock();
-        if let Some(known) = tenants.get(tenant).and_then(Weak::upgrade) {
-            return known;
-        }
-        tenants.retain(|_, share| share.strong_count() > 0);
-        let share = Share::new();
-        tenants.insert(tenant.to_owned(), Arc::downgrade(&share));
-        share
     }
 
     fn threads(&self) -> Result<&Handle, Unserved> {
@@ -118,12 +99,9 @@ impl IoPool {
 }
 
 impl Share {
-    fn new() -> Arc<Self> {
+    fn new() -> Self {
         let of_tenant = bound!(TenantThreads, OF_TENANT).min(Semaphore::MAX_PERMITS);
-        Arc::new(Self {
-            free: Arc::new(Semaphore::new(of_tenant)),
-            abandoned: watch::Sender::new(0),
-        })
+        Self { free: Arc::new(Semaphore::new(of_tenant)), abandoned: watch::Sender::new(0) }
     }
 
     /// Takes one of the tenant's permits.
@@ -211,12 +189,12 @@ const DONE: u8 = 2;
 /// The stage of a piece of work, shared by its thread and its caller. It changes only under the
 /// lock of the share's count `abandoned`.
 struct WorkState {
-    share: Arc<Share>,
+    share: Arc<TenantPart<Share>>,
     now: AtomicU8,
 }
 
 impl WorkState {
-    fn new(share: &Arc<Share>) -> Arc<Self> {
+    fn new(share: &Arc<TenantPart<Share>>) -> Arc<Self> {
         Arc::new(Self { share: Arc::clone(share), now: AtomicU8::new(RUNNING) })
     }
 }
@@ -265,6 +243,7 @@ mod tests {
 
     use futures_util::FutureExt as _;
     use futures_util::future::join_all;
+    use parking_lot::Mutex;
 
     use super::*;
     use crate::os::clock;
@@ -278,6 +257,11 @@ mod tests {
             began.send(()).unwrap();
             let _ = gate.lock().recv();
         }
+    }
+
+    /// Returns the access of a cell of this tenant.
+    fn cell_of(pool: &Arc<IoPool>, tenant: Option<&str>) -> PoolAccess {
+        pool.way(&TenantState::of(tenant))
     }
 
     /// Waits for work that must not be delayed.
@@ -298,7 +282,7 @@ mod tests {
         let (shares, (opens, gate), (began, begun)) =
             (IoPool::new("test"), gate(), mpsc::channel());
         clock::sleeps().unwrap().block_on(async {
-            let cells: Vec<_> = (0..OF_TENANT).map(|_| shares.way(Some("hog"))).collect();
+            let cells: Vec<_> = (0..OF_TENANT).map(|_| cell_of(&shares, Some("hog"))).collect();
             let out: Vec<_> =
                 cells.iter().map(|way| way.start(blocked_work(&gate, &began))).collect();
             for _ in &out {
@@ -306,10 +290,14 @@ mod tests {
             }
             // Its calls end; the work continues.
             drop(out);
-            let cell = shares.way(Some("hog"));
+            let cell = cell_of(&shares, Some("hog"));
             assert!(matches!(in_time(cell.run(|| ())).await, Err(Unserved::Blocked)));
             for other in [Some("other"), Some(""), None] {
-                assert_eq!(in_time(shares.way(other).run(|| 7)).await.unwrap(), 7, "{other:?}");
+                assert_eq!(
+                    in_time(cell_of(&shares, other).run(|| 7)).await.unwrap(),
+                    7,
+                    "{other:?}"
+                );
             }
             drop(opens);
             // Work that returns gives its permit back.
@@ -325,12 +313,12 @@ mod tests {
             (IoPool::new("test"), gate(), mpsc::channel());
         clock::sleeps().unwrap().block_on(async {
             let busy: Vec<_> = (0..THREADS)
-                .map(|_| shares.way(Some("busy")).start(blocked_work(&gate, &began)))
+                .map(|_| cell_of(&shares, Some("busy")).start(blocked_work(&gate, &began)))
                 .collect();
             for _ in 0..OF_TENANT {
                 begun.recv().unwrap();
             }
-            assert_eq!(in_time(shares.way(Some("other")).run(|| 7)).await.unwrap(), 7);
+            assert_eq!(in_time(cell_of(&shares, Some("other")).run(|| 7)).await.unwrap(), 7);
             assert!(begun.try_recv().is_err(), "no more than its share has begun");
             drop(opens);
             assert!(
@@ -346,12 +334,12 @@ mod tests {
         let (shares, (opens, gate), (began, begun)) =
             (IoPool::new("test"), gate(), mpsc::channel());
         clock::sleeps().unwrap().block_on(async {
-            let cell = shares.way(None);
+            let cell = cell_of(&shares, None);
             let work: Vec<_> = (0..8).map(|_| cell.start(blocked_work(&gate, &began))).collect();
             for _ in 0..OF_CELL {
                 begun.recv().unwrap();
             }
-            assert_eq!(in_time(shares.way(None).run(|| 7)).await.unwrap(), 7);
+            assert_eq!(in_time(cell_of(&shares, None).run(|| 7)).await.unwrap(), 7);
             assert!(begun.try_recv().is_err());
             drop(opens);
             assert!(join_all(work).await.iter().all(Result::is_ok));
@@ -363,15 +351,15 @@ mod tests {
     fn panic_reaches_the_caller_and_frees_its_permit() {
         let shares = IoPool::new("test");
         clock::sleeps().unwrap().block_on(async {
-            let cell = shares.way(Some("a"));
+            let cell = cell_of(&shares, Some("a"));
             for _ in 0..2 * OF_TENANT {
                 let work = cell.run(|| panic!("a bug"));
                 assert!(AssertUnwindSafe(work).catch_unwind().await.is_err());
             }
             assert_eq!(in_time(cell.run(|| 7)).await.unwrap(), 7);
             drop(cell);
-            shares.share("b");
-            assert_eq!(shares.tenants.lock().len(), 1, "who has no cells is forgotten");
+            let tenant = TenantState::of(Some("a"));
+            assert!(shares.tenants.find(&tenant).is_none(), "who has no cells is forgotten");
         });
     }
 }

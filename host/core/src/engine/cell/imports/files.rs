@@ -39,8 +39,9 @@ use crate::engine::cell::Cell;
 use crate::engine::cell::bounds::blocking_pool::PoolAccess;
 use crate::engine::cell::bounds::host_memory::HostMemory;
 use crate::engine::cell::recorder::joined;
-use crate::tenant::descriptors::Slot;
+use crate::tenant::descriptors;
 use crate::tenant::limit_reached::LimitReached;
+use crate::tenant::share::Held;
 
 /// The open files of a cell; built at the first use.
 pub(in crate::engine) struct Files {
@@ -66,7 +67,7 @@ struct Place {
     /// True for the directory `/`.
     is_root: bool,
     /// The permit of the bound on open files.
-    slot: Arc<Slot>,
+    slot: Arc<Held>,
     account: Account,
     /// The path that the tool sees, in a dry run.
     path: Option<Arc<str>>,
@@ -169,8 +170,8 @@ impl Files {
 
 impl Cell {
     /// Takes a permit for one more open file or directory.
-    fn slot(&self) -> Result<Arc<Slot>, LimitReached> {
-        self.resources().descriptors.take(self.invocation.context.tenant.as_deref()).map(Arc::new)
+    fn slot(&self) -> Result<Arc<Held>, LimitReached> {
+        descriptors::take(&self.resources().descriptors, &self.invocation.tenant).map(Arc::new)
     }
 
     /// Refuses a path outside of all granted directories. In a dry run, records and returns the
@@ -197,7 +198,7 @@ impl Cell {
         &mut self,
         dir: File,
         area: Option<Arc<Area>>,
-        slot: Arc<Slot>,
+        slot: Arc<Held>,
         path: Option<Arc<str>>,
     ) -> wasmtime::Result<Resource<Descriptor>> {
         let (perms, mode) = match area {

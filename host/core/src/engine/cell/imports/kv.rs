@@ -123,8 +123,8 @@ impl Cell {
         let Some(store) = self.resources().keys.clone() else {
             return Ok(Err(kv::Fault::Unavailable("this host has no key-value store".into())));
         };
-        let tenant = self.invocation.context.tenant.as_deref();
-        let own = Namespace::new(tenant, self.rights().store());
+        let tenant = &self.invocation.tenant;
+        let own = Namespace::new(tenant.name(), self.rights().store());
         let way = self.resources().for_keys.way(tenant);
         match way.run(move || work(&*store, &own)).instrument(span.clone()).await {
             Ok(done) => Ok(done.map_err(|error| {

@@ -17,14 +17,14 @@ type Taking<'a> = Pin<Box<dyn Future<Output = Option<Slot>> + 'a>>;
 /// Takes a cell for a call of this tenant, a letter; `n` is no tenant.
 fn call(queue: &Arc<Queue>, tenant: char) -> Taking<'_> {
     let name = tenant.to_string();
-    Box::pin(
-        async move { queue.take((tenant != 'n').then_some(name.as_str()), false, None, 0).await },
-    )
+    let tenant = TenantState::of((tenant != 'n').then_some(name.as_str()));
+    Box::pin(async move { queue.take(&tenant, false, None, 0).await })
 }
 
 /// Takes a cell for a call with this many bytes of text.
-fn with_text<'a>(queue: &'a Arc<Queue>, tenant: Option<&'a str>, text: u64) -> Taking<'a> {
-    Box::pin(queue.take(tenant, false, None, text))
+fn with_text<'a>(queue: &'a Arc<Queue>, tenant: Option<&str>, text: u64) -> Taking<'a> {
+    let tenant = TenantState::of(tenant);
+    Box::pin(async move { queue.take(&tenant, false, None, text).await })
 }
 
 fn now(queue: &Arc<Queue>, tenant: char) -> Option<Slot> {
@@ -76,10 +76,12 @@ fn tenant_leaves_others_as_many_cells_as_it_holds() {
 #[test]
 fn tenant_leaves_cells_to_other_defined_tenants() {
     let queue = Queue::new(4);
-    let take = |tenant| queue.take(tenant, true, None, 0).now_or_never().flatten();
+    let tenant = TenantState::of;
+    let take = |name| queue.take(&tenant(name), true, None, 0).now_or_never().flatten();
     let held: Vec<_> = std::iter::from_fn(|| take(Some("a"))).collect();
     assert_eq!(held.len(), 2);
-    let mut waits = Box::pin(queue.take(Some("a"), true, None, 0));
+    let a = tenant(Some("a"));
+    let mut waits = Box::pin(queue.take(&a, true, None, 0));
     assert!(waits.as_mut().now_or_never().is_none());
     assert!(take(Some("b")).is_some());
     drop(held);
@@ -177,18 +179,14 @@ fn tenants_without_cells_or_calls_are_forgotten() {
     let queue = Queue::new(2);
     let kept = now(&queue, 'k');
     for number in 0..10 * NAMES {
-        let slot = queue
-            .take(Some(&number.to_string()), false, None, 0)
-            .now_or_never()
-            .flatten()
-            .expect("a cell");
-        assert!(
-            queue.take(Some(&format!("{number} waits")), false, None, 0).now_or_never().is_none()
-        );
+        let take = |name: String| with_text(&queue, Some(&name), 0).now_or_never();
+        let slot = take(number.to_string()).flatten().expect("a cell");
+        assert!(take(format!("{number} waits")).is_none());
         drop(slot);
     }
     let state = queue.state.lock();
-    assert!(state.names.len() <= NAMES + 1 && state.names.contains_key("k"));
+    let is_kept = state.tenants.find(&TenantState::of(Some("k"))).is_some();
+    assert!(state.known() <= NAMES + 1 && is_kept);
     assert!(state.accounts.len() <= NAMES + 3, "{} accounts", state.accounts.len());
     drop(state);
     drop(kept);
