@@ -232,7 +232,7 @@ fn name<'a>(chosen: &ResolvedComponent<'a>) -> &'a str {
 fn effective_grants(tool: &Tool, overlay: Option<&std::sync::Arc<Overlay>>) -> Effective {
     let Some(rights) = tool.rights() else { return Effective::new() };
     let rights = rights.narrowed(overlay.cloned(), None);
-    effective::effective(&rights, tool.definition(), overlay.map(|overlay| &**overlay))
+    effective::effective(&rights)
 }
 
 fn to_json(

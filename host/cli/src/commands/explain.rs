@@ -13,7 +13,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::json;
-use toolcell::grants::{Denial, InvalidRule, Layer, Request, Rights, Suggestion};
+use toolcell::grants::{
+    Denial, GrantKind, InvalidRule, Layer, Method, Request, Rights, Suggestion,
+};
 use toolcell::http::Egress;
 use toolcell::{CallContext, Component, Tool};
 
@@ -220,24 +222,6 @@ const FORMS: &str = "a request is `GET https://example.com/x` or another method,
                      `environment NAME`, `secret NAME`, `reveal NAME`, `kv read KEY`, `kv write KEY`, `kv list PREFIX` or \
                      `invoke TOOL`";
 
-/// First words of requests that need a second word.
-const BEGUN: [&str; 14] = [
-    "GET",
-    "HEAD",
-    "POST",
-    "PUT",
-    "PATCH",
-    "DELETE",
-    "OPTIONS",
-    "read",
-    "write",
-    "environment",
-    "secret",
-    "reveal",
-    "kv",
-    "invoke",
-];
-
 /// Returns the error of a last word that is not a request. A word without a space is probably a
 /// component or a tool.
 fn unreadable(
@@ -268,7 +252,13 @@ fn unreadable(
 /// Returns the error of a command line without a request.
 fn missing(config: &Config, words: &[&str]) -> Failure {
     // Only the beginning of a request was typed.
-    let is_begun = |word: &&str| word.trim().is_empty() || BEGUN.contains(&word.trim());
+    let is_begun = |word: &&str| {
+        let word = word.trim();
+        // The kind may be in front of a URL or a path, but need not be.
+        let is_kind = !["http", "filesystem"].contains(&word) && GrantKind::of_need(word).is_some();
+        let is_access = ["read", "write"].contains(&word) || Method::parse(word).is_some();
+        word.is_empty() || is_kind || is_access
+    };
     if let Some(begun) = words.last().filter(|word| is_begun(word)) {
         let message = format!("the request `{}` is not whole", begun.escape_debug());
         return Failure::usage(message, format!("{FORMS}, in quotes for the shell"));

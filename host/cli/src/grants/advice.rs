@@ -220,29 +220,20 @@ fn suggest<'a>(
     definition: &Definition,
     request: &'a Request<'_>,
 ) -> Option<&'a str> {
-    match request {
-        Request::File { access, path } => {
-            let declared =
-                directory_of(definition, path, PathUse { access: *access, is_directory: true });
-            let above = path.rsplit_once('/').and_then(|(above, name)| match above {
-                "" => name.contains('.').then_some("/"),
-                above => Some(above),
-            });
-            let above = above.filter(|_| declared == path);
-            asked.add_directory(above.unwrap_or(declared), *access);
-            return above;
-        }
-        Request::Secret { name } => {
-            asked.add(request);
-            add_secret(asked, definition, name);
-        }
-        Request::Http { .. }
-        | Request::Environment { .. }
-        | Request::Reveal { .. }
-        | Request::Key { .. }
-        | Request::Keys { .. }
-        | Request::Invoke { .. }
-        | _ => asked.add(request),
+    if let Request::File { access, path } = request {
+        let used = PathUse { access: *access, is_directory: true };
+        let declared = directory_of(definition, path, used);
+        let above = path.rsplit_once('/').and_then(|(above, name)| match above {
+            "" => name.contains('.').then_some("/"),
+            above => Some(above),
+        });
+        let above = above.filter(|_| declared == path);
+        asked.add_directory(above.unwrap_or(declared), *access);
+        return above;
+    }
+    asked.add(request);
+    if let Request::Secret { name } = request {
+        add_secret(asked, definition, name);
     }
     None
 }
@@ -337,10 +328,10 @@ fn add_imports(
         let missing = component.inspection().missing_with(component.definitions(), kinds);
         missing.map(|(name, _)| name.clone()).collect()
     };
-    for kind in ["http", "kv", "invoke", "reveal"] {
+    for kind in GrantKind::all() {
         let mut more = asked.clone();
-        let needs =
-            component.definitions().flat_map(|tool| &tool.needs).filter(|need| need.kind == kind);
+        let needs = component.definitions().flat_map(|tool| &tool.needs);
+        let needs = needs.filter(|need| need.kind == kind.row().need);
         needs.for_each(|need| more.add_need(need));
         if missing(&more).len() < missing(asked).len() {
             *asked = more;

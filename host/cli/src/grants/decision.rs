@@ -9,12 +9,11 @@
 
 use std::collections::BTreeSet;
 
-use toolcell::grants::{
-    Decision, Denial, HttpRule, InvokeRule, KeyRule, Layer, PathRule, Request, Rights, toml_text,
-};
+use toolcell::Overlay;
+use toolcell::grants::{Decision, Denial, Directory, HttpRule, Layer, Request, Rights, toml_text};
 use toolcell::http::{Egress, Route};
 
-use super::rule_lines::{self, Item, RuleLines};
+use super::rule_lines::{Item, RuleLines};
 use crate::config::{Config, ResolvedComponent};
 
 /// The decision about a request.
@@ -81,28 +80,26 @@ pub(crate) fn deciding_rule(
 ) -> Option<Rule> {
     let lines = RuleLines::read(config)?;
     let (name, configured) = chosen.configured?;
-    let (granted, narrowed) = rule_lines::keys(request);
+    let narrowed = request.kind().row().section;
     let place = match answer {
         Answer::Allowed | Answer::Unresolved(_) | Answer::Private(_) => {
-            let place = ["components", name, "grants", granted];
-            let covers =
-                |item: &Item| covers(request, &item.text, configured.grants.directories.as_slice());
-            let found =
-                lines.items(&place).into_iter().find(covers).map(|Item { text, line, .. }| {
-                    let directory =
-                        configured.grants.directories.iter().find(|granted| granted.name == text);
-                    let text = match request {
-                        Request::File { .. } => directory
-                            .map_or(text, |found| format!("{} {}", found.access, found.name)),
-                        Request::Environment { .. }
-                        | Request::Secret { .. }
-                        | Request::Reveal { .. } => request.to_string(),
-                        Request::Http { .. } | Request::Key { .. } | Request::Keys { .. } | _ => {
-                            text
-                        }
-                    };
-                    Rule { text, line }
-                });
+            let place = ["components", name, "grants", request.kind().key()];
+            let found = lines.items(&place).into_iter().find_map(|Item { text, line, .. }| {
+                let mut rule = text;
+                if let Request::File { .. } = request {
+                    let is_it = |directory: &&Directory| directory.name == rule;
+                    let found = configured.grants.directories.iter().find(is_it)?;
+                    rule = format!("{} {}", found.access, found.name);
+                }
+                let is_covered = covers(request, &rule);
+                if let Request::Environment { .. }
+                | Request::Secret { .. }
+                | Request::Reveal { .. } = request
+                {
+                    rule = request.to_string();
+                }
+                is_covered.then_some(Rule { text: rule, line })
+            });
             let scratch = || {
                 let line = lines.line(&["components", name, "grants", "scratch"])?;
                 Some(Rule { text: "scratch".to_owned(), line })
@@ -122,34 +119,9 @@ pub(crate) fn deciding_rule(
     })
 }
 
-/// Returns true if a rule, in its written form, covers a request.
-pub(crate) fn covers(
-    request: &Request<'_>,
-    rule: &str,
-    directories: &[toolcell::grants::Directory],
-) -> bool {
-    match request {
-        Request::Http { .. } => rule.parse().is_ok_and(|rule| is_within(request, &rule)),
-        Request::File { access, path } => {
-            let granted = directories.iter().find(|directory| directory.name == rule);
-            let rule =
-                granted.and_then(|directory| PathRule::new(directory.access, &directory.name).ok());
-            rule.is_some_and(|rule| rule.covers(*access, path))
-        }
-        Request::Key { access, key } => {
-            rule.parse().is_ok_and(|rule: KeyRule| rule.covers(*access, key))
-        }
-        Request::Keys { prefix } => rule
-            .parse()
-            .is_ok_and(|rule: KeyRule| rule.covers_prefix(toolcell::grants::Access::Read, prefix)),
-        Request::Invoke { tool, own } => {
-            rule.parse().is_ok_and(|rule: InvokeRule| rule.covers(tool, *own))
-        }
-        Request::Environment { name } | Request::Secret { name } | Request::Reveal { name } => {
-            rule == name
-        }
-        _ => false,
-    }
+/// Returns true if a rule, as in a section that narrows, covers a request.
+pub(crate) fn covers(request: &Request<'_>, rule: &str) -> bool {
+    Overlay::only(request.kind(), rule).is_ok_and(|only| request.within(&only))
 }
 
 /// Returns true if a rule covers a request over HTTP.

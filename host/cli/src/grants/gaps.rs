@@ -15,13 +15,13 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use toolcell::component::Inspection;
-use toolcell::grants::Rights;
+use toolcell::grants::{GrantKind, Rights};
 use toolcell::tool::Need;
 use toolcell::{Definition, Overlay};
 
 use super::rule_lines::RuleLines;
 use super::uses;
-use crate::config::effective::{self, TOO_MANY};
+use crate::config::effective::TOO_MANY;
 use crate::config::{Config, ConfiguredRule, Problem, RuleSection};
 use crate::print::clean;
 
@@ -68,9 +68,9 @@ impl fmt::Display for Narrowing {
 
 impl Narrowing {
     /// Returns the section that narrows this kind of a tool's grants.
-    fn of(config: &Config, component: &str, tool: &str, kind: &str) -> Option<Self> {
-        let key = if kind == "directories" { "paths" } else { kind };
-        let line = RuleLines::read(config)?.line(&["components", component, "tools", tool, key])?;
+    fn of(config: &Config, component: &str, tool: &str, kind: GrantKind) -> Option<Self> {
+        let place = ["components", component, "tools", tool, kind.row().section];
+        let line = RuleLines::read(config)?.line(&place)?;
         Some(Self {
             section: format!("components.{component}.tools.{tool}"),
             file: config.file.clone()?,
@@ -131,12 +131,12 @@ pub(crate) fn missing_needs(
     let open = without_sections(rights);
     let gap = |need: &Need| {
         let (kind, rule, only) = layer(need)?;
-        let granted = remaining_rules(rights, definition, kind, &only);
+        let granted = remaining_rules(rights, kind, &only);
         let is_whole = granted.iter().any(|left| {
             *left == rule || *left == TOO_MANY || left.starts_with(&format!("{rule} ("))
         });
         (!is_whole).then(|| {
-            let is_narrowed = remaining_rules(&open, definition, kind, &only) != granted;
+            let is_narrowed = remaining_rules(&open, kind, &only) != granted;
             let narrowed_by = is_narrowed
                 .then(|| Narrowing::of(config, component, &definition.name, kind))
                 .flatten();
@@ -146,54 +146,17 @@ pub(crate) fn missing_needs(
     definition.needs.iter().filter_map(gap).collect()
 }
 
-/// Returns the configuration's key for a need, the rule in its printed form, and an overlay with
-/// this rule alone.
-fn layer(need: &Need) -> Option<(&'static str, String, Overlay)> {
-    let mut only = Overlay::default();
-    let name = || Some([need.pattern.clone()].into());
-    let (kind, rule) = match need.kind.as_str() {
-        "http" => {
-            let rules = only.http.insert(vec![need.pattern.parse().ok()?]);
-            ("http", rules.first()?.to_string())
-        }
-        "filesystem" => {
-            let rules = only.paths.insert(vec![need.pattern.parse().ok()?]);
-            ("directories", rules.first()?.to_string())
-        }
-        "kv" => {
-            let rules = only.kv.insert(vec![need.pattern.parse().ok()?]);
-            ("kv", rules.first()?.to_string())
-        }
-        "invoke" => {
-            let rules = only.invoke.insert(vec![need.pattern.parse().ok()?]);
-            ("invoke", rules.first()?.to_string())
-        }
-        "environment" => {
-            only.environment = name();
-            ("environment", need.pattern.clone())
-        }
-        "secret" => {
-            only.secrets = name();
-            ("secrets", need.pattern.clone())
-        }
-        "reveal" => {
-            only.reveal = name();
-            ("reveal", need.pattern.clone())
-        }
-        _ => return None,
-    };
+/// Returns the kind of a need, the rule in its printed form, and an overlay with this rule alone.
+fn layer(need: &Need) -> Option<(GrantKind, String, Overlay)> {
+    let kind = GrantKind::of_need(&need.kind)?;
+    let only = Overlay::only(kind, &need.pattern).ok()?;
+    let rule = only.rules(kind)?.pop()?;
     Some((kind, rule, only))
 }
 
 /// Returns the rules of a kind that remain under the rights and one more layer.
-fn remaining_rules(
-    rights: &Rights,
-    definition: &Definition,
-    kind: &str,
-    only: &Overlay,
-) -> Vec<String> {
-    let narrowed = rights.narrowed(Some(Arc::new(only.clone())), None);
-    effective::effective(&narrowed, definition, Some(only)).remove(kind).unwrap_or_default()
+fn remaining_rules(rights: &Rights, kind: GrantKind, only: &Overlay) -> Vec<String> {
+    rights.narrowed(Some(Arc::new(only.clone())), None).effective(kind)
 }
 
 /// Returns the rights of a tool without the restrictions of its own section.
@@ -251,13 +214,15 @@ fn allows(
         .tools
         .iter()
         .filter(|(definition, _)| tool.is_none_or(|tool| definition.name == tool));
-    tools.any(|(definition, rights)| !remaining_rules(rights, definition, kind, only).is_empty())
+    tools.any(|(_, rights)| !remaining_rules(rights, *kind, only).is_empty())
 }
 
 /// Returns the problem of a rule that has no effect, with the reason.
 fn useless_rule(config: &Config, components: &[Loaded<'_>], rule: &ConfiguredRule) -> Problem {
     let ConfiguredRule { of, kind, only, place } = rule;
-    let useless = format!("the rule `{}` in {kind} has no effect", clean::escaped(&place.message));
+    let kind = *kind;
+    let text = clean::escaped(&place.message);
+    let useless = format!("the rule `{text}` in {} has no effect", kind.key());
     let inspect = |name: &str| config.hint.command("inspect", &[], &[name]);
     let found = |name: &str| components.iter().find(|component| component.name == name);
     let (message, hint) = match of {
@@ -275,7 +240,7 @@ fn useless_rule(config: &Config, components: &[Loaded<'_>], rule: &ConfiguredRul
             let declared: Vec<_> =
                 tools.iter().flat_map(|(tool, _)| &tool.needs).filter_map(layer).collect();
             let declared: BTreeSet<_> =
-                declared.iter().filter(|(of, ..)| of == kind).map(|(_, rule, _)| rule).collect();
+                declared.iter().filter(|(of, ..)| *of == kind).map(|(_, rule, _)| rule).collect();
             let shown = || {
                 declared
                     .iter()
@@ -285,11 +250,8 @@ fn useless_rule(config: &Config, components: &[Loaded<'_>], rule: &ConfiguredRul
             };
             let is_silent = !tools.iter().any(|(tool, _)| tool.declares_needs());
             // Without a grant of each kind that it imports, a component cannot be called.
-            let is_granted_more = tools.iter().any(|(tool, rights)| {
-                effective::effective(rights, tool, None)
-                    .remove(kind)
-                    .is_some_and(|left| !left.is_empty())
-            });
+            let is_granted_more =
+                tools.iter().any(|(_, rights)| !rights.effective(kind).is_empty());
             match (sections.as_slice(), declared.is_empty() || is_granted_more) {
                 // Removing the grant is no advice: without it the component may be unusable.
                 ([first, ..], _) => (
@@ -365,12 +327,12 @@ fn sections(
     config: &Config,
     component: &str,
     tools: &[(&Definition, Rights)],
-    kind: &str,
+    kind: GrantKind,
     only: &Overlay,
 ) -> Vec<Narrowing> {
-    let is_narrowed = |(definition, rights): &&(&Definition, Rights)| {
-        remaining_rules(rights, definition, kind, only).is_empty()
-            && !remaining_rules(&without_sections(rights), definition, kind, only).is_empty()
+    let is_narrowed = |(_, rights): &&(&Definition, Rights)| {
+        remaining_rules(rights, kind, only).is_empty()
+            && !remaining_rules(&without_sections(rights), kind, only).is_empty()
     };
     let narrowing = |(definition, _): &(&Definition, Rights)| {
         Narrowing::of(config, component, &definition.name, kind)
@@ -383,12 +345,12 @@ fn listed(sections: &[Narrowing]) -> String {
 }
 
 /// Returns true if the component is granted any part of a rule, whatever its tools declare.
-fn is_granted(component: &Loaded<'_>, kind: &str, only: &Overlay) -> bool {
+fn is_granted(component: &Loaded<'_>, kind: GrantKind, only: &Overlay) -> bool {
     let Some((definition, rights)) = component.tools.first() else { return false };
     let Ok(silent) = Definition::new(&definition.name, "") else { return false };
     let granted = without_sections(rights).granted().clone();
     Rights::new(granted.into(), &silent)
-        .is_ok_and(|rights| !remaining_rules(&rights, &silent, kind, only).is_empty())
+        .is_ok_and(|rights| !remaining_rules(&rights, kind, only).is_empty())
 }
 
 #[cfg(test)]

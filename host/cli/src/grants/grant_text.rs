@@ -14,7 +14,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use toolcell::Grants;
 use toolcell::component::ComponentKind;
-use toolcell::grants::{Access, Directory, Suggestion, toml_text};
+use toolcell::grants::{Access, Directory, GrantKind, Suggestion, toml_text};
 
 use super::rule_lines::{Item, RuleLines};
 use crate::config::{
@@ -265,7 +265,8 @@ fn merged(
     let (mut merged, mut by_hand) = (Vec::new(), Vec::new());
     for (kind, mut items) in additions {
         let place = ["components", name, "grants", kind];
-        let is_table = ["environment", "secrets"].contains(&kind);
+        let row = GrantKind::of_word(kind)?.row();
+        let is_table = row.is_table();
         if is_table {
             let there: Vec<_> = rules.items(&place).into_iter().map(|item| item.text).collect();
             let is_new = |item: &String| {
@@ -277,11 +278,7 @@ fn merged(
         if items.is_empty() && changes.is_empty() {
             continue;
         }
-        let (open, close) = match kind {
-            "scratch" => ("", ""),
-            _ if is_table => ("{ ", " }"),
-            _ => ("[", "]"),
-        };
+        let (open, close) = row.brackets;
         let new = items.join(", ");
         let Some(old) = rules.part(&place) else {
             merged.push(Merged { kind, value: format!("{open}{new}{close}"), old: None });

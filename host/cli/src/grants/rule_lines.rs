@@ -3,8 +3,7 @@
 //! The parsed configuration no longer knows where each rule stands. [`RuleLines`] reads the file
 //! again, and returns for a path of keys, such as `components`, `notes`, `grants`, `http`, the line
 //! (counted from 1), the written text, or the items of a list with their byte ranges. Explanations
-//! and the writer of lines to paste use it. [`keys`] returns the key for a kind of request, in
-//! grants and in sections that narrow them. If the file can no longer be read there are no places,
+//! and the writer of lines to paste use it. If the file can no longer be read there are no places,
 //! and the callers leave them out.
 //!
 //! Not here: the meaning of the rules. The file has been read and accepted before.
@@ -14,7 +13,6 @@ use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use toolcell::grants::Request;
 
 use crate::config::Config;
 use toolcell_config::paths::files;
@@ -102,20 +100,6 @@ impl RuleLines {
 
     fn line_of(&self, span: &Range<usize>) -> usize {
         self.0.get(..span.start).unwrap_or(&self.0).matches('\n').count() + 1
-    }
-}
-
-/// Returns the configuration's key for rules about such a request: in grants, and in a section that
-/// narrows them.
-pub(super) fn keys(request: &Request<'_>) -> (&'static str, &'static str) {
-    match request {
-        Request::Http { .. } => ("http", "http"),
-        Request::File { .. } => ("directories", "paths"),
-        Request::Environment { .. } => ("environment", "environment"),
-        Request::Secret { .. } => ("secrets", "secrets"),
-        Request::Reveal { .. } => ("reveal", "reveal"),
-        Request::Invoke { .. } => ("invoke", "invoke"),
-        Request::Key { .. } | Request::Keys { .. } | _ => ("kv", "kv"),
     }
 }
 

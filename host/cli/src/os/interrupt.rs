@@ -57,7 +57,7 @@ struct State {
     given_up: AbortSignal,
     /// True if a run listens to `given_up` and then prints its messages.
     flushes: AtomicBool,
-    /// Held by the thread that ends the process.
+    /// Reservation by the thread that ends the process.
     ending: Mutex<Ending>,
 }
 

@@ -15,14 +15,13 @@ pub(crate) mod limits;
 pub(crate) mod rules;
 pub(crate) mod typed_grants;
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 use std::str::FromStr;
 
 use toolcell::grants::{
-    Access, Directory, DirectoryQuota, HttpRule, Injection, InvalidRule, PathRule, SecretGrant,
-    Suggestion, has_metadata_service,
+    Access, Directory, DirectoryQuota, HttpRule, Injection, InvalidRule, SecretGrant, Suggestion,
+    has_metadata_service,
 };
 use toolcell::{Grants, Overlay};
 
@@ -112,21 +111,15 @@ fn parsed_rule<T: FromStr<Err = InvalidRule>>(
     problems: &mut Problems<'_>,
     text: &At<String>,
 ) -> Option<T> {
-    match text.value.parse() {
-        Ok(rule) => Some(rule),
-        Err(bad) if text.value == Suggestion::PLACEHOLDER => {
-            let hint = format!("in its place, {}", bad.hint);
-            problems.error(
-                &text.span,
-                format!("the rule is still the placeholder `{}`", Suggestion::PLACEHOLDER),
-                hint,
-            );
-            None
-        }
-        Err(bad) => {
-            problems.error(&text.span, bad.to_string(), bad.hint);
-            None
-        }
+    text.value.parse().map_err(|bad| invalid_rule(problems, text, bad)).ok()
+}
+
+fn invalid_rule(problems: &mut Problems<'_>, text: &At<String>, bad: InvalidRule) {
+    if text.value == Suggestion::PLACEHOLDER {
+        let message = format!("the rule is still the placeholder `{}`", Suggestion::PLACEHOLDER);
+        problems.error(&text.span, message, format!("in its place, {}", bad.hint));
+    } else {
+        problems.error(&text.span, bad.to_string(), bad.hint);
     }
 }
 
@@ -172,7 +165,7 @@ fn http(
 /// Warns about rules that allow nothing, because all their requests go to private addresses and no
 /// rule of the same host names the network.
 fn without_network(problems: &mut Problems<'_>, rules: &[(&Range<usize>, HttpRule)]) {
-    let places: Vec<_> = rules.iter().map(|(_, rule)| effective::without_methods(rule)).collect();
+    let places: Vec<_> = rules.iter().map(|(_, rule)| without_methods(rule)).collect();
     for ((span, rule), place) in rules.iter().zip(&places) {
         let networks = rule.missing_private();
         let named = |((_, other), wide): (&(&Range<usize>, HttpRule), &String)| {
@@ -190,6 +183,12 @@ fn without_network(problems: &mut Problems<'_>, rules: &[(&Range<usize>, HttpRul
         let rule = rule.iter().flat_map(|(_, items)| items).cloned().collect::<String>();
         problems.warning(span, message, format!("write it as {rule}"));
     }
+}
+
+/// Returns the rule without its methods.
+fn without_methods(rule: &HttpRule) -> String {
+    let text = rule.to_string();
+    text.split_once(' ').map_or_else(|| text.clone(), |(_, place)| place.to_owned())
 }
 
 fn directory_quota(
@@ -216,10 +215,7 @@ fn directories(
 ) {
     for At { value: directory, .. } in &said.directories {
         let schema::Directory { name, path, access, max_bytes, max_files } = directory;
-        let access = match access {
-            schema::Access::Read => Access::Read,
-            schema::Access::Write => Access::Write,
-        };
+        let access: Access = (*access).into();
         let quota = directory_quota(problems, max_bytes.as_ref(), max_files.as_ref());
         let led = match guarded.resolve(base, &path.value, access) {
             Ok(led) => led,
@@ -351,27 +347,15 @@ fn injection(
 
 /// Returns the overlay of a tenant or a tool.
 pub(crate) fn overlay(problems: &mut Problems<'_>, said: &schema::Narrowing) -> Overlay {
-    let names = |said: &Option<Vec<At<String>>>| -> Option<BTreeSet<String>> {
-        Some(said.as_ref()?.iter().map(|name| name.value.clone()).collect())
-    };
     let mut overlay = Overlay::default();
-    overlay.http = said
-        .http
-        .as_ref()
-        .map(|lines| lines.iter().filter_map(|line| parsed_rule(problems, line)).collect());
-    overlay.paths = said.paths.as_ref().map(|lines| {
-        lines.iter().filter_map(|line| parsed_rule::<PathRule>(problems, line)).collect()
-    });
-    overlay.kv = said
-        .kv
-        .as_ref()
-        .map(|lines| lines.iter().filter_map(|line| parsed_rule(problems, line)).collect());
-    overlay.invoke = said
-        .invoke
-        .as_ref()
-        .map(|lines| lines.iter().filter_map(|line| parsed_rule(problems, line)).collect());
-    overlay.environment = names(&said.environment);
-    overlay.secrets = names(&said.secrets);
-    overlay.reveal = names(&said.reveal);
+    for (kind, lines) in said.rules() {
+        // An empty list narrows too.
+        let _ = overlay.narrow(kind, &[]);
+        for line in lines {
+            if let Err(bad) = overlay.narrow(kind, &[&line.value]) {
+                invalid_rule(problems, line, bad);
+            }
+        }
+    }
     overlay
 }

@@ -12,10 +12,10 @@
 use std::ops::Range;
 
 use toolcell::Overlay;
-use toolcell::grants::{Access, PathRule};
+use toolcell::grants::GrantKind;
 
 use crate::problem::{Problem, Problems};
-use crate::schema::{self, At, Either};
+use crate::schema;
 
 /// The section that a rule is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,8 +33,8 @@ pub enum RuleSection {
 pub struct ConfiguredRule {
     /// The section that it is in.
     pub of: RuleSection,
-    /// The key of its list in the configuration.
-    pub kind: &'static str,
+    /// Its kind.
+    pub kind: GrantKind,
     /// An overlay that leaves only this rule of its kind.
     pub only: Overlay,
     /// The place, with the rule as the message.
@@ -43,139 +43,30 @@ pub struct ConfiguredRule {
 
 /// Returns all rules that can be parsed. Others are reported elsewhere.
 pub(crate) fn parse_all(problems: &Problems<'_>, file: &schema::File) -> Vec<ConfiguredRule> {
-    let mut rules = Rules { problems, found: Vec::new() };
+    let mut found = Vec::new();
+    let mut add = |of: &RuleSection, kind: GrantKind, text: &str, span: &Range<usize>| {
+        if let Ok(only) = Overlay::only(kind, text) {
+            let place = problems.at(span, text, "");
+            found.push(ConfiguredRule { of: of.clone(), kind, only, place });
+        }
+    };
+    let mut narrowings = Vec::new();
     for (name, component) in &file.components {
         let of = RuleSection::Component(name.clone());
-        if let Some(grants) = &component.value.grants {
-            rules.of_grants(&of, &grants.value);
+        for (kind, text, span) in component.value.grants.iter().flat_map(|at| at.value.rules()) {
+            add(&of, kind, &text, span);
         }
-        for (tool, narrowing) in &component.value.tools {
-            rules.of_narrowing(&RuleSection::Tool(name.clone(), tool.clone()), &narrowing.value);
+        let tools = component.value.tools.iter();
+        narrowings.extend(
+            tools.map(|(tool, at)| (RuleSection::Tool(name.clone(), tool.clone()), &at.value)),
+        );
+    }
+    let tenants = file.tenants.iter();
+    narrowings.extend(tenants.map(|(name, at)| (RuleSection::Tenant(name.clone()), &at.value)));
+    for (of, narrowing) in narrowings {
+        for (kind, lines) in narrowing.rules() {
+            lines.iter().for_each(|line| add(&of, kind, &line.value, &line.span));
         }
     }
-    for (name, narrowing) in &file.tenants {
-        rules.of_narrowing(&RuleSection::Tenant(name.clone()), &narrowing.value);
-    }
-    rules.found
-}
-
-struct Rules<'a, 'b> {
-    problems: &'a Problems<'b>,
-    found: Vec<ConfiguredRule>,
-}
-
-impl Rules<'_, '_> {
-    fn add(
-        &mut self,
-        of: &RuleSection,
-        kind: &'static str,
-        text: &str,
-        span: &Range<usize>,
-        only: Overlay,
-    ) {
-        let place = self.problems.at(span, text, "");
-        self.found.push(ConfiguredRule { of: of.clone(), kind, only, place });
-    }
-
-    fn of_grants(&mut self, of: &RuleSection, said: &schema::Grants) {
-        for line in &said.http {
-            match &line.value {
-                Either::Short(rule) => self.http(of, rule, &line.span),
-                Either::Table(table) => self.http(of, &table.rule.value, &table.rule.span),
-            }
-        }
-        for directory in &said.directories {
-            let access = match directory.value.access {
-                schema::Access::Read => Access::Read,
-                schema::Access::Write => Access::Write,
-            };
-            if let Ok(rule) = PathRule::new(access, &directory.value.name.value) {
-                let (text, span) = (rule.to_string(), directory.value.name.span.clone());
-                let mut only = Overlay::default();
-                only.paths = Some(vec![rule]);
-                self.add(of, "directories", &text, &span, only);
-            }
-        }
-        for (name, value) in &said.environment {
-            self.name(of, "environment", name, &value.span);
-        }
-        // A secret without `destination` can only be revealed.
-        for (name, said) in said.secrets.iter().filter(|(_, said)| said.value.destination.is_some())
-        {
-            self.name(of, "secrets", name, &said.span);
-        }
-        for name in &said.reveal {
-            self.name(of, "reveal", &name.value, &name.span);
-        }
-        for rule in &said.kv {
-            self.key(of, rule);
-        }
-        for rule in &said.invoke {
-            self.invoke(of, rule);
-        }
-    }
-
-    fn of_narrowing(&mut self, of: &RuleSection, said: &schema::Narrowing) {
-        for rule in said.http.iter().flatten() {
-            self.http(of, &rule.value, &rule.span);
-        }
-        for rule in said.paths.iter().flatten() {
-            if let Ok(path) = rule.value.parse() {
-                let mut only = Overlay::default();
-                only.paths = Some(vec![path]);
-                self.add(of, "directories", &rule.value, &rule.span, only);
-            }
-        }
-        let names = [
-            ("environment", &said.environment),
-            ("secrets", &said.secrets),
-            ("reveal", &said.reveal),
-        ];
-        for (kind, names) in names {
-            for name in names.iter().flatten() {
-                self.name(of, kind, &name.value, &name.span);
-            }
-        }
-        for rule in said.kv.iter().flatten() {
-            self.key(of, rule);
-        }
-        for rule in said.invoke.iter().flatten() {
-            self.invoke(of, rule);
-        }
-    }
-
-    fn http(&mut self, of: &RuleSection, text: &str, span: &Range<usize>) {
-        if let Ok(rule) = text.parse() {
-            let mut only = Overlay::default();
-            only.http = Some(vec![rule]);
-            self.add(of, "http", text, span, only);
-        }
-    }
-
-    fn key(&mut self, of: &RuleSection, text: &At<String>) {
-        if let Ok(rule) = text.value.parse() {
-            let mut only = Overlay::default();
-            only.kv = Some(vec![rule]);
-            self.add(of, "kv", &text.value, &text.span, only);
-        }
-    }
-
-    fn invoke(&mut self, of: &RuleSection, text: &At<String>) {
-        if let Ok(rule) = text.value.parse() {
-            let mut only = Overlay::default();
-            only.invoke = Some(vec![rule]);
-            self.add(of, "invoke", &text.value, &text.span, only);
-        }
-    }
-
-    fn name(&mut self, of: &RuleSection, kind: &'static str, name: &str, span: &Range<usize>) {
-        let mut only = Overlay::default();
-        let names = match kind {
-            "environment" => &mut only.environment,
-            "secrets" => &mut only.secrets,
-            _ => &mut only.reveal,
-        };
-        *names = Some([name.to_owned()].into());
-        self.add(of, kind, name, span, only);
-    }
+    found
 }

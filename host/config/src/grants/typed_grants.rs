@@ -23,8 +23,8 @@ const KIND_KEY: &str = "as";
 /// One value of a configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Item {
-    /// The key below `grants`.
-    kind: &'static str,
+    /// The kind; none for the use of the component.
+    kind: Option<GrantKind>,
     /// The name of a variable or secret.
     name: Option<String>,
     value: Value,
@@ -48,16 +48,16 @@ pub(crate) fn to_text(
         (None, format!("[components.{name}]")),
         (None, format!("path = {}", toml_text(&component.to_string_lossy()))),
     ];
-    let used_as = items.iter().filter(|(_, item)| item.kind == KIND_KEY);
+    let used_as = items.iter().filter(|(_, item)| item.kind.is_none());
     lines.extend(
         used_as
             .map(|(typed, item)| (Some(*typed), format!("{KIND_KEY} = {}", inline(&item.value)))),
     );
     lines.push((None, format!("[components.{name}.grants]")));
-    for kind in ["http", "directories", "reveal", "kv", "invoke"] {
-        let mut of_kind = items.iter().filter(|(_, item)| item.kind == kind).peekable();
+    for kind in GrantKind::all().filter(|kind| kind.row().is_list()) {
+        let mut of_kind = items.iter().filter(|(_, item)| item.kind == Some(kind)).peekable();
         if of_kind.peek().is_some() {
-            lines.push((None, format!("{kind} = [")));
+            lines.push((None, format!("{} = [", kind.key())));
             lines.extend(
                 of_kind.map(|(typed, item)| (Some(*typed), format!("{},", inline(&item.value)))),
             );
@@ -65,14 +65,12 @@ pub(crate) fn to_text(
         }
     }
     for (typed, Item { kind, name, value }) in items {
-        match name {
-            Some(name) => lines
-                .push((Some(*typed), format!("{kind}.{} = {}", toml_text(name), inline(value)))),
-            None if *kind == "scratch" => {
-                lines.push((Some(*typed), format!("{kind} = {}", inline(value))))
-            }
-            None => {}
-        }
+        let place = match (name, kind) {
+            (Some(name), Some(kind)) => format!("{}.{}", kind.key(), toml_text(name)),
+            (None, Some(kind @ GrantKind::Scratch)) => kind.key().to_owned(),
+            _ => continue,
+        };
+        lines.push((Some(*typed), format!("{place} = {}", inline(value))));
     }
     let text = lines.iter().map(|(_, line)| format!("{line}\n")).collect();
     (text, lines.into_iter().map(|(typed, _)| typed).collect())
@@ -109,9 +107,11 @@ pub(crate) fn items(typed: &[String]) -> Result<Vec<(usize, Item)>, Error> {
     }
     // A revealed value is read from the variable of its name by default.
     let is_said = |items: &[(usize, Item)], name: &str| {
-        items.iter().any(|(_, item)| item.kind == "secrets" && item.name.as_deref() == Some(name))
+        items.iter().any(|(_, item)| {
+            item.kind == Some(GrantKind::Secrets) && item.name.as_deref() == Some(name)
+        })
     };
-    let revealed = items.iter().filter(|(_, item)| item.kind == "reveal");
+    let revealed = items.iter().filter(|(_, item)| item.kind == Some(GrantKind::Reveal));
     let revealed: Vec<_> = revealed
         .filter_map(|(place, item)| Some((*place, item.value.as_str()?.to_owned())))
         .collect();
@@ -119,7 +119,11 @@ pub(crate) fn items(typed: &[String]) -> Result<Vec<(usize, Item)>, Error> {
         if !is_said(&items, &name) {
             items.push((
                 place,
-                Item { kind: "secrets", name: Some(name), value: Value::Table(toml::Table::new()) },
+                Item {
+                    kind: Some(GrantKind::Secrets),
+                    name: Some(name),
+                    value: Value::Table(toml::Table::new()),
+                },
             ));
         }
     }
@@ -130,46 +134,48 @@ pub(crate) fn items(typed: &[String]) -> Result<Vec<(usize, Item)>, Error> {
 fn read(typed: &str) -> Result<Vec<Item>, (String, String)> {
     let (kind, rule) =
         typed.split_once('=').map_or((typed, None), |(kind, rule)| (kind, Some(rule.trim())));
-    let found = if kind.trim() == KIND_KEY {
-        Some(KIND_KEY)
-    } else {
-        GrantKind::of_word(kind.trim()).map(GrantKind::key)
+    let item = |kind: Option<GrantKind>, name: Option<&str>, value: Value| Item {
+        kind,
+        name: name.map(str::to_owned),
+        value,
     };
-    let Some(kind) = found else {
+    let text = |text: &str| Value::String(text.to_owned());
+    let rule = rule.filter(|rule| !rule.is_empty());
+    if kind.trim() == KIND_KEY {
+        let rule = rule.ok_or_else(|| without(GrantKind::Kv))?;
+        return Ok(vec![item(None, None, value(rule)?.unwrap_or_else(|| text(rule)))]);
+    }
+    let Some(kind) = GrantKind::of_word(kind.trim()) else {
         let near = names::nearest(kind.trim(), GrantKind::words())
             .map(|near| format!("did you mean `{near}`?"));
-        let hint = near.unwrap_or_else(|| {
-            "a kind is `http`, `directory`, `variable`, `secret`, `reveal`, `kv`, `invoke` or `scratch`".to_owned()
-        });
+        let hint =
+            near.unwrap_or_else(|| format!("a kind is {}", GrantKind::listed(|row| row.words[0])));
         return Err((format!("there is no kind `{}`", kind.trim().escape_debug()), hint));
     };
-    let item =
-        |name: Option<&str>, value: Value| Item { kind, name: name.map(str::to_owned), value };
-    let text = |text: &str| Value::String(text.to_owned());
-    let Some(rule) = rule.filter(|rule| !rule.is_empty()) else {
-        let is_scratch = kind == "scratch";
-        return if is_scratch {
+    let item = |name: Option<&str>, value: Value| item(Some(kind), name, value);
+    let Some(rule) = rule else {
+        return if kind == GrantKind::Scratch {
             Ok(vec![item(None, Value::Boolean(true))])
         } else {
             Err(without(kind))
         };
     };
     match (kind, value(rule)?) {
-        ("environment" | "secrets", Some(Value::Table(members))) => {
+        (_, Some(Value::Table(members))) if kind.row().is_table() => {
             Ok(members.into_iter().map(|(name, value)| item(Some(&name), value)).collect())
         }
-        ("http" | "directories" | "reveal" | "kv" | "invoke", Some(Value::Array(values))) => {
+        (_, Some(Value::Array(values))) if kind.row().is_list() => {
             Ok(values.into_iter().map(|value| item(None, value)).collect())
         }
         (_, Some(value)) => Ok(vec![item(None, value)]),
-        ("scratch", None) => {
+        (GrantKind::Scratch, None) => {
             Ok(vec![item(None, rule.parse().map_or_else(|_| text(rule), Value::Boolean))])
         }
-        ("environment", None) => {
+        (GrantKind::Environment, None) => {
             let (name, value) = rule.split_once('=').ok_or_else(|| without(kind))?;
             Ok(vec![item(Some(name), text(value))])
         }
-        ("secrets", None) => {
+        (GrantKind::Secrets, None) => {
             let (name, destination) = rule.split_once('=').ok_or_else(|| without(kind))?;
             let destination = destination.trim();
             let said = value(destination)?.unwrap_or_else(|| {
@@ -177,7 +183,7 @@ fn read(typed: &str) -> Result<Vec<Item>, (String, String)> {
             });
             Ok(vec![item(Some(name.trim()), said)])
         }
-        ("directories", None) => {
+        (GrantKind::Directories, None) => {
             let parted = rule
                 .split_once(' ')
                 .and_then(|(access, rest)| Some((access, rest.trim().split_once('=')?)));
@@ -208,19 +214,10 @@ fn value(rule: &str) -> Result<Option<Value>, (String, String)> {
     }
 }
 
-fn without(kind: &str) -> (String, String) {
-    let example = match kind {
-        "http" => "http=GET https://api.example.com/v1",
-        "directories" => "directory=read /data=./data",
-        "environment" => "variable=LANG=C",
-        "secrets" => "secret=token=https://api.example.com",
-        "reveal" => "reveal=token",
-        "invoke" => "invoke=lookup",
-        _ => "kv=write notes/*",
-    };
+fn without(kind: GrantKind) -> (String, String) {
     (
         "the rule is incomplete".to_owned(),
-        format!("write for instance `--grant {}`", quoted(example)),
+        format!("write for instance `--grant {}`", quoted(kind.row().example)),
     )
 }
 
@@ -294,6 +291,14 @@ mod tests {
         ] {
             let (said, hint) = read(typed).unwrap_err();
             assert!(said.contains(problem) && !hint.is_empty(), "{typed}: {said}");
+        }
+    }
+
+    #[test]
+    fn example_of_each_kind_is_a_grant() {
+        for kind in GrantKind::all() {
+            let items = read(kind.row().example).unwrap();
+            assert!(items.iter().all(|item| item.kind == Some(kind)), "{kind:?}");
         }
     }
 

@@ -16,10 +16,12 @@ pub(crate) mod shape;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolcell::Definition;
+use toolcell::grants::{self, GrantKind};
 
 use kind::{Input, Kind, Output};
 
@@ -357,6 +359,63 @@ pub(crate) struct Narrowing {
     pub(crate) invoke: Option<Vec<At<String>>>,
     /// The isolation of a tenant's calls from others. Not for tools: a tool has its component's.
     pub(crate) isolation: Option<At<Isolation>>,
+}
+
+impl Narrowing {
+    /// Returns the lists of rules, each with its kind.
+    pub(crate) fn rules(&self) -> impl Iterator<Item = (GrantKind, &Vec<At<String>>)> {
+        let lists = [
+            (GrantKind::Http, &self.http),
+            (GrantKind::Directories, &self.paths),
+            (GrantKind::Environment, &self.environment),
+            (GrantKind::Secrets, &self.secrets),
+            (GrantKind::Reveal, &self.reveal),
+            (GrantKind::Kv, &self.kv),
+            (GrantKind::Invoke, &self.invoke),
+        ];
+        lists.into_iter().filter_map(|(kind, list)| Some((kind, list.as_ref()?)))
+    }
+}
+
+impl Grants {
+    /// Returns the rules, each with its kind, its text in an overlay and its place.
+    pub(crate) fn rules(&self) -> Vec<(GrantKind, String, &Range<usize>)> {
+        let http = self.http.iter().map(|line| match &line.value {
+            Either::Short(rule) => (GrantKind::Http, rule.clone(), &line.span),
+            Either::Table(HttpTable { rule, .. }) => {
+                (GrantKind::Http, rule.value.clone(), &rule.span)
+            }
+        });
+        let directories =
+            self.directories.iter().map(|At { value: Directory { name, access, .. }, .. }| {
+                let access: grants::Access = (*access).into();
+                (GrantKind::Directories, format!("{access} {}", name.value), &name.span)
+            });
+        let variables = self.environment.iter();
+        let variables =
+            variables.map(|(name, at)| (GrantKind::Environment, name.clone(), &at.span));
+        // A secret without `destination` can only be revealed.
+        let secrets = self.secrets.iter().filter(|(_, at)| at.value.destination.is_some());
+        let secrets = secrets.map(|(name, at)| (GrantKind::Secrets, name.clone(), &at.span));
+        let lists = [
+            (GrantKind::Reveal, &self.reveal),
+            (GrantKind::Kv, &self.kv),
+            (GrantKind::Invoke, &self.invoke),
+        ];
+        let listed = lists.into_iter().flat_map(|(kind, lines)| {
+            lines.iter().map(move |line| (kind, line.value.clone(), &line.span))
+        });
+        http.chain(directories).chain(variables).chain(secrets).chain(listed).collect()
+    }
+}
+
+impl std::convert::From<Access> for grants::Access {
+    fn from(access: Access) -> Self {
+        match access {
+            Access::Read => Self::Read,
+            Access::Write => Self::Write,
+        }
+    }
 }
 
 /// A number, or text with a unit.

@@ -1,23 +1,21 @@
 //! Serialised forms of this crate's types, for messages between the host and a worker process.
 //!
 //! A worker process runs the tools of one tenant in a child of the host. `wire` uses these forms
-//! when it writes and reads calls, their contexts, limits and overlays (rules that can only narrow a
-//! grant), which have no JSON of their own or one that is read otherwise. Rules of overlays travel
-//! as text and are parsed again. Both ends are one program in one version, so the forms are not a
-//! stable format.
+//! when it writes and reads calls, their contexts, limits and overlays (rules that can only narrow
+//! a grant), which have no JSON of their own or one that is read otherwise. Rules of overlays
+//! travel as text and are parsed again. Both ends are one program in one version, so the forms are
+//! not a stable format.
 //!
 //! Not here: results and usage, which travel as their own JSON, with times in whole milliseconds.
 //! The parent replaces the times of a timeout by its own.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Display;
-use std::str::FromStr;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::{CallContext, Resume, ToolCall};
-use crate::grants::{InvalidRule, Overlay};
+use crate::grants::{GrantKind, InvalidRule, Overlay};
 use crate::json::{Json, present};
 use crate::limits::Limits;
 
@@ -56,48 +54,29 @@ pub struct LimitsForm {
     host_calls: u64,
 }
 
-/// An [`Overlay`] with its rules as text.
+/// An [`Overlay`] with its rules as text, by the key of their kind.
 #[derive(Serialize, Deserialize)]
-pub struct Narrowing {
-    paths: Option<Vec<String>>,
-    http: Option<Vec<String>>,
-    environment: Option<BTreeSet<String>>,
-    secrets: Option<BTreeSet<String>>,
-    reveal: Option<BTreeSet<String>>,
-    kv: Option<Vec<String>>,
-    invoke: Option<Vec<String>>,
-}
+pub struct Narrowing(BTreeMap<String, Vec<String>>);
 
 impl From<&Overlay> for Narrowing {
     fn from(overlay: &Overlay) -> Self {
-        fn written<T: Display>(rules: &Option<Vec<T>>) -> Option<Vec<String>> {
-            rules.as_ref().map(|rules| rules.iter().map(T::to_string).collect())
-        }
-        let Overlay { paths, http, environment, secrets, reveal, kv, invoke } = overlay;
-        Self {
-            paths: written(paths),
-            http: written(http),
-            environment: environment.clone(),
-            secrets: secrets.clone(),
-            reveal: reveal.clone(),
-            kv: written(kv),
-            invoke: written(invoke),
-        }
+        let rules = |kind: GrantKind| Some((kind.key().to_owned(), overlay.rules(kind)?));
+        Self(GrantKind::all().filter_map(rules).collect())
     }
 }
 
 impl TryFrom<Narrowing> for Overlay {
     type Error = InvalidRule;
 
-    fn try_from(narrowing: Narrowing) -> Result<Self, InvalidRule> {
-        fn read<T: FromStr<Err = InvalidRule>>(
-            rules: Option<Vec<String>>,
-        ) -> Result<Option<Vec<T>>, InvalidRule> {
-            rules.map(|rules| rules.iter().map(|rule| rule.parse()).collect()).transpose()
+    fn try_from(Narrowing(lists): Narrowing) -> Result<Self, InvalidRule> {
+        let mut overlay = Self::default();
+        for (key, rules) in &lists {
+            let kind = GrantKind::of_word(key).ok_or_else(|| {
+                InvalidRule::new(key, "unknown kind of grant", GrantKind::listed(|row| row.key))
+            })?;
+            overlay.narrow(kind, &rules.iter().map(String::as_str).collect::<Vec<_>>())?;
         }
-        let Narrowing { paths, http, environment, secrets, reveal, kv, invoke } = narrowing;
-        let (paths, http, kv, invoke) = (read(paths)?, read(http)?, read(kv)?, read(invoke)?);
-        Ok(Self { paths, http, environment, secrets, reveal, kv, invoke })
+        Ok(overlay)
     }
 }
 

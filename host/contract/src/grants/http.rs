@@ -9,12 +9,15 @@
 //! segment behind percent-encoding is never below another path. A rule covers private networks
 //! only if it names them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
 use ipnet::IpNet;
 
 use super::addresses::private_networks;
+use super::kind::{GrantKind, Row, lists};
+use super::rule::{Rule, inner};
 use super::target::{Host, Target};
 use super::{Access, InvalidRule};
 
@@ -22,6 +25,14 @@ use crate::controls::enforced;
 
 const HINT: &str =
     "write `GET https://api.example.com/v1`, or `https://.example.com` for all its subdomains";
+
+pub(super) static HTTP: Row = Row {
+    words: &["http"],
+    example: "http=GET https://api.example.com/v1",
+    imports: &["toolcell:tool/http@", "wasi:http/"],
+    rules: Some(lists!(http, |grants, _| grants.http.clone())),
+    ..Row::list(GrantKind::Http, "http")
+};
 
 /// The methods that a tool can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -148,6 +159,14 @@ impl HttpRule {
             && covers_path(&self.path, target.path())
     }
 
+    /// Returns true if both rules cover the place of some request, whatever its method.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let anyhow = |rule: &Self| Self { methods: Method::ALL.to_vec(), ..rule.clone() };
+        anyhow(self).intersect(&anyhow(other)).is_some()
+    }
+
     /// Returns the smallest rule that covers this request.
     #[must_use]
     pub fn smallest(method: Method, target: &Target) -> Self {
@@ -193,6 +212,75 @@ impl HostRule {
             }
             (Self::Subdomains(_), Host::Address(_)) => false,
         }
+    }
+}
+
+impl HostRule {
+    fn is_within(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Exact(host), other) => other.covers(host),
+            (Self::Subdomains(name), Self::Subdomains(suffix)) => name.ends_with(suffix),
+            (Self::Subdomains(_), Self::Exact(_)) => false,
+        }
+    }
+}
+
+impl Rule for HttpRule {
+    fn place(&self) -> String {
+        self.to_string().split_once(' ').map(|(_, place)| place.to_owned()).unwrap_or_default()
+    }
+
+    /// The result names no private networks: only granted rules have them.
+    fn intersect(&self, other: &Self) -> Option<Self> {
+        let mut methods = self.methods.clone();
+        methods.retain(|method| other.methods.contains(method));
+        if methods.is_empty() || (&self.scheme, self.port) != (&other.scheme, other.port) {
+            return None;
+        }
+        let host = inner(&self.host, &other.host, HostRule::is_within)?.clone();
+        let is_in_both =
+            |path: &&String| covers_path(&self.path, path) && covers_path(&other.path, path);
+        let path = [&self.path, &other.path].into_iter().find(is_in_both)?.clone();
+        let (scheme, port) = (self.scheme.clone(), self.port);
+        Some(Self { methods, scheme, host, port, path, private: Vec::new() })
+    }
+
+    /// One rule a method.
+    fn parts(&self) -> Vec<Self> {
+        let part = |method| Self { methods: vec![method], private: Vec::new(), ..self.clone() };
+        self.methods.iter().copied().map(part).collect()
+    }
+
+    fn count<'a>(rules: impl Iterator<Item = &'a Self>) -> usize {
+        let split = |rule: &'a Self| {
+            let mut host = rule.place();
+            host.truncate(host.len() - rule.path.len());
+            (host, rule.path.as_str())
+        };
+        let (hosts, paths): (BTreeSet<_>, BTreeSet<_>) = rules.map(split).unzip();
+        hosts.len() * paths.len()
+    }
+
+    /// One line a place, with its methods and the private networks that the granted rules name.
+    fn shown(rules: Vec<Self>, granted: &[Self]) -> Vec<String> {
+        let mut places = BTreeMap::<String, (BTreeSet<Method>, BTreeSet<String>)>::new();
+        for rule in &rules {
+            let (methods, private) = places.entry(rule.place()).or_default();
+            methods.extend(&rule.methods);
+            let granted = granted.iter().filter(|granted| granted.includes(rule));
+            private.extend(granted.flat_map(Self::private).map(ToString::to_string));
+        }
+        let line = |(place, (methods, private)): (String, (BTreeSet<Method>, BTreeSet<String>))| {
+            let methods: Vec<_> = methods.iter().map(|method| method.as_str()).collect();
+            let private: Vec<_> = private.into_iter().collect();
+            let private = if private.is_empty() {
+                String::new()
+            } else {
+                format!(" (also at PRIVATE addresses: {})", private.join(", "))
+            };
+            format!("{} {place}{private}", methods.join(","))
+        };
+        places.into_iter().map(line).collect()
     }
 }
 

@@ -10,6 +10,16 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::InvalidRule;
+use super::kind::{GrantKind, Row, lists};
+use super::rule::{Pattern, Rule, inner};
+
+pub(super) static INVOKE: Row = Row {
+    words: &["invoke", "call", "calls"],
+    example: "invoke=lookup",
+    imports: &["toolcell:tool/invoke@"],
+    rules: Some(lists!(invoke, |grants, _| grants.invoke.clone())),
+    ..Row::list(GrantKind::Invoke, "invoke")
+};
 
 /// A rule that allows calls of other tools. A called tool has at most the rights of the calling
 /// tool. With `own` it has its own rights instead.
@@ -19,8 +29,7 @@ use super::InvalidRule;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvokeRule {
     own: bool,
-    name: String,
-    is_prefix: bool,
+    tools: Pattern,
 }
 
 impl InvokeRule {
@@ -28,8 +37,7 @@ impl InvokeRule {
     /// of the called tool.
     #[must_use]
     pub fn covers(&self, tool: &str, own: bool) -> bool {
-        (self.own || !own)
-            && if self.is_prefix { tool.starts_with(&self.name) } else { tool == self.name }
+        (self.own || !own) && self.tools.covers(tool)
     }
 
     /// Returns the same rule, with `own`: the called tools keep their own rights.
@@ -47,13 +55,11 @@ impl FromStr for InvokeRule {
         let text = text.trim_start_matches(' ');
         let (own, name) = text.strip_prefix("own ").map_or((false, text), |name| (true, name));
         let name = name.trim_matches(' ');
-        let (name, is_prefix) =
-            name.strip_suffix('*').map_or((name, false), |prefix| (prefix, true));
-        if name.contains('*') {
+        let Some(tools) = Pattern::parse(name) else {
             return Err(InvalidRule::new(text, "`*` is allowed only at the end", hint));
-        }
-        if name.is_empty() {
-            let problem = if is_prefix {
+        };
+        if tools.text.is_empty() {
+            let problem = if tools.is_prefix {
                 "a rule must not match every tool"
             } else {
                 "the tool's name is missing"
@@ -67,14 +73,25 @@ impl FromStr for InvokeRule {
                 hint,
             ));
         }
-        Ok(Self { own, name: name.to_owned(), is_prefix })
+        Ok(Self { own, tools })
+    }
+}
+
+impl Rule for InvokeRule {
+    fn place(&self) -> String {
+        self.tools.to_string()
+    }
+
+    fn intersect(&self, other: &Self) -> Option<Self> {
+        let tools = inner(&self.tools, &other.tools, Pattern::is_within)?.clone();
+        Some(Self { own: self.own && other.own, tools })
     }
 }
 
 impl fmt::Display for InvokeRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let own = if self.own { "own " } else { "" };
-        write!(f, "{own}{}{}", self.name, if self.is_prefix { "*" } else { "" })
+        write!(f, "{own}{}", self.tools)
     }
 }
 

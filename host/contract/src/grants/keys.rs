@@ -9,7 +9,17 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::kind::{GrantKind, Row, lists};
+use super::rule::{Pattern, Rule, inner};
 use super::{Access, InvalidRule};
+
+pub(super) static KV: Row = Row {
+    words: &["kv", "key", "keys"],
+    example: "kv=write notes/*",
+    imports: &["toolcell:tool/kv@"],
+    rules: Some(lists!(kv, |grants, _| grants.kv.clone())),
+    ..Row::list(GrantKind::Kv, "kv")
+};
 
 /// A rule that allows access to keys. A component has its own keys for each tenant; `*` covers all
 /// of them.
@@ -19,22 +29,20 @@ use super::{Access, InvalidRule};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRule {
     access: Access,
-    key: String,
-    is_prefix: bool,
+    keys: Pattern,
 }
 
 impl KeyRule {
     /// Returns true if the rule allows this access to this key.
     #[must_use]
     pub fn covers(&self, access: Access, key: &str) -> bool {
-        access <= self.access
-            && if self.is_prefix { key.starts_with(&self.key) } else { key == self.key }
+        access <= self.access && self.keys.covers(key)
     }
 
     /// Returns true if the rule allows this access to all keys that begin with this prefix.
     #[must_use]
     pub fn covers_prefix(&self, access: Access, prefix: &str) -> bool {
-        access <= self.access && self.is_prefix && prefix.starts_with(&self.key)
+        access <= self.access && self.keys.covers_prefix(prefix)
     }
 }
 
@@ -44,19 +52,29 @@ impl FromStr for KeyRule {
     fn from_str(text: &str) -> Result<Self, InvalidRule> {
         let hint = "say which access and which keys, for instance `read *` or `write notes/*`";
         let (access, key) = Access::before(text, "the key is missing", hint)?;
-        let (key, is_prefix) = key.strip_suffix('*').map_or((key, false), |prefix| (prefix, true));
-        if key.contains('*') {
+        let Some(keys) = Pattern::parse(key) else {
             return Err(InvalidRule::new(text, "`*` is allowed only at the end", hint));
-        }
-        if key.is_empty() && !is_prefix {
+        };
+        if key.is_empty() {
             return Err(InvalidRule::new(text, "the key is missing", hint));
         }
-        Ok(Self { access, key: key.to_owned(), is_prefix })
+        Ok(Self { access, keys })
+    }
+}
+
+impl Rule for KeyRule {
+    fn place(&self) -> String {
+        self.keys.to_string()
+    }
+
+    fn intersect(&self, other: &Self) -> Option<Self> {
+        let keys = inner(&self.keys, &other.keys, Pattern::is_within)?.clone();
+        Some(Self { access: self.access.min(other.access), keys })
     }
 }
 
 impl fmt::Display for KeyRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}{}", self.access, self.key, if self.is_prefix { "*" } else { "" })
+        write!(f, "{} {}", self.access, self.keys)
     }
 }

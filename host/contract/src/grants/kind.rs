@@ -1,11 +1,17 @@
-//! The eight kinds of grants, with the words by which people name them.
+//! A kind of grants as one row: its words, the form of its values, and its rules.
 //!
 //! [`GrantKind::of_word`] turns a word into a [`GrantKind`]: `env` and `variable`, for instance,
 //! both mean environment variables. It reads the kind in front of a request, in grants on the
-//! command line and in needs. This is the only table of these words. [`GrantKind::key`] is the key
-//! of the kind in `toolcell.toml`.
+//! command line and in needs. A [`Row`] is everything that other code
+//! needs to know about a kind: the keys in `toolcell.toml`, the word for a need, an example, the
+//! imports that can use it, and a [`Capability`], by which its rules in grants and overlays are
+//! read, written and intersected as text. Code that handles every kind goes through the rows.
 //!
-//! Not here: the rules of each kind, in the other modules of `grants`.
+//! Not here: the rows, which stand beside the rules of each kind in the other modules; the table of
+//! all rows, in `grants`.
+
+use super::rule::{Rule, remaining};
+use super::{Grants, InvalidRule, KINDS, Overlay};
 
 /// A kind of grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,6 +21,8 @@ pub enum GrantKind {
     Http,
     /// Directories and the files in them.
     Directories,
+    /// The directory of a single call.
+    Scratch,
     /// Environment variables.
     Environment,
     /// Secrets that the host puts into requests.
@@ -25,58 +33,153 @@ pub enum GrantKind {
     Kv,
     /// Calls of other tools.
     Invoke,
-    /// The directory of a single call.
-    Scratch,
 }
 
-/// Each word with its kind. The first word of a kind is shown for a single rule.
-const WORDS: [(&str, GrantKind); 20] = [
-    ("http", GrantKind::Http),
-    ("directory", GrantKind::Directories),
-    ("directories", GrantKind::Directories),
-    ("filesystem", GrantKind::Directories),
-    ("file", GrantKind::Directories),
-    ("files", GrantKind::Directories),
-    ("variable", GrantKind::Environment),
-    ("variables", GrantKind::Environment),
-    ("environment", GrantKind::Environment),
-    ("env", GrantKind::Environment),
-    ("secret", GrantKind::Secrets),
-    ("secrets", GrantKind::Secrets),
-    ("reveal", GrantKind::Reveal),
-    ("kv", GrantKind::Kv),
-    ("key", GrantKind::Kv),
-    ("keys", GrantKind::Kv),
-    ("invoke", GrantKind::Invoke),
-    ("call", GrantKind::Invoke),
-    ("calls", GrantKind::Invoke),
-    ("scratch", GrantKind::Scratch),
-];
+const LIST: (&str, &str) = ("[", "]");
+pub(super) const TABLE: (&str, &str) = ("{ ", " }");
+
+/// One kind of grants.
+#[doc(hidden)]
+pub struct Row {
+    pub kind: GrantKind,
+    /// The key below `grants` in `toolcell.toml`.
+    pub key: &'static str,
+    /// The key in a section that narrows.
+    pub section: &'static str,
+    /// The kind of a declared need; empty if a tool cannot declare it.
+    pub need: &'static str,
+    /// The words by which people name the kind. The first is shown for a single rule.
+    pub words: &'static [&'static str],
+    /// The text before and after the values in `toolcell.toml`: those of a list, of a table by
+    /// name, or none for a single value.
+    pub brackets: (&'static str, &'static str),
+    /// A grant as on the command line: `KIND=RULE`.
+    pub example: &'static str,
+    /// Prefixes of the imports that can use such grants.
+    pub imports: &'static [&'static str],
+    /// The rules; none if an overlay cannot narrow the kind.
+    pub(super) rules: Option<&'static dyn Capability>,
+}
+
+impl Row {
+    /// Returns true if the values are a list in `toolcell.toml`.
+    pub fn is_list(&self) -> bool {
+        self.brackets == LIST
+    }
+
+    /// Returns true if the values are a table in `toolcell.toml`.
+    pub fn is_table(&self) -> bool {
+        self.brackets == TABLE
+    }
+
+    /// A list of rules under one key, which is the word for a need too.
+    pub(super) const fn list(kind: GrantKind, key: &'static str) -> Self {
+        let (words, imports): (&[&str], &[&str]) = (&[], &[]);
+        let (brackets, example, rules) = (LIST, "", None);
+        Self { kind, key, section: key, need: key, words, brackets, example, imports, rules }
+    }
+}
+
+/// The rules of one kind in grants and overlays, as text.
+pub(super) trait Capability: Sync {
+    /// Returns the rules of an overlay. `None`: it does not narrow this kind.
+    fn texts(&self, overlay: &Overlay) -> Option<Vec<String>>;
+
+    /// Narrows an overlay to the rules that it has already and these. Without any rule, everything
+    /// of this kind is taken away. A rule that cannot be parsed changes nothing.
+    fn narrow(&self, overlay: &mut Overlay, rules: &[&str]) -> Result<(), InvalidRule>;
+
+    /// Returns the granted rules that all layers leave.
+    fn remaining(&self, grants: &Grants, layers: &[&Overlay]) -> Vec<String>;
+}
+
+/// The lists of one kind in the typed grants and overlays.
+pub(super) struct Lists<R: 'static, L: 'static> {
+    /// Returns the granted rules. The rules of the layers are given too.
+    pub(super) granted: fn(&Grants, &[Vec<R>]) -> Vec<R>,
+    pub(super) list: fn(&Overlay) -> &Option<L>,
+    pub(super) list_mut: fn(&mut Overlay) -> &mut Option<L>,
+}
+
+/// The lists under one name in grants and overlays.
+macro_rules! lists {
+    ($field:ident, $granted:expr) => {
+        &crate::grants::kind::Lists {
+            granted: $granted,
+            list: |overlay| &overlay.$field,
+            list_mut: |overlay| &mut overlay.$field,
+        }
+    };
+}
+pub(super) use lists;
+
+impl<R: Rule, L> Capability for Lists<R, L>
+where
+    L: Default + Extend<R>,
+    for<'a> &'a L: IntoIterator<Item = &'a R>,
+{
+    fn texts(&self, overlay: &Overlay) -> Option<Vec<String>> {
+        let rules = (self.list)(overlay).as_ref()?;
+        Some(rules.into_iter().map(R::to_string).collect())
+    }
+
+    fn narrow(&self, overlay: &mut Overlay, rules: &[&str]) -> Result<(), InvalidRule> {
+        let rules: Result<Vec<R>, _> = rules.iter().map(|rule| rule.parse()).collect();
+        let rules = rules.map_err(|bad: R::Err| bad.into())?;
+        (self.list_mut)(overlay).get_or_insert_default().extend(rules);
+        Ok(())
+    }
+
+    fn remaining(&self, grants: &Grants, layers: &[&Overlay]) -> Vec<String> {
+        let rules = layers.iter().filter_map(|overlay| (self.list)(overlay).as_ref());
+        let layers: Vec<Vec<R>> = rules.map(|rules| rules.into_iter().cloned().collect()).collect();
+        let granted = (self.granted)(grants, &layers);
+        remaining(grants, &granted, &layers)
+    }
+}
 
 impl GrantKind {
     /// Returns the kind of this word.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
-        WORDS.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind)
+        KINDS.iter().find(|row| row.words.contains(&word)).map(|row| row.kind)
     }
 
     /// Returns every word of every kind.
     pub fn words() -> impl Iterator<Item = &'static str> {
-        WORDS.iter().map(|(word, _)| *word)
+        KINDS.iter().flat_map(|row| row.words).copied()
     }
 
     /// Returns the key below `grants` in `toolcell.toml`.
     #[must_use]
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Directories => "directories",
-            Self::Environment => "environment",
-            Self::Secrets => "secrets",
-            Self::Reveal => "reveal",
-            Self::Kv => "kv",
-            Self::Invoke => "invoke",
-            Self::Scratch => "scratch",
-        }
+        self.row().key
+    }
+
+    /// Returns every kind.
+    #[doc(hidden)]
+    pub fn all() -> impl Iterator<Item = Self> {
+        KINDS.iter().map(|row| row.kind)
+    }
+
+    /// Returns the kind of a declared need.
+    #[doc(hidden)]
+    pub fn of_need(need: &str) -> Option<Self> {
+        KINDS.iter().find(|row| !need.is_empty() && row.need == need).map(|row| row.kind)
+    }
+
+    /// Returns everything that the table says about the kind.
+    #[doc(hidden)]
+    pub fn row(self) -> &'static Row {
+        KINDS.iter().find(|row| row.kind == self).unwrap_or(&KINDS[0])
+    }
+
+    /// Lists a word of each kind that has one, as the end of a sentence: `` `a`, `b` or `c` ``.
+    #[doc(hidden)]
+    pub fn listed(word: impl Fn(&Row) -> &'static str) -> String {
+        let words: Vec<_> =
+            KINDS.iter().map(|row| word(row)).filter(|word| !word.is_empty()).collect();
+        let [first @ .., last] = words.as_slice() else { return String::new() };
+        format!("`{}` or `{last}`", first.join("`, `"))
     }
 }

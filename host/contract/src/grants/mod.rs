@@ -7,6 +7,9 @@
 //! from text, and a text that is not a rule gives an [`InvalidRule`] with a hint. A rule for HTTP
 //! or for tools that would match everything is refused.
 //!
+//! One table has a row for each kind: its words, and its rules as text. Code that handles every
+//! kind goes through the table; a row stands beside the rules of its kind.
+//!
 //! Not here: the decision about one request, in `rights`; the limits of usage, such as fuel
 //! (executed instructions) and memory, in `limits`.
 
@@ -16,8 +19,10 @@ mod http;
 mod invoke;
 mod keys;
 mod kind;
+mod name;
 mod path;
 pub mod rights;
+mod rule;
 mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +38,8 @@ pub use http::{HttpRule, Method};
 pub use invoke::InvokeRule;
 pub use keys::KeyRule;
 pub use kind::GrantKind;
+#[doc(hidden)]
+pub use kind::Row;
 pub use path::PathRule;
 pub use target::{Host, InvalidTarget, Target};
 
@@ -42,6 +49,18 @@ pub use addresses::{is_allowed_address, networks_of};
 pub(crate) use path::check as check_path;
 #[doc(hidden)]
 pub use path::is_below;
+
+/// The table of the kinds.
+static KINDS: [&kind::Row; 8] = [
+    &http::HTTP,
+    &path::DIRECTORIES,
+    &name::ENVIRONMENT,
+    &name::SECRETS,
+    &name::REVEAL,
+    &keys::KV,
+    &invoke::INVOKE,
+    &path::CALL_DIRECTORY,
+];
 
 /// The path under which a tool sees the call's own directory.
 #[doc(hidden)]
@@ -332,15 +351,41 @@ impl Overlay {
     /// Creates an overlay that takes everything away.
     #[must_use]
     pub fn deny_all() -> Self {
-        Self {
-            paths: Some(Vec::new()),
-            http: Some(Vec::new()),
-            environment: Some(BTreeSet::new()),
-            secrets: Some(BTreeSet::new()),
-            reveal: Some(BTreeSet::new()),
-            kv: Some(Vec::new()),
-            invoke: Some(Vec::new()),
+        let mut overlay = Self::default();
+        for kind in GrantKind::all() {
+            // Without a rule to parse there is no error.
+            let _ = overlay.narrow(kind, &[]);
         }
+        overlay
+    }
+
+    /// Creates an overlay that leaves only this rule of its kind.
+    ///
+    /// # Errors
+    /// [`InvalidRule`] if the text is not a rule.
+    #[doc(hidden)]
+    pub fn only(kind: GrantKind, rule: &str) -> Result<Self, InvalidRule> {
+        let mut overlay = Self::default();
+        overlay.narrow(kind, &[rule])?;
+        Ok(overlay)
+    }
+
+    /// Narrows a kind to the rules that the overlay has already and these. Without any rule,
+    /// everything of the kind is taken away.
+    ///
+    /// # Errors
+    /// [`InvalidRule`] if a text is not a rule. The overlay is then as before.
+    #[doc(hidden)]
+    pub fn narrow(&mut self, kind: GrantKind, rules: &[&str]) -> Result<(), InvalidRule> {
+        let hint = "narrow the paths in it: `read /scratch`";
+        let none = || InvalidRule::new(kind.key(), "it has no rules of its own", hint);
+        kind.row().rules.ok_or_else(none)?.narrow(self, rules)
+    }
+
+    /// Returns the rules of a kind. `None`: the overlay does not narrow it.
+    #[doc(hidden)]
+    pub fn rules(&self, kind: GrantKind) -> Option<Vec<String>> {
+        kind.row().rules?.texts(self)
     }
 }
 

@@ -9,7 +9,29 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Access, InvalidRule};
+use super::kind::{GrantKind, Row, lists};
+use super::rule::{Rule, inner};
+use super::{Access, Grants, InvalidRule, SCRATCH, TEMPORARY};
+
+pub(super) static DIRECTORIES: Row = Row {
+    section: "paths",
+    need: "filesystem",
+    words: &["directory", "directories", "filesystem", "file", "files"],
+    example: "directory=read /data=./data",
+    imports: &["wasi:filesystem/"],
+    rules: Some(lists!(paths, granted)),
+    ..Row::list(GrantKind::Directories, "directories")
+};
+
+/// The directory of a single call. The rules of directories narrow it.
+pub(super) static CALL_DIRECTORY: Row = Row {
+    section: "paths",
+    need: "",
+    words: &["scratch"],
+    brackets: ("", ""),
+    example: "scratch",
+    ..Row::list(GrantKind::Scratch, "scratch")
+};
 
 /// A rule that allows access to a path and everything below it.
 ///
@@ -52,6 +74,47 @@ impl FromStr for PathRule {
             Access::before(text, "the path is missing", "write for instance `read /data`")?;
         Self::new(access, path)
     }
+}
+
+impl Rule for PathRule {
+    fn place(&self) -> String {
+        self.below.clone()
+    }
+
+    fn intersect(&self, other: &Self) -> Option<Self> {
+        let below = inner(self.below.as_str(), &other.below, is_below)?.to_owned();
+        Some(Self { access: self.access.min(other.access), below })
+    }
+
+    /// A directory below `/tmp` is an exception from the call's own directory.
+    fn is_granted(&self, grants: &Grants) -> bool {
+        is_granted(grants, self.access, &self.below)
+    }
+}
+
+/// Returns the rules for the granted directories. The second path of the call's own directory is
+/// among them only where a layer names a path below it.
+fn granted(grants: &Grants, layers: &[Vec<PathRule>]) -> Vec<PathRule> {
+    let rule = |(access, below): (Access, &str)| PathRule { access, below: below.to_owned() };
+    let directories =
+        grants.directories.iter().map(|directory| (directory.access, directory.name.as_str()));
+    let scratch = grants.scratch.map(|_| (Access::Write, SCRATCH));
+    let named = layers.iter().flatten().map(|rule| (Access::Write, rule.below.as_str()));
+    let temporary = named
+        .filter(|(access, path)| is_below(path, TEMPORARY) && is_granted(grants, *access, path));
+    directories.chain(scratch).chain(temporary).map(rule).collect()
+}
+
+/// Returns true if these grants allow this access to this path.
+pub(super) fn is_granted(grants: &Grants, access: Access, path: &str) -> bool {
+    let covers = |name: &str, granted| access <= granted && is_below(path, name);
+    let within =
+        grants.directories.iter().any(|directory| covers(&directory.name, directory.access));
+    let is_temporary = covers(TEMPORARY, Access::Write)
+        && !grants.directories.iter().any(|directory| {
+            is_below(TEMPORARY, &directory.name) || is_below(path, &directory.name)
+        });
+    within || grants.scratch.is_some() && (covers(SCRATCH, Access::Write) || is_temporary)
 }
 
 impl fmt::Display for PathRule {

@@ -22,7 +22,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Grants, HttpRule, InvalidRule, InvokeRule, Overlay, SCRATCH, is_below};
+use super::rule::TOO_MANY;
+use super::{
+    Access, GrantKind, Grants, HttpRule, InvalidRule, InvokeRule, Overlay, SCRATCH, is_below,
+};
 use crate::controls::enforced;
 use crate::definition::{Definition, Need};
 
@@ -304,6 +307,21 @@ impl Rights {
         Decision::Denied(Denial::of(layer, request))
     }
 
+    /// Stands in [`effective`](Self::effective) for more rules than are compared.
+    #[doc(hidden)]
+    pub const TOO_MANY: &str = TOO_MANY;
+
+    /// Returns the rules of a kind that all layers leave, in the notation of a configuration. The
+    /// rights of a calling tool are left out.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn effective(&self, kind: GrantKind) -> Vec<String> {
+        let layers = [&self.declared, &self.tool, &self.tenant, &self.call];
+        let layers: Vec<&Overlay> = layers.into_iter().flatten().map(|layer| &**layer).collect();
+        let rules = kind.row().rules;
+        rules.map(|rules| rules.remaining(&self.granted, &layers)).unwrap_or_default()
+    }
+
     /// Returns the paths that may be opened of the directory with this name and access: the topmost
     /// paths at or below it that all layers allow, and below a path that may only be read, those
     /// that may be written.
@@ -365,23 +383,16 @@ impl Default for Rights {
 fn declared(needs: &[Need]) -> Result<Overlay, InvalidRule> {
     let mut overlay = Overlay::deny_all();
     for Need { kind, pattern, .. } in needs {
-        match kind.as_str() {
-            "http" => overlay.http.get_or_insert_default().push(pattern.parse()?),
-            "filesystem" => overlay.paths.get_or_insert_default().push(pattern.parse()?),
-            "environment" => insert(&mut overlay.environment, pattern),
-            "secret" => insert(&mut overlay.secrets, pattern),
-            "reveal" => insert(&mut overlay.reveal, pattern),
-            "kv" => overlay.kv.get_or_insert_default().push(pattern.parse()?),
-            "invoke" if pattern == ANY_TOOL => {}
+        match GrantKind::of_need(kind) {
+            Some(GrantKind::Invoke) if pattern == ANY_TOOL => {}
             // The operator decides with whose rights the other tool runs.
-            "invoke" => {
-                overlay
-                    .invoke
-                    .get_or_insert_default()
-                    .push(pattern.parse::<InvokeRule>()?.with_own_rights());
+            Some(GrantKind::Invoke) => {
+                let rule = pattern.parse::<InvokeRule>()?.with_own_rights();
+                overlay.invoke.get_or_insert_default().push(rule);
             }
-            _ => {
-                let hint = "a need is `http`, `filesystem`, `environment`, `secret`, `reveal`, `kv` or `invoke`";
+            Some(kind) => overlay.narrow(kind, &[pattern])?,
+            None => {
+                let hint = format!("a need is {}", GrantKind::listed(|row| row.need));
                 return Err(InvalidRule::new(kind, "unknown kind of need", hint));
             }
         }
@@ -390,10 +401,6 @@ fn declared(needs: &[Need]) -> Result<Overlay, InvalidRule> {
         overlay.invoke = None;
     }
     Ok(overlay)
-}
-
-fn insert(names: &mut Option<BTreeSet<String>>, name: &str) {
-    names.get_or_insert_default().insert(name.to_owned());
 }
 
 /// Returns the lines of configuration that would grant every declared need.

@@ -236,3 +236,30 @@ fn path_and_key_rules_cover_only_their_own_prefix() {
         assert!(rule.parse::<KeyRule>().is_err(), "{rule}");
     }
 }
+
+/// Code that handles every kind relies on the rows alone.
+#[test]
+fn rows_describe_each_kind() {
+    let words: Vec<_> = GrantKind::words().collect();
+    assert_eq!(words.iter().collect::<BTreeSet<_>>().len(), words.len(), "{words:?}");
+    for kind in GrantKind::all() {
+        let row = kind.row();
+        let of_example = row.example.split('=').next().unwrap();
+        for word in [row.key, of_example] {
+            assert_eq!(GrantKind::of_word(word), Some(kind), "{word}");
+        }
+        let mut overlay = Overlay::default();
+        assert_eq!(overlay.rules(kind), None, "{kind:?}");
+        // Only the directory of a call has no rules and no needs.
+        if row.rules.is_some() {
+            assert_eq!(GrantKind::of_need(row.need), Some(kind));
+            assert_eq!(GrantKind::of_word(row.need), Some(kind));
+            overlay.narrow(kind, &[]).unwrap();
+            assert_eq!(overlay.rules(kind), Some(Vec::new()), "{kind:?}");
+        } else {
+            assert!(row.need.is_empty() && overlay.narrow(kind, &[]).is_err(), "{kind:?}");
+        }
+    }
+    let needs = "`http`, `filesystem`, `environment`, `secret`, `reveal`, `kv` or `invoke`";
+    assert_eq!(GrantKind::listed(|row| row.need), needs);
+}

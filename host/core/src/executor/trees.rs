@@ -19,7 +19,7 @@ use toolcell_contract::json::{Json, Size, measure};
 use toolcell_contract::outcome::refusal::Refusal;
 
 use crate::engine::schedule::queue::{Queue, Slot};
-use crate::tenant::share::{Held, Share};
+use crate::tenant::share::{Reservation, Share};
 use crate::tenant::shared_bytes::{self, shared_bytes};
 use crate::tenant::state::TenantState;
 use crate::tool::Tool;
@@ -43,7 +43,7 @@ static TREES: LazyLock<Arc<Share>> = LazyLock::new(|| shared_bytes(KEPT_TREE_BYT
 /// Room for one large tree.
 pub(super) struct Room {
     /// The share of [`KEPT_TREE_BYTES`] that the tree holds as long as it is kept.
-    pub(super) held: Option<Held>,
+    pub(super) held: Option<Reservation>,
     /// The turn, if the tree is so large that its call waited for one. It is given back when the
     /// check is over.
     pub(super) turn: Option<Slot>,
@@ -69,7 +69,7 @@ pub(super) struct Room {
 /// ```
 #[derive(Debug)]
 pub struct JsonReservation {
-    _held: Option<Held>,
+    _held: Option<Reservation>,
     turn: Option<Slot>,
 }
 

@@ -2,7 +2,7 @@
 //! for each tenant.
 //!
 //! A process has a limited number of file descriptors. When a guest is about to open a file, the
-//! engine calls [`take`], which returns a [`Held`] that is given back on drop, or the
+//! engine calls [`take`], which returns a [`Reservation`] that is given back on drop, or the
 //! error that ends the call. Cells leave half of the process's descriptors to everything else, and
 //! a tenant never has more than half of the cells' part. Engines share the count of the process
 //! unless they have a bound of their own.
@@ -16,7 +16,7 @@ use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::outcome::tool_error::{LimitHit, LimitKind};
 
 use super::limit_reached::LimitReached;
-use super::share::{Held, Share, ShareRule};
+use super::share::{Reservation, Share, ShareRule};
 use super::state::TenantState;
 
 /// Descriptors that are assumed for a process without a limit.
@@ -39,7 +39,10 @@ pub(crate) fn of_process() -> Arc<Share> {
 ///
 /// # Errors
 /// A [`LimitReached`] if all descriptors, or the tenant's half of them, are taken.
-pub(crate) fn take(open: &Arc<Share>, tenant: &Arc<TenantState>) -> Result<Held, LimitReached> {
+pub(crate) fn take(
+    open: &Arc<Share>,
+    tenant: &Arc<TenantState>,
+) -> Result<Reservation, LimitReached> {
     let rule = tenant.rule(ShareRule::Fraction(if enforced!(TenantFiles) { 2 } else { 1 }));
     open.take(tenant, 1, rule).map_err(|full| {
         let (tenant, limit) = (tenant.name(), full.limit);

@@ -22,7 +22,10 @@ use toolcell_contract::grants::Overlay;
 use toolcell_contract::limits::Limits;
 
 pub use api_keys::{ApiKey, ApiKeys, InvalidDigest, KeyDigest, KnownKey};
-pub use share::{Held, Share, ShareFull, ShareRule};
+// The server divides its own resources by the same rules.
+#[doc(hidden)]
+pub use share::{Reservation, Share, ShareFull, ShareRule};
+#[doc(hidden)]
 pub use state::{PerTenant, TenantPart, TenantState};
 
 /// The limits and rights of one tenant. They only narrow what its calls could do without them.

@@ -1,7 +1,7 @@
 //! A resource of a bounded size that tenants share, so that none of them takes all of it.
 //!
 //! A [`Share`] counts for example bytes in memory, open files, or requests. Code that needs some of
-//! it calls [`Share::take`] with its tenant, an amount and a [`ShareRule`], and gets a [`Held`],
+//! it calls [`Share::take`] with its tenant, an amount and a [`ShareRule`], and gets a [`Reservation`],
 //! which can grow and gives all of it back on drop. An amount that the size or the rule does not
 //! allow is refused at once; nothing waits. For permits that calls wait for, see `slots`.
 //!
@@ -51,7 +51,7 @@ pub struct Share {
 
 /// An amount of a resource that a tenant holds. It is given back on drop.
 #[derive(Debug)]
-pub struct Held {
+pub struct Reservation {
     share: Arc<Share>,
     theirs: Arc<TenantPart<AtomicU64>>,
     amount: u64,
@@ -80,9 +80,9 @@ impl Share {
 
     /// Returns an empty amount of this tenant, which can grow.
     #[must_use]
-    pub fn hold(self: &Arc<Self>, tenant: &Arc<TenantState>) -> Held {
+    pub fn hold(self: &Arc<Self>, tenant: &Arc<TenantState>) -> Reservation {
         let theirs = self.tenants.get(tenant, AtomicU64::default);
-        Held { share: Arc::clone(self), theirs, amount: 0 }
+        Reservation { share: Arc::clone(self), theirs, amount: 0 }
     }
 
     /// Takes this much for the tenant.
@@ -94,7 +94,7 @@ impl Share {
         tenant: &Arc<TenantState>,
         amount: u64,
         rule: ShareRule,
-    ) -> Result<Held, ShareFull> {
+    ) -> Result<Reservation, ShareFull> {
         let mut held = self.hold(tenant);
         held.add(amount, rule).map(|()| held)
     }
@@ -128,7 +128,7 @@ impl Share {
     }
 }
 
-impl Held {
+impl Reservation {
     /// Takes `more`.
     ///
     /// # Errors
@@ -156,7 +156,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for Reservation {
     fn drop(&mut self) {
         let mut used = self.share.used.lock();
         *used -= self.amount;
@@ -181,7 +181,7 @@ mod tests {
     fn tenant_leaves_as_much_free_as_it_holds() {
         let room = Share::new(12);
         let [acme, globex] = ["acme", "globex"].map(|tenant| TenantState::of(Some(tenant)));
-        let grow = |held: &mut Held, to, rule| held.grow_to(to, rule).is_ok();
+        let grow = |held: &mut Reservation, to, rule| held.grow_to(to, rule).is_ok();
         let mut alone = room.hold(&acme);
         assert!(grow(&mut alone, 12, All) && !grow(&mut alone, 13, All) && room.is_full());
         drop(alone);

@@ -1,7 +1,7 @@
 //! A limit of bytes that all calls share, so that no tenant can take them all.
 //!
 //! The queue of waiting calls and the trees of large arguments each have a limit of
-//! [`shared_bytes`]. A call [`take`]s bytes before it holds them in memory, and gets a [`Held`]
+//! [`shared_bytes`]. A call [`take`]s bytes before it holds them in memory, and gets a [`Reservation`]
 //! that releases them on drop, or `None` if there is no room. A tenant leaves at least as many
 //! bytes free as it holds. A call without a tenant is the embedder's own and may hold all free
 //! bytes.
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use toolcell_contract::controls::{bound, enforced};
 
-use super::share::{Held, Share, ShareRule};
+use super::share::{Reservation, Share, ShareRule};
 use super::state::TenantState;
 
 /// Creates a limit of this many bytes, all of them free.
@@ -20,7 +20,11 @@ pub(crate) fn shared_bytes(most: u64) -> Arc<Share> {
 
 /// Takes bytes for a call of this tenant. Returns `None` if they are not free or exceed the
 /// tenant's cap.
-pub(crate) fn take(shared: &Arc<Share>, tenant: &Arc<TenantState>, bytes: u64) -> Option<Held> {
+pub(crate) fn take(
+    shared: &Arc<Share>,
+    tenant: &Arc<TenantState>,
+    bytes: u64,
+) -> Option<Reservation> {
     let rule = if enforced!(TenantBytes) { ShareRule::LeaveFree } else { ShareRule::All };
     shared.take(tenant, bytes, tenant.rule(rule)).ok()
 }
@@ -29,7 +33,7 @@ pub(crate) fn take(shared: &Arc<Share>, tenant: &Arc<TenantState>, bytes: u64) -
 mod tests {
     use super::*;
 
-    fn taken(shared: &Arc<Share>, tenant: Option<&str>, bytes: u64) -> Option<Held> {
+    fn taken(shared: &Arc<Share>, tenant: Option<&str>, bytes: u64) -> Option<Reservation> {
         take(shared, &TenantState::of(tenant), bytes)
     }
 

@@ -27,7 +27,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use toolcell::Json;
 use toolcell::controls::{bound, enforced};
-use toolcell::tenant::{Held, ShareRule};
+use toolcell::tenant::{Reservation, ShareRule};
 
 use super::problem::Problem;
 use super::{Place, Shared};
@@ -56,7 +56,7 @@ pub(crate) struct Read {
 /// slot among the open requests, and the room for the bytes that it keeps in memory.
 #[derive(Debug)]
 pub(crate) struct RequestResources {
-    room: Mutex<Held>,
+    room: Mutex<Reservation>,
     rule: ShareRule,
     _place: Option<Place>,
 }

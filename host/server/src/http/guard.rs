@@ -23,7 +23,7 @@ use http::header::{
 };
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use toolcell::controls::enforced;
-use toolcell::tenant::Held;
+use toolcell::tenant::Reservation;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
@@ -45,7 +45,7 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// The slot of an open request, freed when the last clone is dropped.
 #[derive(Debug, Clone)]
-pub(crate) struct Place(#[expect(dead_code, reason = "held, not read")] Arc<Held>);
+pub(crate) struct Place(#[expect(dead_code, reason = "held, not read")] Arc<Reservation>);
 
 /// Gives the request an id, checks its Host and Origin, writes problems, and sets the id and the
 /// CORS headers on every answer. The outermost layer.

@@ -23,7 +23,7 @@ use rmcp::model::*;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use toolcell::controls::bound;
-use toolcell::tenant::Held;
+use toolcell::tenant::Reservation;
 
 use super::McpOptions;
 use super::extension::AnswerFuture;
@@ -86,7 +86,7 @@ impl Handler {
     }
 
     /// Reserves a slot for one more open question of the tenant.
-    pub(super) fn question_place(&self) -> Option<Held> {
+    pub(super) fn question_place(&self) -> Option<Reservation> {
         self.0.questions.enter(&self.0.principal)
     }
 

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use toolcell::AbortSignal;
 use toolcell::controls::enforced;
-use toolcell::tenant::{Held, Share};
+use toolcell::tenant::{Reservation, Share};
 
 use super::request_id::RequestId;
 use crate::tenants::principal::Principal;
@@ -157,7 +157,7 @@ pub(crate) struct RunningRequest {
     key: Key,
     /// Raised when the request is cancelled.
     pub(crate) signal: AbortSignal,
-    _share: Held,
+    _share: Reservation,
 }
 
 impl Drop for RunningRequest {

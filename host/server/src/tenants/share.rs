@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use toolcell::tenant::{Held, Share, ShareRule};
+use toolcell::tenant::{Reservation, Share, ShareRule};
 
 use super::principal::Principal;
 
@@ -29,7 +29,7 @@ impl Places {
     }
 
     /// Takes one more place for the principal's tenant. `None`: the tenant is at its limit.
-    pub(crate) fn enter(&self, principal: &Principal) -> Option<Held> {
+    pub(crate) fn enter(&self, principal: &Principal) -> Option<Reservation> {
         self.taken.take(principal.state(), 1, self.rule).ok()
     }
 }

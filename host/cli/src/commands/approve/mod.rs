@@ -245,7 +245,7 @@ async fn review_component<'a>(
     tools.sort_unstable_by(|(one, _), (other, _)| one.name.cmp(&other.name));
     let may = tools
         .iter()
-        .map(|(tool, rights)| (tool.name.clone(), effective::effective(rights, tool, None)))
+        .map(|(tool, rights)| (tool.name.clone(), effective::effective(rights)))
         .collect();
     let of = |(tool, rights): &(&Definition, Rights)| {
         let gaps = gaps::missing_needs(config, name, rights, tool).into_iter();

@@ -9,6 +9,7 @@
 
 use serde::Serialize;
 use toolcell::component::{ComponentKind, Contents, Inspection};
+use toolcell::grants::GrantKind;
 use toolcell::{Definition, Provider};
 
 use super::contents;
@@ -58,7 +59,8 @@ pub(crate) fn findings(
     let imports = |start: &str| examination.imports.iter().any(|(name, _)| name.starts_with(start));
     for tool in tools {
         for need in &tool.needs {
-            if !can_use(examination, &need.kind) {
+            let kind = GrantKind::of_need(&need.kind);
+            if kind.is_some_and(|kind| !can_use(examination, kind)) {
                 let need = clean::escaped(&format!("{} {}", need.kind, need.pattern));
                 let message = format!("declares the need `{need}`, but {NO_IMPORT_TEXT}");
                 found.push(Finding::of("unused_need", tool, message));

@@ -254,7 +254,7 @@ fn effective_grants(
 ) -> Result<Effective, Failure> {
     let rights = Rights::new(chosen.grants().into(), tool);
     let rights = rights.map_err(|bad| Failure::usage(bad.to_string(), bad.hint))?;
-    Ok(effective::effective(&rights, tool, None))
+    Ok(effective::effective(&rights))
 }
 
 fn to_text(seen: &Facts<'_>, loaded: Option<&Component>) -> Result<String, Failure> {

@@ -51,7 +51,7 @@ pub(super) async fn changed(
                 continue;
             };
             let mut granted = rules.items(&["components", name, "grants", "http"]).into_iter();
-            let Some(rule) = granted.find(|item| decision::covers(request, &item.text, &[])) else {
+            let Some(rule) = granted.find(|item| decision::covers(request, &item.text)) else {
                 continue;
             };
             found.warnings.extend(Suggestion::of(request).warnings());

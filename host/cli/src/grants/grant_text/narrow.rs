@@ -8,12 +8,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toolcell::grants::{PathRule, Request, toml_text};
+use toolcell::grants::{Request, toml_text};
 
 use super::{joined, span};
 use crate::config::Config;
 use crate::grants::decision;
-use crate::grants::rule_lines::{Item, RuleLines, keys};
+use crate::grants::rule_lines::{Item, RuleLines};
 
 /// Returns the lists of the section at this place of the configuration, with these requests added.
 /// A kind that the section does not list is not narrowed by it, and gets no line.
@@ -25,20 +25,11 @@ pub(crate) fn narrowed_lines(
     let Some(rules) = RuleLines::read(config) else { return Vec::new() };
     let mut added = BTreeMap::<&str, BTreeSet<String>>::new();
     for request in requests {
-        let is_there = |item: &Item| match request {
-            Request::File { access, path } => {
-                item.text.parse().is_ok_and(|rule: PathRule| rule.covers(*access, path))
-            }
-            Request::Http { .. }
-            | Request::Key { .. }
-            | Request::Keys { .. }
-            | Request::Invoke { .. }
-            | _ => decision::covers(request, &item.text, &[]),
-        };
-        if rules.items(&[section, &[keys(request).1]].concat()).iter().any(is_there) {
-            continue;
+        let key = request.kind().row().section;
+        let is_there = |item: &Item| decision::covers(request, &item.text);
+        if !rules.items(&[section, &[key]].concat()).iter().any(is_there) {
+            added.entry(key).or_default().insert(toml_text(&request.rule()));
         }
-        added.entry(keys(request).1).or_default().insert(toml_text(&request.rule()));
     }
     let line = |(kind, new): (&str, BTreeSet<String>)| {
         let old = rules.part(&[section, &[kind]].concat())?;

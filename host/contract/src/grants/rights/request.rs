@@ -8,11 +8,10 @@
 //! allows the request, and the need that an author would declare for it.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::grants::{
-    Access, GrantKind, Grants, HttpRule, InvalidRule, Method, Overlay, SCRATCH, TEMPORARY, Target,
-};
+use crate::grants::{Access, GrantKind, Grants, HttpRule, InvalidRule, Method, Overlay, Target};
 
 /// A single request of a tool.
 ///
@@ -154,17 +153,33 @@ impl Request<'_> {
     /// language: ``kind `kv`, pattern `read KEY` ``.
     #[must_use]
     pub fn declaration(&self) -> String {
-        let (kind, pattern) = match self {
-            Self::Http { .. } => ("http", self.rule()),
-            Self::File { .. } => ("filesystem", self.rule()),
-            Self::Environment { .. } => ("environment", self.rule()),
-            Self::Secret { .. } => ("secret", self.rule()),
-            Self::Reveal { .. } => ("reveal", self.rule()),
-            Self::Key { .. } | Self::Keys { .. } => ("kv", self.rule()),
+        let pattern = match self {
             // The operator decides with whose rights the tool runs.
-            Self::Invoke { tool, .. } => ("invoke", tool.to_string()),
+            Self::Invoke { tool, .. } => tool.to_string(),
+            Self::Http { .. }
+            | Self::File { .. }
+            | Self::Environment { .. }
+            | Self::Secret { .. }
+            | Self::Reveal { .. }
+            | Self::Key { .. }
+            | Self::Keys { .. } => self.rule(),
         };
-        format!("kind `{kind}`, pattern `{}`", pattern.escape_debug())
+        format!("kind `{}`, pattern `{}`", self.kind().row().need, pattern.escape_debug())
+    }
+
+    /// Returns the kind of grants that allow this request.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn kind(&self) -> GrantKind {
+        match self {
+            Self::Http { .. } => GrantKind::Http,
+            Self::File { .. } => GrantKind::Directories,
+            Self::Environment { .. } => GrantKind::Environment,
+            Self::Secret { .. } => GrantKind::Secrets,
+            Self::Reveal { .. } => GrantKind::Reveal,
+            Self::Key { .. } | Self::Keys { .. } => GrantKind::Kv,
+            Self::Invoke { .. } => GrantKind::Invoke,
+        }
     }
 
     /// Returns the smallest rule that allows this request, as in the lists of an [`Overlay`]:
@@ -189,21 +204,7 @@ impl Request<'_> {
             Self::Http { method, target } => {
                 grants.http.iter().any(|rule| rule.covers(*method, target))
             }
-            Self::File { access, path } => {
-                let covers =
-                    |name: &str, granted| *access <= granted && crate::grants::is_below(path, name);
-                let within = grants
-                    .directories
-                    .iter()
-                    .any(|directory| covers(&directory.name, directory.access));
-                let is_temporary = covers(TEMPORARY, Access::Write)
-                    && !grants.directories.iter().any(|directory| {
-                        crate::grants::is_below(TEMPORARY, &directory.name)
-                            || crate::grants::is_below(path, &directory.name)
-                    });
-                within
-                    || grants.scratch.is_some() && (covers(SCRATCH, Access::Write) || is_temporary)
-            }
+            Self::File { access, path } => crate::grants::path::is_granted(grants, *access, path),
             Self::Environment { name } => grants.environment.contains_key(name.as_ref()),
             Self::Secret { name } => grants.secrets.contains_key(name.as_ref()),
             Self::Reveal { name } => grants.reveal.contains(name.as_ref()),
@@ -216,40 +217,32 @@ impl Request<'_> {
     }
 
     /// Returns true if the overlay allows the request.
-    pub(super) fn within(&self, overlay: &Overlay) -> bool {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn within(&self, overlay: &Overlay) -> bool {
+        let has = |names: &Option<BTreeSet<String>>, name: &str| {
+            names.as_ref().is_none_or(|names| names.contains(name))
+        };
         match self {
-            Self::Http { method, target } => overlay
-                .http
-                .as_ref()
-                .is_none_or(|rules| rules.iter().any(|rule| rule.covers(*method, target))),
-            Self::File { access, path } => overlay
-                .paths
-                .as_ref()
-                .is_none_or(|rules| rules.iter().any(|rule| rule.covers(*access, path))),
-            Self::Environment { name } => {
-                overlay.environment.as_ref().is_none_or(|names| names.contains(name.as_ref()))
+            Self::Http { method, target } => {
+                any(&overlay.http, |rule| rule.covers(*method, target))
             }
-            Self::Secret { name } => {
-                overlay.secrets.as_ref().is_none_or(|names| names.contains(name.as_ref()))
-            }
-            Self::Reveal { name } => {
-                overlay.reveal.as_ref().is_none_or(|names| names.contains(name.as_ref()))
-            }
-            Self::Key { access, key } => overlay
-                .kv
-                .as_ref()
-                .is_none_or(|rules| rules.iter().any(|rule| rule.covers(*access, key))),
+            Self::File { access, path } => any(&overlay.paths, |rule| rule.covers(*access, path)),
+            Self::Environment { name } => has(&overlay.environment, name),
+            Self::Secret { name } => has(&overlay.secrets, name),
+            Self::Reveal { name } => has(&overlay.reveal, name),
+            Self::Key { access, key } => any(&overlay.kv, |rule| rule.covers(*access, key)),
             Self::Keys { prefix } => {
-                let covers =
-                    |rule: &crate::grants::KeyRule| rule.covers_prefix(Access::Read, prefix);
-                overlay.kv.as_ref().is_none_or(|rules| rules.iter().any(covers))
+                any(&overlay.kv, |rule| rule.covers_prefix(Access::Read, prefix))
             }
-            Self::Invoke { tool, own } => overlay
-                .invoke
-                .as_ref()
-                .is_none_or(|rules| rules.iter().any(|rule| rule.covers(tool, *own))),
+            Self::Invoke { tool, own } => any(&overlay.invoke, |rule| rule.covers(tool, *own)),
         }
     }
+}
+
+/// Returns true if there is no list, or one of its rules covers the request.
+fn any<R>(rules: &Option<Vec<R>>, covers: impl Fn(&R) -> bool) -> bool {
+    rules.as_ref().is_none_or(|rules| rules.iter().any(covers))
 }
 
 impl fmt::Display for Request<'_> {
@@ -260,15 +253,13 @@ impl fmt::Display for Request<'_> {
                 write!(f, "{} {}{}", method.as_str(), target.origin(), target.path())
             }
             Self::File { access, path } => write!(f, "{access} {path}"),
-            Self::Environment { name } => write!(f, "environment {name}"),
-            Self::Secret { name } => write!(f, "secret {name}"),
-            Self::Reveal { name } => write!(f, "reveal {name}"),
-            Self::Key { access, key } => write!(f, "kv {access} {key}"),
             Self::Keys { prefix } if prefix.is_empty() => f.write_str("kv list"),
             Self::Keys { prefix } => write!(f, "kv list {prefix}"),
-            Self::Invoke { tool, own } => {
-                write!(f, "invoke {}{tool}", if *own { "own " } else { "" })
-            }
+            Self::Environment { .. }
+            | Self::Secret { .. }
+            | Self::Reveal { .. }
+            | Self::Key { .. }
+            | Self::Invoke { .. } => write!(f, "{} {}", self.kind().row().need, self.rule()),
         }
     }
 }

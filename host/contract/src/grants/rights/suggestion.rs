@@ -13,7 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{ANY_TOOL, Request};
 use crate::definition::Need;
 use crate::grants::{
-    Access, HttpRule, SCRATCH, TEMPORARY, Target, is_below, is_metadata_service, private_networks,
+    Access, GrantKind, HttpRule, SCRATCH, TEMPORARY, Target, is_below, is_metadata_service,
+    private_networks,
 };
 
 /// Grants that could be added, as lines of configuration.
@@ -23,12 +24,10 @@ pub struct Suggestion {
     http: BTreeMap<String, BTreeSet<String>>,
     directories: BTreeMap<String, Access>,
     scratch: bool,
-    environment: BTreeSet<String>,
     /// Names, each with the rules of the requests that contain the secret.
     secrets: BTreeMap<String, BTreeSet<String>>,
-    reveal: BTreeSet<String>,
-    keys: BTreeSet<String>,
-    invoke: BTreeSet<String>,
+    /// The rules of the other kinds.
+    rules: BTreeMap<GrantKind, BTreeSet<String>>,
     /// Hosts that serve credentials of the machine.
     metadata: BTreeSet<String>,
 }
@@ -75,12 +74,26 @@ impl Suggestion {
         match request {
             Request::Http { .. } => self.add_rule(&request.rule()),
             Request::File { access, path } => self.add_directory(path, *access),
-            Request::Environment { .. } => drop(self.environment.insert(request.rule())),
             Request::Secret { .. } => drop(self.secrets.entry(request.rule()).or_default()),
-            Request::Reveal { .. } => drop(self.reveal.insert(request.rule())),
-            Request::Key { .. } | Request::Keys { .. } => drop(self.keys.insert(request.rule())),
-            Request::Invoke { .. } => drop(self.invoke.insert(request.rule())),
+            Request::Environment { .. }
+            | Request::Reveal { .. }
+            | Request::Key { .. }
+            | Request::Keys { .. }
+            | Request::Invoke { .. } => self.add_text(request.kind(), request.rule()),
         }
+    }
+
+    fn add_text(&mut self, kind: GrantKind, rule: String) {
+        self.rules.entry(kind).or_default().insert(rule);
+    }
+
+    fn rules(&self, kind: GrantKind) -> impl Iterator<Item = &String> {
+        self.rules.get(&kind).into_iter().flatten()
+    }
+
+    /// Returns the names of all secrets, sorted.
+    fn secret_names(&self) -> BTreeSet<&String> {
+        self.secrets.keys().chain(self.rules(GrantKind::Reveal)).collect()
     }
 
     /// Adds a rule with the private networks that it names.
@@ -114,7 +127,7 @@ impl Suggestion {
         let mut rest = self.clone();
         for name in left_out {
             rest.secrets.remove(name);
-            rest.reveal.remove(name);
+            rest.rules.entry(GrantKind::Reveal).or_default().remove(name);
         }
         rest
     }
@@ -147,24 +160,21 @@ impl Suggestion {
     /// Adds the grants that a declared need requires.
     pub fn add_need(&mut self, need: &Need) {
         let Need { kind, pattern, .. } = need;
-        match kind.as_str() {
-            "http" => self.add_rule(pattern),
-            "filesystem" => match pattern.split_once(' ') {
+        match GrantKind::of_need(kind) {
+            Some(GrantKind::Http) => self.add_rule(pattern),
+            Some(GrantKind::Directories) => match pattern.split_once(' ') {
                 Some(("read", path)) => self.add_directory(path, Access::Read),
                 Some(("write", path)) => self.add_directory(path, Access::Write),
                 Some(_) | None => {}
             },
-            "environment" => drop(self.environment.insert(pattern.clone())),
-            "secret" => drop(self.secrets.entry(pattern.clone()).or_default()),
-            "reveal" => drop(self.reveal.insert(pattern.clone())),
-            "kv" => drop(self.keys.insert(pattern.clone())),
+            Some(GrantKind::Secrets) => drop(self.secrets.entry(pattern.clone()).or_default()),
             // The operator decides which tools may be called.
-            "invoke" if pattern == ANY_TOOL => {
-                self.invoke.insert(Self::PLACEHOLDER.to_owned());
+            Some(kind @ GrantKind::Invoke) if pattern == ANY_TOOL => {
+                self.add_text(kind, Self::PLACEHOLDER.to_owned());
             }
-            "invoke" => drop(self.invoke.insert(pattern.clone())),
+            Some(kind) => self.add_text(kind, pattern.clone()),
             // A need of an unknown kind is refused when the component is loaded.
-            _ => {}
+            None => {}
         }
     }
 
@@ -214,8 +224,7 @@ impl Suggestion {
     pub fn additions(&self) -> Vec<(&'static str, Vec<String>)> {
         let directories =
             self.directories.iter().map(|(name, access)| directory(name, *access, beside(name)));
-        let names: BTreeSet<_> = self.secrets.keys().chain(&self.reveal).collect();
-        let secrets = names.into_iter().map(|name| {
+        let secrets = self.secret_names().into_iter().map(|name| {
             let bound = self
                 .secrets
                 .get(name)
@@ -240,14 +249,13 @@ impl Suggestion {
                 beside(name)
             )
         });
-        let variables = self.environment.iter().map(|name| {
+        let variables = self.rules(GrantKind::Environment).map(|name| {
             format!(
                 "environment variable `{name}`: write its value in place of `{}`",
                 Self::PLACEHOLDER
             )
         });
-        let names: BTreeSet<_> = self.secrets.keys().chain(&self.reveal).collect();
-        let secrets = names.into_iter().map(|name| {
+        let secrets = self.secret_names().into_iter().map(|name| {
             let is_unbound = self.secrets.get(name).is_some_and(|rules| self.bound_to(rules) == Self::PLACEHOLDER);
             let bind = if is_unbound {
                 format!("replace `{}` by the requests that may contain the secret, and ", Self::PLACEHOLDER)
@@ -275,7 +283,7 @@ impl Suggestion {
             "`/` is the root of the tool's files: map it to a directory made for the tool, never to the whole disk"
                 .to_owned()
         });
-        let reveal = self.reveal.iter().map(|name| {
+        let reveal = self.rules(GrantKind::Reveal).map(|name| {
             format!(
                 "`reveal` lets the tool read the value of the secret `{name}`: the tool could send the value to any \
                  host that it is granted"
@@ -330,35 +338,35 @@ impl Suggestion {
                 }
             }
         });
-        let texts = |texts: &BTreeSet<String>| texts.iter().map(|text| toml_text(text)).collect();
-        // `write` includes `read` of the same key.
-        let is_less = |rule: &str| {
-            rule.strip_prefix("read ")
-                .is_some_and(|key| self.keys.contains(&format!("write {key}")))
-        };
-        let keys = self.keys.iter().filter(|rule| !is_less(rule)).map(|rule| toml_text(rule));
-        let entries = [
-            ("http", http.collect()),
-            ("directories", directories),
-            ("scratch", self.scratch.then(|| "true".to_owned()).into_iter().collect()),
-            ("environment", self.environment.iter().map(|name| variable(name)).collect()),
-            ("secrets", secrets),
-            ("reveal", texts(&self.reveal)),
-            ("kv", keys.collect::<Vec<_>>()),
-            ("invoke", texts(&self.invoke)),
-        ];
-        entries.into_iter().filter(|(_, items): &(_, Vec<_>)| !items.is_empty()).collect()
+        let mut entries: BTreeMap<GrantKind, Vec<String>> = [
+            (GrantKind::Http, http.collect()),
+            (GrantKind::Directories, directories),
+            (GrantKind::Scratch, self.scratch.then(|| "true".to_owned()).into_iter().collect()),
+            (GrantKind::Secrets, secrets),
+        ]
+        .into();
+        for (kind, rules) in &self.rules {
+            // `write` includes `read` of the same key.
+            let is_less = |rule: &str| {
+                let key = rule.strip_prefix("read ").filter(|_| *kind == GrantKind::Kv);
+                key.is_some_and(|key| rules.contains(&format!("write {key}")))
+            };
+            let item = |rule: &String| match kind.row().is_table() {
+                true => format!("{} = \"{}\"", key(rule), Self::PLACEHOLDER),
+                false => toml_text(rule),
+            };
+            let items = rules.iter().filter(|rule| !is_less(rule)).map(item);
+            entries.insert(*kind, items.collect());
+        }
+        entries.retain(|_, items| !items.is_empty());
+        entries.into_iter().map(|(kind, items)| (kind.key(), items)).collect()
     }
 }
 
 fn lines(entries: Vec<(&'static str, Vec<String>)>) -> Vec<String> {
-    let line = |(kind, items): (&'static str, Vec<String>)| {
-        let items = items.join(", ");
-        match kind {
-            "scratch" => format!("{kind} = {items}"),
-            "environment" | "secrets" => format!("{kind} = {{ {items} }}"),
-            _ => format!("{kind} = [{items}]"),
-        }
+    let line = |(key, items): (&'static str, Vec<String>)| {
+        let (open, close) = GrantKind::of_word(key).map_or(("", ""), |kind| kind.row().brackets);
+        format!("{key} = {open}{}{close}", items.join(", "))
     };
     entries.into_iter().map(line).collect()
 }
@@ -395,10 +403,6 @@ fn beside(name: &str) -> &str {
     name.rsplit('/')
         .find(|part| !matches!(*part, "" | "." | "..") && !part.contains('*'))
         .unwrap_or("root")
-}
-
-fn variable(name: &str) -> String {
-    format!("{} = \"{}\"", key(name), Suggestion::PLACEHOLDER)
 }
 
 #[cfg(test)]

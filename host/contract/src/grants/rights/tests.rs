@@ -7,6 +7,8 @@
 
 use super::*;
 
+mod effective;
+
 fn granted() -> Arc<Grants> {
     let mut grants = Grants::default();
     grants.http.push("GET,POST https://api.example.com/v1".parse().unwrap());

@@ -28,7 +28,7 @@ use tokio::sync::oneshot;
 use toolcell_contract::controls::{bound, enforced};
 
 use crate::os::clock::before;
-use crate::tenant::share::{Held, Share};
+use crate::tenant::share::{Reservation, Share};
 use crate::tenant::shared_bytes::{self, shared_bytes};
 use crate::tenant::state::{PerTenant, TenantPart, TenantState};
 
@@ -65,7 +65,7 @@ struct Waiting {
     account: usize,
     ticket: u64,
     /// The reservation of the call's text in the bound on waiting text.
-    _text: Held,
+    _text: Reservation,
     /// A cell that arrives while this is dropped is given back with it, after the place.
     slot: oneshot::Receiver<Slot>,
 }

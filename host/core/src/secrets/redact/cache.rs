@@ -2,9 +2,9 @@
 //!
 //! A redactor is a search automaton of some megabytes for one set of values. Each engine has a
 //! [`Redactors`]. The call redactor and the outbound scan ask `of` with the values; they get the
-//! cached redactor, or one that is built on a blocking thread, or `None` if the values are too many.
-//! The total size is bounded, and the least recently used redactors are removed first. A set of
-//! values is identified by a hash.
+//! cached redactor, or one that is built on a blocking thread, or `None` if the values are too
+//! many. The total size is bounded, and the least recently used redactors are removed first. A set
+//! of values is identified by a hash.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use toolcell_contract::json::{exact, fits, parse_measured};
 
-use crate::tenant::share::Held;
+use crate::tenant::share::Reservation;
 
 /// The tree of a call's arguments, if one is kept.
 #[derive(Debug, Default)]
@@ -30,12 +30,12 @@ struct CheckedTree {
     checked: Mutex<Option<Value>>,
     /// The tree's share of the bytes of all kept trees. It also counts for the tree of a later
     /// attempt.
-    _held: Option<Held>,
+    _held: Option<Reservation>,
 }
 
 impl Arguments {
     /// Keeps a tree that was checked.
-    pub(crate) fn with_tree(tree: Value, held: Option<Held>) -> Self {
+    pub(crate) fn with_tree(tree: Value, held: Option<Reservation>) -> Self {
         let kept = CheckedTree { checked: Mutex::new(Some(tree)), _held: held };
         Self { tree: Some(Arc::new(kept)), ..Self::default() }
     }

@@ -1,11 +1,11 @@
 //! Removes expired artifacts from the disk, also those of tenants that send no requests or are no
 //! longer served.
 //!
-//! `Artifacts::sweep_periodically` calls it once a minute while a server listens, and the store calls it when it
-//! is opened. One sweep removes at most 1,000 files; the next removes the rest. It locks the store
-//! for at most 16 files at a time, so that requests can use the store in between. A tenant's
-//! directory is removed when it holds no artifact; a directory with files that the store has not
-//! written stays.
+//! `Artifacts::sweep_periodically` calls it once a minute while a server listens, and the store
+//! calls it when it is opened. One sweep removes at most 1,000 files; the next removes the rest. It
+//! locks the store for at most 16 files at a time, so that requests can use the store in between. A
+//! tenant's directory is removed when it holds no artifact; a directory with files that the store
+//! has not written stays.
 //!
 //! Source: docs/threat-model.md, row 97.
 

@@ -109,7 +109,7 @@ fn expired_artifacts_are_swept_from_disk() {
     }
     clock.advance(LIFETIME);
     let fresh = put("acme", "new");
-    store.sweep();
+    store.0.sweep();
     assert!(!directory("gone").exists() && store.0.tenants.lock().len() == 1);
     assert_eq!((files("shared"), files("acme")), (1, 1), "the rest stays");
     assert!(place.path().join("notes").exists() && store.info(Some("acme"), &fresh).is_ok());

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use toolcell::controls::enforced;
-use toolcell::tenant::Held;
+use toolcell::tenant::Reservation;
 
 use crate::mcp::session::Session;
 use crate::mcp::session::client::Capabilities;
@@ -41,7 +41,7 @@ pub(super) struct Opened {
     pub(super) session: Arc<Session>,
     principal: Principal,
     streams: Arc<Mutex<Streams>>,
-    _held: Arc<(Held, OpenSession)>,
+    _held: Arc<(Reservation, OpenSession)>,
 }
 
 #[derive(Default)]
@@ -63,7 +63,7 @@ impl Sessions {
     }
 
     /// Reserves a slot for one more session of the principal's tenant.
-    pub(super) fn reserve(&self, principal: &Principal) -> Option<Held> {
+    pub(super) fn reserve(&self, principal: &Principal) -> Option<Reservation> {
         self.places.enter(principal)
     }
 
@@ -71,7 +71,7 @@ impl Sessions {
     pub(super) fn open(
         &self,
         principal: &Principal,
-        room: Held,
+        room: Reservation,
         capabilities: Capabilities,
     ) -> Option<(Arc<str>, Opened)> {
         let id = random_id()?;

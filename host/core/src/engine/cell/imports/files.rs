@@ -41,7 +41,7 @@ use crate::engine::cell::bounds::host_memory::HostMemory;
 use crate::engine::cell::recorder::joined;
 use crate::tenant::descriptors;
 use crate::tenant::limit_reached::LimitReached;
-use crate::tenant::share::Held;
+use crate::tenant::share::Reservation;
 
 /// The open files of a cell; built at the first use.
 pub(in crate::engine) struct Files {
@@ -67,7 +67,7 @@ struct Place {
     /// True for the directory `/`.
     is_root: bool,
     /// The permit of the bound on open files.
-    slot: Arc<Held>,
+    slot: Arc<Reservation>,
     account: Account,
     /// The path that the tool sees, in a dry run.
     path: Option<Arc<str>>,
@@ -170,7 +170,7 @@ impl Files {
 
 impl Cell {
     /// Takes a permit for one more open file or directory.
-    fn slot(&self) -> Result<Arc<Held>, LimitReached> {
+    fn slot(&self) -> Result<Arc<Reservation>, LimitReached> {
         descriptors::take(&self.resources().descriptors, &self.invocation.tenant).map(Arc::new)
     }
 
@@ -198,7 +198,7 @@ impl Cell {
         &mut self,
         dir: File,
         area: Option<Arc<Area>>,
-        slot: Arc<Held>,
+        slot: Arc<Reservation>,
         path: Option<Arc<str>>,
     ) -> wasmtime::Result<Resource<Descriptor>> {
         let (perms, mode) = match area {

@@ -23,7 +23,7 @@ use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, Stream
 use crate::capability::files::{OpenMark, WritePosition};
 use crate::engine::cell::bounds::blocking_pool::{PoolAccess, StartedWork, Unserved};
 use crate::engine::cell::bounds::host_memory::Charge;
-use crate::tenant::share::Held;
+use crate::tenant::share::Reservation;
 
 /// Bytes that one write may carry, and that one read returns at most.
 pub(super) const PIECE: usize = 64 << 10;
@@ -33,7 +33,7 @@ pub(super) struct Source {
     pub(super) file: Arc<File>,
     pub(super) pool: PoolAccess,
     /// The permit of the open file: the file's own descriptor may be closed before the stream.
-    pub(super) _slot: Option<Arc<Held>>,
+    pub(super) _slot: Option<Arc<Reservation>>,
     /// The host-memory charge for one piece.
     pub(super) _charge: Charge,
 }
