@@ -97,10 +97,11 @@ fn reveals(server: &Server, secret: Option<&str>) -> Grants {
     grants
 }
 
-/// Returns true if a text contains a value or half of it.
+/// Returns true if a text contains a value, its reverse, or half of it.
 fn shows(text: &str, value: &str) -> bool {
+    let backwards: String = value.chars().rev().collect();
     let (one, other) = value.split_at(value.len() / 2);
-    [value, one, other].iter().any(|form| text.contains(form))
+    [value, &backwards, one, other].iter().any(|form| text.contains(form))
 }
 
 #[test]

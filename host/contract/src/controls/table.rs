@@ -314,6 +314,8 @@ controls! {
     /// A secret is found if white space, quotes or invisible characters stand between its
     /// characters.
     SpacedSecrets = "spaced-secrets",
+    /// A secret that is split in two is found.
+    BrokenSecrets = "broken-secrets",
     /// No request carries a secret to a place to which it is not bound.
     LeavingSecrets = "leaving-secrets",
     /// A request that seems to carry a token is reported.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 use super::Event;
 use crate::json::Members;
 
+#[expect(clippy::enum_variant_names, reason = "the names that the JSON has")]
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Kind {

@@ -5,12 +5,14 @@
 //! `in_pieces` does so for a stream; `contains_value` and `finds_any` only search.
 //! Forms: plain; base64 and base64url at any offset of the encoded text, also of base64 and of hex;
 //! base32; hex; quoted-printable; lists of decimal numbers; URL-encoded once or twice, with any set
-//! of escaped characters; as a string of JSON or HTML, also as numeric character escapes.
-//! Letters match in both cases. The plain form and the encodings of letters and digits also match
-//! with white space, punctuation or zero-width characters in between. A form that consists of words
-//! or of a number alone then counts only if the groups between its separators have at most four
-//! characters on average, so that a sentence does not match. Compressed bytes are searched by
-//! [`Inflation`].
+//! of escaped characters; as a string of JSON or HTML, also as numeric character escapes; reversed.
+//! Letters match in both cases. The plain and reversed forms and the encodings of letters and
+//! digits also match with white space, punctuation or zero-width characters in between. A form that
+//! consists of words or of a number alone then counts only if the groups between its separators
+//! have at most four characters on average, so that a sentence does not match. Of a value that is
+//! split in two, each part of at least half of it and 8 bytes matches (12 bytes for a part without
+//! both a letter and a digit, because words of a language look like that). Compressed bytes are
+//! searched by [`Inflation`].
 //! Invariants: pure; linear in the bytes, whatever they are; a stream gives one result, in any
 //! pieces; memory is bounded, because a very large number of values is searched for in fewer forms.
 //! Not here: values that a tool changes on purpose. Section "Limits of the search" of
@@ -29,7 +31,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use tokio::task::yield_now;
 
 use super::secret::Secret;
-use forms::{Dropped, Forms, Patterns, SEPARATORS, in_skeleton, without};
+use forms::{Dropped, Forms, Patterns, Pieces, SEPARATORS, in_skeleton, without};
 
 pub(crate) use cache::Redactors;
 pub(crate) use inflation::{Inflated, Inflation};
@@ -99,11 +101,21 @@ struct Match<'a> {
 
 impl Redactor {
     /// Creates a redactor for these values. Returns `None` if they are too many and too long.
-    pub(crate) fn new(mut values: Vec<Secret>) -> Option<Self> {
+    pub(crate) fn new(values: Vec<Secret>) -> Option<Self> {
+        Self::build(values, Pieces::Searched)
+    }
+
+    /// Creates a redactor that finds whole values only.
+    #[cfg(test)]
+    pub(crate) fn of_whole(values: Vec<Secret>) -> Option<Self> {
+        Self::build(values, Pieces::Ignored)
+    }
+
+    fn build(mut values: Vec<Secret>, pieces: Pieces) -> Option<Self> {
         values.sort_by(|one, other| one.expose().cmp(other.expose()));
         values.dedup_by(|one, other| one.expose() == other.expose());
         let bytes: Vec<_> = values.iter().map(|value| value.expose().as_bytes()).collect();
-        let Forms { written, bare, skeleton, spelled } = Forms::of(&bytes);
+        let Forms { written, bare, skeleton, spelled } = Forms::of(&bytes, pieces);
         let longest = |patterns: &Patterns| patterns.keys().map(Vec::len).max().unwrap_or(0);
         let reach = longest(&written).max(SPREAD * longest(&bare).max(longest(&skeleton))).max(1);
         let none = BTreeSet::new();

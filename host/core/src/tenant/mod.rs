@@ -3,7 +3,7 @@
 //! A tenant is a customer of the embedder, whose calls must not disturb those of others. The
 //! embedder defines a [`Tenant`] for an executor: limits and an overlay (rules that can only narrow
 //! rights), both applied to every call that names the tenant. `state` has one object for each
-//! tenant, and `share` divides a bounded resource by one of three rules. The other modules divide
+//! tenant, and `share` divides a bounded resource by a rule. The other modules divide
 //! resources of the host between tenants: loads of components, open files, bytes in memory,
 //! connections. A call without a tenant is the embedder's own.
 

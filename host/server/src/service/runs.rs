@@ -255,8 +255,7 @@ async fn registry_of(
 
 /// Returns the number of calls that run at once, if the quota allows it.
 fn concurrency(calls: usize, most: Option<usize>) -> usize {
-    let mut options = RunOptions::default();
-    options.max_concurrency = most;
+    let options = RunOptions { max_concurrency: most, ..RunOptions::default() };
     options.concurrency(calls).min(calls)
 }
 

@@ -5,8 +5,9 @@
 //! their meaning, each tool with its parameters, its needs (the accesses that it declares) and
 //! effective grants, and suggestions for its author, as text or as one JSON object. Texts that seem
 //! to be written to steer a model are warnings. A component that cannot be loaded is shown as far
-//! as possible, and the exit status is
-//! 1. If it does not describe tools itself, the tools that it would have with `--as` are shown.
+//! as possible, with exit status 1. If it does not describe tools itself, the tools that it would
+//! have with `--as` are shown.
+//!
 //! `approve` prints new components with [`imports`] and [`tool`].
 
 mod contents;

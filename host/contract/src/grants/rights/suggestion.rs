@@ -127,8 +127,11 @@ impl Suggestion {
         let mut rest = self.clone();
         for name in left_out {
             rest.secrets.remove(name);
-            rest.rules.entry(GrantKind::Reveal).or_default().remove(name);
+            if let Some(revealed) = rest.rules.get_mut(&GrantKind::Reveal) {
+                revealed.remove(name);
+            }
         }
+        rest.rules.retain(|_, rules| !rules.is_empty());
         rest
     }
 

@@ -37,7 +37,8 @@ pub(crate) type OnSuspect = Box<dyn Fn(&'static str) + Send + Sync>;
 
 /// The values that an outbound scan searches for.
 pub(crate) struct OutboundScan {
-    /// Values that the tool was not granted: no request may contain them.
+    /// Values that the tool was not granted: no request may contain them. Only whole values match,
+    /// because each answer reveals something to the tool.
     pub(crate) others: Redactor,
     /// The tool's own values: only requests that they are bound to may contain them.
     pub(crate) own: Option<Redactor>,

@@ -44,7 +44,7 @@ impl ScanContext {
         let named = call_redactor.as_ref().map(|redactor| redactor.granted()).unwrap_or_default();
         let own = call_redactor.as_ref().map(|redactor| redactor.redactor());
         others.retain(|other| own.as_ref().is_none_or(|own| !own.knows(other)));
-        let others = resources.redactors.of(others).await.ok_or_else(unscreened)?;
+        let others = resources.redactors.of_whole(others).await.ok_or_else(unscreened)?;
         let bound = named.into_iter().filter_map(|(name, value)| {
             let used = rights.granted().secrets.get(&name)?;
             let is_allowed =

@@ -1,10 +1,12 @@
 //! Cache of redactors, so that calls with equal secrets do not build the search again.
 //!
 //! A redactor is a search automaton of some megabytes for one set of values. Each engine has a
-//! [`Redactors`]. The call redactor and the outbound scan ask `of` with the values; they get the
-//! cached redactor, or one that is built on a blocking thread, or `None` if the values are too
-//! many. The total size is bounded, and the least recently used redactors are removed first. A set
-//! of values is identified by a hash.
+//! [`Redactors`]. The call redactor and the outbound scan ask `of` or `of_whole` with the values;
+//! they get the cached redactor, or one that is built on a blocking thread, or `None` if the values
+//! are too many. `of_whole` is for values that the tool may not know: only whole values match, so
+//! that a tool cannot learn parts of them.
+//! The total size is bounded, and the least recently used redactors are removed first. A set of
+//! values is identified by a hash.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,6 +14,7 @@ use std::fmt;
 use parking_lot::Mutex;
 
 use super::Redactor;
+use super::forms::Pieces;
 use crate::secrets::secret::Secret;
 
 /// Bytes of all cached redactors. A redactor for one value takes two million bytes, one for many
@@ -31,14 +34,24 @@ impl Redactors {
 
     /// Returns the redactor for these values and builds it if it is not cached. Returns `None` for
     /// too many values.
-    pub(crate) async fn of(&self, mut values: Vec<Secret>) -> Option<Redactor> {
+    pub(crate) async fn of(&self, values: Vec<Secret>) -> Option<Redactor> {
+        self.get_or_build(values, Pieces::Searched).await
+    }
+
+    /// Returns a redactor for values that the tool may not know: only whole values are found.
+    pub(crate) async fn of_whole(&self, values: Vec<Secret>) -> Option<Redactor> {
+        self.get_or_build(values, Pieces::Ignored).await
+    }
+
+    async fn get_or_build(&self, mut values: Vec<Secret>, pieces: Pieces) -> Option<Redactor> {
         values.sort_by(|one, other| one.expose().cmp(other.expose()));
         values.dedup_by(|one, other| one.expose() == other.expose());
-        let name = name(&values);
+        let name = name(&values, pieces);
         if let Some(found) = self.cached(name) {
             return Some(found);
         }
-        let made = tokio::task::spawn_blocking(move || Redactor::new(values)).await.ok()??;
+        let made =
+            tokio::task::spawn_blocking(move || Redactor::build(values, pieces)).await.ok()??;
         let mut kept = self.cached.lock();
         kept.push_front((name, made.clone()));
         while kept.len() > 1
@@ -60,8 +73,9 @@ impl Redactors {
 }
 
 /// Returns a hash that identifies a set of values without revealing them.
-fn name(values: &[Secret]) -> blake3::Hash {
+fn name(values: &[Secret], pieces: Pieces) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
+    hasher.update(&[u8::from(pieces == Pieces::Searched)]);
     for value in values {
         hasher.update(&(value.expose().len() as u64).to_le_bytes());
         hasher.update(value.expose().as_bytes());

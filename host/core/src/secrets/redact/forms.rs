@@ -3,10 +3,10 @@
 //! `Redactor` calls [`Forms::of`] when it is built. The result has three sets of patterns, each
 //! with the values that it may be a form of: some are searched for in the original bytes, some in
 //! the bytes without separators, and most in the letters and digits alone. [`without`] drops the
-//! separators.
-//! Invariants: pure. Text that is frequent by chance is no pattern: forms have minimum lengths. The
-//! size of all patterns together is bounded at 1 MiB: if there are too many values, the rarer forms
-//! are left out first, then all but the plain ones.
+//! separators. Parts of a value are included only if [`Pieces::Searched`] asks for them.
+//! Invariants: pure. Text that is frequent by chance is no pattern: forms and parts have minimum
+//! lengths. The size of all patterns together is bounded at 1 MiB: if there are too many values,
+//! the rarer forms are left out first, then all but the plain ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,10 +21,15 @@ const BASE32_HEX: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
 
 /// Bytes. The shortest encoded form: shorter ones occur by chance.
 const MIN_FORM: usize = 6;
-/// Bytes. The shortest form without separators.
-const MIN_BARE: usize = 8;
+/// Bytes. The shortest part of a value, and the shortest form without separators.
+const MIN_PIECE: usize = 8;
+/// Bytes. The shortest part without both a letter and a digit: shorter ones are words of a
+/// language.
+const MIN_WORD: usize = 12;
+/// Bytes. The longest part. A longer one contains it.
+const MAX_PIECE: usize = 32;
 /// Bytes. The size of all patterns above which the rarer forms are left out. An automaton takes
-/// some ten times as much memory; a value of 40 bytes has 6,500 bytes of patterns in all forms and
+/// some ten times as much memory; a value of 40 bytes has 7,000 bytes of patterns in all forms and
 /// 1,000 in the usual ones.
 const MAX_PATTERNS: usize = 1 << 20;
 
@@ -63,22 +68,32 @@ enum Extent {
     Plain,
 }
 
+/// Selects if parts of a value are searched for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pieces {
+    /// Parts are searched for: the writer of the bytes may know the value.
+    Searched,
+    /// Parts are not searched for: from the answers, the writer of the bytes could learn how a
+    /// value continues.
+    Ignored,
+}
+
 impl Forms {
     /// Creates the patterns of these values, in as many forms as the limit allows.
-    pub(super) fn of(values: &[&[u8]]) -> Self {
+    pub(super) fn of(values: &[&[u8]], pieces: Pieces) -> Self {
         for extent in [Extent::Every, Extent::Usual] {
-            let forms = Self::within(values, extent);
+            let forms = Self::within(values, extent, pieces);
             if forms.size() <= MAX_PATTERNS {
                 return forms;
             }
         }
-        Self::within(values, Extent::Plain)
+        Self::within(values, Extent::Plain, pieces)
     }
 
-    fn within(values: &[&[u8]], extent: Extent) -> Self {
+    fn within(values: &[&[u8]], extent: Extent, pieces: Pieces) -> Self {
         let mut forms = Self::default();
         for (number, value) in values.iter().enumerate() {
-            for form in written(value, extent) {
+            for form in written(value, extent, pieces) {
                 note(&mut forms.written, form, number);
             }
             if enforced!(SpacedSecrets) {
@@ -93,22 +108,29 @@ impl Forms {
 
     /// Adds the forms that are also found with other characters in between.
     fn add_spaced(&mut self, value: &[u8], number: usize, extent: Extent) {
-        let skeleton = without(value, in_skeleton());
-        let is_long = skeleton.len() >= MIN_BARE;
-        let is_mixed = is_long && is_mixed(&skeleton);
-        if is_long {
-            if !is_mixed {
-                self.spelled.insert(skeleton.to_ascii_lowercase());
-            }
-            note(&mut self.skeleton, skeleton, number);
+        let mut plain = vec![value.to_vec()];
+        if extent == Extent::Every {
+            plain.push(value.iter().rev().copied().collect());
         }
-        let bare = without(value, &SEPARATORS);
-        if !is_mixed && bare.len() >= MIN_BARE {
-            note(&mut self.bare, bare, number);
+        for form in plain {
+            let skeleton = without(&form, in_skeleton());
+            let is_long = skeleton.len() >= MIN_PIECE;
+            if is_long && is_mixed(&skeleton) {
+                note(&mut self.skeleton, skeleton, number);
+                continue;
+            }
+            if is_long {
+                self.spelled.insert(skeleton.to_ascii_lowercase());
+                note(&mut self.skeleton, skeleton, number);
+            }
+            let bare = without(&form, &SEPARATORS);
+            if bare.len() >= MIN_PIECE {
+                note(&mut self.bare, bare, number);
+            }
         }
         for form in encoded(value, extent) {
             let skeleton = without(&form, in_skeleton());
-            if skeleton.len() >= MIN_BARE {
+            if skeleton.len() >= MIN_PIECE {
                 // An encoding counts with any separators: it need not be spelled out.
                 self.spelled.remove(&skeleton.to_ascii_lowercase());
                 note(&mut self.skeleton, skeleton, number);
@@ -183,7 +205,7 @@ fn is_mixed(text: &[u8]) -> bool {
     text.iter().any(u8::is_ascii_alphabetic) && text.iter().any(u8::is_ascii_digit)
 }
 
-fn written(value: &[u8], extent: Extent) -> Vec<Vec<u8>> {
+fn written(value: &[u8], extent: Extent, of_it: Pieces) -> Vec<Vec<u8>> {
     let mut forms = vec![value.to_vec()];
     if extent == Extent::Plain || !enforced!(EncodedSecrets) {
         return forms;
@@ -203,6 +225,11 @@ fn written(value: &[u8], extent: Extent) -> Vec<Vec<u8>> {
         encoded.push(escape_bytes(value, |byte| format!("\\{byte:03o}")));
         if let Ok(text) = std::str::from_utf8(value) {
             encoded.extend(numeric_escapes(text));
+            encoded.push(text.chars().rev().collect::<String>().into_bytes());
+        }
+        encoded.push(value.iter().rev().copied().collect());
+        if of_it == Pieces::Searched {
+            forms.extend(half_parts(value));
         }
     }
     encoded.retain(|form| form.len() >= MIN_FORM);
@@ -309,6 +336,26 @@ fn numeric_escapes(text: &str) -> Vec<Vec<u8>> {
         all(&|c| format!("&#{};", u32::from(c))),
         all(&|c| format!("&#x{:x};", u32::from(c))),
     ]
+}
+
+/// Returns the parts of half a value's length: a value that is split in two anywhere leaves one of
+/// them whole, and both if it is split in the middle.
+fn half_parts(value: &[u8]) -> Vec<Vec<u8>> {
+    if !enforced!(BrokenSecrets) {
+        return Vec::new();
+    }
+    let half = value.len() / 2;
+    let size = half.clamp(MIN_PIECE, MAX_PIECE);
+    let halves =
+        [&value[..half], &value[half..]].into_iter().filter(|half| half.len() <= MAX_PIECE);
+    let is_telling =
+        |piece: &&[u8]| piece.len() >= if is_mixed(piece) { MIN_PIECE } else { MIN_WORD };
+    value
+        .windows(size)
+        .chain(halves)
+        .filter(|piece| is_telling(piece))
+        .map(<[u8]>::to_vec)
+        .collect()
 }
 
 /// Returns the base64 characters that depend on the value alone, if `before` bytes of its group

@@ -5,7 +5,7 @@ mod forms;
 pub(crate) use forms::disguised;
 
 /// The encodings.
-pub(crate) const DISGUISES: [&str; 11] = [
+pub(crate) const DISGUISES: [&str; 12] = [
     "plain",
     "upper",
     "base64",
@@ -16,6 +16,7 @@ pub(crate) const DISGUISES: [&str; 11] = [
     "percent",
     "component",
     "escaped",
+    "reversed",
     "halves",
 ];
 

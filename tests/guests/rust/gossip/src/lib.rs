@@ -47,7 +47,7 @@ fn gossip(how: String, words: String) -> Result<Outcome, Failure> {
         }
         "halt" => return Ok(Halt::new(&value, &value).into()),
         "log" => log::info!("it is {value}"),
-        "stdout" => println!("it is {value}"),
+        "stdout" => println!("{one}\n{other}"),
         "stderr" => eprintln!("it is {value}"),
         "progress" => progress::report(1, None, value.as_str()),
         "panic" => panic!("{value}"),

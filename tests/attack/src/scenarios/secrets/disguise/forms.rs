@@ -23,6 +23,7 @@ pub(crate) fn disguised(value: &str, disguise: &str) -> String {
             }
         }),
         "escaped" => each(|byte| format!("\\u{byte:04x}")),
+        "reversed" => value.chars().rev().collect(),
         "halves" => format!("{} {}", &value[..value.len() / 2], &value[value.len() / 2..]),
         _ => value.to_owned(),
     }
