@@ -2,11 +2,11 @@
 //! folder.
 //!
 //! A command whose operand is a folder, or `.`, calls [`component`]. For a folder with a
-//! `Cargo.toml` it returns the newest `.wasm` file of the crate below the target folder; for
-//! another project, the file that `toolcell build` writes; `None` if the folder has no project. A
-//! project that is not built is an error with the command that builds it. Nothing is built here.
-//! [`is_of_project`] says if a file is the output of a project in a folder above it, that is, if
-//! the user is its author.
+//! `Cargo.toml` it returns the newest `.wasm` file of the crate below the target folder, else the
+//! file that `toolcell build` writes; for another project, only that file; `None` if the folder has
+//! no project. A project that is not built is an error with the command that builds it. Nothing is
+//! built here. [`is_of_project`] says if a file is the output of a project in a folder above it,
+//! that is, if the user is its author.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;

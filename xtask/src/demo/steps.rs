@@ -1,4 +1,4 @@
-//! TABLE: the steps of the tour.
+//! Lists the steps of the tour: the call of each, the access of its tool, and the exit code.
 
 /// A call, and how it must end.
 pub(super) struct Step {

@@ -1,13 +1,13 @@
 //! Serialised forms of this crate's types, for messages between the host and a worker process.
 //!
-//! A worker process runs the tools of one tenant in a child of the host. `wire` uses these forms
-//! when it writes and reads calls, their contexts, limits and overlays (rules that can only narrow
-//! a grant), which have no JSON of their own or one that is read otherwise. Rules of overlays
-//! travel as text and are parsed again. Both ends are one program in one version, so the forms are
-//! not a stable format.
+//! A worker process runs the tools of one tenant in a child of the host. `process/wire` of the
+//! library uses these forms for calls, contexts, limits and overlays (rules that can only narrow a
+//! grant). Contexts, limits and overlays have no JSON of their own. The public JSON of a call also
+//! accepts arguments as an object; here they are always text. Rules of overlays travel as text and
+//! are parsed again. Both ends are one program in one version, so the forms are no stable format.
 //!
-//! Not here: results and usage, which travel as their own JSON, with times in whole milliseconds.
-//! The parent replaces the times of a timeout by its own.
+//! Not here: results and usage, which travel as their own JSON. In a timeout, the parent puts the
+//! budget and the use of the whole call in place of those that the worker measured.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,6 +1,5 @@
-//! Lists every security control of the project: a variant of [`Control`], a sentence, a name.
-//!
-//! TABLE: one line for each control, grouped by the thing that it protects.
+//! Lists every security control of the project, grouped by the thing that it protects: a variant of
+//! [`Control`], a sentence, a name.
 //!
 //! The module `controls` compares these names with the control that a test disables, and
 //! docs/threat-model.md, section 2, names the test of each. To add a control, add a line here and

@@ -3,11 +3,11 @@
 //!
 //! The executor calls `checked` before the handler gets a call, and `check_result` after its
 //! answer. Both return a refusal, a tool error or the value to go on with. Parsing a large value
-//! takes memory and milliseconds. So the process parses only two such values at a time, on a
-//! separate pool of threads, and the caller's thread can serve other tasks. The rules of the
-//! embedder (the program that uses this library) always run in the call's task. A panic of a check
-//! is caught. `checked` also opens the sealed state (encrypted for the client) that comes with an
-//! answer, and `check_result` seals the state of a question.
+//! takes memory and milliseconds. So a value whose parsed tree takes 1 MiB or more waits for one of
+//! two turns of the process, and is parsed on a separate pool of threads, while the caller's thread
+//! serves other tasks. The rules of the embedder (the program that uses this library) always run in
+//! the call's task. A panic of a check is caught. `checked` also opens the sealed state (encrypted
+//! for the client) that comes with an answer, and `check_result` seals the state of a question.
 //!
 //! Not here: the checks themselves, in [`checks`](super::checks); the turns, in
 //! [`trees`](super::trees).

@@ -1,12 +1,13 @@
-//! Creates, opens and checks files and directories that only this user can access.
+//! Creates, opens and checks files and directories that only this user may write to.
 //!
 //! It serves files whose content must be trusted or kept secret: the compile cache, the key that
 //! seals (encrypts) the states of questions, the store of keys and values, the counts of directory
-//! quotas, a server's file of API keys. Each function takes a path and returns the open file, the
-//! metadata or the content, or an error, [`NotPrivate`], that says why the file cannot be trusted.
-//! Opening follows no link and does not wait for the other end of a pipe. Content that another user
-//! could have written is not read. A new file gets its name only after all of its content, so that
-//! readers never see a part.
+//! quotas, a server's file of API keys. [`NotPrivate`] says why a file cannot be trusted. [`read`]
+//! returns content only if no other user can read or write the file. [`open`] checks no owner: its
+//! caller calls [`alone`], or authenticates the content itself. Opening a file follows no link and
+//! does not wait for the other end of a pipe. [`directory`] follows links, and requires only that
+//! no other user can write. A new file gets its name only after all of its content, so that readers
+//! never see a part.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};

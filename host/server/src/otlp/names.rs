@@ -1,7 +1,5 @@
 //! Maps the spans and fields of `tracing` to the names of OpenTelemetry.
 //!
-//! TABLE: one line for each field of a span.
-//!
 //! The layer collects the fields of a span in [`Fields`]. When the span ends, [`described`] returns
 //! its name, kind, attributes and status in OpenTelemetry's terms. There are three kinds of spans:
 //! a request, a call of a tool, and a call of a tool into the host. Spans and fields that are not

@@ -4,8 +4,9 @@
 //! caller to keep. If nobody answers at the terminal, `run` prints [`hint`]: a command with the
 //! same component, tool, arguments and options, the state, and `--answer ANSWER`. It can be pasted
 //! into a POSIX shell and makes the same call again, because an answer is accepted only with
-//! identical arguments. Arguments from standard input that are too long to repeat are named
-//! instead. [`remedy`] returns the advice for each reason for which the host refuses a state.
+//! identical arguments. Arguments from a file are repeated as `@FILE`. Those from standard input
+//! are repeated up to 4096 bytes; otherwise the command has `-`, and the hint asks for the same
+//! input. [`remedy`] returns the advice for each reason for which the host refuses a state.
 
 use toolcell::Question;
 use toolcell::outcome::ResumeFault;

@@ -2,9 +2,9 @@
 //!
 //! WASI preview 1 is the older interface of WebAssembly programs: they are core modules with an
 //! export `_start`, not components. Inspection and load pass all bytes through [`component`]. It
-//! returns other bytes unchanged, and for such a program the component that wasmtime's own adapter
-//! makes of it. A module that imports something else than preview 1 is refused with a hint, such as
-//! the build to use.
+//! returns for such a program the component that wasmtime's own adapter makes of it, and all other
+//! bytes unchanged. A program that imports the predecessor of preview 1, or preview 1 and something
+//! that it does not have, is refused with a hint, such as the build to use.
 //! Invariants: a module passes the bounds of the scan before anything else is done with it.
 //! Metadata of a module that would direct the encoder is removed. A panic of the encoder is a
 //! refusal.

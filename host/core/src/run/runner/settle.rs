@@ -2,8 +2,8 @@
 //! decides if the agent loop continues.
 //!
 //! A run calls [`settle`] for each call that has ended. It encodes the result, counts the call in
-//! the tool's statistics, and returns a [`SettledCall`]: the message, the usage (the resources that
-//! the call took), and the next action, such as asking a person. A failure goes by the run's
+//! the tool's statistics, and returns a [`CallSettlement`]: the message, the usage (the resources
+//! that the call took), and the next action, such as asking a person. A failure goes by the run's
 //! policy; if a function has to decide, `settle` returns an [`Undecided`], which the run awaits. A
 //! policy function is called once for each failure and never about its own failure. If an encoder
 //! fails, only its text is lost, never a message.

@@ -2,11 +2,13 @@
 //!
 //! `Redactor` calls [`Forms::of`] when it is built. The result has three sets of patterns, each
 //! with the values that it may be a form of: some are searched for in the original bytes, some in
-//! the bytes without separators, and most in the letters and digits alone. [`without`] drops the
-//! separators. Parts of a value are included only if [`Pieces::Searched`] asks for them.
+//! the bytes without separators (white space, quotes and the like), and most in the letters and
+//! digits alone. A pattern that is also in the set `spelled` has only letters or only digits, and
+//! counts only where it is spelled out. [`without`] drops the separators. Parts of a value are
+//! included only if [`Pieces::Searched`] asks for them.
 //! Invariants: pure. Text that is frequent by chance is no pattern: forms and parts have minimum
-//! lengths. The size of all patterns together is bounded at 1 MiB: if there are too many values,
-//! the rarer forms are left out first, then all but the plain ones.
+//! lengths. If all patterns together would exceed 1 MiB, the rarer forms are left out, then all but
+//! the plain ones, which have no bound here.
 
 use std::collections::{BTreeMap, BTreeSet};
 

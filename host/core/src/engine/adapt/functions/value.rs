@@ -6,8 +6,8 @@
 //! another type.
 //! The rules, which `docs/existing-components.md` states for users:
 //!
-//! - Whole numbers are exact. Those of 64-bit types beyond 2^53 are written as a string of decimal
-//!   digits, and read as either.
+//! - Whole numbers are exact. Those of 64-bit types beyond 2^53 - 1 are written as a string of
+//!   decimal digits, and read as either.
 //! - Numbers that JSON does not have are the strings `NaN`, `Infinity` and `-Infinity`.
 //! - `list<u8>` is a string in base64.
 //! - An option is its value or `null`; `{"some": …}` where its value can be `null` itself.

@@ -2,11 +2,13 @@
 //!
 //! [`link`] adds the functions to wasmtime's linker, the table of host functions. A guest (the
 //! WebAssembly code of a tool) first asks for its preopened directories, from which all other paths
-//! start: the granted ones, the scratch directory of the call as `/scratch` and `/tmp`, and
-//! `/input` with the files of the call. [`Files`] has the open files and directories of the cell
-//! (the sandbox of one call) and the quota that each counts in; it is built at the first use.
-//! wasmtime's own WASI host does the operations that only read metadata.
-//! [`files`](crate::capability::files) does those that open or change something, and counts them.
+//! start: the granted ones; the scratch directory of the call as `/scratch`, and as `/tmp` if no
+//! grant covers that; `/input` with the files of the call, if it has any; and, if `/` is not
+//! granted, a simulated `/` (for a command, `/dev`) with nothing but devices. [`Files`] has the
+//! open files and directories of the cell (the sandbox of one call) and the quota that each counts
+//! in; it is built at the first use. wasmtime's own WASI host does the operations that only read
+//! metadata. [`files`](crate::capability::files) does those that open or change something, and
+//! counts them.
 //! Invariants: only threads of the tenant's share wait for a disk. An open file counts against a
 //! bound until it is closed, and so do the buffers of streams and listings.
 

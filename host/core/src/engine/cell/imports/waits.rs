@@ -2,10 +2,11 @@
 //! code of a tool) waits.
 //!
 //! [`link`] links them over wasmtime's own: `poll`, blocking reads and writes of streams, and the
-//! monotonic clock with its timers. Three things differ. A timer in the past is over at once. A
-//! blocking write takes as many bytes as one call brings; each 4096 of them count as a call into
-//! the host. A call that waits records the object that it waits for (a response, a file, a timer),
-//! so that a timeout can name it.
+//! monotonic clock with its timers. Four things differ. Each call counts as a call into the host. A
+//! timer in the past is over at once. A blocking write takes as many bytes as one call brings
+//! (wasmtime's own takes at most 4096); each 4096 of them count as one more call. A call that waits
+//! records the object that it waits for (a response, a file, a timer), so that a timeout can name
+//! it.
 //! Zeroes are written piece by piece, so that the host never holds as many as the guest asks for.
 
 use std::time::Duration;

@@ -1,9 +1,10 @@
 //! Lets one thread at a time work on a name, so that the next one finds its result.
 //!
-//! Two loads of one component in one process would compile it twice. A load calls
-//! [`SingleFlight::alone`] with the name of its cache entry. It blocks while another thread works
-//! on that name, and returns a guard that frees the name on drop. The waiting load then finds the
-//! entry in the cache.
+//! Two loads of one component in one process would compile it twice. A load that uses the cache
+//! calls [`SingleFlight::alone`] with the key of its entry as the name. It blocks while another
+//! thread works on that name, and returns a guard that frees the name on drop. The waiting load
+//! then finds the entry in the cache. The optimiser takes the guard while it replaces quick code by
+//! optimised code, so that no load loses the quick code between finding and using it.
 //! Not here: other processes, for which `entry_lock` does this.
 
 use std::collections::HashSet;
