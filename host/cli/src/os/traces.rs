@@ -3,8 +3,9 @@
 //! A span is a timed step of a request; OpenTelemetry collectors receive them. `main` calls
 //! `Traces::start` with the collector's address, if the command has one, and adds the layer that it
 //! returns to the log's subscriber. `serve` connects it with the service, which reports a collector
-//! that fails, and calls `finish` at its end, so that waiting spans are sent. Without the option,
-//! in every other command, and in a build without the feature `otlp`, nothing is started.
+//! that fails, and calls `finish` at its end, which sends the waiting spans for at most 2 seconds.
+//! Without the option, in every other command, and in a build without the feature `otlp`, nothing
+//! is started.
 
 use tracing::Subscriber;
 use tracing_subscriber::layer::Layer;

@@ -6,8 +6,8 @@
 //! which must call [`Worker::begin`] and offer tools. The host gets a [`Tool`] for each, and calls
 //! it as any other; the call runs in the child. No guest of these tools runs in the host. When a
 //! worker dies, only its own calls end, and the next worker is started; a tool that repeatedly ends
-//! workers is no longer called. The messages of a worker are bounded, and count for its own calls
-//! only. The worker ends with its `WorkerProcess` and with the host.
+//! workers is no longer called. Messages of a worker are bounded for each call, and dropped if that
+//! call does not run in it. The worker ends with its `WorkerProcess` and with the host.
 //!
 //! Not here: rights of the operating system. A worker runs as the same user with all rights of that
 //! user, and so does a guest that can run machine code of its own there.

@@ -2,10 +2,11 @@
 //!
 //! `Provider` calls these functions: `chat_tool` and `responses_tool` write a definition,
 //! `chat_calls` and `responses_calls` read the calls of a response, `chat_result` and
-//! `responses_result` write a tool's message. Functions are declared without `strict`: strict mode
-//! requires that every member is required and every object closed, which third-party schemas do not
-//! satisfy. The root of a schema must be a plain object, and an array must describe its items;
-//! other schemas are rewritten, with notes. Chat results are text only; responses take images.
+//! `responses_result` write a tool's message. Functions are declared with `"strict": false`: strict
+//! mode requires that every member is required and every object closed, which third-party schemas
+//! do not satisfy. The root of a schema must be a plain object, and an array must describe its
+//! items; other schemas are rewritten, with notes. Chat results are text only; responses take
+//! images.
 //!
 //! Source: the API references of `chat/completions` and `responses`, the guide to function calling.
 

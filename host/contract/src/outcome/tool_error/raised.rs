@@ -1,10 +1,12 @@
-//! The end of a handler (the code of a tool) by a trap, a panic or a limit.
+//! The detail of `handler_raised`: a handler (the code of a tool) ended by a trap, panic or limit.
 //!
 //! The engine makes a [`Crash`] from the trap of a guest (the WebAssembly code of a tool), the
 //! executor from a panic of a native handler. It says the kind of the end, the limit that the cell
 //! (a fresh WebAssembly instance for one call) had reached before (usually the cause), the guest's
 //! functions on the stack, and the panic's message. Traces and texts come from the guest, so they
 //! are bounded. A panic of the host itself carries no details; those are in the host's log only.
+//!
+//! Not here: the limits of time and fuel, whose end is a `Timeout`.
 
 use std::any::Any;
 use std::fmt;

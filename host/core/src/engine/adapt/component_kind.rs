@@ -4,7 +4,8 @@
 //! for the bytes of a component: tools that it describes itself (the default), one tool for each
 //! exported function, or one command. [`ComponentBytes`] is the pair of bytes and kind that a load
 //! takes.
-//! A [`Command`] is the mapping between a call and a program. `words` fills the call's arguments
+//! A [`Command`] is the mapping between a call and a program: arguments become words of the command
+//! line and standard input, standard output becomes the result. `words` fills the call's arguments
 //! into a template of the command line; no shell is involved. `definition` returns the
 //! [`Definition`] of its tool, with the parameters that the template names.
 //! Not here: finding the exports (`engine/cell/exports`) and calling them (`functions`, `command`).

@@ -2,7 +2,8 @@
 //!
 //! A cell is the wasmtime store of one call, and takes memory. `placement` calls [`Queue::take`]
 //! with the tenant of a call, its deadline, and the bytes of its text. It returns a [`Slot`], which
-//! is given back on drop, or `None` if too much waits already or the deadline passes. Invariants:
+//! is given back on drop, or `None` if too much waits already or the deadline passes. Another
+//! queue gives turns to large JSON trees (`executor/trees`). Invariants:
 //!
 //! - A tenant takes a cell only while it has fewer than are free: one busy tenant leaves half of
 //!   them, two leave a third, and a call of another tenant need not wait. The same goes for the

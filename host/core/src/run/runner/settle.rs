@@ -5,8 +5,8 @@
 //! the tool's statistics, and returns a [`CallSettlement`]: the message, the usage (the resources
 //! that the call took), and the next action, such as asking a person. A failure goes by the run's
 //! policy; if a function has to decide, `settle` returns an [`Undecided`], which the run awaits. A
-//! policy function is called once for each failure and never about its own failure. If an encoder
-//! fails, only its text is lost, never a message.
+//! policy function is called once for each failure and never about its own failure. If the
+//! encoder fails, the call counts as failed, and its message is still sent.
 
 use std::time::Duration;
 

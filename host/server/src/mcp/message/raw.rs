@@ -1,4 +1,4 @@
-//! The JSON text of a part of a message, shared without a copy, and the ids in it.
+//! The JSON text of a part of a message, shared without a copy; and the parser of ids.
 //!
 //! A [`Raw`] points into the bytes of the received message. The MCP code gets members of it by name
 //! as further `Raw`s, and reads strings, numbers and small types from it, so that no tree of a

@@ -1,4 +1,4 @@
-//! Metrics of engines: cells, calls that wait for one, and connections of tools.
+//! Metrics of engines: cells, calls that wait for one, and outgoing connections of tools.
 //!
 //! An engine runs WebAssembly; a cell is the instance in which it runs one call. The embedder (the
 //! program that uses this library) gives the service a function that returns the resources that its

@@ -5,8 +5,9 @@
 //! [`Resolver::resolve`] with the importing file and the specifier. It returns the path of a file
 //! in the project, [`EMPTY`] for a module that its package excludes in browsers, or an error with a
 //! hint: for a missing file, a module of Node.js, or a package with native code. Packages are
-//! resolved as bundlers do for browsers. The resolved file is in the project's folder, with links
-//! followed. Redirections from one specifier to another are bounded, so that a cycle is an error.
+//! resolved as bundlers do for browsers, except for given ones whose browser files need a page.
+//! The resolved file is in the project's folder, with links followed. Redirections from one
+//! specifier to another are bounded, so that a cycle is an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};

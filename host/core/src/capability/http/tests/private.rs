@@ -1,4 +1,4 @@
-//! Tests that no request reaches an address that is not on the public internet.
+//! Tests that no request reaches a private address, unless a rule names its network.
 //!
 //! A list of 126 private addresses is checked alone, in each spelling that a URL allows, and as the
 //! answer of a resolver. A rule that names a network allows the addresses in it and no others, also
