@@ -62,7 +62,7 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// All providers.
+    /// All providers: names and detection find only those in this list.
     pub const ALL: [Self; 6] =
         [Self::OpenAi, Self::OpenAiResponses, Self::Anthropic, Self::Gemini, Self::Mcp, Self::AgUi];
 

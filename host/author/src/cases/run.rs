@@ -350,6 +350,7 @@ pub(crate) fn grants(needs: &[Need], tools: &[OtherTool]) -> Result<Grants, Stri
                         .insert(pattern.clone(), SecretGrant::new(rule, Injection::Bearer));
                 }
             }
+            // `http` and `invoke` are granted above. A case grants no other kind.
             _ => {}
         }
     }

@@ -43,6 +43,7 @@ pub(crate) fn overlaid(problems: &mut Problems<'_>, said: &schema::Limits, base:
 /// Returns the limits that differ from the defaults, in words: name, value, default value.
 pub fn unusual(limits: &Limits) -> Vec<[String; 3]> {
     let usual = Limits::default();
+    // A new limit needs a row: without one, the page of `toolcell approve` leaves it out.
     let all = |limits: &Limits| {
         [
             ("timeout", Time(limits.timeout).to_string()),

@@ -204,6 +204,7 @@ impl Grants {
     /// Returns the kinds of which something is granted.
     #[must_use]
     pub fn kinds(&self) -> BTreeSet<GrantKind> {
+        // Each kind needs a row: without one, no import that needs the kind is granted.
         let kinds = [
             (GrantKind::Http, self.http.is_empty()),
             (GrantKind::Directories, self.directories.is_empty()),

@@ -80,6 +80,7 @@ impl RequestMessage {
         let narrowing = |overlay: &Option<Arc<Overlay>>| overlay.as_deref().map(Narrowing::from);
         let spent = invocation.meter.read(Duration::ZERO, 0);
         let mut limits = invocation.limits;
+        // A limit that a call uses up needs a line: without one, a retry gets all of it again.
         limits.timeout = invocation.remaining();
         limits.fuel = limits.fuel.saturating_sub(spent.fuel.unwrap_or_default());
         limits.host_calls = limits.host_calls.saturating_sub(spent.host_calls);

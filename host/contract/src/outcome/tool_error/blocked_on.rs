@@ -35,6 +35,7 @@ impl BlockedOn {
     /// Returns the event that a call of a `toolcell` interface waits for.
     #[doc(hidden)]
     pub fn of(interface: &str) -> Option<Self> {
+        // An interface with calls that wait needs an arm: without one, a timeout does not name it.
         match interface {
             "http" => Some(Self::Http),
             "kv" => Some(Self::Kv),

@@ -120,6 +120,7 @@ impl RunOptions {
     /// `allowed`.
     pub(super) fn check(&self, calls: usize, allowed: Duration) -> Result<(), Error> {
         let Limits { fuel, timeout, memory, arguments, result, .. } = self.limits;
+        // A limit with which no call could be made at 0 needs a row.
         let nothings = [
             ("max_concurrency", self.max_concurrency == Some(0)),
             ("tool_timeout", self.tool_timeout == Some(Duration::ZERO)),

@@ -122,6 +122,7 @@ impl Cell {
             memory: self.limiter.remaining(),
             log: limits.log.saturating_sub(logged),
             host_calls: self.host_calls_unused(),
+            // A limit that a call uses up needs a field: without one, each sub-call gets all of it.
             ..limits
         }
     }
