@@ -38,7 +38,7 @@ pub(super) fn hint(typed: &TypedCall<'_>, question: &Question) -> String {
     }
     words.extend(typed.again.words());
     words.extend(args.limits.words());
-    // A new option of `run` must be repeated here: without it, the pasted call differs.
+    // A new option that changes the call needs a line: without it, the pasted call differs.
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
     for rule in &args.grants.rules {
         option("--grant", rule.clone());
