@@ -94,9 +94,10 @@ impl Service {
     /// Makes one call for the principal. A failed call is an answer, not an error.
     ///
     /// # Errors
-    /// [`RequestError`] if the call was not made: [`UnknownTool`](RequestError::UnknownTool) also for an
-    /// invisible tool, [`Overloaded`](RequestError::Overloaded) also if no cell became free in time,
-    /// [`InvalidAnswer`](RequestError::InvalidAnswer) for an answer that does not fit the question.
+    /// [`RequestError`] if the call was not made: [`UnknownTool`](RequestError::UnknownTool) also
+    /// for an invisible tool, [`Overloaded`](RequestError::Overloaded) also if no cell became free
+    /// in time, [`InvalidAnswer`](RequestError::InvalidAnswer) for an answer that does not fit the
+    /// question.
     ///
     /// # Cancel safety
     /// When dropped, the guest is stopped and everything it held is freed.
