@@ -70,4 +70,4 @@ check("cancels a call that runs", cancelled.status === 202, cancelled);
 const { body: completion } = await endless;
 check("the call says that it was cancelled", completion.outcome.tool_error?.cause.status === "cancelled", completion);
 const { body: usage } = await server.request("GET", "/v1/usage");
-check("the tool has ended", usage.running === 0 && usage.endings.cancelled === 1, usage);
+check("the tool has ended", usage.running === 0 && usage.outcomes.cancelled === 1, usage);

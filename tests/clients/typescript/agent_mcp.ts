@@ -69,7 +69,7 @@ await runs(1);
 controller.abort();
 check("cancels a call that runs", (await ended) === "cancelled");
 const usage = await runs(0);
-if (overHttp) check("the tool has ended", usage.endings.cancelled === 1, usage);
+if (overHttp) check("the tool has ended", usage.outcomes.cancelled === 1, usage);
 const after = await call("calculator", { expression: "1 + 1" });
 check("goes on after it", after.content[0].text === "2", after);
 await client.close();
