@@ -52,24 +52,25 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Instruction units: a few seconds of one core in a tight loop.
+    /// 10 billion instruction units: a few seconds of one core in a tight loop.
     pub const DEFAULT_FUEL: u64 = 10_000_000_000;
-    /// Wall time. Source: docs/contract.md, section 3 (`tool_timeout`).
+    /// 30 s of wall time. Source: docs/contract.md, section 3 (`tool_timeout`).
     pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-    /// Bytes. It is enough for a language runtime and its data. Filling it with one instruction
-    /// takes about 30 ms, which is the longest time that a guest runs without checking the clock.
+    /// 64 MiB, in bytes. It is enough for a language runtime and its data. Filling it with one
+    /// instruction takes about 30 ms, which is the longest time that a guest runs without checking
+    /// the clock.
     pub const DEFAULT_MEMORY: u64 = 64 << 20;
-    /// Bytes: more than a model writes in one call.
+    /// 1 MiB, in bytes: more than a model writes in one call.
     pub const DEFAULT_ARGUMENTS: u64 = 1 << 20;
-    /// Bytes: more than a model reads in one result.
+    /// 1 MiB, in bytes: more than a model reads in one result.
     pub const DEFAULT_RESULT: u64 = 1 << 20;
-    /// Bytes: a few hundred lines.
+    /// 64 KiB, in bytes: a few hundred lines.
     pub const DEFAULT_LOG: u64 = 64 << 10;
-    /// Calls: at most about a second of host time.
+    /// 100,000 calls: at most about a second of host time.
     pub const DEFAULT_HOST_CALLS: u64 = 100_000;
-    /// Bytes of the host's own memory that the objects of one cell may keep (requests, bodies,
-    /// streams, listings), beside the cell's memory limit: as much as a key-value store holds. A
-    /// process with N cells needs N times both.
+    /// 16 MiB, in bytes: the host's own memory that the objects of one cell may keep (requests,
+    /// bodies, streams, listings), beside the cell's memory limit. It is as much as a key-value
+    /// store holds. A process with N cells needs N times both.
     pub const HOST_BYTES: u64 = 16 << 20;
 
     /// Returns the smaller limit of the two for each resource.

@@ -321,7 +321,8 @@ pub struct Halt {
 }
 
 impl Halt {
-    /// Halt reasons that the host reserves for the agent loop. A handler that uses one gets
+    /// Halt reasons that the host reserves for the agent loop: `ask_user`, `max_turns`,
+    /// `halt_when`, `tool_error`, `cancelled`, `completed`. A handler that uses one gets
     /// `invalid_return`, also in other letters or with spaces around it: `Completed`, `completed `.
     pub const RESERVED_REASONS: [&str; 6] =
         ["ask_user", "max_turns", "halt_when", "tool_error", "cancelled", "completed"];

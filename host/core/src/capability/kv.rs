@@ -20,15 +20,15 @@ use std::time::Duration;
 pub use namespace::Namespace;
 pub use sqlite::SqliteStore;
 
-/// Bytes. The longest key: enough for a path or a digest.
+/// 1 KiB, in bytes: the longest key. It is enough for a path or a digest.
 pub const MAX_KEY: usize = 1024;
-/// Most keys on a page of a list: with the longest keys, 1 MiB.
+/// Most keys on a page of a list, 1000: with the longest keys, 1 MiB.
 pub const MAX_KEYS_LISTED: usize = 1000;
-/// Bytes of all keys and values of a namespace.
+/// 16 MiB, in bytes: all keys and values of a namespace.
 pub const DEFAULT_STORE_BYTES: u64 = 16 << 20;
-/// Keys of a namespace. This bounds the cost of many small values.
+/// 10,000 keys of a namespace. This bounds the cost of many small values.
 pub const DEFAULT_STORE_KEYS: u64 = 10_000;
-/// Bytes of one value. Host and guest hold a whole value in memory.
+/// 1 MiB, in bytes: one value. Host and guest hold a whole value in memory.
 pub const DEFAULT_VALUE_BYTES: u64 = 1 << 20;
 
 /// The capacity of a namespace.

@@ -144,7 +144,7 @@ pub struct WorkerProcess {
 
 impl WorkerProcess {
     /// The time after a call's end (its deadline or its cancellation) after which a worker that has
-    /// not answered is killed. A worker normally ends a guest within a millisecond.
+    /// not answered is killed: 2 s. A worker normally ends a guest within a millisecond.
     pub const DEFAULT_GRACE: Duration = Duration::from_secs(2);
 
     /// Configures a worker process that runs this program. The program must detect that it is the

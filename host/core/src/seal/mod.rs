@@ -113,10 +113,10 @@ pub struct Sealer {
 }
 
 impl Sealer {
-    /// Lifetime of a question: a day, so that a person can answer the next morning.
+    /// Lifetime of a question: a day (24 h), so that a person can answer the next morning.
     pub const DEFAULT_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-    /// Bytes. The largest state of a question with its answer schema. A client sends it with each
-    /// answer; sealed, it still fits into one argument of a command line (128 KiB).
+    /// 64 KiB, in bytes: the largest state of a question with its answer schema. A client sends it
+    /// with each answer; sealed, it still fits into one argument of a command line (128 KiB).
     pub const MAX_STATE: u64 = 64 << 10;
 
     /// Creates a sealer with this key: 32 random bytes that are kept secret.

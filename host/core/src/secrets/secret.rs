@@ -24,11 +24,11 @@ use zeroize::Zeroizing;
 pub struct Secret(Arc<Zeroizing<String>>);
 
 impl Secret {
-    /// Bytes. The shortest value: a shorter one would match ordinary text when responses are
+    /// 8 bytes: the shortest value. A shorter one would match ordinary text when responses are
     /// redacted.
     pub const MIN_BYTES: usize = 8;
-    /// Bytes. The longest value: most servers accept no longer header. A search for a longer value
-    /// in all its encodings would slow down each call that can use it.
+    /// 16 KiB, in bytes: the longest value. Most servers accept no longer header. A search for a
+    /// longer value in all its encodings would slow down each call that can use it.
     pub const MAX_BYTES: usize = 16 << 10;
 
     /// Creates a secret with this value.

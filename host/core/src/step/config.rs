@@ -50,10 +50,10 @@ impl Default for StepConfig {
 }
 
 impl StepConfig {
-    /// The timeout of a step's call. Source: docs/contract.md, section 6.
+    /// The timeout of a step's call: 300 s. Source: docs/contract.md, section 6.
     pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
-    /// The smallest timeout of a step. With a shorter one, tools that use the network would fail by
-    /// chance. Source: docs/contract.md, section 6.
+    /// The smallest timeout of a step: 10 s. With a shorter one, tools that use the network would
+    /// fail by chance. Source: docs/contract.md, section 6.
     pub const MIN_TIMEOUT: Duration = Duration::from_secs(10);
     /// The environment variable that sets the timeout, in whole milliseconds. Source:
     /// docs/contract.md, section 6.

@@ -83,8 +83,8 @@ impl Breaker {
     pub const DEFAULT_FAILURES: u32 = 5;
     /// Probes that must succeed before the circuit closes.
     pub const DEFAULT_SUCCESSES_TO_CLOSE: u32 = 1;
-    /// The time that the circuit stays open. It equals the default timeout of a call: long enough
-    /// for a service to restart, and short enough for a person to wait.
+    /// The time that the circuit stays open: 30 s. It equals the default timeout of a call: long
+    /// enough for a service to restart, and short enough for a person to wait.
     pub const DEFAULT_OPEN_TIME: Duration = Duration::from_secs(30);
 
     /// Sets the number of failures in a row that open the circuit; at least one.

@@ -57,8 +57,8 @@ impl Retry {
     /// The largest number of attempts. It bounds how long a handler that fails at once can hold its
     /// caller's thread.
     pub const MAX_ATTEMPTS: u32 = 100;
-    /// The longest wait between two attempts. It is a third of the default timeout, so that one
-    /// long wait leaves time for the next attempt.
+    /// The longest wait between two attempts: 10 s. It is a third of the default timeout, so that
+    /// one long wait leaves time for the next attempt.
     pub const DEFAULT_MAX_DELAY: Duration = Duration::from_secs(10);
 
     fn new(growth: Growth, unit: Duration) -> Self {

@@ -44,7 +44,7 @@ struct Private {
 }
 
 impl CallFiles {
-    /// The directory's path as tools see it.
+    /// The directory's path as tools see it: `/input`.
     pub const DIRECTORY: &str = INPUT;
 
     /// Creates an empty private directory among the temporary files.
