@@ -59,6 +59,17 @@
 //!
 //! An [`Error`] is a failed *set-up*. The crate's `examples/` show each concept.
 //!
+//! # Requirements
+//!
+//! Only Linux is supported: elsewhere the crate does not compile.
+//!
+//! The futures of this library, such as those of [`Component::load`] and [`Executor::call`], need
+//! no tokio runtime: the library has its own threads and timers, and any executor can poll them.
+//! With tokio, its feature `rt` is enough. There are two exceptions: an async closure that uses
+//! tokio needs a runtime, because it runs in the task of the caller, and
+//! [`Egress::route`](http::Egress::route) panics without one. No feature of this crate has to be
+//! enabled.
+//!
 //! The library reads no command line and no configuration file. Of the environment it uses only
 //! `TMPDIR`, the place of temporary directories.
 

@@ -88,7 +88,9 @@ pub struct CallContext {
     pub thread_id: Option<String>,
     /// The run of calls that this one belongs to.
     pub run_id: Option<String>,
-    /// The tenant that the call is for.
+    /// The tenant that the call is for. Once an executor defines a tenant
+    /// (`Executor::with_tenant`), it refuses a call without one ([`Refusal::NoTenant`]), unless
+    /// `Executor::with_anonymous` allows it.
     pub tenant: Option<String>,
     /// Free JSON of the caller.
     pub metadata: Option<Json>,

@@ -149,6 +149,12 @@ impl InvalidRule {
 /// The grants of a component, set by `LoadOptions::grants`. A tool can use those that it also
 /// declares.
 ///
+/// To grant what tools declare, load the component with `OnMissingGrant::Denied`, and add the
+/// [needs](crate::definition::Need) of its definitions to a
+/// [`Suggestion`](rights::Suggestion::add_need). Build grants from the needs that you accept (for
+/// directories, from [`Suggestion::directories`](rights::Suggestion::directories)), and load the
+/// component again with these grants.
+///
 /// ```
 /// # mod toolcell { pub use toolcell_contract::grants::{self, Grants}; }
 /// use toolcell::Grants;
@@ -270,9 +276,10 @@ pub struct DirectoryQuota {
 }
 
 impl DirectoryQuota {
-    /// The quota of a directory in bytes, unless its grant sets another one.
+    /// The quota of a directory in bytes, unless its grant sets another one: 64 MiB.
     pub const DEFAULT_BYTES: u64 = 64 << 20;
-    /// The quota of a directory in files and directories, unless its grant sets another one.
+    /// The quota of a directory in files and directories, unless its grant sets another one:
+    /// 10,000.
     pub const DEFAULT_FILES: u64 = 10_000;
 }
 

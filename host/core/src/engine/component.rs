@@ -44,6 +44,11 @@ impl Component {
     /// with the same answers on the same fuel. The optimiser stops when the last clone of the
     /// component and of its tools is dropped.
     ///
+    /// By default the compiler runs in this process. An untrusted component is best compiled in a
+    /// child process, with bounds on time and memory: see
+    /// [`EngineBuilder::compile_in`](crate::runtime::EngineBuilder::compile_in) and
+    /// [`compile_worker`](crate::runtime::compile_worker).
+    ///
     /// # Errors
     /// [`Error::is_component`] for bytes that are not a usable component, [`Error::is_not_granted`]
     /// for imports that need a grant or are unknown, [`Error::is_definition`] for a definition that

@@ -18,6 +18,11 @@ use super::compile::on_demand::Source;
 /// The options of a load: the grants of the component, the tenant that it is loaded for, the time at
 /// which its code is linked.
 ///
+/// To grant what tools declare, load the component twice. Load it with [`OnMissingGrant::Denied`],
+/// read the [needs](crate::Definition::needs) of its [definitions](crate::Component::definitions),
+/// build [`Grants`] (see there), and load it with them. The second load compiles again, unless the
+/// engine has a [cache](crate::runtime::EngineBuilder::cache).
+///
 /// # Defaults
 /// No grants, [`OnMissingGrant::Refused`], no tenant; the code stays linked.
 ///

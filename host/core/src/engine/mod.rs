@@ -171,6 +171,15 @@ impl EngineBuilder {
     /// components are compiled in this process, and a hostile component can keep a thread busy for
     /// hours. [`Engine::DEFAULT_COMPILE_TIME`] is a good `limit`.
     ///
+    /// The steps:
+    ///
+    /// 1. Choose an argument that starts the program as a worker, for example `compile-worker`.
+    /// 2. Let `main` look for it before anything else. If it is there, `main` calls
+    ///    [`compile_worker`] with the next argument and the standard streams, and ends with the
+    ///    code that it returns.
+    /// 3. Pass the program (for example [`std::env::current_exe`]) and the argument here.
+    /// 4. Load components: each compilation starts a worker.
+    ///
     /// # Units
     /// `limit` is the CPU time of one compilation, rounded down to whole seconds, and at least one
     /// second. Optimising is a separate compilation; in the background it can use twice as much.
@@ -350,16 +359,16 @@ impl EngineBuilder {
 }
 
 impl Engine {
-    /// Bytes of disk for one cache directory: about a hundred language runtimes, or thousands of
-    /// ordinary tools.
+    /// 4 GiB, in bytes: the disk for one cache directory. It is enough for about a hundred language
+    /// runtimes, or thousands of ordinary tools.
     pub const DEFAULT_CACHE_BYTES: u64 = 4 << 30;
-    /// Bytes of compiled code that stay linked: several hundred ordinary tools.
+    /// 256 MiB, in bytes: the compiled code that stays linked, of several hundred ordinary tools.
     pub const DEFAULT_LINKED_BYTES: u64 = 256 << 20;
-    /// The most bytes of a component: language runtimes take 12 to 19 MB.
+    /// 64 MiB, in bytes: the largest component. Language runtimes take 12 to 19 MB.
     pub const MAX_COMPONENT: u64 = 64 << 20;
-    /// CPU time of a compilation that a call waits for. A language runtime of 18 MB takes about 15
-    /// s. A component that is made to stall the compiler is ended within 30 s if the machine has a
-    /// core for it. Source: docs/threat-model.md, row 8.
+    /// 25 s: the CPU time of a compilation that a call waits for. A language runtime of 18 MB takes
+    /// about 15 s. A component that is made to stall the compiler is ended within 30 s if the
+    /// machine has a core for it. Source: docs/threat-model.md, row 8.
     pub const DEFAULT_COMPILE_TIME: Duration = Duration::from_secs(25);
     /// Cells that can exist at the same time. Each takes up to its memory limit of RAM,
     /// [`Limits::HOST_BYTES`](crate::Limits::HOST_BYTES) of host memory, and 16 GiB of address
@@ -367,7 +376,7 @@ impl Engine {
     pub const DEFAULT_CELLS: u32 = 128;
     /// The largest number of cells. Their address space is about half of what a process has.
     pub const MAX_CELLS: u32 = 4000;
-    /// Panics of the host within an hour in calls of one component, after which its calls are
+    /// 3 panics of the host within an hour in calls of one component, after which its calls are
     /// refused.
     pub const DEFAULT_PANICS: NonZero<u32> = NonZero::new(3).expect("it is three");
     /// Components that are compiled per minute for one tenant: one every six seconds, each of which

@@ -30,6 +30,11 @@ pub use state::{PerTenant, TenantPart, TenantState};
 
 /// The limits and rights of one tenant. They only narrow what its calls could do without them.
 ///
+/// Once an executor defines a tenant ([`Executor::with_tenant`](crate::Executor::with_tenant)), it
+/// refuses calls without a tenant ([`Refusal::NoTenant`](crate::Refusal::NoTenant)) and calls for
+/// tenants that it does not define ([`Refusal::UnknownTenant`](crate::Refusal::UnknownTenant)).
+/// [`Executor::with_anonymous`](crate::Executor::with_anonymous) allows calls without a tenant.
+///
 /// # Defaults
 /// Nothing is narrowed.
 #[derive(Debug, Clone)]

@@ -296,6 +296,11 @@ impl CompileOrder {
 /// else: it is limited to a few gigabytes of memory and to the CPU time that `order` names, and
 /// ends with its parent. Returns the exit code of the process. The meaning of the code and of
 /// `order` is private to this library.
+///
+/// The steps: `main` finds the argument that was chosen for `compile_in`. It calls this function
+/// with the next argument as `order`, and with standard input, output and error. It ends with the
+/// code that is returned. It must write nothing else to the output, and need not start an async
+/// runtime.
 pub fn compile_worker(
     order: &str,
     input: impl Read,
