@@ -8,7 +8,6 @@
 use std::collections::HashMap;
 
 use anyhow::anyhow;
-use toolcell::controls::enforced;
 use toolcell::names;
 
 use crate::print::failure::Failure;
@@ -42,7 +41,7 @@ impl ToolOwners {
     /// Checks that no two names look alike.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         match names::confusable(self.tools.iter().map(String::as_str)) {
-            Some((tool, other)) if enforced!(LookAlikes) => {
+            Some((tool, other)) => {
                 let place = |name: &str| self.owners.get(name).cloned().unwrap_or_default();
                 let message = anyhow!(
                     "`{tool}` of `{}` looks like `{other}` of `{}`",
@@ -52,7 +51,7 @@ impl ToolOwners {
                 let hint = "rename one of the tools, or leave out its component: a model may confuse the two tools";
                 Err(Failure::file(message, hint))
             }
-            Some(_) | None => Ok(()),
+            None => Ok(()),
         }
     }
 }

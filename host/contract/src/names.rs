@@ -9,6 +9,8 @@
 
 use std::collections::HashMap;
 
+use crate::controls::enforced;
+
 /// Returns the number of edits that still count as a typing error: a third of the name's
 /// characters, at least one.
 fn tolerance(name: &str) -> usize {
@@ -106,7 +108,7 @@ pub fn confusable<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<(&'a s
     let mut seen = HashMap::new();
     names.into_iter().find_map(|name| {
         let first = *seen.entry(confusable_skeleton(name)).or_insert(name);
-        (first != name).then_some((name, first))
+        (first != name && enforced!(LookAlikes)).then_some((name, first))
     })
 }
 

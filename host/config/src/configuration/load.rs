@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use toolcell::component::{ComponentBytes, LoadOptions};
-use toolcell::controls::enforced;
 use toolcell::{Component, Executor, Limits, Registry, Tool, names};
 
 use super::Configuration;
@@ -330,8 +329,7 @@ fn without_same_names(served: &mut BTreeMap<String, Served>) -> Vec<ComponentPro
         };
         let alike = || {
             let (tool, other) = names::confusable(tools.iter().map(|(tool, _)| tool.as_str()))?;
-            enforced!(LookAlikes)
-                .then(|| (tool.to_owned(), home(tool), other.to_owned(), home(other)))
+            Some((tool.to_owned(), home(tool), other.to_owned(), home(other)))
         };
         let Some((tool, one, other, two)) = twice.or_else(alike) else { return problems };
         for name in [&one, &two] {

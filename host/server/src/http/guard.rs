@@ -34,7 +34,7 @@ use crate::auth::same_url::normal_origin;
 use crate::observe::trace::{RequestSpan, TraceContext};
 use crate::service::request_id::RequestId;
 use crate::tenants::refused::RequestError;
-use crate::tenants::share::rule;
+use crate::tenants::share::request_rule;
 
 /// The header of a request's id.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -238,7 +238,7 @@ pub(super) async fn authenticate(
     }
     let mut open = shared.requests.hold(principal.state());
     // A `DELETE` is short and frees resources.
-    let rule = rule(shared.service.is_shared() && enforced!(RequestShare));
+    let rule = request_rule(shared.service.is_shared());
     if request.method() != Method::DELETE && open.grow_to(1, rule).is_err() {
         let refused = RequestError::Overloaded { retry_after: RETRY };
         shared.service.refused(&principal, refused.code());

@@ -18,13 +18,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use toolcell::AbortSignal;
-use toolcell::controls::enforced;
 use toolcell::tenant::{Reservation, Share};
 
 use super::request_id::RequestId;
 use crate::tenants::principal::Principal;
 use crate::tenants::refused::RequestError;
-use crate::tenants::share::rule;
+use crate::tenants::share::request_rule;
 
 /// The time after which to retry while the server's limit of calls is reached.
 const RETRY: Duration = Duration::from_secs(1);
@@ -60,7 +59,7 @@ impl Running {
         if self.is_draining() {
             return Err(RequestError::Draining);
         }
-        let rule = rule(is_shared && enforced!(RequestShare));
+        let rule = request_rule(is_shared);
         let has_room = self.room.has_room(principal.state(), rule);
         if has_room { Ok(()) } else { Err(RequestError::Overloaded { retry_after: RETRY }) }
     }
@@ -74,7 +73,7 @@ impl Running {
         calls: usize,
         is_shared: bool,
     ) -> Result<RunningRequest, RequestError> {
-        let rule = rule(is_shared && enforced!(RequestShare));
+        let rule = request_rule(is_shared);
         let mut share = self.room.hold(principal.state());
         let mut table = self.table.lock();
         if table.is_draining {

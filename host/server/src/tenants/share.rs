@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use toolcell::controls::enforced;
 use toolcell::tenant::{Reservation, Share, ShareRule};
 
 use super::principal::Principal;
@@ -14,6 +15,11 @@ use super::principal::Principal;
 /// Returns the rule of a tenant. `is_shared`: there are several.
 pub(crate) fn rule(is_shared: bool) -> ShareRule {
     if is_shared { ShareRule::LeaveFreeOnceHeld } else { ShareRule::All }
+}
+
+/// As [`rule`], for requests and running calls.
+pub(crate) fn request_rule(is_shared: bool) -> ShareRule {
+    rule(is_shared && enforced!(RequestShare))
 }
 
 /// Places that each tenant has a number of, whatever others take.
