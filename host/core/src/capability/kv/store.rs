@@ -67,7 +67,8 @@ pub(crate) struct Database {
     /// [`BUSY_TIMEOUT`], except in tests.
     pub(crate) patience: Duration,
     idle: Mutex<Vec<Connection>>,
-    /// Serialises the writers of this process, so that they do not poll the file's lock.
+    /// Serialises the writers of this process, so that they do not poll the file's lock, and the
+    /// first uses, so that one thread checks the file.
     writing: Mutex<()>,
 }
 
@@ -111,12 +112,15 @@ impl Database {
         if let Some(file) = self.file.get() {
             return Ok(Some(file));
         }
+        let _one = self.writing.lock();
+        if let Some(file) = self.file.get() {
+            return Ok(Some(file));
+        }
         let file =
             place::secure(dir, |new| initialise(new).map_err(|error| open_error(new, &error)))?;
         let connection = opened(&file).map_err(|error| open_error(&file, &error))?;
         verified(&connection, &file)?;
         self.idle.lock().push(connection);
-        // If two threads open it at once, one path is kept.
         Ok(Some(self.file.get_or_init(|| file)))
     }
 
