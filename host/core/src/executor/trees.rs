@@ -82,8 +82,11 @@ impl JsonReservation {
     /// # Cancel safety
     /// May be dropped: nothing is taken then.
     pub async fn take(tenant: Option<&str>, text: &str, deadline: Instant) -> Option<Self> {
-        let tenant = TenantState::of(tenant);
         let size = measure(text, Json::MAX_DEPTH).unwrap_or_default();
+        if !is_large(size) {
+            return Some(Self { _held: None, turn: None });
+        }
+        let tenant = TenantState::of(tenant);
         // The tenant always leaves turns to others, because it is not known here whether there are
         // any.
         let turn = if is_in_turn(size) {
@@ -91,12 +94,8 @@ impl JsonReservation {
         } else {
             None
         };
-        let held = if is_large(size) {
-            Some(shared_bytes::take(&TREES, &tenant, size.tree)?)
-        } else {
-            None
-        };
-        Some(Self { _held: held, turn })
+        let held = shared_bytes::take(&TREES, &tenant, size.tree)?;
+        Some(Self { _held: Some(held), turn })
     }
 
     /// Ends the turn, because the text is parsed. The tree's bytes stay counted.
