@@ -43,8 +43,7 @@ pub(super) fn connection(
     let Some(CannedResponse { status, headers, body }) = answers(method, target) else {
         return Err(SendError::unreachable(target, "the test has no answer for this request"));
     };
-    let mut head =
-        format!("HTTP/1.1 {status} CannedResponse\r\ncontent-length: {}\r\n", body.len());
+    let mut head = format!("HTTP/1.1 {status} Answer\r\ncontent-length: {}\r\n", body.len());
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
