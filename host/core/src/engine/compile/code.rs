@@ -99,7 +99,7 @@ fn lock_entry(compiler: &Compiler, artifact: &Artifact) -> Option<EntryLock> {
     let patience = compiler
         .worker
         .as_ref()
-        .map_or(UNBOUNDED_COMPILER, |worker| worker.wall(Priority::BlockedOn));
+        .map_or(UNBOUNDED_COMPILER, |worker| worker.wall(Priority::Foreground));
     let until = Instant::now() + patience;
     artifact.lock(wanted, || Instant::now() < until)
 }
@@ -118,7 +118,7 @@ fn compiled(
     let code = worker::compile(
         compiler.worker.as_ref(),
         tier,
-        Priority::BlockedOn,
+        Priority::Foreground,
         bytes,
         Watch::unattended(),
     )?;

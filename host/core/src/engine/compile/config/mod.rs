@@ -110,7 +110,7 @@ impl Tier {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) enum Priority {
     /// A caller waits: the compiler uses every core.
-    BlockedOn,
+    Foreground,
     /// No caller waits: in this process the compiler uses only the thread that calls it, with the
     /// priority of that thread.
     Background,
@@ -122,7 +122,7 @@ pub(in crate::engine) enum Priority {
 /// As [`engine`].
 pub(super) fn compiler(tier: Tier, haste: Priority) -> Result<Engine, Error> {
     let mut config = base();
-    config.parallel_compilation(haste == Priority::BlockedOn).cranelift_opt_level(match tier {
+    config.parallel_compilation(haste == Priority::Foreground).cranelift_opt_level(match tier {
         Tier::Quick => OptLevel::None,
         Tier::Optimised => OptLevel::Speed,
     });

@@ -162,14 +162,14 @@ impl Worker {
     pub(super) fn seconds(&self, haste: Priority) -> u64 {
         let seconds = self.limit.as_secs().max(1);
         match haste {
-            Priority::BlockedOn => seconds,
+            Priority::Foreground => seconds,
             Priority::Background => seconds.saturating_mul(u64::from(BACKGROUND_FACTOR)),
         }
     }
 
     pub(in crate::engine) fn wall(&self, haste: Priority) -> Duration {
         match haste {
-            Priority::BlockedOn => {
+            Priority::Foreground => {
                 self.limit.saturating_mul(WALL_FACTOR).saturating_add(WALL_SLACK)
             }
             Priority::Background => BACKGROUND_WALL,
@@ -349,7 +349,7 @@ fn bounded_compile(
     // If the parent died before the death signal was set, this write fails. So the magic bytes are
     // written before the work.
     output.write_all(MAGIC).and_then(|()| output.flush()).map_err(failed)?;
-    let compiler = config::compiler(order.tier, Priority::BlockedOn)
+    let compiler = config::compiler(order.tier, Priority::Foreground)
         .map_err(|error| (FAILED, error.to_string()))?;
     let code =
         compiler.precompile_component(&component).map_err(|error| {

@@ -46,8 +46,12 @@ fn worker_exit_maps_to_compile_result() {
             false,
         ),
     ] {
-        let ended =
-            worker(script).compile(Tier::Quick, Priority::BlockedOn, b"bytes", Watch::unattended());
+        let ended = worker(script).compile(
+            Tier::Quick,
+            Priority::Foreground,
+            b"bytes",
+            Watch::unattended(),
+        );
         assert_eq!(!matches!(ended, Err(NoCode::Interrupted(_))), is_lasting, "{script}");
         let ended =
             ended.map_err(|none| Error::from(none).to_string().replace(" (core dumped)", ""));
@@ -62,9 +66,9 @@ fn worker_exit_maps_to_compile_result() {
 #[test]
 fn awaited_compile_ends_within_30_seconds() {
     let worker = Worker { limit: Engine::DEFAULT_COMPILE_TIME, ..worker("exec echo $0") };
-    assert!(worker.seconds(Priority::BlockedOn) + LAST_SECOND < 30);
+    assert!(worker.seconds(Priority::Foreground) + LAST_SECOND < 30);
     for (haste, order) in
-        [(Priority::BlockedOn, "quick/25\n"), (Priority::Background, "quick/50\n")]
+        [(Priority::Foreground, "quick/25\n"), (Priority::Background, "quick/50\n")]
     {
         let starved = Duration::from_secs(worker.seconds(haste)) * 10;
         assert!(worker.wall(haste) > starved, "a compiler that has a tenth of a core is killed");
@@ -119,7 +123,7 @@ fn compile_worker_inherits_only_its_streams() {
     // This descriptor lacks the flag that would close it in the child.
     let _inherited = rustix::io::dup(&file).unwrap();
     let told = worker("echo /proc/self/fd/*")
-        .compile(Tier::Quick, Priority::BlockedOn, b"", Watch::unattended())
+        .compile(Tier::Quick, Priority::Foreground, b"", Watch::unattended())
         .unwrap();
     // The last one is the directory that the shell lists.
     assert_eq!(String::from_utf8(told).unwrap().split_whitespace().count(), 4);
