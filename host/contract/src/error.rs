@@ -353,15 +353,15 @@ impl Error {
                 "offer tools through `toolcell:tool/tool@0.1.0`, in Rust with `toolcell_guest::tools![my_tool];`".into()
             }
             Kind::UnknownTool { asked, known } => {
-                match super::names::nearest(asked, known.iter().map(String::as_str)) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None if known.is_empty() => "there are no tools".into(),
-                    None if known.len() > LISTED => {
-                        let more = known.len() - LISTED;
-                        format!("there are: {} and {more} more", known.get(..LISTED).unwrap_or_default().join(", "))
+                let listed = || match known.len().saturating_sub(LISTED) {
+                    _ if known.is_empty() => "there are no tools".to_owned(),
+                    0 => format!("there are: {}", known.join(", ")),
+                    more => {
+                        let first = known.get(..LISTED).unwrap_or_default().join(", ");
+                        format!("there are: {first} and {more} more")
                     }
-                    None => format!("there are: {}", known.join(", ")),
-                }
+                };
+                super::names::did_you_mean(asked, known.iter().map(String::as_str), listed)
             }
             Kind::DuplicateTool(_) => "unregister the other tool first, or rename this one".into(),
             Kind::DuplicateCall(_) => "give each call of a run its own id".into(),

@@ -159,10 +159,9 @@ impl ResolvedComponent<'_> {
         let unknown = said.filter(|(name, _)| !known.clone().any(|known| known == *name));
         let problems: Vec<_> = unknown
             .map(|(name, said)| {
-                let near = names::nearest(name, known.clone());
                 let listed =
                     || format!("its tools are: {}", known.clone().collect::<Vec<_>>().join(", "));
-                let hint = near.map_or_else(listed, |near| format!("did you mean `{near}`?"));
+                let hint = names::did_you_mean(name, known.clone(), listed);
                 Problem { hint, ..said.unknown.clone() }
             })
             .collect();

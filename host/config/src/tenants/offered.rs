@@ -63,9 +63,9 @@ impl OfferedTools {
             self.0.iter().flatten().map(|pattern| (pattern.rule.to_string(), &pattern.unknown));
         let unknown = patterns
             .filter(|(name, _)| !name.ends_with('*') && !known.clone().any(|known| known == name));
-        let described = unknown.map(|(name, problem)| match names::nearest(&name, known.clone()) {
-            Some(near) => Problem { hint: format!("did you mean `{near}`?"), ..problem.clone() },
-            None => problem.clone(),
+        let described = unknown.map(|(name, problem)| {
+            let hint = names::did_you_mean(&name, known.clone(), || problem.hint.clone());
+            Problem { hint, ..problem.clone() }
         });
         described.collect()
     }

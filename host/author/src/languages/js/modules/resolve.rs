@@ -250,14 +250,11 @@ impl<'p> Resolver<'p> {
                 return fault(from, &message, &hint);
             }
             // Suggesting to install a package with a mistyped name would be dangerous.
-            let hint = match names::nearest(name, [SDK]) {
-                Some(sdk) => format!("did you mean `{sdk}`?"),
-                None => {
-                    format!(
-                        "run `npm install {name}`, or import a file of the project by path: `./{name}.js`"
-                    )
-                }
-            };
+            let hint = names::did_you_mean(name, [SDK], || {
+                format!(
+                    "run `npm install {name}`, or import a file of the project by path: `./{name}.js`"
+                )
+            });
             return fault(
                 from,
                 &format!("cannot import `{specifier}`: {PACKAGES} has no package `{name}`"),
