@@ -80,8 +80,8 @@ impl Configuration {
         mut problems: Vec<ComponentProblem>,
     ) -> LoadedTools {
         let tenants = Arc::new(self.tenants.clone());
-        let apart = self.tenants.keys().filter(|name| self.needs_process(name));
-        problems.extend(apart.map(|tenant| ComponentProblem::of_tenant(tenant)));
+        let apart = tenants.iter().filter(|(_, settings)| settings.isolation.has_process());
+        problems.extend(apart.map(|(tenant, _)| ComponentProblem::of_tenant(tenant)));
         let mut limits = self.bounded(self.defaults);
         let (mut tools, mut development_components) = (Vec::new(), BTreeMap::new());
         for chosen in self.all() {
@@ -127,11 +127,6 @@ impl Configuration {
             development_components,
             served,
         }
-    }
-
-    /// Returns true if a tenant's calls need a process of their own.
-    fn needs_process(&self, tenant: &str) -> bool {
-        self.isolation_of(Some(tenant)).has_process()
     }
 
     /// Returns the names that tenants are offered but that no tool has.
