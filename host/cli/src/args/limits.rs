@@ -49,10 +49,10 @@ impl LimitArgs {
         if let Some(Size(memory)) = self.memory {
             limits.memory = memory;
         }
-        match self.max_result {
-            Some(Size(result)) => Limits { result, ..limits },
-            None => limits,
+        if let Some(Size(result)) = self.max_result {
+            limits.result = result;
         }
+        limits
     }
 
     /// Returns the options as words of a command line.

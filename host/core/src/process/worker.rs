@@ -243,10 +243,7 @@ async fn answer(
     abort: AbortSignal,
 ) -> Answer {
     let (context, tenant, own) = asked.call_context();
-    let narrowed = tenant.map_or_else(Tenant::default, |overlay| Tenant {
-        overlay: Some(overlay.into()),
-        ..Tenant::default()
-    });
+    let narrowed = Tenant { overlay: tenant.map(Arc::new), ..Tenant::default() };
     let (speaker, question) = (speaker.clone(), asked.number);
     // The parent seals the state of questions.
     let executor =
@@ -270,16 +267,10 @@ async fn answer(
         context: context.into(),
         abort,
         stop_grace: Duration::MAX,
+        overlay: own.map(Arc::new),
+        // The files of a call that has ended in the meantime cannot be opened.
+        files: asked.files.as_deref().and_then(|path| CallFiles::open_existing(path).ok()),
         ..CallOptions::default()
-    };
-    let options = match own {
-        Some(overlay) => CallOptions { overlay: Some(overlay.into()), ..options },
-        None => options,
-    };
-    let options = match asked.files.as_deref().map(CallFiles::open_existing) {
-        Some(Ok(files)) => CallOptions { files: Some(files), ..options },
-        // The files of a call that has ended in the meantime.
-        Some(Err(_)) | None => options,
     };
     if asked.what == RequestKind::Validate {
         return match executor.validate(tool, asked.call, options).await {

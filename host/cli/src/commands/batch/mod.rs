@@ -191,16 +191,13 @@ fn context(args: &BatchArgs) -> Result<CallContext, Failure> {
 }
 
 fn options(args: &BatchArgs, context: CallContext, limits: Limits) -> RunOptions {
-    let options = RunOptions {
+    RunOptions {
         context: context.into(),
         tool_timeout: Some(limits.timeout),
         on_tool_error: args.on_tool_error.into(),
         unknown_tools: args.unknown_tools.into(),
+        max_concurrency: args.max_concurrency.map(|calls| calls as usize),
         ..RunOptions::default()
-    };
-    match args.max_concurrency {
-        Some(calls) => RunOptions { max_concurrency: Some(calls as usize), ..options },
-        None => options,
     }
 }
 

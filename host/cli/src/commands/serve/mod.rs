@@ -310,11 +310,9 @@ fn options(args: &ServeArgs) -> Result<ListenOptions, Failure> {
         http,
         drain_timeout: args.drain_timeout.0,
         shutdown_delay: args.shutdown_delay.as_ref().map_or(Duration::ZERO, |delay| delay.0),
+        behind_proxy: args.behind_proxy,
         ..ListenOptions::default()
     };
-    if args.behind_proxy {
-        options.behind_proxy = true;
-    }
     if let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) {
         let tls = Tls::from_files(cert, key).map_err(|error| {
             Failure::file(
