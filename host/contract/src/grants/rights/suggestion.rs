@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{ANY_TOOL, Request};
 use crate::definition::Need;
 use crate::grants::{
-    Access, GrantKind, HttpRule, SCRATCH, TEMPORARY, Target, is_below, is_metadata_service,
+    Access, GrantKind, HttpRule, Row, SCRATCH, TEMPORARY, Target, is_below, is_metadata_service,
     private_networks,
 };
 
@@ -218,13 +218,17 @@ impl Suggestion {
     /// [`steps`](Self::steps).
     #[must_use]
     pub fn to_paste(&self) -> Vec<String> {
-        lines(self.additions())
+        lines(self.pasted())
     }
 
     /// Returns the same by key of the configuration's section, each with the items to add. The
     /// items of `environment` and `secrets` belong in a table, the others in a list.
     #[must_use]
     pub fn additions(&self) -> Vec<(&'static str, Vec<String>)> {
+        self.pasted().into_iter().map(|(kind, items)| (kind.key(), items)).collect()
+    }
+
+    fn pasted(&self) -> BTreeMap<GrantKind, Vec<String>> {
         let directories =
             self.directories.iter().map(|(name, access)| directory(name, *access, beside(name)));
         let secrets = self.secret_names().into_iter().map(|name| {
@@ -327,7 +331,7 @@ impl Suggestion {
         &self,
         directories: Vec<String>,
         secrets: Vec<String>,
-    ) -> Vec<(&'static str, Vec<String>)> {
+    ) -> BTreeMap<GrantKind, Vec<String>> {
         let http = self.http.iter().map(|(rule, networks)| {
             let networks: Vec<_> = networks.iter().map(|network| toml_text(network)).collect();
             match networks.is_empty() {
@@ -362,13 +366,13 @@ impl Suggestion {
             entries.insert(*kind, items.collect());
         }
         entries.retain(|_, items| !items.is_empty());
-        entries.into_iter().map(|(kind, items)| (kind.key(), items)).collect()
+        entries
     }
 }
 
-fn lines(entries: Vec<(&'static str, Vec<String>)>) -> Vec<String> {
-    let line = |(key, items): (&'static str, Vec<String>)| {
-        let (open, close) = GrantKind::of_word(key).map_or(("", ""), |kind| kind.row().brackets);
+fn lines(entries: BTreeMap<GrantKind, Vec<String>>) -> Vec<String> {
+    let line = |(kind, items): (GrantKind, Vec<String>)| {
+        let Row { key, brackets: (open, close), .. } = kind.row();
         format!("{key} = {open}{}{close}", items.join(", "))
     };
     entries.into_iter().map(line).collect()
