@@ -1,7 +1,6 @@
 //! Shared parts of the end-to-end tests: engines, calls, and short texts for how a call ended.
 
 pub mod binary;
-pub mod own_process;
 pub mod server;
 
 use std::path::Path;
@@ -15,6 +14,7 @@ use toolcell::{
     CallContext, CallOptions, CallResult, Completion, Component, Engine, Error, Executor, Json,
     Limits, Outcome, ToolCall,
 };
+pub use toolcell_test_guests::own_process;
 
 /// The placements of cells: every promise must hold at each.
 pub const PLACEMENTS: [Placement; 2] = [Placement::Cells, Placement::Inline];

@@ -1,5 +1,6 @@
 //! The components that tests and benchmarks run: the example tools, a mischievous Rust guest, and
-//! guests assembled to misbehave in one exact place.
+//! guests assembled to misbehave in one exact place. Also a process of its own for a test, which
+//! each package's tests can need.
 
 /// Defines an enum and the list of all its variants.
 macro_rules! listed {
@@ -22,6 +23,7 @@ mod herald;
 mod hostile;
 mod memory;
 mod misdeed;
+pub mod own_process;
 mod plain;
 
 use std::path::PathBuf;

@@ -16,6 +16,8 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::Value;
 use toolcell::controls::{self, Control};
 
+use crate::root;
+
 /// Seconds that a test has to fail. A test that has to be killed has detected nothing.
 const PATIENCE: u32 = 60;
 /// KiB of writable memory, so that a guest without the control does no harm: ten times as much as a
@@ -44,10 +46,6 @@ struct Test {
     name: String,
     /// The words that a page may use in its name.
     words: Vec<String>,
-}
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder below the root")
 }
 
 fn lines() -> Vec<Line> {

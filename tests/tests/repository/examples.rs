@@ -5,8 +5,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 use std::process::Command;
+
+use crate::root;
 
 /// Patterns of parts that differ from run to run, and their replacements.
 const FILTERS: [(&str, &str); 6] = [
@@ -20,10 +21,6 @@ const FILTERS: [(&str, &str); 6] = [
 
 /// The largest number of lines of an example, so that it shows one thing.
 const MAX_LINES: usize = 80;
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder below the root")
-}
 
 /// Returns the output of an example, run as a reader runs it: from the root, without arguments.
 fn printed(name: &str) -> String {

@@ -7,3 +7,9 @@ mod controls;
 mod docs;
 mod examples;
 mod tidy;
+
+use std::path::Path;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder below the root")
+}

@@ -10,10 +10,7 @@ use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::binary::{list, of_component, section};
 use toolcell_tests::{PLACEMENTS, call, ending, engine, load, load_ending, wait};
 
-/// Limits that a good guest does not reach, and a bad one soon does.
-fn tight() -> Limits {
-    Limits { fuel: 20_000_000, memory: 4 << 20, host_calls: 1000, ..Limits::default() }
-}
+use crate::tight;
 
 fn no_fuel_limit(timeout: Duration) -> Limits {
     Limits { fuel: u64::MAX, timeout, ..tight() }

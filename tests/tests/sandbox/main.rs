@@ -10,3 +10,10 @@ mod mischief;
 mod panics;
 mod worker_process;
 mod workers;
+
+use toolcell::Limits;
+
+/// Limits that a good guest does not reach, and a bad one soon does.
+fn tight() -> Limits {
+    Limits { fuel: 20_000_000, memory: 4 << 20, host_calls: 1000, ..Limits::default() }
+}

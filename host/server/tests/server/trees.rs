@@ -17,9 +17,8 @@ use toolcell::{Definition, Registry, Tool};
 use toolcell_server::http::router;
 use toolcell_server::mcp::{McpOptions, routes};
 use toolcell_server::{Authenticator, HttpOptions, ServedTools, Service};
+use toolcell_test_guests::own_process;
 use tower::ServiceExt as _;
-
-use crate::is_in_own_process;
 
 struct Counting;
 
@@ -72,7 +71,7 @@ async fn answer(
 async fn non_argument_members_are_not_parsed_into_trees() {
     // Every allocation of the process counts.
     let test = "non_argument_members_are_not_parsed_into_trees";
-    if !is_in_own_process(module_path!(), test) {
+    if !own_process::enter(module_path!(), test) {
         return;
     }
     let registry = Registry::new();

@@ -19,6 +19,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::root;
+
 struct Page {
     path: PathBuf,
     text: String,
@@ -27,10 +29,6 @@ struct Page {
 struct Block<'a> {
     info: &'a str,
     lines: Vec<&'a str>,
-}
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder below the root")
 }
 
 /// Returns every page that is not part of a crate's documentation, where rustdoc checks the code.

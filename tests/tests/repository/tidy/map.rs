@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::LAYERS;
 use super::repository::{File, named, word};
+use crate::root;
 
 const PAGE: &str = "ARCHITECTURE.md";
 const BEGIN: &str =
@@ -143,8 +144,7 @@ fn map_is_current() {
     let mut files = super::repository::repository();
     if std::env::var_os("UPDATE").is_some() {
         let page = updated(&files).expect("the marks of the table");
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder");
-        std::fs::write(root.join(PAGE), &page).expect("the page is written");
+        std::fs::write(root().join(PAGE), &page).expect("the page is written");
         let of_the_page = |file: &&mut File| file.path == PAGE;
         files.iter_mut().filter(of_the_page).for_each(|file| file.text.clone_from(&page));
     }

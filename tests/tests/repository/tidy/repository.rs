@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::{CORE, LIBRARY};
+use crate::root;
 
 pub(crate) struct File {
     /// The path from the repository's root, with `/`.
@@ -13,7 +14,7 @@ pub(crate) struct File {
 }
 
 pub(crate) fn repository() -> Vec<File> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder below the root");
+    let root = root();
     let listed = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)

@@ -15,20 +15,18 @@ use std::sync::LazyLock;
 
 use toolcell::component::{ImportStatus, Inspection};
 use toolcell::runtime::{EngineBuilder, Optimise};
-use toolcell::{Component, Definition, Engine, Error, Limits};
+use toolcell::{Component, Definition, Engine, Error};
 use toolcell_test_guests::{Answer, Hostile, bare_hello, bytes};
 use toolcell_tests::binary::{COMPONENT, CUSTOM, MODULE, list, of_component, section};
 use toolcell_tests::{call, ending, load, load_ending};
+
+use crate::tight;
 
 static ENGINE: LazyLock<Engine> =
     LazyLock::new(|| Engine::builder().cells(4).build().expect("an engine"));
 
 fn echo() -> Hostile {
     Hostile::answering(Answer::Echo)
-}
-
-fn tight() -> Limits {
-    Limits { fuel: 20_000_000, memory: 4 << 20, host_calls: 1000, ..Limits::default() }
 }
 
 fn answers(component: &Component) -> bool {

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use toolcell_server::ListenOptions;
+use toolcell_test_guests::own_process;
 
 use super::bad_input::PATIENCE;
 use super::client::request;
 use super::fixture::Fixture;
-use crate::is_in_own_process;
 
 /// The seed of all cases.
 const SEED: u64 = 15;
@@ -154,7 +154,7 @@ fn count_panics() -> &'static AtomicUsize {
 async fn mutated_requests_are_answered_or_closed_no_panic() {
     // Every panic of the process counts.
     let test = "mutated_requests_are_answered_or_closed_no_panic";
-    if !is_in_own_process(module_path!(), test) {
+    if !own_process::enter(module_path!(), test) {
         return;
     }
     let panics = count_panics();

@@ -15,10 +15,23 @@ const MARK: &str = "TOOLCELL_TEST_OWN_PROCESS";
 /// # Panics
 /// If the test fails, or the module has no such test.
 pub fn run(module: &str, test: &str, body: impl FnOnce()) {
+    if enter(module, test) {
+        body();
+    }
+}
+
+/// Returns true in a process of the test's own. Elsewhere it runs the test in such a process, and
+/// returns false after the test has passed there. For async tests; others call [`run`].
+///
+/// # Panics
+/// As [`run`].
+#[must_use]
+pub fn enter(module: &str, test: &str) -> bool {
     if is_entered() {
-        return body();
+        return true;
     }
     assert_passed(&command(module, test).output().expect("this program starts"));
+    false
 }
 
 /// Returns true in the process of its own.
