@@ -3,10 +3,10 @@
 //! The lock file is a TOML file beside the configuration that a team keeps under version control.
 //! [`parsed`] returns an [`ApprovedVersion`] for each component (digest, imports, publisher, the
 //! tools' definitions with their hashes), and [`to_text`] writes them. The text is sorted and equal
-//! for equal content, so that a diff shows changes only. A text that is damaged, whose hashes do
-//! not match, or that is of a later version approves nothing; the error has the line. [`lock_path`]
-//! gives the lock file's path for a configuration. The list of approved versions that are kept for
-//! a rollback uses the format too.
+//! for equal content, so that a diff shows changes only. A damaged text, wrong hashes or a later
+//! version of the format are an error with the line, and nothing is approved. [`lock_path`] gives
+//! the lock file's path for a configuration. The list of approved versions that are kept for a
+//! rollback uses the format too.
 //!
 //! Not here: reading and replacing the file, in `configuration/lock.rs`; changes since the
 //! approval, in `difference`.

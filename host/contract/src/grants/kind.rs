@@ -2,10 +2,10 @@
 //!
 //! [`GrantKind::of_word`] turns a word into a [`GrantKind`]: `env` and `variable`, for instance,
 //! both mean environment variables. It reads the kind in front of a request, in grants on the
-//! command line and in needs. A [`Row`] is everything that other code
-//! needs to know about a kind: the keys in `toolcell.toml`, the word for a need, an example, the
-//! imports that can use it, and a [`Capability`], by which its rules in grants and overlays are
-//! read, written and intersected as text. Code that handles every kind goes through the rows.
+//! command line and in needs. A [`Row`] is everything that other code needs to know about a kind:
+//! the keys in `toolcell.toml`, the word for a need, an example, the imports that can use it, and a
+//! [`Capability`], by which its rules in grants and overlays are read, written and intersected as
+//! text. Code that handles every kind goes through the rows.
 //!
 //! Not here: the rows, which stand beside the rules of each kind in the other modules; the table of
 //! all rows, in `grants`.

@@ -25,7 +25,6 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::json;
 use toolcell::call::JsonReservation;
-
 use toolcell::run::RunEvent;
 use tracing::Instrument as _;
 

@@ -1,7 +1,7 @@
 //! Writes the command that answers a tool's question, and the advice if an answer is refused.
 //!
 //! A tool can end its call with a question and a state, which the host seals (encrypts) for the
-//! caller to keep. If nobody answers at the terminal, `run` prints [`hint`]: a command with the
+//! caller to keep. If the terminal gives no answer, `run` prints [`hint`]: a command with the
 //! same component, tool, arguments and options, the state, and `--answer ANSWER`. It can be pasted
 //! into a POSIX shell and makes the same call again, because an answer is accepted only with
 //! identical arguments. Arguments from a file are repeated as `@FILE`. Those from standard input

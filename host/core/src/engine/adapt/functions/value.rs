@@ -2,8 +2,9 @@
 //!
 //! The code that calls exported functions uses [`from_json`] for each argument and [`to_json`] for
 //! the result. `from_json` takes a [`Shape`] (a type) and returns wasmtime's value, or a [`Fault`]
-//! with the path of the first part that does not fit. `to_json` returns `None` if the value is of
+//! with the path of the first part that does not fit. `to_json` returns `None` if the value has
 //! another type.
+//!
 //! The rules, which `docs/existing-components.md` states for users:
 //!
 //! - Whole numbers are exact. Those of 64-bit types beyond 2^53 - 1 are written as a string of
