@@ -212,7 +212,7 @@ fn server_reloads_changed_network() {
     place.approve();
     server.wait_for_stderr("reloaded: the same components as before");
     assert_eq!(fetched(), (true, 1));
-    fs::write(place.path().join("corp.pem"), self::site().1).expect("a place");
+    place.replace("corp.pem", self::site().1);
     server.wait_for_stderr("reloaded: the same components as before");
     assert_eq!(fetched(), (false, 2), "another authority");
 }

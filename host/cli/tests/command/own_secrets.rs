@@ -102,7 +102,7 @@ fn server_uses_and_reloads_tenant_secret_values() {
         assert!(token == *value && !answer.contains(value), "{token}: {answer}");
     }
     let new = "canary-of-globex-new";
-    fs::write(place.path().join("globex.token"), new).expect("a place");
+    place.replace("globex.token", new);
     serving.wait_for_stderr("reloaded: the same components as before");
     assert_eq!(fetched(&keys[1].0).0, new);
 }

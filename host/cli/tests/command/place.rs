@@ -72,10 +72,19 @@ impl Place {
         self.dir.path()
     }
 
+    /// Replaces the configuration.
     pub(crate) fn write(&self, config: &str) {
-        let path = self.path().join("toolcell.toml");
-        fs::write(&path, config).expect("a place");
-        fs::set_permissions(path, fs::Permissions::from_mode(0o644)).expect("a place");
+        self.replace("toolcell.toml", config);
+    }
+
+    /// Creates or replaces a file in one step: a server that watches the file never reads it half
+    /// written. A file that exists keeps its mode.
+    pub(crate) fn replace(&self, name: &str, contents: impl AsRef<[u8]>) {
+        let (path, new) = (self.path().join(name), self.path().join("replacement"));
+        let mode = fs::metadata(&path).map_or(0o644, |file| file.permissions().mode());
+        fs::write(&new, contents).expect("a place");
+        fs::set_permissions(&new, fs::Permissions::from_mode(mode)).expect("a place");
+        fs::rename(new, path).expect("a place");
     }
 
     /// Approves everything in the place.

@@ -267,9 +267,7 @@ fn change_is_served_once_approved() {
         Hostile { name: "greet", description, ..Hostile::answering(Answer::Echo) }.component()
     };
     let place = Place::new("[components.mine]\npath = \"mine.wasm\"\n");
-    let write = |description| {
-        fs::write(place.path().join("mine.wasm"), version(description)).expect("no error")
-    };
+    let write = |description| place.replace("mine.wasm", version(description));
     write("Greets.");
     place.approve();
     let server = Served::start(&place, &[]);

@@ -27,7 +27,7 @@ fn folder() -> Place {
 fn write_version(place: &Place, description: &'static str) {
     let version =
         Hostile { name: "greet", description, ..Hostile::answering(Answer::Echo) }.component();
-    fs::write(place.path().join("mine.wasm"), version).expect("a place");
+    place.replace("mine.wasm", version);
 }
 
 /// Runs a printed command.

@@ -61,16 +61,15 @@ fn tokens_of_configured_issuer_are_accepted() {
     let metadata = server.asked("GET", "/.well-known/oauth-protected-resource", None, None).1;
     assert_eq!(metadata["authorization_servers"], json!(["https://login.example"]), "{metadata}");
     // Keys that cannot be used change nothing.
-    fs::write(place.path().join("jwks.json"), r#"{"keys": []}"#).expect("no error");
+    place.replace("jwks.json", r#"{"keys": []}"#);
     server.wait_for_stderr("the keys of the issuer cannot be used");
     server.wait_for_stderr("reloaded: ");
     assert_eq!(statuses(), [401, 200, 401]);
     let (status, ready) = server.asked("GET", "/ready", None, None);
     // The earlier keys stay in use, and the server keeps running.
     assert_eq!((status, ready["degraded"]["issuer"].is_string()), (200, true), "{ready}");
-    // Another key with an equal name, in a file that is replaced in one step.
-    fs::write(place.path().join("new.json"), KEYS.replace("6kps", "6kpt")).expect("no error");
-    fs::rename(place.path().join("new.json"), place.path().join("jwks.json")).expect("no error");
+    // Another key with an equal name.
+    place.replace("jwks.json", KEYS.replace("6kps", "6kpt"));
     server.wait_for_stderr("reloaded: ");
     assert_eq!(statuses(), [401, 401, 401]);
 }
