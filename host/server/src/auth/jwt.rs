@@ -259,6 +259,7 @@ impl JwtIssuer {
     }
 
     /// Returns true if the issuer's keys are known.
+    #[cfg(feature = "config")]
     pub(crate) fn has_keys(&self) -> bool {
         !self.keys.is_empty()
     }
