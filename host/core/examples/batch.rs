@@ -8,7 +8,9 @@ use anyhow::Context as _;
 use serde_json::json;
 use toolcell::message::Failure;
 use toolcell::run::Verdict;
-use toolcell::{Component, Engine, Limits, OnToolError, Registry, RunOptions, Runner, ToolCall};
+use toolcell::{
+    CallOptions, Component, Engine, Limits, OnToolError, Registry, RunOptions, Runner, ToolCall,
+};
 
 const COMPONENTS: [&str; 3] = [
     "example-tools/target/wasm32-wasip2/release/calculator.wasm",
@@ -53,11 +55,9 @@ async fn main() -> anyhow::Result<()> {
             Verdict::Halt
         }
     });
-    let options = RunOptions {
-        on_tool_error: policy,
-        limits: Limits { fuel: 100_000_000, ..Limits::unlimited() },
-        ..RunOptions::default()
-    };
+    let limits = Limits { fuel: 100_000_000, ..Limits::unlimited() };
+    let call = CallOptions { limits, ..CallOptions::default() };
+    let options = RunOptions { call, on_tool_error: policy, ..RunOptions::default() };
 
     // An error here means that no call was made, for example because a tool is unknown. A failed
     // call is not an error: it has a message.

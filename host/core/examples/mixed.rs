@@ -6,7 +6,8 @@
 
 use serde_json::{Value, json};
 use toolcell::{
-    CallContext, Component, Definition, Engine, Json, Registry, RunOptions, Runner, Tool, ToolCall,
+    CallContext, CallOptions, Component, Definition, Engine, Json, Registry, RunOptions, Runner,
+    Tool, ToolCall,
 };
 
 /// The number of pieces of each article in the warehouse.
@@ -33,7 +34,8 @@ async fn main() -> anyhow::Result<()> {
         ("staff", "stock", json!({"article": "chair"})),
         ("staff", "calculator", json!({"expression": "12 * 49.90"})),
     ] {
-        let options = RunOptions { context: context(role).into(), ..RunOptions::default() };
+        let call = CallOptions { context: context(role).into(), ..CallOptions::default() };
+        let options = RunOptions { call, ..RunOptions::default() };
         let call = ToolCall::with_value("call-1", tool, &arguments);
         for message in runner.run([call], options).await?.messages {
             println!("{role}: {tool} {arguments} -> {}", message.content);

@@ -237,9 +237,8 @@ fn run_uses_exactly_max_concurrency_cells() {
         let run = |name: &str, count: usize, abort: AbortSignal| {
             let calls: Vec<_> =
                 (0..count).map(|n| ToolCall::new(n.to_string(), name, "{}")).collect();
-            let options =
-                RunOptions { max_concurrency: Some(MOST), abort, ..RunOptions::default() };
-            let options = RunOptions { stop_grace: Duration::MAX, ..options };
+            let call = CallOptions { abort, stop_grace: Duration::MAX, ..CallOptions::default() };
+            let options = RunOptions { max_concurrency: Some(MOST), call, ..RunOptions::default() };
             let runner = runner.clone();
             wait(async move { runner.run(calls, options).await }).expect("it starts").messages
         };

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::runtime::{Builder, Handle};
 use toolcell::run::{RunHalt, RunOutcome, Verdict};
 use toolcell::{
-    AbortSignal, Definition, Executor, Limits, OnToolError, Registry, RunOptions, Runner, Tool,
-    ToolCall,
+    AbortSignal, CallOptions, Definition, Executor, Limits, OnToolError, Registry, RunOptions,
+    Runner, Tool, ToolCall,
 };
 use toolcell_tests::wait;
 use tracing::Instrument as _;
@@ -70,8 +70,8 @@ fn stop_ends_a_run_waiting_for_its_policy() {
         std::future::pending::<Verdict>()
     });
     let options = RunOptions {
+        call: CallOptions { abort, ..CallOptions::default() },
         max_concurrency: Some(1),
-        abort,
         on_tool_error: policy,
         ..RunOptions::default()
     };
@@ -225,16 +225,12 @@ fn policy_has_the_calls_timeout() {
         Verdict::Halt
     });
     let options = RunOptions { on_tool_error: never, ..RunOptions::default() };
+    let limits = Limits { timeout: short, ..Limits::unlimited() };
+    let call = CallOptions { limits, ..CallOptions::default() };
     let limited = Executor::new().with_limits(Limits { timeout: short, ..Limits::default() });
     for (runner, options) in [
         (runner(), RunOptions { tool_timeout: Some(short), ..options.clone() }),
-        (
-            runner(),
-            RunOptions {
-                limits: Limits { timeout: short, ..Limits::unlimited() },
-                ..options.clone()
-            },
-        ),
+        (runner(), RunOptions { call, ..options.clone() }),
         (runner().with_executor(limited), options.clone()),
         (runner_of(definition().with_max_execution(short)), options),
     ] {

@@ -124,7 +124,7 @@ fn each_call_of_a_run_has_a_span() {
         let mut context = CallContext::default();
         context.request_id = Some("r-1".into());
         let options = RunOptions {
-            context: context.into(),
+            call: CallOptions { context: context.into(), ..CallOptions::default() },
             tool_timeout: Some(Duration::from_millis(20)),
             ..RunOptions::default()
         };

@@ -290,7 +290,8 @@ fn real_call_results_round_trip_through_json() {
     let kept: Arc<Mutex<Vec<SettledCall>>> = Arc::clone(&sink);
     let events = Arc::clone(&heard);
     let limits = Limits { timeout: Duration::from_millis(20), ..Limits::unlimited() };
-    let options = RunOptions { limits, ..RunOptions::default() };
+    let call = CallOptions { limits, ..CallOptions::default() };
+    let options = RunOptions { call: call.clone(), ..RunOptions::default() };
     let (outcome, completions, steps): (RunOutcome, Vec<Completion>, Vec<Step>) =
         wait(async move {
             let executor = Executor::new()
@@ -305,13 +306,12 @@ fn real_call_results_round_trip_through_json() {
             }
             let outcome = runner.run(calls.clone(), options).await.expect("it starts");
             let mut completions = Vec::new();
-            for call in calls.clone() {
-                let options = CallOptions { limits, ..CallOptions::default() };
-                completions
-                    .push(registry.call(&executor, call, options).await.expect("it is registered"));
+            for asked in calls.clone() {
+                let completion = registry.call(&executor, asked, call.clone()).await;
+                completions.push(completion.expect("it is registered"));
             }
             let mut turn = Turn::default();
-            turn.limits = limits;
+            turn.call.limits = limits;
             turn.deliberate = Some(toolcell::step::Deliberate::new(["t", "manual"]));
             let mut steps = Stepper::new(registry)
                 .with_executor(Executor::new().without_sealer())

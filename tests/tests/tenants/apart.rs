@@ -9,8 +9,8 @@ use toolcell::component::LoadOptions;
 use toolcell::kv::SqliteStore;
 use toolcell::secrets::{Secret, StoredSecrets};
 use toolcell::{
-    Component, Definition, Engine, Event, Executor, Grants, Registry, RunOptions, Runner, Tool,
-    ToolCall,
+    CallOptions, Component, Definition, Engine, Event, Executor, Grants, Registry, RunOptions,
+    Runner, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::{context, wait};
@@ -110,7 +110,9 @@ fn tenant_output_never_names_another_tenant() {
                     heard.lock().expect("texts").push(serde_json::to_string(&event).expect("JSON"));
                 });
                 let whose = context(&json!({"tenant": tenant, "session_id": tenant}));
-                let options = RunOptions { context: whose.clone().into(), ..RunOptions::default() };
+                let context = whose.clone().into();
+                let call = CallOptions { context, ..CallOptions::default() };
+                let options = RunOptions { call, ..RunOptions::default() };
                 let runner = Runner::new(registry.clone()).with_executor(executor);
                 let messages = runner.run(calls(&tenant, batch), options).await;
                 tell(format!("{messages:?}"));

@@ -11,27 +11,23 @@
 
 use std::time::Duration;
 
-use toolcell_contract::call::AbortSignal;
 use toolcell_contract::error::Error;
 
 /// The configuration of steps.
 ///
 /// # Defaults
 /// [`StepConfig::DEFAULT_TIMEOUT`], [`StepConfig::DEFAULT_SOFT_WARN_AT`],
-/// [`StepConfig::DEFAULT_MAX_ERRORS`], [`AbortSignal::DEFAULT_GRACE`], as many calls at the same
-/// time as a run makes.
+/// [`StepConfig::DEFAULT_MAX_ERRORS`], as many calls at the same time as a run makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepConfig {
     /// Wall time of each step's call. [`Stepper::with_config`](crate::Stepper::with_config) raises
     /// a value below [`StepConfig::MIN_TIMEOUT`] to it, with a warning in the log. To tighten the
-    /// limits of one turn, set its [`limits`](crate::Turn::limits).
+    /// limits of one turn, set those of its [`call`](crate::Turn::call).
     pub timeout: Duration,
     /// The iteration of a turn from which on tools are told to mention how the user can stop it.
     pub soft_warn_at: u32,
     /// The number of errors in a row that do not end the turn. The next error ends it.
     pub max_errors: u32,
-    /// The time that a stopped tool has to end by itself before it is ended by force.
-    pub stop_grace: Duration,
     /// The number of tools that [`Stepper::step_all`](crate::Stepper::step_all) runs at the same
     /// time; at least one. `None`: as many as there are calls, at most two per core.
     pub max_concurrency: Option<usize>,
@@ -43,7 +39,6 @@ impl Default for StepConfig {
             timeout: Self::DEFAULT_TIMEOUT,
             soft_warn_at: Self::DEFAULT_SOFT_WARN_AT,
             max_errors: Self::DEFAULT_MAX_ERRORS,
-            stop_grace: AbortSignal::DEFAULT_GRACE,
             max_concurrency: None,
         }
     }

@@ -238,9 +238,7 @@ impl Stepper {
             .clone()
             .with_limits(options.limits)
             .calling(move |name| registry.get(name));
-        let completion = executor
-            .uncounted(tool, call, CallOptions { stop_grace: self.config.stop_grace, ..options })
-            .await;
+        let completion = executor.uncounted(tool, call, options).await;
         let is_stopped = matches!(
             completion.result,
             CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled))

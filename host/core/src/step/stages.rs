@@ -78,7 +78,7 @@ impl Stepper {
         turn: &Turn,
     ) -> Result<Gated<Ready>, AbortStatus> {
         let limits = Limits { timeout: self.config.timeout, ..self.executor.limits() }
-            .tightened(&turn.limits);
+            .tightened(&turn.call.limits);
         // 1: checks that it is a call. The problem is logged as a debug string, because it quotes a
         // model.
         let warn = |problem: &Malformed| tracing::warn!(problem = ?problem.to_string(), "Malformed function call");
@@ -89,7 +89,7 @@ impl Stepper {
             warn(problem);
         }
         // 2: checks that the turn was not stopped.
-        check_not_stopped(&turn.abort)?;
+        check_not_stopped(&turn.call.abort)?;
         // 3: builds the context.
         let context = self.context(turn, judged.resume.take());
         // 4: checks that the tool may be called in this turn. If not, the name is not looked up.
@@ -111,12 +111,7 @@ impl Stepper {
                 return Ok(Gated::Closed(Box::new(HistoryEntry::unanswered(judged, response))));
             }
         };
-        let options = CallOptions {
-            context: context.into(),
-            limits,
-            abort: turn.abort.clone(),
-            ..CallOptions::default()
-        };
+        let options = CallOptions { context: context.into(), limits, ..turn.call.clone() };
         Ok(Gated::Open(Box::new(Ready { parsed: judged, tool, options })))
     }
 
@@ -203,7 +198,7 @@ impl Stepper {
                 Gated::Closed(entry) => return self.record(entry, false, false, turn),
                 Gated::Open(ended) => *ended,
             };
-        check_not_stopped(&turn.abort)?;
+        check_not_stopped(&turn.call.abort)?;
         let name = &judged.call.name;
         // 6: keeps the tool allowed.
         if success {
@@ -217,7 +212,7 @@ impl Stepper {
                 self.emit(StepEvent::TriggerNotice { id: judged.id.clone(), tool, trigger });
             }
             // 8: asks the hook if it has put the result into the model's context.
-            if self.is_result_consumed(&completion, &turn.abort).await? {
+            if self.is_result_consumed(&completion, &turn.call.abort).await? {
                 turn.count_success();
                 return Ok(Step::Restart);
             }
@@ -234,7 +229,7 @@ impl Stepper {
 
     /// Stage 3. Remaining time and the abort signal are in the call's options.
     fn context(&self, turn: &Turn, resume: Option<Resume>) -> CallContext {
-        let mut context = turn.context.clone();
+        let mut context = CallContext::clone(&turn.call.context);
         context.resume = resume;
         if let Some(locale) = &turn.locale {
             context.extensions.insert(LOCALE.into(), Json::from(Value::String(locale.clone())));
@@ -290,7 +285,7 @@ impl Stepper {
         end_turn: bool,
         turn: &mut Turn,
     ) -> Result<Step, AbortStatus> {
-        check_not_stopped(&turn.abort)?;
+        check_not_stopped(&turn.call.abort)?;
         let name = entry.name.clone();
         if success {
             turn.count_success();

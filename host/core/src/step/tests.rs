@@ -116,7 +116,7 @@ fn step_timeout_yields_only_to_turn_limits() {
     registry.register(tool.unwrap()).unwrap();
     let (mut turn, seconds) = (Turn::default(), Duration::from_secs);
     for (timeout, left, expected) in [(300, u64::MAX, 300), (20, u64::MAX, 20), (20, 7, 7)] {
-        turn.limits.timeout = seconds(left);
+        turn.call.limits.timeout = seconds(left);
         let stepper = Stepper::new(registry.clone())
             .with_config(StepConfig { timeout: seconds(timeout), ..StepConfig::default() });
         let step = stepper

@@ -15,27 +15,25 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use toolcell_contract::call::{AbortSignal, CallContext};
-use toolcell_contract::limits::Limits;
+
+use crate::tool::handler::options::CallOptions;
 
 /// One turn of an agent loop: everything between a person's message and the model's final answer.
 /// [`next_turn`](Self::next_turn) begins the next one.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Turn {
-    /// Ids, tenant and metadata for every call of the turn. Its `resume` is ignored, because an
-    /// answer belongs to one call: see [`RawCall::with_resume`](crate::step::RawCall::with_resume).
-    pub context: CallContext,
+    /// The options of each call. The context's `resume` is ignored, because an answer belongs to one
+    /// call: see [`RawCall::with_resume`](crate::step::RawCall::with_resume). The limits only tighten
+    /// the executor's, for example to the time that is left for the turn. `abort` stops the turn:
+    /// give a clone of it to the code behind the stop button.
+    pub call: CallOptions,
     /// The user's language. Tools get it as the context's extension `locale`, a JSON string.
     pub locale: Option<String>,
     /// The rounds that the loop has made, counted by the loop. From
     /// [`StepConfig::soft_warn_at`](crate::step::StepConfig::soft_warn_at) on, tools get
     /// the context's extension `show_kill_hint`, which is `true`; before, it is absent.
     pub iteration: u32,
-    /// Limits of each call, for example the time that is left for the turn. They only tighten the
-    /// executor's limits.
-    pub limits: Limits,
-    /// Stops the turn. Give a clone of it to the code behind the stop button.
-    pub abort: AbortSignal,
     /// Deliberate mode. `None`: every tool can be called.
     pub deliberate: Option<Deliberate>,
     errors: u32,
@@ -126,12 +124,11 @@ impl Turn {
     /// signal.
     #[must_use]
     pub fn new(context: CallContext) -> Self {
+        let (context, abort) = (context.into(), AbortSignal::new());
         Self {
-            context,
+            call: CallOptions { context, abort, ..CallOptions::default() },
             locale: None,
             iteration: 0,
-            limits: Limits::unlimited(),
-            abort: AbortSignal::new(),
             deliberate: None,
             errors: 0,
             windows: BTreeMap::new(),
@@ -152,10 +149,10 @@ impl Turn {
     }
 
     /// Begins the next turn: iterations and errors count from zero, tools stay allowed for one turn
-    /// less, and there is a new [`abort`](Self::abort) signal, because a stop applies to one turn.
+    /// less, and there is a new abort signal, because a stop applies to one turn.
     /// Everything else stays.
     pub fn next_turn(&mut self) {
-        (self.iteration, self.errors, self.abort) = (0, 0, AbortSignal::new());
+        (self.iteration, self.errors, self.call.abort) = (0, 0, AbortSignal::new());
         self.windows.retain(|_, left| {
             let open = *left > 0;
             *left = left.saturating_sub(1);
@@ -163,10 +160,10 @@ impl Turn {
         });
     }
 
-    /// Stops the turn: no further tool starts, and running tools are ended, at once or after
-    /// [`StepConfig::stop_grace`](crate::step::StepConfig::stop_grace).
+    /// Stops the turn: no further tool starts, and running tools are ended, at once or after the
+    /// grace of [`call`](Self::call).
     pub fn stop(&self) {
-        self.abort.raise();
+        self.call.abort.raise();
     }
 
     /// Returns true if the tool may be called in this turn.
@@ -273,7 +270,7 @@ mod tests {
         turn.stop();
         turn.next_turn();
         assert_eq!(
-            (turn.iteration, turn.consecutive_errors(), turn.abort.is_raised()),
+            (turn.iteration, turn.consecutive_errors(), turn.call.abort.is_raised()),
             (0, 0, false)
         );
     }

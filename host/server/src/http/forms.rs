@@ -22,7 +22,7 @@ use serde_json::{Number, Value};
 use toolcell::call::Resume;
 use toolcell::run::UnknownTools;
 use toolcell::step::{Deliberate, RawCall, TurnMemory};
-use toolcell::{CallContext, Json, Limits, OnToolError, ToolCall, Turn};
+use toolcell::{CallContext, CallOptions, Json, Limits, OnToolError, ToolCall, Turn};
 use utoipa::openapi::Ref;
 use utoipa::openapi::schema::{AdditionalProperties, Array, Object, OneOf, SchemaType, Type};
 
@@ -324,17 +324,21 @@ impl Tightened {
     }
 }
 
+fn options(
+    context: Origin,
+    resume: Option<Answered>,
+    limits: &Tightened,
+) -> Result<CallOptions, Problem> {
+    let (context, limits) = (context.context(resume).into(), limits.limits()?);
+    Ok(CallOptions { context, limits, ..CallOptions::default() })
+}
+
 impl CallBody {
     pub(super) fn request(self, id: &RequestId) -> Result<CallRequest, Problem> {
-        let limits = self.limits.limits()?;
         let arguments = self.arguments.map_or_else(String::new, text);
         let call = ToolCall::new(self.id.unwrap_or_else(|| id.to_string()), self.name, arguments);
-        Ok(CallRequest {
-            request_id: Some(id.clone()),
-            context: self.context.context(self.resume),
-            limits,
-            ..CallRequest::new(call)
-        })
+        let options = options(self.context, self.resume, &self.limits)?;
+        Ok(CallRequest { request_id: Some(id.clone()), options, ..CallRequest::new(call) })
     }
 }
 
@@ -346,16 +350,15 @@ impl RunBody {
         };
         let mut request = RunRequest::new(self.calls.into_iter().enumerate().map(call));
         request.request_id = Some(id.clone());
-        request.context = self.context.context(self.resume);
-        request.limits = self.limits.limits()?;
-        request.max_concurrency = self
+        request.options.call = options(self.context, self.resume, &self.limits)?;
+        request.options.max_concurrency = self
             .max_concurrency
             .map(|WholeNumber(most)| usize::try_from(most).unwrap_or(usize::MAX));
         if let Some(OnError::Halt) = self.on_tool_error {
-            request.on_tool_error = OnToolError::Halt;
+            request.options.on_tool_error = OnToolError::Halt;
         }
         if let Some(OnUnknown::Answer) = self.unknown_tools {
-            request.unknown_tools = UnknownTools::Answer;
+            request.options.unknown_tools = UnknownTools::Answer;
         }
         Ok(request)
     }
@@ -371,7 +374,7 @@ impl StepBody {
         memory.windows =
             known.windows.into_iter().map(|(tool, turns)| (tool, turns.narrow())).collect();
         let mut turn = Turn::new(self.context.context(None)).with_memory(memory);
-        turn.limits = self.limits.limits()?;
+        turn.call.limits = self.limits.limits()?;
         (turn.iteration, turn.locale) = (self.iteration.narrow(), self.locale);
         turn.deliberate = self.deliberate.map(|Allowed { allowed, triggers, context_turns }| {
             let mut deliberate = allowed.map_or_else(Deliberate::unrestricted, Deliberate::new);

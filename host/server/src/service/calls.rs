@@ -10,35 +10,30 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, Event, EventSink, Limits, Outcome, Question,
-    Refusal, ToolCall, ToolError,
+    CallOptions, CallResult, Completion, Event, EventSink, Outcome, Question, Refusal, ToolCall,
+    ToolError,
 };
 
 use super::request_id::RequestId;
-use crate::service::Service;
+use crate::service::{Admitted, Service};
 use crate::tenants::principal::Principal;
 use crate::tenants::refused::RequestError;
 
 /// A request for one call.
 ///
 /// # Defaults
-/// A new request id, an empty context, no tightened limits, no grace after a cancel, no observer.
+/// A new request id, [`CallOptions::default`], no observer.
 #[derive(Clone)]
 pub struct CallRequest {
     /// The call.
     pub call: ToolCall,
     /// The id by which the request can be cancelled. `None`: a new one is generated.
     pub request_id: Option<RequestId>,
-    /// The origin of the call, and the answer to an earlier question ([`CallContext::resume`]). The
-    /// server sets the tenant and the request id.
-    pub context: CallContext,
-    /// Tightens the call's limits, in addition to the tenant's.
-    pub limits: Limits,
-    /// Time that the tool has to end by itself after a cancel.
-    pub stop_grace: Duration,
+    /// The options of the call. The server sets the context's tenant and request id, and the abort
+    /// signal.
+    pub options: CallOptions,
     /// Receives the events of the call, for example to forward its progress. It must be quick.
     pub events: Option<Arc<dyn EventSink>>,
 }
@@ -47,14 +42,7 @@ impl CallRequest {
     /// Creates a request for this call.
     #[must_use]
     pub fn new(call: ToolCall) -> Self {
-        Self {
-            call,
-            request_id: None,
-            context: CallContext::default(),
-            limits: Limits::unlimited(),
-            stop_grace: toolcell::AbortSignal::DEFAULT_GRACE,
-            events: None,
-        }
+        Self { call, request_id: None, options: CallOptions::default(), events: None }
     }
 }
 
@@ -79,7 +67,7 @@ pub struct CallResponse {
 
 impl CallResponse {
     /// Returns the question, if the tool asks a person. Its sealed state comes back in
-    /// [`CallContext::resume`] with the answer.
+    /// [`CallContext::resume`](toolcell::CallContext::resume) with the answer.
     #[must_use]
     pub fn question(&self) -> Option<&Question> {
         if let CallResult::Outcome(Outcome::AskUser(question)) = &self.completion.result {
@@ -106,22 +94,15 @@ impl Service {
         principal: &Principal,
         request: CallRequest,
     ) -> Result<CallResponse, RequestError> {
-        let CallRequest { call, request_id, mut context, limits, stop_grace, events } = request;
+        let CallRequest { call, request_id, mut options, events } = request;
         let view = self.view(principal)?;
         let call = view.resolve_call(call);
         let request_id = request_id.unwrap_or_else(RequestId::generate);
         let admitted = self.admit(principal, &view, &request_id, 1, 1)?;
-        set_identity(&mut context, principal, &request_id);
-        let context = Arc::new(context);
+        set_identity(&mut options, principal, &request_id, &admitted);
+        let context = Arc::clone(&options.context);
         let Some(tool) = view.tools.get(&call.name) else {
             return Err(view.unknown_tool(&call.name, &context).await);
-        };
-        let options = CallOptions {
-            context: Arc::clone(&context),
-            limits,
-            abort: admitted.signal(),
-            stop_grace,
-            ..CallOptions::default()
         };
         let mut executor = self.executor(principal, &view);
         if let Some(events) = events {
@@ -149,8 +130,15 @@ impl Service {
     }
 }
 
-/// Sets the members of a context that the server decides: the tenant and the request id.
-pub(super) fn set_identity(context: &mut CallContext, principal: &Principal, id: &RequestId) {
+/// Sets the options that the server decides: the tenant, the request id, the abort signal.
+pub(super) fn set_identity(
+    options: &mut CallOptions,
+    principal: &Principal,
+    id: &RequestId,
+    admitted: &Admitted,
+) {
+    let context = Arc::make_mut(&mut options.context);
     context.tenant = principal.tenant().map(str::to_owned);
     context.request_id = Some(id.to_string());
+    options.abort = admitted.signal();
 }

@@ -15,16 +15,13 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, Stream, StreamExt as _, stream};
 use serde_json::Value;
 use toolcell::run::{RunEvent, RunOutcome, RunStream, UnknownTools};
 use toolcell::step::{RawCall, Step};
-use toolcell::{
-    CallContext, Limits, OnToolError, Registry, RunOptions, Runner, Stepper, ToolCall, Turn,
-};
+use toolcell::{CallContext, Registry, RunOptions, Runner, Stepper, ToolCall, Turn};
 
 use super::calls::set_identity;
 use super::request_id::RequestId;
@@ -39,7 +36,7 @@ const ASKED_AT_ONCE: usize = 32;
 /// A request for several calls at once.
 ///
 /// # Defaults
-/// A new request id, an empty context, no tightened limits, and the defaults of [`RunOptions`].
+/// A new request id and [`RunOptions::default`], except that each tool has its own time.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RunRequest {
@@ -47,19 +44,10 @@ pub struct RunRequest {
     pub calls: Vec<ToolCall>,
     /// The id by which the run can be cancelled. `None`: a new one is generated.
     pub request_id: Option<RequestId>,
-    /// The origin of the calls. An answer to a question requires a single call. The server sets the
-    /// tenant and the request id.
-    pub context: CallContext,
-    /// Tightens the limits of each call.
-    pub limits: Limits,
-    /// Wall time of each call. `None`: that of its tool.
-    pub tool_timeout: Option<Duration>,
-    /// The most calls at once. The tenant's quota can lower it.
-    pub max_concurrency: Option<usize>,
-    /// The policy for failures.
-    pub on_tool_error: OnToolError,
-    /// The policy for calls of tools that the principal does not see.
-    pub unknown_tools: UnknownTools,
+    /// The options of the run. The server sets the context's tenant and request id, and the abort
+    /// signal; the tenant's quota can lower `max_concurrency`. A tool that the principal does not
+    /// see is an unknown tool.
+    pub options: RunOptions,
 }
 
 impl RunRequest {
@@ -69,12 +57,7 @@ impl RunRequest {
         Self {
             calls: calls.into_iter().collect(),
             request_id: None,
-            context: CallContext::default(),
-            limits: Limits::unlimited(),
-            tool_timeout: None,
-            max_concurrency: None,
-            on_tool_error: OnToolError::default(),
-            unknown_tools: UnknownTools::default(),
+            options: RunOptions::default(),
         }
     }
 }
@@ -167,14 +150,13 @@ impl Service {
         let view = self.view(principal)?;
         let calls: Vec<_> = calls.into_iter().map(|call| view.resolve_raw_call(call)).collect();
         let id = request_id.unwrap_or_else(RequestId::generate);
-        let admitted =
-            self.admit(principal, &view, &id, calls.len(), concurrency(calls.len(), None))?;
-        set_identity(&mut turn.context, principal, &id);
-        turn.abort = admitted.signal();
+        let wanted = concurrency(&RunOptions::default(), calls.len());
+        let admitted = self.admit(principal, &view, &id, calls.len(), wanted)?;
+        set_identity(&mut turn.call, principal, &id, &admitted);
         let named = calls.iter().filter_map(|call| {
             Some((call.name.clone()?, call.arguments.as_ref().map_or_else(String::new, text)))
         });
-        let registry = registry_of(&view, named.collect(), Arc::new(turn.context.clone())).await;
+        let registry = registry_of(&view, named.collect(), Arc::clone(&turn.call.context)).await;
         let config = toolcell::step::StepConfig {
             max_concurrency: Some(admitted.slots().max(1)),
             ..toolcell::step::StepConfig::default()
@@ -193,33 +175,24 @@ impl Service {
         request: RunRequest,
     ) -> Result<Prepared, RequestError> {
         let view = self.view(principal)?;
-        let RunRequest { calls, request_id, mut context, limits, .. } = request;
+        let RunRequest { calls, request_id, mut options } = request;
         let calls: Vec<_> = calls.into_iter().map(|call| view.resolve_call(call)).collect();
         let id = request_id.unwrap_or_else(RequestId::generate);
-        let wanted = concurrency(calls.len(), request.max_concurrency);
+        let wanted = concurrency(&options, calls.len());
         let admitted = self.admit(principal, &view, &id, calls.len(), wanted)?;
-        set_identity(&mut context, principal, &id);
+        set_identity(&mut options.call, principal, &id, &admitted);
         let named = calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect();
-        let context = Arc::new(context);
-        let registry = registry_of(&view, named, Arc::clone(&context)).await;
-        if request.unknown_tools == UnknownTools::Refuse
+        let registry = registry_of(&view, named, Arc::clone(&options.call.context)).await;
+        if options.unknown_tools == UnknownTools::Refuse
             && let Some(call) = calls.iter().find(|call| !registry.is_registered(&call.name))
         {
-            return Err(view.unknown_tool(&call.name, &context).await);
+            return Err(view.unknown_tool(&call.name, &options.call.context).await);
         }
-        let mut options = RunOptions {
-            context,
-            limits,
-            on_tool_error: request.on_tool_error,
-            unknown_tools: request.unknown_tools,
-            abort: admitted.signal(),
-            ..RunOptions::default()
-        };
         // Each tool has its own time within that of the executor.
-        options.tool_timeout = request.tool_timeout.or(Some(view.executor.limits().timeout));
+        options.tool_timeout.get_or_insert(view.executor.limits().timeout);
         // A maximum of 0 stays 0, so that the run reports it, whatever the quota.
         options.max_concurrency =
-            Some(if request.max_concurrency == Some(0) { 0 } else { admitted.slots().max(1) });
+            Some(if options.max_concurrency == Some(0) { 0 } else { admitted.slots().max(1) });
         let is_whole = registry.toolbox().tools().count() == view.tools.len();
         let runner = if is_whole { view.runner.clone() } else { Runner::new(registry) };
         let runner = runner.with_executor(self.executor(principal, &view));
@@ -254,8 +227,7 @@ async fn registry_of(
 }
 
 /// Returns the number of calls that run at once, if the quota allows it.
-fn concurrency(calls: usize, most: Option<usize>) -> usize {
-    let options = RunOptions { max_concurrency: most, ..RunOptions::default() };
+fn concurrency(options: &RunOptions, calls: usize) -> usize {
     options.concurrency(calls).min(calls)
 }
 

@@ -185,7 +185,7 @@ fn stop_during_the_call_cancels_its_request() -> anyhow::Result<()> {
     let chat = chat()?;
     let stepper = Stepper::new(chat.registry.clone());
     let mut turn = Turn::default();
-    let pressed = turn.abort.clone();
+    let pressed = turn.call.abort.clone();
     let (ended, ()) = wait_here(async {
         let person = async {
             chat.started.notified().await;
@@ -210,7 +210,7 @@ fn stop_during_the_call_cancels_its_request() -> anyhow::Result<()> {
 fn timeout_is_recorded_as_a_failure() -> anyhow::Result<()> {
     let chat = chat()?;
     let mut turn = Turn::default();
-    turn.limits = Limits { timeout: Duration::from_secs(1), ..Limits::unlimited() };
+    turn.call.limits = Limits { timeout: Duration::from_secs(1), ..Limits::unlimited() };
     let stepper = Stepper::new(chat.registry);
     let ended = step(&stepper, calling("search", json!({})), &mut turn);
     assert_eq!(outline(&ended), json!(["search", false, false]));

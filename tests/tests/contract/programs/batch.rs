@@ -13,8 +13,8 @@ use toolcell::outcome::{Halt, HandlerError, Reason};
 use toolcell::run::{RunEvent, RunHalt, RunOutcome, SettledCall, Verdict};
 use toolcell::tool::Invocation;
 use toolcell::{
-    CallContext, Executor, OnToolError, Outcome, Question, Registry, RunOptions, Runner, Tool,
-    ToolCall, ToolError,
+    CallContext, CallOptions, Executor, OnToolError, Outcome, Question, Registry, RunOptions,
+    Runner, Tool, ToolCall, ToolError,
 };
 use toolcell_tests::wait_here;
 
@@ -391,7 +391,8 @@ fn run_context_reaches_each_handler() -> anyhow::Result<()> {
     registry.register(tool)?;
     let mut context = CallContext::default();
     context.request_id = Some("request".into());
-    let options = RunOptions { context: context.into(), ..RunOptions::default() };
+    let call = CallOptions { context: context.into(), ..CallOptions::default() };
+    let options = RunOptions { call, ..RunOptions::default() };
     let calls = ["1", "2"].map(|id| ToolCall::new(id, "where", "{}"));
     let outcome = wait_here(Runner::new(registry).run(calls, options))?;
     assert_eq!(

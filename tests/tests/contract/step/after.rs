@@ -139,7 +139,7 @@ fn restart_hook_may_consume_the_result() {
 fn stop_overrides_the_restart_hook() {
     let agent = Loop::new().with(|stepper| stepper.with_restart_hook(|_| pending::<bool>()));
     let mut turn = Turn::default();
-    let abort = turn.abort.clone();
+    let abort = turn.call.abort.clone();
     let step = {
         let mut running = pin!(agent.stepper.step(say(""), &mut turn));
         assert!(running.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
@@ -150,7 +150,7 @@ fn stop_overrides_the_restart_hook() {
     assert_eq!(turn.consecutive_errors(), 0);
 
     let mut turn = Turn::default();
-    let abort = turn.abort.clone();
+    let abort = turn.call.abort.clone();
     let agent = Loop::new().with(|stepper| {
         stepper.with_restart_hook(move |_| {
             abort.raise();

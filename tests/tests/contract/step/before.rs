@@ -1,5 +1,7 @@
 //! Stages 1 to 4 of a step: before a tool is dispatched.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use toolcell::call::Resume;
 use toolcell::step::{Deliberate, RawCall, StepConfig};
@@ -50,7 +52,7 @@ fn arguments_come_as_an_object_or_as_text() {
 fn oversized_arguments_are_refused_and_omitted() {
     let agent = Loop::new();
     let mut turn = Turn::default();
-    turn.limits = Limits { arguments: 100, ..Limits::unlimited() };
+    turn.call.limits = Limits { arguments: 100, ..Limits::unlimited() };
     for arguments in
         [json!({"x": "x".repeat(100)}), json!(format!("{{\"x\": \"{}\"}}", "x".repeat(100)))]
     {
@@ -98,7 +100,7 @@ fn handler_sees_the_turns_context() {
     let mut turn = Turn::new(context(
         &json!({"session_id": "s", "tenant": "acme", "resume": {"answer": "stale"}}),
     ));
-    turn.context.extensions.insert("own".into(), json!(1).into());
+    Arc::make_mut(&mut turn.call.context).extensions.insert("own".into(), json!(1).into());
     turn.locale = Some("de-CH".into());
     for (iteration, extensions) in [
         (0, json!({"own": 1, "locale": "de-CH"})),

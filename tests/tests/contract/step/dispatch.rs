@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell::step::{Deliberate, Step, StepConfig};
+use toolcell::step::{Deliberate, Step};
 use toolcell::{AbortSignal, Event, Executor, Limits, Registry, Stepper, Turn};
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, engine, load};
@@ -19,7 +19,7 @@ use super::{Loop, PATIENCE, response, word};
 fn timeout_is_a_failure_in_the_history() {
     let agent = Loop::new();
     let mut turn = Turn::default();
-    turn.limits = Limits { timeout: Duration::from_millis(20), ..Limits::unlimited() };
+    turn.call.limits = Limits { timeout: Duration::from_millis(20), ..Limits::unlimited() };
     let step = agent.step(json!({"name": "stuck"}), &mut turn);
     assert_eq!(word(&step), "history/failed");
     assert!(response(&step)["result"]["error"].as_str().expect("words").contains("after 20ms"));
@@ -49,7 +49,7 @@ fn recorder(at_start: AbortSignal) -> (Executor, Arc<Mutex<Vec<String>>>) {
 
 /// Starts a step, raises the stop if it does not end at once, and waits for its end.
 fn stopped(stepper: &Stepper, tool: &str, turn: &mut Turn) -> Step {
-    let abort = turn.abort.clone();
+    let abort = turn.call.abort.clone();
     let mut running = pin!(stepper.step(json!({"name": tool}), turn));
     match running.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(step) => step,
@@ -70,12 +70,12 @@ fn stop_overrides_the_result() {
         ("cleans_up", PATIENCE, &["started", "waiting", "closed", "ok"]),
     ] {
         let (executor, events) = recorder(AbortSignal::default());
-        let config = StepConfig { stop_grace: grace, ..StepConfig::default() };
         let agent = Loop::new().with(|stepper| {
             let hook = async |_| panic!("the hook is not asked about a call that was stopped");
-            stepper.with_executor(executor).with_config(config).with_restart_hook(hook)
+            stepper.with_executor(executor).with_restart_hook(hook)
         });
         let mut turn = Turn::default();
+        turn.call.stop_grace = grace;
         turn.deliberate = Some(Deliberate::new([tool]));
         assert_eq!(
             word(&stopped(&agent.stepper, tool, &mut turn)),
@@ -99,7 +99,7 @@ fn stop_overrides_the_result() {
 fn stop_is_immediate_by_default() {
     let agent = Loop::new();
     let mut turn = Turn::default();
-    let abort = turn.abort.clone();
+    let abort = turn.call.abort.clone();
     let mut running = pin!(agent.stepper.step(json!({"name": "stuck"}), &mut turn));
     let mut context = Context::from_waker(Waker::noop());
     assert!(running.as_mut().poll(&mut context).is_pending());
@@ -123,9 +123,10 @@ fn stop_reaches_the_guest() {
             let registry = Registry::new();
             registry.register_all(guest.tools().to_vec()).expect("a new name");
             let (executor, events) = recorder(AbortSignal::default());
-            let config = StepConfig { stop_grace: grace, ..StepConfig::default() };
-            let stepper = Stepper::new(registry).with_executor(executor).with_config(config);
-            let step = stopped(&stepper, "hostile", &mut Turn::default());
+            let stepper = Stepper::new(registry).with_executor(executor);
+            let mut turn = Turn::default();
+            turn.call.stop_grace = grace;
+            let step = stopped(&stepper, "hostile", &mut turn);
             assert_eq!(word(&step), "abort/stopped_by_user", "{misdeed:?}, {placement:?}");
             assert_eq!(
                 *events.lock().expect("no panic"),
@@ -145,7 +146,7 @@ fn guest_can_poll_for_a_stop() {
         let registry = Registry::new();
         registry.register_all(guest.tools().to_vec()).expect("new names");
         let (mut turn, aborted) = (Turn::default(), Arc::new(Mutex::new(Value::Null)));
-        let (abort, sink) = (turn.abort.clone(), Arc::clone(&aborted));
+        let (abort, sink) = (turn.call.abort.clone(), Arc::clone(&aborted));
         let executor = Executor::new().with_events(move |event: Event| {
             abort.raise();
             if let Event::Completed { result, .. } = event {
@@ -153,8 +154,8 @@ fn guest_can_poll_for_a_stop() {
                 *sink.lock().expect("no panic") = value["aborted"].clone();
             }
         });
-        let config = StepConfig { stop_grace: PATIENCE, ..StepConfig::default() };
-        let stepper = Stepper::new(registry).with_executor(executor).with_config(config);
+        let stepper = Stepper::new(registry).with_executor(executor);
+        turn.call.stop_grace = PATIENCE;
         let step = futures_executor::block_on(stepper.step(json!({"name": "services"}), &mut turn));
         assert_eq!(word(&step), "abort/stopped_by_user", "{placement:?}");
         assert_eq!(*aborted.lock().expect("no panic"), true, "{placement:?}");

@@ -175,13 +175,10 @@ fn restart_or_error_limit_affects_only_its_call() {
 /// A call that has ended is not recorded if the stop comes while another runs.
 #[test]
 fn stop_applies_to_all_unrecorded_calls() {
-    let config = StepConfig {
-        stop_grace: std::time::Duration::ZERO,
-        max_concurrency: Some(2),
-        ..StepConfig::default()
-    };
+    let config = StepConfig { max_concurrency: Some(2), ..StepConfig::default() };
     let agent = Loop::new().with(|stepper| stepper.with_config(config));
     let mut turn = Turn::default();
+    turn.call.stop_grace = std::time::Duration::ZERO;
     let steps =
         agent.step_all([say(""), named("stops_and_hangs"), named("stuck"), say("")], &mut turn);
     assert_eq!(words(&steps), ["abort/stopped_by_user"; 4]);

@@ -345,8 +345,8 @@ fn stopped_run_has_a_message_for_every_call() {
             }
         });
         let calls = Scene::calls(&[("a", "stuck"), ("b", "stuck"), ("c", "stuck")]);
-        let options =
-            RunOptions { max_concurrency: Some(2), abort: signal, ..RunOptions::default() };
+        let call = CallOptions { abort: signal, ..CallOptions::default() };
+        let options = RunOptions { max_concurrency: Some(2), call, ..RunOptions::default() };
         let expected = ["a", "b", "c"].map(|id| (id, WAS_CANCELLED));
         assert_eq!(
             contents(runner, calls, options, is_stream),
@@ -375,13 +375,12 @@ fn run_grace_applies_to_each_call() {
     });
     let runner = Runner::new(registry).with_executor(executor);
     let options = RunOptions {
-        abort: signal,
+        call: CallOptions { abort: signal, stop_grace: PATIENCE, ..CallOptions::default() },
         canceller: Some(canceller),
-        stop_grace: PATIENCE,
+        max_concurrency: Some(2),
         ..RunOptions::default()
     };
     let calls = Scene::calls(&[("a", ""), ("b", "")]);
-    let contents =
-        contents(runner, calls, RunOptions { max_concurrency: Some(2), ..options }, false);
+    let contents = contents(runner, calls, options, false);
     assert_eq!(contents, said(&[("a", "closed"), ("b", "closed")]));
 }

@@ -26,8 +26,8 @@ use toolcell::message::Message;
 use toolcell::provider::agui_events;
 use toolcell::run::{RunEvent, RunFailure, RunHalt, SettledCall};
 use toolcell::{
-    AbortSignal, CallContext, Event, Executor, Limits, Provider, Registry, RunOptions, Runner,
-    Sealer, Usage,
+    AbortSignal, CallContext, CallOptions, Event, Executor, Limits, Provider, Registry, RunOptions,
+    Runner, Sealer, Usage,
 };
 
 use crate::args::{BatchArgs, Global, context};
@@ -84,7 +84,13 @@ async fn run(
     let limits =
         components.iter().map(|chosen| chosen.limits).reduce(|one, other| one.tightened(&other));
     let limits = args.limits.over(limits.unwrap_or_default());
-    let options = options(args, context, limits);
+    let call = CallOptions {
+        context: context.into(),
+        abort: interrupt.abort_signal(),
+        stop_grace: interrupt::GRACE,
+        ..CallOptions::default()
+    };
+    let options = options(args, call, limits);
     let calls = calls::read(&args.calls, args.calls_format)?;
     if let silent @ 1.. = calls.unreadable.iter().filter(|call| call.id.is_none()).count() {
         let gets = if silent == 1 { "gets" } else { "get" };
@@ -105,25 +111,23 @@ async fn run(
     let has_process = components.iter().any(|chosen| chosen.isolation.has_process());
     let are_named = !args.components.is_empty();
     let tools = if has_process {
-        let (components, tenant) = (&words, options.context.tenant.as_deref());
+        let (components, tenant) = (&words, options.call.context.tenant.as_deref());
         let together = if are_named { ToolUse::Several } else { ToolUse::All };
         let hosted = ChildOptions { components, tenant, calls: at_once, together };
         worker_process::start(global, &config, &hosted).await?.tools().to_vec()
     } else {
         let engines = host::engines(printer, global, at_once, &config)?;
         let left_out = OnUnusable::unless(are_named);
-        let tenant = options.context.tenant.as_deref();
+        let tenant = options.call.context.tenant.as_deref();
         components::tools(printer, &engines, &config, &components, left_out, tenant).await?
     };
     let registry = Registry::new();
-    registry.register_all(config::offered_tools(&config, &options.context, tools))?;
+    registry.register_all(config::offered_tools(&config, &options.call.context, tools))?;
     if calls.ids().is_empty() {
         printer.note("note", "the list has no calls: no tool was called");
     }
     let executor = config.executor().with_limits(limits).with_sealer(sealer);
     let (logs, summary) = (Arc::<Logs>::default(), Arc::<Summary>::default());
-    let options =
-        RunOptions { abort: interrupt.abort_signal(), stop_grace: interrupt::GRACE, ..options };
     let given_up = interrupt.give_up_signal();
     let unreadable = calls.unreadable.len();
     let executor = executor.with_additional_events(summary.counter());
@@ -190,9 +194,9 @@ fn context(args: &BatchArgs) -> Result<CallContext, Failure> {
     Ok(context)
 }
 
-fn options(args: &BatchArgs, context: CallContext, limits: Limits) -> RunOptions {
+fn options(args: &BatchArgs, call: CallOptions, limits: Limits) -> RunOptions {
     RunOptions {
-        context: context.into(),
+        call,
         tool_timeout: Some(limits.timeout),
         on_tool_error: args.on_tool_error.into(),
         unknown_tools: args.unknown_tools.into(),

@@ -101,9 +101,10 @@ impl Watched {
         self.halted = self.run.halted().cloned();
         let mut rest = std::mem::take(&mut self.calls);
         rest.retain(|call| !self.ended.contains(&call.id));
-        let abort = AbortSignal::new();
-        abort.raise();
-        self.run = self.runner.stream(rest, RunOptions { abort, ..self.options.clone() });
+        let mut options = self.options.clone();
+        options.call.abort = AbortSignal::new();
+        options.call.abort.raise();
+        self.run = self.runner.stream(rest, options);
     }
 
     /// Returns the halt of the run. It is final once the last event was returned.

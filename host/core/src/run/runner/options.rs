@@ -1,4 +1,4 @@
-//! The options of a run: context, limits, policy, timeout, concurrency, cancellation.
+//! The options of a run: those of each call, policy, timeout, concurrency, cancellation.
 //!
 //! An embedder (the program that uses this library) builds [`RunOptions`] and passes them with the
 //! calls. Before any call is made, `check` refuses options that make no sense: a zero, a timeout
@@ -7,12 +7,10 @@
 //! set concurrency, as many calls run at the same time as there are calls, at most two for each
 //! core.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use toolcell_contract::call::{AbortSignal, CallCanceller, CallContext};
+use toolcell_contract::call::{AbortSignal, CallCanceller};
 use toolcell_contract::error::Error;
-use toolcell_contract::grants::Overlay;
 use toolcell_contract::limits::Limits;
 
 use crate::os::cores::cores;
@@ -38,88 +36,54 @@ pub enum UnknownTools {
 /// The options of a run.
 ///
 /// # Defaults
-/// An empty context, no tighter limits, failures are passed on to the model,
-/// [`UnknownTools::Refuse`], 30 s per call, as many calls at the same time as there are calls but
-/// at most two per core, a signal that is never raised, [`AbortSignal::DEFAULT_GRACE`], no
-/// canceller.
-#[derive(Debug, Clone)]
+/// [`CallOptions::default`], failures are passed on to the model, [`UnknownTools::Refuse`], 30 s per
+/// call, as many calls at the same time as there are calls but at most two per core, no canceller.
+#[derive(Debug, Clone, Default)]
 pub struct RunOptions {
-    /// The context of the calls. Each call gets it unchanged. An answer to a question (`resume`)
-    /// belongs to one call: with more calls, the run does not start.
-    pub context: Arc<CallContext>,
-    /// Tightens the executor's limits for each call. A run does not start if they leave a call no
-    /// time, fuel, memory, arguments or result.
-    pub limits: Limits,
+    /// The options of each call. Each gets the context unchanged; an answer to a question
+    /// (`resume`) belongs to one call: with more calls, the run does not start. Nor does it if
+    /// `limits` leave a call no time, fuel, memory, arguments or result. `abort` ends the run
+    /// early: calls that have not started never do, and each call has its events and its message.
+    pub call: CallOptions,
     /// The rule for failures.
     pub on_tool_error: OnToolError,
     /// The rule for a call whose tool is not registered.
     pub unknown_tools: UnknownTools,
     /// Wall time of each call. `None`: 30 s, or what the executor's limits allow if that is less. A
     /// run with a longer time than they allow does not start ([`Error::is_options`]). A tool's own
-    /// time and `limits` can be shorter.
+    /// time and the limits of `call` can be shorter.
     pub tool_timeout: Option<Duration>,
     /// The largest number of calls that run at the same time.
     pub max_concurrency: Option<usize>,
-    /// Ends the run early: running handlers are asked to end, and are ended by force after
-    /// [`stop_grace`](Self::stop_grace). Calls that have not started never do. Each call has its
-    /// events and its message.
-    pub abort: AbortSignal,
-    /// The time that handlers have to end by themselves. With [`Duration::MAX`] they are never
-    /// ended by force.
-    pub stop_grace: Duration,
-    /// Ends single calls early, by their ids, in the same way.
+    /// Ends single calls early, by their ids, as `abort` ends all.
     pub canceller: Option<CallCanceller>,
-    /// Narrows the tools' rights.
-    pub overlay: Option<Arc<Overlay>>,
-}
-
-impl Default for RunOptions {
-    fn default() -> Self {
-        Self {
-            context: Arc::default(),
-            limits: Limits::unlimited(),
-            on_tool_error: OnToolError::default(),
-            unknown_tools: UnknownTools::default(),
-            tool_timeout: None,
-            max_concurrency: None,
-            abort: AbortSignal::default(),
-            stop_grace: AbortSignal::DEFAULT_GRACE,
-            canceller: None,
-            overlay: None,
-        }
-    }
 }
 
 impl RunOptions {
     /// Returns the limits of each call.
     pub(super) fn limits_of_a_call(&self) -> Limits {
         let timeout = self.tool_timeout.unwrap_or(Limits::DEFAULT_TIMEOUT);
-        Limits { timeout: self.limits.timeout.min(timeout), ..self.limits }
+        Limits { timeout: self.call.limits.timeout.min(timeout), ..self.call.limits }
     }
 
     /// Returns the signal of the call with this id.
     pub(super) fn signal(&self, id: &str) -> AbortSignal {
+        let abort = &self.call.abort;
         self.canceller
             .as_ref()
-            .map_or_else(|| self.abort.clone(), |canceller| canceller.signal(&self.abort, id))
+            .map_or_else(|| abort.clone(), |canceller| canceller.signal(abort, id))
     }
 
     /// Returns the options of the call with this id, which starts now.
     pub(super) fn of_a_call(&self, id: &str) -> CallOptions {
-        CallOptions {
-            context: Arc::clone(&self.context),
-            limits: self.limits_of_a_call(),
-            abort: self.signal(id),
-            stop_grace: self.stop_grace,
-            overlay: self.overlay.clone(),
-            files: None,
-        }
+        let (limits, abort) = (self.limits_of_a_call(), self.signal(id));
+        CallOptions { limits, abort, ..self.call.clone() }
     }
 
     /// Checks the options for a run of `calls` calls, each of which the executor allows the time
     /// `allowed`.
     pub(super) fn check(&self, calls: usize, allowed: Duration) -> Result<(), Error> {
-        let Limits { fuel, timeout, memory, arguments, result, .. } = self.limits;
+        let Limits { fuel, timeout, memory, arguments, result, .. } = self.call.limits;
         // A limit with which no call could be made at 0 needs a row.
         let nothings = [
             ("max_concurrency", self.max_concurrency == Some(0)),
@@ -139,7 +103,7 @@ impl RunOptions {
                 format!("is {asked:?}, but the executor's limits allow at most {allowed:?}"),
             ));
         }
-        if calls > 1 && self.context.resume.is_some() {
+        if calls > 1 && self.call.context.resume.is_some() {
             return Err(Error::options(
                 "context.resume",
                 format!("is for a run of one call, and this run has {calls}"),
@@ -164,9 +128,10 @@ pub(crate) fn usual_concurrency(calls: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use std::future::Future;
+    use std::sync::Arc;
 
     use serde_json::{Value, json};
-    use toolcell_contract::call::ToolCall;
+    use toolcell_contract::call::{CallContext, ToolCall};
     use toolcell_contract::definition::Definition;
 
     use super::*;
@@ -213,7 +178,7 @@ mod tests {
         );
         assert!(
             matches!(options.on_tool_error, OnToolError::Continue)
-                && *options.context == CallContext::default()
+                && *options.call.context == CallContext::default()
         );
         let cores = std::thread::available_parallelism().unwrap().get();
         for (calls, expected) in [(0, 1), (1, 1), (2, 2), (100_000, 2 * cores)] {
@@ -228,11 +193,9 @@ mod tests {
         let mut context = CallContext::default();
         (context.session_id, context.request_id) = (session_id, request_id);
         let runner = runner(Definition::new("t", "").unwrap());
+        let call = CallOptions { context: context.into(), ..CallOptions::default() };
         assert_eq!(
-            message_contents(
-                &runner,
-                RunOptions { context: context.into(), ..RunOptions::default() }
-            ),
+            message_contents(&runner, RunOptions { call, ..RunOptions::default() }),
             [r#"[30,"s1","r1"]"#; 2]
         );
         assert_eq!(
@@ -252,6 +215,8 @@ mod tests {
             |seconds| RunOptions { tool_timeout: Some(SECOND * seconds), ..RunOptions::default() };
         let tool = || Definition::new("t", "").unwrap();
         let hour = || runner(tool()).with_executor(executor(3600));
+        let limits = Limits { timeout: SECOND * 7, ..Limits::unlimited() };
+        let call = CallOptions { limits, ..CallOptions::default() };
         for (runner, options, expected) in [
             (runner(tool()), run(300), 300),
             (runner(tool()), run(2), 2),
@@ -259,14 +224,7 @@ mod tests {
             (runner(tool()).with_executor(executor(9)), run(9), 9),
             (runner(tool()).with_executor(executor(9)), RunOptions::default(), 9),
             (hour(), run(300), 300),
-            (
-                hour(),
-                RunOptions {
-                    limits: Limits { timeout: SECOND * 7, ..Limits::unlimited() },
-                    ..run(300)
-                },
-                7,
-            ),
+            (hour(), RunOptions { call, ..run(300) }, 7),
             (runner(tool().with_max_execution(SECOND * 5)), run(300), 5),
             (
                 with_own_limits(tool(), Limits { timeout: SECOND * 4, ..Limits::unlimited() }),

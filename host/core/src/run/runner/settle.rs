@@ -144,7 +144,7 @@ impl Undecided<'_> {
         let decided = tokio::select! {
             biased;
             decided = ask(&end.shared.deciding, budget, policy, call, failure.clone()) => decided,
-            () = forced(&abort, options.stop_grace) => return end.reported(&failure),
+            () = forced(&abort, options.call.stop_grace) => return end.reported(&failure),
         };
         match decided {
             Ok(Verdict::Continue(replacement)) => end.replaced(&replacement),

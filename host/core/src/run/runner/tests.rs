@@ -22,6 +22,7 @@ use toolcell_contract::outcome::{Halt, HandlerError, Outcome, Question};
 use super::*;
 use crate::run::policy::{OnToolError, Verdict};
 use crate::tool::Tool;
+use crate::tool::handler::options::CallOptions;
 
 fn wait<T>(future: impl Future<Output = T>) -> T {
     Builder::new_current_thread().build().unwrap().block_on(future)
@@ -164,6 +165,14 @@ fn run_starts_all_calls_or_none() {
     let twice = good().into_iter().chain(good()).collect::<Vec<_>>();
     let (all, mut answers) = (Limits::unlimited(), CallContext::default());
     answers.resume = Some(Resume { answer: json!("yes").into(), state: None });
+    let limited = |limits| {
+        let call = CallOptions { limits, ..CallOptions::default() };
+        RunOptions { call, ..short_timeout() }
+    };
+    let answering = || {
+        let call = CallOptions { context: answers.clone().into(), ..CallOptions::default() };
+        RunOptions { call, ..short_timeout() }
+    };
     let cases = [
         (unknown, short_timeout(), "unknown_tool", "did you mean `t`?"),
         (twice, short_timeout(), "duplicate_call_id", "give each call"),
@@ -181,40 +190,15 @@ fn run_starts_all_calls_or_none() {
         ),
         (
             good(),
-            RunOptions { limits: Limits { timeout: Duration::ZERO, ..all }, ..short_timeout() },
+            limited(Limits { timeout: Duration::ZERO, ..all }),
             "invalid_option",
             "`limits.timeout`",
         ),
-        (
-            good(),
-            RunOptions { limits: Limits { fuel: 0, ..all }, ..short_timeout() },
-            "invalid_option",
-            "`limits.fuel`",
-        ),
-        (
-            good(),
-            RunOptions { limits: Limits { memory: 0, ..all }, ..short_timeout() },
-            "invalid_option",
-            "`limits.memory`",
-        ),
-        (
-            good(),
-            RunOptions { limits: Limits { arguments: 0, ..all }, ..short_timeout() },
-            "invalid_option",
-            "`limits.arguments`",
-        ),
-        (
-            good(),
-            RunOptions { limits: Limits { result: 0, ..all }, ..short_timeout() },
-            "invalid_option",
-            "`limits.result`",
-        ),
-        (
-            calls(&[("ok", ""), ("ok", "")]),
-            RunOptions { context: answers.clone().into(), ..short_timeout() },
-            "invalid_option",
-            "`context.resume`",
-        ),
+        (good(), limited(Limits { fuel: 0, ..all }), "invalid_option", "`limits.fuel`"),
+        (good(), limited(Limits { memory: 0, ..all }), "invalid_option", "`limits.memory`"),
+        (good(), limited(Limits { arguments: 0, ..all }), "invalid_option", "`limits.arguments`"),
+        (good(), limited(Limits { result: 0, ..all }), "invalid_option", "`limits.result`"),
+        (calls(&[("ok", ""), ("ok", "")]), answering(), "invalid_option", "`context.resume`"),
     ];
     for (calls, options, reason, hint) in cases {
         let error = wait(runner.run(calls.clone(), options.clone())).unwrap_err();
@@ -228,9 +212,7 @@ fn run_starts_all_calls_or_none() {
     let empty = wait(runner.run([], short_timeout())).unwrap();
     assert!(empty.messages.is_empty() && empty.halted.is_none());
     assert!(all_events(&runner, Vec::new(), short_timeout()).0.is_empty());
-    let answered =
-        wait(runner.run(good(), RunOptions { context: answers.into(), ..short_timeout() }))
-            .unwrap();
+    let answered = wait(runner.run(good(), answering())).unwrap();
     assert!(!answered.messages[0].is_error, "an answer goes with one call");
 }
 
@@ -484,7 +466,8 @@ fn abort_cancels_calls_that_have_not_started() {
         let registry = Registry::new();
         registry.register(tool.unwrap()).unwrap();
         let runner = Runner::new(registry.clone());
-        let options = RunOptions { abort, max_concurrency: Some(1), ..RunOptions::default() };
+        let call = CallOptions { abort, ..CallOptions::default() };
+        let options = RunOptions { call, max_concurrency: Some(1), ..RunOptions::default() };
         let (events, _) = all_events(&runner, calls(&[("ok", ""); 4]), options);
         assert_eq!((events.len(), ran.load(Ordering::Relaxed)), (4 * 3, expected_ran));
         let statistics = registry.statistics("t").unwrap();

@@ -156,8 +156,8 @@ async fn call_once(
     let id = RequestId::generate();
     let mut request = CallRequest::new(call.clone());
     request.request_id = Some(id.clone());
-    request.context = call_context(resume, asked);
-    request.stop_grace = handler.options().stop_grace;
+    request.options.context = call_context(resume, asked).into();
+    request.options.stop_grace = handler.options().stop_grace;
     let level = match asked.client.session() {
         Some(session) => Some(*session.level.lock()),
         // Without a session the request itself sets the level.

@@ -222,7 +222,8 @@ async fn first_tenant_leaves_cells_to_others() {
     };
     let service = Service::builder(served(&["acme"])).build().expect("a fixture");
     let call = async |tenant: &str, tool: &str, limits: Limits| {
-        let request = CallRequest { limits, ..CallRequest::new(ToolCall::new("a", tool, "{}")) };
+        let mut request = CallRequest::new(ToolCall::new("a", tool, "{}"));
+        request.options.limits = limits;
         service.clone().call(&Principal::new(Some(tenant), "key"), request).await
     };
     let taken = async |calls: usize, cells: usize| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use toolcell::call::Resume;
 use toolcell::clock::ManualClock;
-use toolcell::{CallContext, Component, Engine, Json, Limits, Registry, ToolCall};
+use toolcell::{CallContext, CallOptions, Component, Engine, Json, Limits, Registry, ToolCall};
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::service::RunRequest;
 use toolcell_server::tenants::{Quota, QuotaKind};
@@ -50,7 +50,9 @@ async fn self_hidden_tool_is_answered_as_unknown() {
             let mut context = CallContext::default();
             context.resume.clone_from(&resume);
             let call = ToolCall::with_value("a", name, &arguments);
-            let request = CallRequest { context, limits, ..CallRequest::new(call) };
+            let context = context.into();
+            let options = CallOptions { context, limits, ..CallOptions::default() };
+            let request = CallRequest { options, ..CallRequest::new(call) };
             format!("{:?}", service.call(&globex, request).await).replace(name, "NAME")
         };
         assert_eq!(
@@ -98,10 +100,8 @@ async fn hidden_tools_fuel_is_charged_and_not_shown() {
             "run" => service.run(&globex, RunRequest::new([call("burns")])).await.is_err(),
             _ => {
                 let fuel = if way == "call" { 1_000_000 } else { 1 };
-                let request = CallRequest {
-                    limits: Limits { fuel, ..Limits::unlimited() },
-                    ..CallRequest::new(call("hides"))
-                };
+                let mut request = CallRequest::new(call("hides"));
+                request.options.limits.fuel = fuel;
                 service.call(&globex, request).await.is_err()
             }
         };

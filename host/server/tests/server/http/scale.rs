@@ -66,16 +66,12 @@ async fn thousands_of_cancelled_calls_leak_nothing() {
             // Before it begins, and as another principal: there is nothing to cancel.
             assert!(service.cancel(&owner, &id).is_err());
             let name = if number.is_multiple_of(IN_A_CELL) { "hostile" } else { "wait" };
-            let call = CallRequest {
-                request_id: Some(id.clone()),
-                ..CallRequest::new(ToolCall::new("a", name, "{}"))
-            };
+            let mut call = CallRequest::new(ToolCall::new("a", name, "{}"));
+            call.request_id = Some(id.clone());
+            call.options.stop_grace = Duration::ZERO;
             let (calling, caller) = (service.clone(), owner.clone());
             let running = tokio::spawn(async move {
-                calling
-                    .call(&caller, CallRequest { stop_grace: Duration::ZERO, ..call })
-                    .await
-                    .map(|answer| answer.completion.result)
+                calling.call(&caller, call).await.map(|answer| answer.completion.result)
             });
             let pause = roll(8);
             for _ in 0..pause {
