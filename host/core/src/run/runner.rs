@@ -33,7 +33,7 @@ use super::registry::Registry;
 use crate::executor::Executor;
 use batch::Batch;
 
-pub(crate) use ask::{MAX_BLOCKING as POLICIES, ask};
+pub(crate) use ask::{Decision, MAX_BLOCKING as POLICIES, decide};
 pub(crate) use options::usual_concurrency;
 pub use options::{RunOptions, UnknownTools};
 pub use stream::RunStream;

@@ -93,13 +93,12 @@ pub enum FunctionResponse {
 pub(super) const BLOCKED: &str = "blocked_by_deliberate_tool_mode";
 
 impl FunctionResponse {
-    /// Returns the response for the model, and the failure if the result is one or cannot be
-    /// encoded.
+    /// Returns the response for the model, or the failure if the result is one or cannot be encoded.
     pub(super) fn of(
         result: &CallResult,
         encoder: Option<&GuardedEncoder>,
-    ) -> (Self, Option<Failure>) {
-        let value = match result {
+    ) -> Result<Self, Failure> {
+        match result {
             CallResult::Outcome(Outcome::Ok(output)) => {
                 let stand_in = output.stand_in().map(text);
                 Self::value(
@@ -117,10 +116,6 @@ impl FunctionResponse {
             CallResult::Outcome(Outcome::Error(error)) => Err(Failure::Error(error.clone())),
             CallResult::ToolError(error) => Err(Failure::ToolError(error.clone())),
             CallResult::Refusal(refusal) => Err(Failure::Refusal(refusal.clone())),
-        };
-        match value {
-            Ok(response) => (response, None),
-            Err(failure) => (Self::failed(&failure, encoder), Some(failure)),
         }
     }
 

@@ -18,7 +18,7 @@ use toolcell_contract::json::Json;
 use toolcell_contract::message::RunHalt;
 use toolcell_contract::message::encode::EncodeInput;
 use toolcell_contract::message::failure::Failure;
-use toolcell_contract::outcome::tool_error::{ReturnRule, ToolError};
+use toolcell_contract::outcome::tool_error::ToolError;
 use toolcell_contract::panic_guard::{GuardedFuture, dispose, guarded};
 
 use super::entry::{FunctionResponse, HistoryEntry};
@@ -27,8 +27,7 @@ use super::raw_call::{Malformed, ParsedCall, RawCall};
 use super::turn::Turn;
 use super::{Stepper, check_not_stopped};
 use crate::os::clock::before;
-use crate::run::policy::{OnToolError, Verdict};
-use crate::run::runner::ask;
+use crate::run::runner::{Decision, decide};
 use crate::tool::Tool;
 use crate::tool::handler::options::CallOptions;
 use crate::tool::statistics::Counting;
@@ -130,17 +129,14 @@ impl Stepper {
         let (abort, time) = (options.abort.clone(), tool.tightened(options.limits).timeout);
         let counting = Counting::new(tool.counters());
         let completion = self.dispatch(&tool, judged.call.clone(), options).await?;
-        let (mut response, failure) =
-            FunctionResponse::of(&completion.result, self.encoder.as_ref());
-        counting.end_as(completion.usage.wall, failure.as_ref());
-        let (success, mut halted) = (failure.is_none(), None);
-        if let Some(failure) = failure {
-            (response, halted) = tokio::select! {
-                biased;
-                decided = self.decided(&judged.call, failure, response, time) => decided,
-                () = abort.raised() => return Err(AbortStatus::StoppedByUser),
-            };
-        }
+        let answer = FunctionResponse::of(&completion.result, self.encoder.as_ref());
+        counting.end_as(completion.usage.wall, answer.as_ref().err());
+        let success = answer.is_ok();
+        let (response, halted) = match answer {
+            Ok(response) => (response, None),
+            Err(failure) => self.decided(&judged.call, failure, (time, &abort)).await,
+        };
+        check_not_stopped(&abort)?;
         Ok(Gated::Open(Box::new(DispatchedCall {
             parsed: judged,
             tool,
@@ -157,32 +153,18 @@ impl Stepper {
         &self,
         call: &ToolCall,
         failure: Failure,
-        response: FunctionResponse,
-        time: Duration,
+        (time, abort): (Duration, &AbortSignal),
     ) -> (FunctionResponse, Option<RunHalt>) {
-        let halted =
-            |exception| Some(RunHalt::ToolError { tool_call_id: call.id.clone(), exception });
-        let policy = match &self.policy {
-            OnToolError::Continue => return (response, None),
-            OnToolError::Halt => return (response, halted(None)),
-            OnToolError::Decide(policy) => policy,
-        };
+        let (asked, stop) = ((&self.deciding, time), (abort, Duration::ZERO));
         let encoder = self.encoder.as_ref();
-        match ask(&self.deciding, time, policy, call.clone(), failure).await {
-            Ok(Verdict::Halt) => (response, halted(None)),
-            Ok(Verdict::Continue(instead)) => {
-                match FunctionResponse::value(EncodeInput::Value(&instead), &instead, encoder) {
-                    Ok(response) => (response, None),
-                    Err(failure) => (FunctionResponse::failed(&failure, encoder), halted(None)),
-                }
-            }
-            Err(exception) => {
-                let failure =
-                    ToolError::InvalidReturn(ReturnRule::Policy { detail: exception.clone() });
-                (
-                    FunctionResponse::failed(&Failure::ToolError(failure), encoder),
-                    halted(Some(exception)),
-                )
+        let encode =
+            |value: &Json| FunctionResponse::value(EncodeInput::Value(value), value, encoder);
+        match decide(&self.policy, asked, || call.clone(), failure, stop, encode).await {
+            Decision::Report(failure) => (FunctionResponse::failed(&failure, encoder), None),
+            Decision::Replace(response) => (response, None),
+            Decision::Halt(failure, exception) => {
+                let halted = RunHalt::ToolError { tool_call_id: call.id.clone(), exception };
+                (FunctionResponse::failed(&failure, encoder), Some(halted))
             }
         }
     }

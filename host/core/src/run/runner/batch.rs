@@ -108,10 +108,10 @@ fn run_call(
         } else {
             shared.executor.uncounted(&tool, call, options).await
         };
-        match settle(&shared, (index, None), completion, kept, &tool, counting) {
+        match settle(&shared, (index, None), completion, counting) {
             Ok(ended) => ended,
             // Boxed for the same reason.
-            Err(undecided) => Box::pin(undecided.decided()).await,
+            Err(failed) => Box::pin(failed.decided(kept, &tool)).await,
         }
     }
 }
@@ -135,9 +135,9 @@ async fn missing(
     } else {
         shared.executor.not_found(&tool, call, options, None)
     };
-    match settle(&shared, (index, Some(words)), completion, kept, &tool, counting) {
+    match settle(&shared, (index, Some(words)), completion, counting) {
         Ok(ended) => ended,
-        Err(undecided) => undecided.decided().await,
+        Err(failed) => failed.decided(kept, &tool).await,
     }
 }
 

@@ -40,9 +40,9 @@ pub enum UnknownTools {
 /// call, as many calls at the same time as there are calls but at most two per core, no canceller.
 #[derive(Debug, Clone, Default)]
 pub struct RunOptions {
-    /// The options of each call. Each gets the context unchanged; an answer to a question
-    /// (`resume`) belongs to one call: with more calls, the run does not start. Nor does it if
-    /// `limits` leave a call no time, fuel, memory, arguments or result. `abort` ends the run
+    /// The options of each call. Each gets the context and the files unchanged; an answer to a
+    /// question (`resume`) belongs to one call: with more calls, the run does not start. Nor does it
+    /// if `limits` leave a call no time, fuel, memory, arguments or result. `abort` ends the run
     /// early: calls that have not started never do, and each call has its events and its message.
     pub call: CallOptions,
     /// The rule for failures.

@@ -4,11 +4,9 @@
 //! A run calls [`settle`] for each call that has ended. It encodes the result, counts the call in
 //! the tool's statistics, and returns a [`CallSettlement`]: the message, the usage (the resources
 //! that the call took), and the next action, such as asking a person. A failure goes by the run's
-//! policy; if a function has to decide, `settle` returns an [`Undecided`], which the run awaits. A
-//! policy function is called once for each failure and never about its own failure. If the
-//! encoder fails, the call counts as failed, and its message is still sent.
-
-use std::time::Duration;
+//! policy: `settle` returns a [`Failed`], which the run awaits. A policy function is called once for
+//! each failure and never about its own failure. If the encoder fails, the call counts as failed,
+//! and its message is still sent.
 
 use toolcell_contract::call::usage::Usage;
 use toolcell_contract::call::{CallResult, Completion, ToolCall};
@@ -16,14 +14,12 @@ use toolcell_contract::json::Json;
 use toolcell_contract::message::encode::{EncodeError, EncodeInput, fallback, into_plain};
 use toolcell_contract::message::failure::Failure;
 use toolcell_contract::message::{Message, RunEvent, RunHalt, SettledCall};
-use toolcell_contract::outcome::tool_error::{Exit, ReturnRule, ToolError};
+use toolcell_contract::outcome::tool_error::ToolError;
 use toolcell_contract::outcome::{Halt, HandlerError, Outcome, Output, Question};
 
-use super::ask::ask;
+use super::ask::{Decision, decide};
 use super::shared::Shared;
-use crate::run::policy::{OnToolError, Policy, Verdict};
 use crate::tool::Tool;
-use crate::tool::handler_wait::forced;
 use crate::tool::statistics::Counting;
 
 /// A call that is over.
@@ -86,75 +82,20 @@ impl CallSettlement {
     }
 }
 
-/// Settles one completion and counts it. Settles it at once, or returns an [`Undecided`] if a
-/// policy function has to decide. For a tool that is not registered, the model gets the text
-/// `unknown`.
+/// Settles one completion and counts it, or returns a [`Failed`] if the policy has to decide. For a
+/// tool that is not registered, the model gets the text `unknown`.
 pub(super) fn settle<'a>(
     shared: &'a Shared,
     (index, unknown): (usize, Option<String>),
     completion: Completion,
-    call: Option<Box<ToolCall>>,
-    tool: &Tool,
     counting: Counting<'_>,
-) -> Result<CallSettlement, Box<Undecided<'a>>> {
+) -> Result<CallSettlement, Box<Failed<'a>>> {
     let mut message = Message::new(completion.id, completion.tool, String::new());
     message.attributes = completion.attributes;
     let end = End { shared, index, message, usage: completion.usage, unknown };
     let ended = end.of(completion.result);
     counting.end_as(completion.usage.wall, ended.as_ref().err().map(|failed| &failed.failure));
-    ended.or_else(|failed| {
-        let Failed { end, failure } = *failed;
-        match &shared.options.on_tool_error {
-            OnToolError::Continue => Ok(end.reported(&failure)),
-            OnToolError::Halt => Ok(end.halted(&failure, None)),
-            OnToolError::Decide(policy) => {
-                let budget = shared.time_of_a_call(tool);
-                Err(Box::new(Undecided { end, failure, call, policy, budget }))
-            }
-        }
-    })
-}
-
-/// A failure that a policy function decides about.
-pub(super) struct Undecided<'a> {
-    end: End<'a>,
-    failure: Failure,
-    call: Option<Box<ToolCall>>,
-    policy: &'a Policy,
-    budget: Duration,
-}
-
-impl Undecided<'_> {
-    /// Asks the function. If the caller has ended the call or ends it meanwhile, the failure is
-    /// reported unchanged.
-    pub(super) async fn decided(self) -> CallSettlement {
-        let Self { end, failure, call, policy, budget } = self;
-        let options = &end.shared.options;
-        let abort = options.signal(&end.message.tool_call_id);
-        let is_cancelled =
-            matches!(failure, Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled)));
-        if is_cancelled && abort.is_raised() {
-            // The caller ended the call, so the policy is not asked.
-            return end.reported(&failure);
-        }
-        let call = call.map_or_else(
-            || ToolCall::new(&*end.message.tool_call_id, &*end.message.name, ""),
-            |call| *call,
-        );
-        let decided = tokio::select! {
-            biased;
-            decided = ask(&end.shared.deciding, budget, policy, call, failure.clone()) => decided,
-            () = forced(&abort, options.call.stop_grace) => return end.reported(&failure),
-        };
-        match decided {
-            Ok(Verdict::Continue(replacement)) => end.replaced(&replacement),
-            Ok(Verdict::Halt) => end.halted(&failure, None),
-            Err(exception) => {
-                let rule = ReturnRule::Policy { detail: exception.clone() };
-                end.halted(&Failure::ToolError(ToolError::InvalidReturn(rule)), Some(exception))
-            }
-        }
-    }
+    ended
 }
 
 /// The state of an end that is being made.
@@ -168,9 +109,27 @@ struct End<'a> {
 }
 
 /// A failed end, which the policy decides about.
-struct Failed<'a> {
+pub(super) struct Failed<'a> {
     end: End<'a>,
     failure: Failure,
+}
+
+impl Failed<'_> {
+    /// Applies the policy. `call` is the copy for a function.
+    pub(super) async fn decided(self, call: Option<Box<ToolCall>>, tool: &Tool) -> CallSettlement {
+        let Self { end, failure } = self;
+        let Shared { options, deciding, encoder, .. } = end.shared;
+        let (id, name) = (&*end.message.tool_call_id, &*end.message.name);
+        let stop = (&options.signal(id), options.call.stop_grace);
+        let call = || call.map_or_else(|| ToolCall::new(id, name, ""), |call| *call);
+        let asked = (deciding, end.shared.time_of_a_call(tool));
+        let encode = |value: &Json| encoder.encode(EncodeInput::Value(value)).map_err(not_encoded);
+        match decide(&options.on_tool_error, asked, call, failure, stop, encode).await {
+            Decision::Report(failure) => end.reported(&failure),
+            Decision::Replace(content) => end.settled(content, NextAction::Continue),
+            Decision::Halt(failure, exception) => end.halted(&failure, exception),
+        }
+    }
 }
 
 impl<'a> End<'a> {
@@ -214,14 +173,6 @@ impl<'a> End<'a> {
         match self.shared.encoder.encode(EncodeInput::Value(&result)) {
             Ok(content) => Ok(self.settled(content, NextAction::Halt { reason, result })),
             Err(error) => Err(self.failed(not_encoded(error))),
-        }
-    }
-
-    /// Ends the call with the value that a policy function gave in place of the failure.
-    fn replaced(self, replacement: &Json) -> CallSettlement {
-        match self.shared.encoder.encode(EncodeInput::Value(replacement)) {
-            Ok(content) => self.settled(content, NextAction::Continue),
-            Err(error) => self.halted(&not_encoded(error), None),
         }
     }
 
