@@ -122,11 +122,8 @@ pub(crate) struct Counters(Mutex<Option<Counted>>);
 
 #[derive(Debug)]
 struct Counted {
-    success: u64,
-    panics: u64,
-    refused: u64,
-    cancelled: u64,
-    total: Duration,
+    /// Without the numbers that `times` gives.
+    sums: Statistics,
     /// Microseconds.
     times: Histogram<u64>,
     last_error: Option<LastError>,
@@ -140,16 +137,17 @@ impl Counters {
             Some(Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled))) => {
                 return self.record_cancelled();
             }
-            Some(Failure::Refusal(_)) => return self.count(|counted| counted.refused += 1),
+            Some(Failure::Refusal(_)) => return self.count(|counted| counted.sums.refused += 1),
             Some(Failure::ToolError(ToolError::HandlerRaised(raised))) => {
                 (false, raised.kind.is_panic())
             }
             Some(Failure::Error(_) | Failure::ToolError(_)) => (false, false),
         };
         self.count(|counted| {
-            counted.success += u64::from(succeeded);
-            counted.panics += u64::from(panicked);
-            counted.total = counted.total.saturating_add(wall);
+            counted.sums.success += u64::from(succeeded);
+            counted.sums.failure += u64::from(!succeeded);
+            counted.sums.panics += u64::from(panicked);
+            counted.sums.total = counted.sums.total.saturating_add(wall);
             if let Some(failure) = failure {
                 let reason = if let Failure::ToolError(error) = failure {
                     Some(error.reason())
@@ -166,7 +164,7 @@ impl Counters {
 
     /// Counts a call that was dropped.
     pub(crate) fn record_cancelled(&self) {
-        self.count(|counted| counted.cancelled += 1);
+        self.count(|counted| counted.sums.cancelled += 1);
     }
 
     /// Resets all counters.
@@ -179,15 +177,8 @@ impl Counters {
         // Created with the first call: most registered tools are never called.
         if counted.is_none() {
             let times = Histogram::new(FIGURES).ok();
-            *counted = times.map(|times| Counted {
-                success: 0,
-                panics: 0,
-                refused: 0,
-                cancelled: 0,
-                total: Duration::ZERO,
-                times,
-                last_error: None,
-            });
+            let sums = Statistics::default();
+            *counted = times.map(|times| Counted { sums, times, last_error: None });
         }
         if let Some(counted) = counted.as_mut() {
             change(counted);
@@ -205,18 +196,7 @@ impl Counters {
         let Some(counted) = counted.as_ref() else { return Statistics::default() };
         let at = |quantile| Duration::from_micros(counted.times.value_at_quantile(quantile));
         let count = counted.times.len();
-        Statistics {
-            count,
-            success: counted.success,
-            failure: count.saturating_sub(counted.success),
-            panics: counted.panics,
-            refused: counted.refused,
-            cancelled: counted.cancelled,
-            total: counted.total,
-            p50: at(0.5),
-            p95: at(0.95),
-            p99: at(0.99),
-        }
+        Statistics { count, p50: at(0.5), p95: at(0.95), p99: at(0.99), ..counted.sums }
     }
 }
 
