@@ -1,11 +1,11 @@
 //! A question and its answer, through a client that is not trusted.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::call::Resume;
+use toolcell::clock::ManualClock;
 use toolcell::runtime::Placement;
 use toolcell::step::RawCall;
 use toolcell::tool::{Handler, HandlerFuture, Invocation, VisibleFuture};
@@ -136,10 +136,8 @@ fn each_resume_refusal_states_its_reason() {
     let upgraded = component([bytes.as_slice(), &[0, 2, 1, b'x']].concat());
     let desk = component(bytes);
     let tool = desk.tool("book_table").expect("the tool");
-    let now = Arc::new(AtomicU64::new(0));
-    let clock = Arc::clone(&now);
-    let sealer = Sealer::new([1; 32])
-        .with_clock(move || UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::Relaxed)));
+    let clock = ManualClock::new();
+    let sealer = Sealer::new([1; 32]).with_clock(Arc::new(clock.clone()));
     let executor = Executor::new().with_sealer(sealer);
     let sealed = state(&call(&executor, tool, ASKED, of_tenant("acme")));
 
@@ -245,18 +243,10 @@ fn each_resume_refusal_states_its_reason() {
             "the answer does not fit the question",
         ),
         (&fresh, tool, ASKED, context(Some(&sealed)), life - 1, "ok", ""),
-        (
-            &fresh,
-            tool,
-            ASKED,
-            context(Some(&sealed)),
-            life,
-            "refusal/resume_expired",
-            "too long ago",
-        ),
+        (&fresh, tool, ASKED, context(Some(&sealed)), 1, "refusal/resume_expired", "too long ago"),
     ];
     for (executor, tool, arguments, context, seconds, kind, words) in table {
-        now.store(seconds, Ordering::Relaxed);
+        clock.advance(Duration::from_secs(seconds));
         let completion = call(executor, tool, arguments, context);
         assert_eq!(ending(&completion.result), kind, "{completion:?}");
         let told = serde_json::to_string(&completion.result).expect("JSON");

@@ -7,8 +7,8 @@
 //! sleep on a runtime of their own ([`sleeps`]). All threads start at the first use, and need
 //! nothing from the caller's runtime.
 //!
-//! A call's deadline is always in real time. Only retries, circuit breakers and quotas accept
-//! another [`Clock`], such as the one that a test controls ([`ManualClock`]).
+//! A call's deadline is always in real time. Only retries, circuit breakers, quotas and the expiry
+//! of questions accept another [`Clock`], such as the one that a test controls ([`ManualClock`]).
 
 mod fine;
 mod manual;
@@ -16,7 +16,7 @@ mod manual;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::LazyLock;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 use std::{fmt, io};
 
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -31,11 +31,16 @@ const BLOCKING_THREADS: usize = 32;
 /// The future that [`Clock::sleep_until`] returns.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Tells the time and sleeps. A [`Retry`](crate::tool::Retry) and a
-/// [`Breaker`](crate::tool::Breaker) accept one, so that a test can control their time.
+/// Tells the time and sleeps. A [`Retry`](crate::tool::Retry), a [`Breaker`](crate::tool::Breaker)
+/// and a [`Sealer`](crate::Sealer) accept one, so that a test can control their time.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// The current time.
+    /// The current time, which never goes back.
     fn now(&self) -> Instant;
+
+    /// The time of day: by default, the system's.
+    fn wall(&self) -> SystemTime {
+        SystemTime::now()
+    }
 
     /// Completes at this time, or immediately if the time has passed.
     ///

@@ -26,7 +26,7 @@ mod key;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -41,6 +41,7 @@ use toolcell_contract::outcome::Question;
 use toolcell_contract::outcome::refusal::{Refusal, ResumeFault};
 use toolcell_contract::outcome::tool_error::{Exit, ReturnRule, ToolError};
 
+use crate::os::clock::{Clock, SystemClock};
 use crate::tool::Tool;
 
 /// The version of the form. It changes with the form.
@@ -57,8 +58,6 @@ const HEAD_BYTES: usize = 4 * FINGERPRINT_BYTES + size_of::<u64>() + size_of::<u
 const MAX_SEALED: usize = PREFIX.len()
     + ((NONCE_BYTES + HEAD_BYTES + Sealer::MAX_STATE as usize + TAG_BYTES) * 4).div_ceil(3)
     + 2;
-
-type Clock = dyn Fn() -> SystemTime + Send + Sync;
 
 /// Seals the state that a tool leaves with a question, so that a client can neither read nor change
 /// it. Use one unless every client is trusted. Cheap to clone. Hosts with the same key can open
@@ -109,7 +108,7 @@ pub struct Sealer {
     /// The principal, within a tenant, whose questions it seals.
     principal: Option<Fingerprint>,
     lifetime: Duration,
-    clock: Arc<Clock>,
+    clock: Arc<dyn Clock>,
 }
 
 impl Sealer {
@@ -127,7 +126,7 @@ impl Sealer {
             cipher,
             principal: None,
             lifetime: Self::DEFAULT_LIFETIME,
-            clock: Arc::new(SystemTime::now),
+            clock: Arc::new(SystemClock),
         }
     }
 
@@ -157,11 +156,11 @@ impl Sealer {
         self
     }
 
-    /// Sets the clock for the lifetime. It must tell the time of day, and all hosts with this key
-    /// must agree on it.
+    /// Sets the clock whose time of day counts for the lifetime. All hosts with this key must agree
+    /// on it.
     #[must_use]
-    pub fn with_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
-        self.clock = Arc::new(clock);
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
         self
     }
 
@@ -271,7 +270,7 @@ impl Sealer {
 
     /// Returns milliseconds since 1970, or 0 for an earlier time.
     fn now(&self) -> u64 {
-        (self.clock)().duration_since(UNIX_EPOCH).map_or(0, millis)
+        self.clock.wall().duration_since(UNIX_EPOCH).map_or(0, millis)
     }
 }
 

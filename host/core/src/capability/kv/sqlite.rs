@@ -12,7 +12,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -22,11 +22,12 @@ use toolcell_contract::error::Error;
 
 use super::store::{Answer, Database};
 use super::{Entry, KeyStore, MAX_KEY, MAX_KEYS_LISTED, Namespace, Page, Quota, StoreError};
+use crate::os::clock::{Clock, SystemClock};
 
 /// A key-value store in a file, or in memory.
 pub struct SqliteStore {
     quota: Quota,
-    clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
+    clock: Arc<dyn Clock>,
     pub(super) database: Database,
 }
 
@@ -61,7 +62,7 @@ impl SqliteStore {
     }
 
     pub(super) fn of(database: Database) -> Self {
-        Self { quota: Quota::default(), clock: Arc::new(SystemTime::now), database }
+        Self { quota: Quota::default(), clock: Arc::new(SystemClock), database }
     }
 
     /// Sets the quota of each namespace.
@@ -73,17 +74,14 @@ impl SqliteStore {
 
     /// Sets the clock that decides when keys expire.
     #[cfg(test)]
-    pub(super) fn with_clock(
-        mut self,
-        clock: impl Fn() -> SystemTime + Send + Sync + 'static,
-    ) -> Self {
-        self.clock = Arc::new(clock);
+    pub(super) fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
         self
     }
 
     /// Returns milliseconds since 1970, or 0 for an earlier clock.
     fn now(&self) -> i64 {
-        let since = (self.clock)().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = self.clock.wall().duration_since(UNIX_EPOCH).unwrap_or_default();
         i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
     }
 

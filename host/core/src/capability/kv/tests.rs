@@ -12,7 +12,7 @@ mod room;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
 
@@ -20,19 +20,34 @@ use room::audit;
 
 use super::store::Database;
 use super::*;
+use crate::os::clock::{Clock, Sleep};
 
-/// A wall clock that a test sets, in milliseconds since 1970.
-#[derive(Debug, Clone, Default)]
-struct TestClock(Arc<AtomicU64>);
+/// A wall clock that a test sets, in milliseconds since 1970. It panics at [`BROKEN`].
+#[derive(Debug, Default)]
+struct TestClock(AtomicU64);
+
+const BROKEN: u64 = u64::MAX;
 
 impl TestClock {
     fn set(&self, at: u64) {
         self.0.store(at, Ordering::SeqCst);
     }
+}
 
-    fn clock(&self) -> impl Fn() -> SystemTime + Send + Sync + 'static {
-        let at = self.0.clone();
-        move || UNIX_EPOCH + Duration::from_millis(at.load(Ordering::SeqCst))
+impl Clock for TestClock {
+    fn now(&self) -> Instant {
+        unreachable!("keys expire by the time of day")
+    }
+
+    fn wall(&self) -> SystemTime {
+        match self.0.load(Ordering::SeqCst) {
+            BROKEN => panic!("a broken clock"),
+            at => UNIX_EPOCH + Duration::from_millis(at),
+        }
+    }
+
+    fn sleep_until(&self, _: Instant) -> Sleep {
+        unreachable!("a store does not sleep")
     }
 }
 
@@ -40,13 +55,13 @@ struct Subject {
     name: &'static str,
     store: Arc<dyn KeyStore>,
     audit: Box<dyn Fn(&Namespace) + Send + Sync>,
-    hand: TestClock,
+    hand: Arc<TestClock>,
     /// Removed after the store is closed.
     _dir: TempDir,
 }
 
 impl Subject {
-    fn new(name: &'static str, (store, dir): (SqliteStore, TempDir), hand: TestClock) -> Self {
+    fn new(name: &'static str, (store, dir): (SqliteStore, TempDir), hand: Arc<TestClock>) -> Self {
         let store = Arc::new(store);
         let audited = store.clone();
         Self {
@@ -72,8 +87,8 @@ fn empty(kind: &str) -> (SqliteStore, TempDir) {
 /// Returns an empty store of each kind.
 fn empty_stores(quota: Quota) -> [Subject; 2] {
     ["memory", "disk"].map(|kind| {
-        let (hand, (store, dir)) = (TestClock::default(), empty(kind));
-        Subject::new(kind, (store.with_quota(quota).with_clock(hand.clock()), dir), hand)
+        let (hand, (store, dir)) = (Arc::<TestClock>::default(), empty(kind));
+        Subject::new(kind, (store.with_quota(quota).with_clock(hand.clone()), dir), hand)
     })
 }
 
@@ -384,17 +399,9 @@ fn only_cursors_from_a_page_of_the_list_are_valid() {
 /// The clock panics in the middle of a write: the store is unchanged, and the next write works.
 #[test]
 fn panicking_clock_leaves_the_store_unchanged() {
-    const BROKEN: u64 = 7;
-    fn clock(hand: &TestClock) -> impl Fn() -> SystemTime + Send + Sync + use<> {
-        let at = hand.0.clone();
-        move || match at.load(Ordering::SeqCst) {
-            BROKEN => panic!("a clock of an embedder's own"),
-            at => UNIX_EPOCH + Duration::from_millis(at),
-        }
-    }
     for kind in ["memory", "disk"] {
-        let (hand, (store, dir)) = (TestClock::default(), empty(kind));
-        let store = store.with_clock(clock(&hand));
+        let (hand, (store, dir)) = (Arc::<TestClock>::default(), empty(kind));
+        let store = store.with_clock(hand.clone());
         let Subject { name, store, audit, hand, _dir } = Subject::new(kind, (store, dir), hand);
         let space = namespace();
         store.set(&space, "a", b"1", None).unwrap();

@@ -11,7 +11,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
 
@@ -25,6 +25,8 @@ pub struct ManualClock(Arc<Mutex<Timeline>>);
 #[derive(Debug)]
 struct Timeline {
     now: Instant,
+    /// The time at the start, and the time of day then.
+    start: (Instant, SystemTime),
     pace: Pace,
     sleepers: BTreeMap<Place, Waker>,
     asked: u64,
@@ -54,8 +56,10 @@ impl ManualClock {
     }
 
     fn with_pace(pace: Pace) -> Self {
+        let now = Instant::now();
         Self(Arc::new(Mutex::new(Timeline {
-            now: Instant::now(),
+            now,
+            start: (now, SystemTime::now()),
             pace,
             sleepers: BTreeMap::new(),
             asked: 0,
@@ -99,6 +103,11 @@ impl Default for ManualClock {
 impl Clock for ManualClock {
     fn now(&self) -> Instant {
         self.0.lock().now
+    }
+
+    fn wall(&self) -> SystemTime {
+        let Timeline { now, start: (start, wall), .. } = *self.0.lock();
+        wall.checked_add(now - start).unwrap_or(wall)
     }
 
     fn sleep_until(&self, at: Instant) -> Sleep {

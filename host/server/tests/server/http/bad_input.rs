@@ -2,11 +2,11 @@
 //! gives.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use toolcell::Sealer;
 use toolcell_server::ListenOptions;
 
 use super::client::{Reply, request, send, send_last};
@@ -260,7 +260,7 @@ async fn in_some_state(fixture: &mut Fixture) -> Vec<(&'static str, Reply)> {
         replies.push((case, fixture.call(key, "", &body).await));
     }
     assert_eq!(fixture.call(&acme, "", &good).await.json()["outcome"]["ok"]["value"][0], true);
-    fixture.day.fetch_add(1, Ordering::Relaxed);
+    fixture.expiry.advance(Sealer::DEFAULT_LIFETIME);
     replies.push(("a `state` that has expired", fixture.call(&acme, "", &good).await));
     let key = "Idempotency-Key: one\r\n";
     assert_eq!(fixture.call(&acme, key, echo).await.status, 200);

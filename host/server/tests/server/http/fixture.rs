@@ -2,8 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -31,8 +30,8 @@ pub(crate) struct Fixture {
     pub(crate) service: Service,
     pub(crate) keys: ApiKeyStore,
     pub(crate) clock: ManualClock,
-    /// The day of the clock by which states expire. They expire after one day.
-    pub(crate) day: Arc<AtomicU64>,
+    /// The clock by which states expire. They expire after one day.
+    pub(crate) expiry: ManualClock,
     pub(crate) acme: String,
     /// Another key of the same tenant.
     pub(crate) acme_too: String,
@@ -134,12 +133,10 @@ impl Fixture {
         let (registry, waits) = tools();
         let clock = ManualClock::new();
         let limits = ServiceLimits { in_flight: 2 * IN_FLIGHT, calls_per_request: 4, page: 2 };
-        let day = Arc::new(AtomicU64::new(1));
-        let days = Arc::clone(&day);
-        let hours =
-            move || UNIX_EPOCH + Duration::from_secs(25 * 60 * 60 * days.load(Ordering::Relaxed));
+        let expiry = ManualClock::new();
+        let sealer = Sealer::generate().expect("a fixture").with_clock(Arc::new(expiry.clone()));
         let service = Service::builder(served(&registry))
-            .sealer(Sealer::generate().expect("a fixture").with_clock(hours))
+            .sealer(sealer)
             .clock(clock.clone())
             .limits(limits)
             .build()
@@ -166,7 +163,7 @@ impl Fixture {
             service,
             keys,
             clock,
-            day,
+            expiry,
             acme,
             acme_too,
             globex,

@@ -2,10 +2,10 @@
 //! the page gives.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolcell::clock::ManualClock;
 use toolcell::tool::Invocation;
 use toolcell::{Definition, Outcome, Question, Registry, Sealer, Tool};
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
@@ -282,11 +282,8 @@ async fn about_questions() -> Vec<(&'static str, Reply)> {
             Tool::native(named("other"), ask).unwrap(),
         ])
         .unwrap();
-    let now = Arc::new(AtomicU64::new(0));
-    let clock = Arc::clone(&now);
-    let sealer = Sealer::generate()
-        .unwrap()
-        .with_clock(move || UNIX_EPOCH + DAY * clock.load(Ordering::Relaxed) as u32);
+    let clock = ManualClock::new();
+    let sealer = Sealer::generate().unwrap().with_clock(Arc::new(clock.clone()));
     let artifacts = Artifacts::temporary(ArtifactOptions::default()).unwrap();
     let service = Service::builder(ServedTools::new(&registry)).sealer(sealer).artifacts(artifacts);
     let web = start(service.build().unwrap(), &registry, McpOptions::default()).await;
@@ -332,7 +329,7 @@ async fn about_questions() -> Vec<(&'static str, Reply)> {
         }
         let good = async || send(0, "ask", 1, Some((state, json!(2)))).await;
         assert_eq!(good().await.message()["result"]["isError"], false);
-        now.fetch_add(2, Ordering::Relaxed);
+        clock.advance(2 * DAY);
         replies.push(("a state that has expired", good().await));
     }
     let session = web.open().await;

@@ -2,11 +2,11 @@
 //! limits.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
+use toolcell::clock::ManualClock;
 use toolcell::outcome::Halt;
 use toolcell::tool::Invocation;
 use toolcell::{
@@ -183,11 +183,9 @@ async fn cancelled_tool_has_a_grace_period_to_end() {
 
 #[tokio::test]
 async fn expired_or_changed_request_state_is_refused() {
-    let now = Arc::new(AtomicU64::new(1_000));
-    let clock = Arc::clone(&now);
+    let clock = ManualClock::new();
     let sealer = Sealer::generate().unwrap().with_lifetime(Duration::from_secs(60));
-    let sealer =
-        sealer.with_clock(move || UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::Relaxed)));
+    let sealer = sealer.with_clock(Arc::new(clock.clone()));
     let (_, registry, _) = service();
     let service = Service::builder(ServedTools::new(&registry)).sealer(sealer).build().unwrap();
     let mut client = Client::start(service, McpOptions::default());
@@ -208,7 +206,7 @@ async fn expired_or_changed_request_state_is_refused() {
         (&refused["error"]["code"], &refused["error"]["data"]["code"]),
         (&json!(-32602), &json!("resume_tampered"))
     );
-    now.fetch_add(61, Ordering::Relaxed);
+    clock.advance(Duration::from_secs(61));
     let refused = client.ask(4, "tools/call", retry(&state)).await;
     assert_eq!(
         (&refused["error"]["code"], &refused["error"]["data"]["code"]),

@@ -13,11 +13,11 @@ mod times;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
+use toolcell::clock::ManualClock;
 use toolcell::runtime::Placement;
 use toolcell::{Registry, Sealer};
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
@@ -61,8 +61,8 @@ pub(crate) struct Server {
     acme_too: String,
     revoked: String,
     globex: String,
-    /// The clock by which states expire, in seconds since the Unix epoch.
-    seconds: Arc<AtomicU64>,
+    /// The clock by which states expire.
+    clock: ManualClock,
     /// The runtime of the server.
     _runtime: Runtime,
     _keys: ApiKeyStore,
@@ -85,11 +85,8 @@ impl Server {
                 },
             );
         let artifacts = Artifacts::temporary(ArtifactOptions::default()).expect("a directory");
-        let seconds = Arc::new(AtomicU64::new(1_000_000));
-        let clock = Arc::clone(&seconds);
-        let sealer = Sealer::generate().expect("randomness");
-        let sealer = sealer
-            .with_clock(move || UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::Relaxed)));
+        let clock = ManualClock::new();
+        let sealer = Sealer::generate().expect("randomness").with_clock(Arc::new(clock.clone()));
         let service = Service::builder(served).artifacts(artifacts).sealer(sealer);
         let service = service.build().expect("a service");
         let keys = ApiKeyStore::open(stage.temp.join("keys.json")).expect("a file of keys");
@@ -121,7 +118,7 @@ impl Server {
             acme_too,
             revoked,
             globex,
-            seconds,
+            clock,
             _runtime: runtime,
             _keys: keys,
         }

@@ -1,7 +1,7 @@
 //! Sealed states of questions that a client changed, cut, or took from another call: the server
 //! must accept none of them.
 
-use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -9,8 +9,8 @@ use super::{Server, json_of, mcp};
 use crate::rng::SeededRng;
 use crate::tally::Fault;
 
-/// Seconds after which a question cannot be answered any more: its lifetime and one more.
-const EXPIRED_AFTER: u64 = 24 * 60 * 60 + 1;
+/// The time after which a question cannot be answered any more: its lifetime and one more.
+const EXPIRED_AFTER: Duration = Duration::from_secs(24 * 60 * 60 + 1);
 /// The characters of a sealed state.
 const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
 const TOOL: &str = "book_table";
@@ -82,7 +82,7 @@ impl Server {
                 ));
             }
         }
-        self.seconds.fetch_add(EXPIRED_AFTER, Ordering::Relaxed);
+        self.clock.advance(EXPIRED_AFTER);
         let (code, answer) = answered(&self.acme, TOOL, &arguments, state);
         if code != "resume_expired" {
             return Err((Fault::Wrong, "a state was accepted too late".into(), answer.to_string()));

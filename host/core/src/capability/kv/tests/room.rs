@@ -53,8 +53,8 @@ fn create_and_remove(store: &SqliteStore, hand: &TestClock) {
 #[test]
 fn empty_namespace_uses_no_space() {
     for kind in ["memory", "disk"] {
-        let (hand, (store, _dir)) = (TestClock::default(), empty(kind));
-        create_and_remove(&store.with_clock(hand.clock()), &hand);
+        let (hand, (store, _dir)) = (Arc::<TestClock>::default(), empty(kind));
+        create_and_remove(&store.with_clock(hand.clone()), &hand);
     }
 }
 
