@@ -6,8 +6,8 @@
 
 use serde_json::{Value, json};
 use toolcell::{
-    CallContext, CallOptions, Component, Definition, Engine, Json, Registry, RunOptions, Runner,
-    Tool, ToolCall,
+    CallContext, CallOptions, Component, Definition, Engine, Executor, Json, Registry, RunOptions,
+    Runner, Tool, ToolCall,
 };
 
 /// The number of pieces of each article in the warehouse.
@@ -22,7 +22,7 @@ async fn main() -> anyhow::Result<()> {
     registry.register_all(component.tools().iter().cloned())?;
 
     for role in ["customer", "staff"] {
-        let visible = registry.visible_tools(&context(role)).await;
+        let visible = registry.visible_tools(&Executor::new(), &context(role)).await;
         let names: Vec<_> = visible.iter().map(|tool| tool.definition().name.as_str()).collect();
         println!("{role} sees {}", names.join(", "));
     }

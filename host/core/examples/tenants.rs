@@ -1,5 +1,5 @@
-//! Several tenants on one host at the same time: each has its own limits, and a hostile one does
-//! not affect the others.
+//! Several tenants on one host at the same time: each has its own limits and tools, and a hostile
+//! one does not affect the others.
 //!
 //! `cargo run --example tenants`, from the repository's root after `cargo xtask demo`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -28,13 +28,14 @@ async fn main() -> anyhow::Result<()> {
     let component = Component::load(&engine, toolcell_examples::component("jq")?).await?;
     let tool = component.tool("jq")?;
 
-    // The executor's limits apply to all tenants. A tenant's own limits can only tighten them. If
+    // The executor's limits apply to all tenants. A tenant's own settings can only tighten them. If
     // any tenant is defined, calls of undefined tenants are refused.
     let birch = Limits { fuel: 1_000_000, ..Limits::unlimited() };
     let executor = Executor::new()
         .with_limits(Limits { fuel: 50_000_000, ..Limits::default() })
         .with_tenant("acme", Tenant::default())
         .with_tenant("birch", Tenant { limits: birch, ..Tenant::default() })
+        .with_tenant("cedar", Tenant { tools: Some(vec!["text_*".parse()?]), ..Tenant::default() })
         .with_tenant("mallory", Tenant::default());
 
     let mut calls = JoinSet::new();
@@ -42,6 +43,7 @@ async fn main() -> anyhow::Result<()> {
         for (name, filter) in [
             ("acme", SUM),
             ("birch", SUM),
+            ("cedar", SUM),
             ("mallory", "def forever: forever; forever"),
             ("unknown", SUM),
         ] {

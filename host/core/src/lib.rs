@@ -40,7 +40,7 @@
 //! 4. [`Grants`]: the rights of a component. The default grants nothing; an [`Overlay`] only
 //!    narrows. Modules [`grants`], [`http`], [`files`], [`kv`] and [`secrets`] have the parts.
 //! 5. [`Limits`]: fuel, time, memory and sizes of one call. They are always set.
-//! 6. [`Tenant`]: limits and an overlay for the calls of one customer. A
+//! 6. [`Tenant`]: limits, an overlay, the tools and a quota of one customer. A
 //!    [`WorkerProcess`](process::WorkerProcess) keeps its tools in a process of their own.
 //! 7. [`ToolCall`]: an id, a tool's name, and arguments as the model wrote them. [`CallOptions`]
 //!    have the [`CallContext`], limits and an [`AbortSignal`].

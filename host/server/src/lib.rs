@@ -58,7 +58,7 @@ pub use listener::{HttpServer, ListenOptions};
 #[doc(inline)]
 pub use service::calls::CallRequest;
 #[doc(inline)]
-pub use service::served::{ServedTenant, ServedTools};
+pub use service::served::ServedTools;
 #[doc(inline)]
 pub use service::{Service, ServiceBuilder, ServiceLimits};
 #[doc(inline)]

@@ -14,17 +14,16 @@ use axum::Router;
 use axum::routing::post as route;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
-use toolcell::{Component, Definition, Engine, Registry, Tool};
+use toolcell::tenant::Quota;
+use toolcell::{Component, Definition, Engine, Registry, Tenant, Tool};
 use toolcell_benches::client::{Connection, load, post};
 use toolcell_benches::many;
 use toolcell_benches::spent::spent;
 use toolcell_benches::timing::{micros, percentile};
 use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::mcp::{self, McpOptions};
-use toolcell_server::tenants::Quota;
 use toolcell_server::{
-    Authenticator, HttpOptions, HttpServer, ListenOptions, ServedTenant, ServedTools, Service,
-    ServiceLimits,
+    Authenticator, HttpOptions, HttpServer, ListenOptions, ServedTools, Service, ServiceLimits,
 };
 use toolcell_test_guests::{Answer, Hostile};
 
@@ -235,14 +234,13 @@ fn quota(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()
     let keys = ApiKeyStore::open(dir.path().join("keys.json"))?;
     let [good, greedy] = [keys.add("good")?, keys.add("greedy")?];
     let (minute, often) = (6000, Duration::from_millis(1));
-    let served =
-        ServedTools::new(registry).with_tenant("good", ServedTenant::default()).with_tenant(
-            "greedy",
-            ServedTenant {
-                quota: Quota { calls_per_minute: Some(minute), ..Quota::default() },
-                ..ServedTenant::default()
-            },
-        );
+    let served = ServedTools::new(registry).with_tenant("good", Tenant::default()).with_tenant(
+        "greedy",
+        Tenant {
+            quota: Quota { calls_per_minute: Some(minute), ..Quota::default() },
+            ..Tenant::default()
+        },
+    );
     let server = serve(servers, served, Authenticator::api_keys(keys), 256)?;
     let of = |key: &str| {
         let authorization = format!("Authorization: Bearer {key}\r\n");

@@ -348,7 +348,7 @@ fn listing_passes_no_unopened_state_to_tools() {
     let misspelt =
         RawCall::from(json!({"id": "1", "name": "asks", "args": {}})).with_resume(resume);
     wait(async move {
-        registry.visible_tools(&context).await;
+        registry.visible_tools(&Executor::new(), &context).await;
         stepper.step(misspelt, &mut Turn::default()).await
     });
     assert_eq!(*curious.0.lock().expect("no panic"), [None, None]);

@@ -321,7 +321,8 @@ fn list_shows_only_visible_tools() {
             [("admin", vec!["open", "admins", "shows"]), ("guest", vec!["open", "shows"])]
         {
             let (registry, context) = (registry.clone(), role(who));
-            let visible = wait(async move { registry.visible_tools(&context).await });
+            let visible =
+                wait(async move { registry.visible_tools(&Executor::new(), &context).await });
             let names: Vec<_> = visible.iter().map(|tool| tool.definition().name.clone()).collect();
             assert_eq!(names, expected, "{who}, {placement:?}");
         }
@@ -372,7 +373,10 @@ fn list_checks_visibility_concurrently() {
     registry
         .register_all(["a", "b", "c"].map(|name| slow.tool(definition(name))))
         .expect("names of their own");
-    let visible = wait(async move { registry.visible_tools(&CallContext::default()).await });
+    let visible =
+        wait(
+            async move { registry.visible_tools(&Executor::new(), &CallContext::default()).await },
+        );
     assert_eq!(visible.len(), 3);
 }
 

@@ -113,10 +113,10 @@ fn tenant_output_never_names_another_tenant() {
                 let context = whose.clone().into();
                 let call = CallOptions { context, ..CallOptions::default() };
                 let options = RunOptions { call, ..RunOptions::default() };
-                let runner = Runner::new(registry.clone()).with_executor(executor);
+                let runner = Runner::new(registry.clone()).with_executor(executor.clone());
                 let messages = runner.run(calls(&tenant, batch), options).await;
                 tell(format!("{messages:?}"));
-                for tool in registry.visible_tools(&whose).await {
+                for tool in registry.visible_tools(&executor, &whose).await {
                     tell(serde_json::to_string(tool.definition()).expect("JSON"));
                     tell(format!("{:?}", registry.statistics(tool.definition().name.as_str())));
                 }

@@ -337,3 +337,38 @@ fn call_of_an_undefined_tenant_is_refused() {
         "it is narrowed like a tenant"
     );
 }
+
+/// Fails without: the list of tools, in calls, lists and checks of arguments.
+#[test]
+fn tenant_sees_and_calls_only_its_tools() {
+    let tool = |name| {
+        let definition = Definition::new(name, "").expect("a definition");
+        Tool::native(definition, async |_: Value| json!(1)).expect("a tool")
+    };
+    let registry = toolcell::Registry::new();
+    registry.register_all(["notes_add", "pay"].map(tool)).expect("names of their own");
+    let tools = Some(vec!["notes_*".parse().expect("a rule")]);
+    let executor = Executor::new()
+        .with_tenant("few", Tenant { tools, ..Tenant::default() })
+        .with_tenant("all", Tenant::default());
+    for (tenant, name, expected) in [
+        ("few", "notes_add", "ok"),
+        ("few", "pay", "refusal/not_visible"),
+        ("all", "pay", "ok"),
+        ("unknown", "pay", "refusal/unknown_tenant"),
+    ] {
+        let (executor, registry) = (executor.clone(), registry.clone());
+        let (made, seen, faults) = wait(async move {
+            let call = ToolCall::new("1", name, "{}");
+            let seen = registry.visible_tools(&executor, &of(tenant).context).await;
+            let tool = registry.get(name).expect("a tool");
+            let faults = executor.validate(&tool, call.clone(), of(tenant)).await;
+            let made = registry.call(&executor, call, of(tenant)).await.expect("a tool");
+            (made, seen, faults.expect("an answer"))
+        });
+        assert_eq!(ending(&made.result), expected, "{tenant} {name}");
+        let is_offered = expected == "ok";
+        assert_eq!(seen.iter().any(|tool| tool.definition().name == name), is_offered, "{tenant}");
+        assert_eq!(faults.is_empty(), is_offered, "{tenant}: {faults:?}");
+    }
+}

@@ -12,6 +12,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use toolcell::grants::InvokeRule;
+use toolcell::tenant::Quota;
 use toolcell::{Component, Limits, Overlay, Tool};
 
 use super::approve;
@@ -115,12 +117,13 @@ pub(crate) async fn check(
     let unset = config.unset_values();
     let ok = failures.is_empty() && unset.is_empty();
     let status = if ok { ExitStatus::Ok } else { ExitStatus::Failed };
-    let quotas = config.tenants.iter().map(|(name, tenant)| (name, tenant.quota));
-    let quotas: BTreeMap<_, _> = quotas.filter(|(_, quota)| !quota.is_empty()).collect();
+    let quotas = config.tenants.iter().map(|(name, settings)| (name, settings.tenant.quota));
+    let quotas: BTreeMap<_, _> = quotas.filter(|(_, quota)| *quota != Quota::default()).collect();
+    let texts = |rules: &Vec<_>| rules.iter().map(InvokeRule::to_string).collect::<Vec<_>>();
     let tools: BTreeMap<_, _> = config
         .tenants
         .iter()
-        .filter_map(|(name, tenant)| Some((name, tenant.tools.patterns()?)))
+        .filter_map(|(name, settings)| Some((name, texts(settings.tenant.tools.as_ref()?))))
         .collect();
     if args.json {
         let approved =
@@ -142,7 +145,8 @@ pub(crate) async fn check(
     if !texts.is_empty() {
         printer.text(&texts.join("\n\n"))?;
     }
-    let quotas = quotas.iter().map(|(name, quota)| format!("tenant {name}: at most {quota}"));
+    let quotas =
+        quotas.iter().map(|(name, quota)| format!("tenant {name}: at most {}", quota_text(quota)));
     let of_tenants: Vec<_> =
         tools.iter().map(|(name, tools)| offered_line(name, tools)).chain(quotas).collect();
     let of_tenants = [of_tenants, secrets::lines(&config)].concat();
@@ -196,6 +200,18 @@ fn offered_line(tenant: &str, tools: &[String]) -> String {
     } else {
         format!("tenant {tenant}: the tools {}", tools.join(", "))
     }
+}
+
+/// Returns a quota in words: `60 calls a minute, 10G fuel a minute, 4 calls at once, 64MiB of
+/// artifacts`.
+fn quota_text(quota: &Quota) -> String {
+    let parts = [
+        quota.calls_per_minute.map(|calls| format!("{} calls a minute", Count(calls))),
+        quota.fuel_per_minute.map(|fuel| format!("{} fuel a minute", Count(fuel))),
+        quota.concurrent_calls.map(|calls| format!("{} calls at once", Count(calls))),
+        quota.artifact_bytes.map(|bytes| format!("{} of artifacts", Size(bytes))),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the rules that have no effect.

@@ -198,7 +198,7 @@ pub(crate) fn rules_without_effect(config: &Config, components: &[Loaded<'_>]) -
             .flat_map(|component| &component.tools)
             .map(|(tool, _)| tool.name.as_str());
         let tenants = config.tenants.values();
-        idle.extend(tenants.flat_map(|tenant| tenant.tools.unknown(known.clone())));
+        idle.extend(tenants.flat_map(|tenant| tenant.unknown_tools(known.clone())));
     }
     idle.sort_by_key(|problem| (problem.line, problem.column));
     idle

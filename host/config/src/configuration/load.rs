@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use toolcell::component::{ComponentBytes, LoadOptions};
-use toolcell::{Component, Executor, Limits, Registry, Tool, names};
+use toolcell::{Component, Executor, Limits, Registry, Tenant, Tool, names};
 
 use super::Configuration;
 use super::lock::Lock;
@@ -27,7 +27,7 @@ use crate::serving::engines::Engines;
 use crate::serving::loaded::{LoadedTools, Served};
 use crate::serving::report::{ComponentProblem, Reason, Serving};
 use crate::serving::unset_secrets::UnsetSecret;
-use crate::tenants::settings::{self, TenantSettings};
+use crate::tenants::settings::TenantSettings;
 
 /// Components that are loaded concurrently.
 const AT_ONCE: usize = 8;
@@ -79,9 +79,13 @@ impl Configuration {
         served: BTreeMap<String, Served>,
         mut problems: Vec<ComponentProblem>,
     ) -> LoadedTools {
-        let tenants = Arc::new(self.tenants.clone());
-        let apart = tenants.iter().filter(|(_, settings)| settings.isolation.has_process());
-        problems.extend(apart.map(|(tenant, _)| ComponentProblem::of_tenant(tenant)));
+        let mut tenants = self.tenants.clone();
+        for (tenant, settings) in &mut tenants {
+            if settings.isolation.has_process() {
+                settings.tenant.tools = Some(Vec::new());
+                problems.push(ComponentProblem::of_tenant(tenant));
+            }
+        }
         let mut limits = self.bounded(self.defaults);
         let (mut tools, mut development_components) = (Vec::new(), BTreeMap::new());
         for chosen in self.all() {
@@ -93,10 +97,7 @@ impl Configuration {
             for tool in served.component.tools() {
                 let of_tool = chosen.limits.tightened(&chosen.limits_of(&tool.definition().name));
                 problems.extend(self.problems_of_secrets(name, tool));
-                tools.push(settings::hidden(
-                    &tenants,
-                    self.stopped(tool.clone().with_limits(of_tool)),
-                ));
+                tools.push(self.stopped(tool.clone().with_limits(of_tool)));
             }
         }
         let registry = Registry::new();
@@ -108,21 +109,22 @@ impl Configuration {
         if served.len() == self.components.len() {
             problems.extend(self.unknown_tools(&registry));
         }
-        let executor = Executor::new().with_limits(limits);
-        let executor = tenants.iter().fold(executor, |executor, (name, settings)| {
-            executor.with_tenant(name, settings.tenant.clone())
-        });
+        let mut executor = Executor::new().with_limits(limits);
+        if tenants.is_empty() {
+            executor = executor.with_anonymous(Tenant { quota: self.quota, ..Tenant::default() });
+        }
+        for (name, settings) in &tenants {
+            executor = executor.with_tenant(name, settings.tenant.clone());
+        }
         let problems = problems
             .into_iter()
             .map(|problem| problem.with_place(self.file.as_deref(), &self.components))
             .collect();
-        let (quota, issuer) = (self.quota, self.issuer.clone());
         LoadedTools {
             registry,
             executor,
             tenants,
-            quota,
-            issuer,
+            issuer: self.issuer.clone(),
             problems,
             development_components,
             served,
@@ -134,7 +136,7 @@ impl Configuration {
         let tools = registry.list();
         let known = tools.iter().map(|tool| tool.name.as_str());
         let of_tenant = |(tenant, settings): (&String, &TenantSettings)| {
-            let unknown = settings.tools.unknown(known.clone()).into_iter();
+            let unknown = settings.unknown_tools(known.clone()).into_iter();
             unknown
                 .map(|problem| ComponentProblem::no_such_tool(tenant, problem))
                 .collect::<Vec<_>>()

@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 use toolcell::secrets::StoredSecrets;
+use toolcell::tenant::Quota;
 use toolcell::{Definition, Executor, Limits, Tenant};
 
 use crate::approval::dev;
@@ -48,8 +49,8 @@ use crate::schema::isolation::{self, Isolation};
 use crate::schema::{self, At, is_name, kind, password, shape};
 use crate::serving::engines::Engines;
 use crate::tenants::issuer::{Issuer, issuer};
-use crate::tenants::offered::OfferedTools;
-use crate::tenants::quota::{self, TenantQuota};
+use crate::tenants::offered::offered;
+use crate::tenants::quota;
 use crate::tenants::settings::TenantSettings;
 use crate::text::hint_command::HintCommand;
 
@@ -81,7 +82,7 @@ pub struct Configuration {
     /// The tenants by name.
     pub tenants: BTreeMap<String, TenantSettings>,
     /// The quota of callers without a tenant, which is the default.
-    pub quota: TenantQuota,
+    pub quota: Quota,
     /// The issuer whose tokens a server accepts.
     pub issuer: Option<Issuer>,
     /// The network settings of tools' requests.
@@ -280,7 +281,7 @@ impl Configuration {
             defaults,
             isolation: isolation::of_section(&file.host.isolation),
             demand: signatures.of_all.clone(),
-            quota: quota::overlaid(problems, &file.defaults.quota, TenantQuota::default()),
+            quota: quota::overlaid(problems, &file.defaults.quota, Quota::default()),
             network,
             // A file that is not approved authenticates no callers, and its file of keys is not
             // read.
@@ -393,18 +394,17 @@ impl Configuration {
                 problems.error(&said.span, message, hint);
             }
             let limits = limits::overlaid(problems, &said.value.limits, Limits::unlimited());
-            let overlay = grants::overlay(problems, &said.value);
-            let quota = said
-                .value
-                .quota
-                .as_ref()
-                .map(|said| quota::overlaid(problems, &said.value, config.quota));
+            let overlay = Some(grants::overlay(problems, &said.value).into());
+            let quota = match &said.value.quota {
+                Some(said) => quota::overlaid(problems, &said.value, config.quota),
+                None => config.quota,
+            };
+            let (tools, named_tools) = offered(problems, said.value.tools.as_ref());
             let settings = TenantSettings {
-                tenant: Tenant { limits, overlay: Some(overlay.into()) },
+                tenant: Tenant { limits, overlay, tools, quota },
                 isolation: isolation.max(isolation::of_section(&said.value.isolation)),
-                tools: OfferedTools::of(problems, said.value.tools.as_ref()),
-                quota: quota.unwrap_or(config.quota),
                 secrets: own_secrets.remove(name).unwrap_or_default(),
+                named_tools,
             };
             config.tenants.insert(name.clone(), settings);
         }
@@ -422,7 +422,7 @@ impl Configuration {
     /// is.
     pub fn offers(&self, tenant: Option<&str>, tool: &str) -> bool {
         let settings = tenant.and_then(|tenant| self.tenants.get(tenant));
-        settings.is_none_or(|settings| settings.tools.has(tool))
+        settings.is_none_or(|settings| settings.tenant.offers(tool))
     }
 
     /// Returns the executor with every tenant. It also accepts calls without a tenant, which are

@@ -9,7 +9,6 @@
 //! Not here: loading them, in `configuration/load.rs`.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use toolcell::component::ComponentKind;
 use toolcell::{Component, Executor, Grants, Registry};
@@ -18,7 +17,6 @@ use super::report::ComponentProblem;
 use crate::approval::dev::Development;
 use crate::schema::Isolation;
 use crate::tenants::issuer::Issuer;
-use crate::tenants::quota::TenantQuota;
 use crate::tenants::settings::TenantSettings;
 
 /// The approved tools of a configuration, ready to be called. Immutable: a
@@ -27,8 +25,7 @@ use crate::tenants::settings::TenantSettings;
 pub struct LoadedTools {
     pub(crate) registry: Registry,
     pub(crate) executor: Executor,
-    pub(crate) tenants: Arc<BTreeMap<String, TenantSettings>>,
-    pub(crate) quota: TenantQuota,
+    pub(crate) tenants: BTreeMap<String, TenantSettings>,
     pub(crate) issuer: Option<Issuer>,
     pub(crate) problems: Vec<ComponentProblem>,
     /// Components that are served without approval, with the reason.
@@ -67,6 +64,7 @@ impl LoadedTools {
     /// the executor are the loosest of them, and bound tools of your own.
     ///
     /// If the configuration names tenants, a call for another tenant or for none is refused.
+    /// Otherwise calls without a tenant have the default quota.
     #[must_use]
     pub fn executor(&self) -> &Executor {
         &self.executor
@@ -76,12 +74,6 @@ impl LoadedTools {
     #[must_use]
     pub fn tenants(&self) -> &BTreeMap<String, TenantSettings> {
         &self.tenants
-    }
-
-    /// Returns the quota that all callers without a tenant share.
-    #[must_use]
-    pub fn quota(&self) -> TenantQuota {
-        self.quota
     }
 
     /// Returns the issuer whose tokens are accepted.

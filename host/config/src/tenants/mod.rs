@@ -11,5 +11,3 @@ pub(crate) mod quota;
 pub(crate) mod settings;
 
 pub use issuer::IssuerKeys;
-pub use offered::OfferedTools;
-pub use quota::TenantQuota;

@@ -1,32 +1,24 @@
 //! The settings of a tenant: everything that the file says about its calls.
 //!
-//! Reading a configuration makes one [`TenantSettings`] of each section `[tenants.NAME]`. Loading
-//! wraps each tool with [`hidden`], so that it is not visible in calls for tenants that are not
-//! offered it.
+//! Reading a configuration makes one [`TenantSettings`] of each section `[tenants.NAME]`. It
+//! reports names in the list of tools that no tool has, with the nearest one.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use toolcell::{Tenant, names};
 
-use toolcell::{Tenant, Tool};
-
-use super::offered::OfferedTools;
-use super::quota::TenantQuota;
 use crate::file::secrets::OwnSecrets;
+use crate::problem::Problem;
 use crate::schema::Isolation;
 
 /// The settings of a tenant.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TenantSettings {
-    /// The restrictions of the tenant's calls: limits and an overlay.
+    /// The restrictions of the tenant's calls, its tools, and its quota. In
+    /// [`LoadedTools`](crate::LoadedTools), a tenant with [`Isolation::Process`] is offered no tool.
     pub tenant: Tenant,
     /// The minimum isolation of the tenant's calls. A server offers no tool to a tenant with
     /// [`Isolation::Process`]: see [`Reason::NeedsProcess`](crate::Reason::NeedsProcess).
     pub isolation: Isolation,
-    /// The tools that the tenant sees and may call. Other tools are not visible in its calls.
-    pub tools: OfferedTools,
-    /// The tenant's quota.
-    pub quota: TenantQuota,
     /// The secrets of which the tenant has values of its own.
     ///
     /// ```
@@ -35,21 +27,20 @@ pub struct TenantSettings {
     /// # }
     /// ```
     pub secrets: OwnSecrets,
+    /// The names in the list of tools, each with the problem to report if no tool has it.
+    pub(crate) named_tools: Vec<(String, Problem)>,
 }
 
-/// Hides the tool in calls for tenants that are not offered it. A tenant that needs a process is
-/// offered nothing.
-pub(crate) fn hidden(tenants: &Arc<BTreeMap<String, TenantSettings>>, tool: Tool) -> Tool {
-    let name = tool.definition().name.clone();
-    let has = move |settings: &TenantSettings| {
-        !settings.isolation.has_process() && settings.tools.has(&name)
-    };
-    if tenants.values().all(&has) {
-        return tool;
+impl TenantSettings {
+    /// Returns a problem for each name in the tenant's list of tools that is not among the known
+    /// tools.
+    pub fn unknown_tools<'a>(&self, known: impl Iterator<Item = &'a str> + Clone) -> Vec<Problem> {
+        let is_known = |name: &str| known.clone().any(|known| known == name);
+        let unknown = self.named_tools.iter().filter(|(name, _)| !is_known(name));
+        let described = unknown.map(|(name, problem)| {
+            let hint = names::did_you_mean(name, known.clone(), || problem.hint.clone());
+            Problem { hint, ..problem.clone() }
+        });
+        described.collect()
     }
-    let tenants = Arc::clone(tenants);
-    tool.with_visibility(move |_, context| {
-        let of_tenant = context.tenant.as_ref().and_then(|tenant| tenants.get(tenant));
-        of_tenant.is_none_or(&has)
-    })
 }

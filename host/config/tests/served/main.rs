@@ -186,7 +186,8 @@ async fn tenant_calls_only_offered_tools() {
         CallResult::Refusal(Refusal::NotVisible)
     ));
     assert!(matches!(called(&loaded, "two", Some("other")).await, CallResult::Outcome(_)));
-    assert_eq!(loaded.tenants()["acme"].tools.patterns().expect("a list"), ["one", "tow"]);
+    let rules = ["one", "tow"].map(|rule| rule.parse().expect("a rule"));
+    assert_eq!(loaded.tenants()["acme"].tenant.tools.as_deref(), Some(&rules[..]));
     let problem = &loaded.problems()[0];
     assert_eq!(
         (problem.tenant.as_deref(), problem.reason),

@@ -21,7 +21,7 @@ mod sub_calls;
 mod terminal;
 mod trees;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -68,8 +68,8 @@ pub struct Executor {
     limits: Option<Limits>,
     events: Events,
     sealing: Sealing,
-    tenants: Arc<HashMap<String, (Arc<TenantState>, Tenant)>>,
-    /// The limits and the overlay of calls without a tenant.
+    tenants: Arc<BTreeMap<String, (Arc<TenantState>, Tenant)>>,
+    /// The settings of calls without a tenant.
     untenanted: Option<Tenant>,
     callable: Option<Callable>,
     /// `None` means the default.
@@ -109,7 +109,7 @@ impl Executor {
         self
     }
 
-    /// Defines a tenant: its limits and its overlay narrow every call for it.
+    /// Defines a tenant: its limits, overlay and list of tools narrow every call for it.
     ///
     /// Once any tenant is defined, a call for an unknown tenant is refused
     /// ([`Refusal::UnknownTenant`]), because no limits or overlay would narrow it. So is a call
@@ -154,17 +154,33 @@ impl Executor {
         self
     }
 
-    /// Returns a tenant, with the limits and the overlay of its calls if they are defined, and the
-    /// refusal of its calls if the tenant is unknown.
-    fn tenant(&self, name: Option<&str>) -> (Arc<TenantState>, Option<&Tenant>, Option<Refusal>) {
+    /// Returns the defined tenants by name, then, as `None`, calls without a tenant if
+    /// [`with_anonymous`](Self::with_anonymous) allows them.
+    pub fn tenants(&self) -> impl Iterator<Item = (Option<&str>, &Tenant)> + Clone {
+        let named = self.tenants.iter().map(|(name, (_, tenant))| (Some(name.as_str()), tenant));
+        named.chain(self.untenanted.iter().map(|tenant| (None, tenant)))
+    }
+
+    /// Returns a tenant, with its settings if it is defined, and the refusal of its calls of this
+    /// tool if the tenant is unknown or the tool is not offered to it.
+    fn tenant(
+        &self,
+        name: Option<&str>,
+        tool: &Tool,
+    ) -> (Arc<TenantState>, Option<&Tenant>, Option<Refusal>) {
         let (state, narrowed) = match name.map(|name| (name, self.tenants.get(name))) {
             Some((_, Some((state, narrowed)))) => (Arc::clone(state), Some(narrowed)),
             Some((name, None)) => (TenantState::of(Some(name)), None),
             None => (TenantState::of(None), self.untenanted.as_ref()),
         };
-        let is_unknown = narrowed.is_none() && !self.tenants.is_empty();
-        let refusal = name.map_or(Refusal::NoTenant, |_| Refusal::UnknownTenant);
-        (state, narrowed, (is_unknown && enforced!(KnownTenants)).then_some(refusal))
+        let refusal = match (narrowed, name) {
+            (Some(tenant), _) if tenant.offers(&tool.definition().name) => None,
+            (Some(_), _) => Some(Refusal::NotVisible),
+            (None, _) if self.tenants.is_empty() || !enforced!(KnownTenants) => None,
+            (None, None) => Some(Refusal::NoTenant),
+            (None, Some(_)) => Some(Refusal::UnknownTenant),
+        };
+        (state, narrowed, refusal)
     }
 
     /// Sets the observer.
@@ -273,10 +289,10 @@ impl Executor {
         options: CallOptions,
         caller: Option<Arc<Caller>>,
     ) -> Completion {
-        let (invocation, unknown) = self.admitted(tool, call, options, caller);
+        let (invocation, refused) = self.admitted(tool, call, options, caller);
         let mut terminal = Terminal::open(tool, invocation);
-        let refused = match unknown {
-            Some(unknown) => Some(unknown.into()),
+        let refused = match refused {
+            Some(refused) => Some(refused.into()),
             None => self.checked(tool, &mut terminal.invocation).await.err(),
         };
         let invocation = &terminal.invocation;
@@ -383,13 +399,16 @@ impl Executor {
         options: CallOptions,
         caller: Option<Arc<Caller>>,
     ) -> Completion {
-        let (invocation, unknown) = self.admitted(tool, call, options, caller);
+        let (invocation, refused) = self.admitted(tool, call, options, caller);
+        // No tenant's list has to offer a name that no tool has.
+        let unknown = refused.filter(|refusal| *refusal != Refusal::NotVisible);
         let result =
             unknown.map_or(CallResult::ToolError(ToolError::NotFound), CallResult::Refusal);
         Terminal::open(tool, invocation).close(result)
     }
 
-    /// Builds the invocation, unchecked, and returns the refusal if the tenant is unknown.
+    /// Builds the invocation, unchecked, and returns the refusal if the tenant is unknown or is not
+    /// offered the tool.
     fn admitted(
         &self,
         tool: &Tool,
@@ -399,7 +418,7 @@ impl Executor {
     ) -> (Invocation, Option<Refusal>) {
         let started = Instant::now();
         let CallOptions { context, limits, abort, stop_grace, overlay, files } = options;
-        let (tenant, narrowed, unknown) = self.tenant(context.tenant.as_deref());
+        let (tenant, narrowed, refused) = self.tenant(context.tenant.as_deref(), tool);
         let mut limits = tool.tightened(self.limits().tightened(&limits));
         if let Some(narrowed) = narrowed {
             limits = limits.tightened(&narrowed.limits);
@@ -437,7 +456,7 @@ impl Executor {
             sub_calls: Arc::default(),
             span: tracing::Span::none(),
         };
-        (invocation, unknown)
+        (invocation, refused)
     }
 }
 

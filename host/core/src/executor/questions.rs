@@ -43,10 +43,11 @@ impl Executor {
         self
     }
 
-    /// Does the same as [`Tool::is_visible_with`], for one of this executor's tenants: a tool that
-    /// decides by itself leaves cells to the other tenants, and its fuel is reported to the
-    /// observer of [`with_check_fuel`](Self::with_check_fuel). Pass no arguments for a list.
-    /// Arguments that are not JSON count as `null`.
+    /// Does the same as [`Tool::is_visible_with`], for one of this executor's tenants: the tenant
+    /// must be offered the tool ([`Tenant::tools`](crate::Tenant::tools)), a tool that decides by
+    /// itself leaves cells to the other tenants, and its fuel is reported to the observer of
+    /// [`with_check_fuel`](Self::with_check_fuel). Pass no arguments for a list. Arguments that are
+    /// not JSON count as `null`.
     ///
     /// Large arguments wait for their turn to be parsed, as those of a call do, for 10 s or the
     /// time of a call. Returns `None` if there is no room for them.
@@ -59,8 +60,9 @@ impl Executor {
         arguments: Option<&str>,
         context: &CallContext,
     ) -> Option<bool> {
-        if tool.always_visible() {
-            return Some(true);
+        let (_, _, refused) = self.tenant(context.tenant.as_deref(), tool);
+        if refused.is_some() || tool.always_visible() {
+            return Some(refused.is_none());
         }
         let text = arguments.unwrap_or("null");
         let deadline = Instant::now() + self.limits().timeout.min(TREE_TIME);
@@ -85,11 +87,11 @@ impl Executor {
         call: ToolCall,
         options: CallOptions,
     ) -> Result<Vec<Fault>, ToolError> {
-        let (mut invocation, unknown) = self.admitted(tool, call, options, None);
+        let (mut invocation, refused) = self.admitted(tool, call, options, None);
         invocation.meter = Arc::new(Meter::of_check(self.check_fuel.clone()));
         let mut invocation = Arc::new(invocation);
-        let checked = match unknown {
-            Some(unknown) => Err(unknown.into()),
+        let checked = match refused {
+            Some(refused) => Err(refused.into()),
             None => self.checked(tool, &mut invocation).await,
         };
         let refused = match (checked, tool.handler()) {

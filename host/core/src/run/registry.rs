@@ -197,17 +197,17 @@ impl Registry {
         Ok(executor.call(&tool, call, options).await)
     }
 
-    /// Returns the tools that are offered in this context, in the order of registration. For a tool
-    /// with its own visibility check, the check is run; a component runs it in a cell of its own.
-    /// If the check fails, the tool is not offered.
+    /// Returns the tools that are offered in this context, in the order of registration, as
+    /// [`Executor::is_visible`] decides. For a tool with its own visibility check, the check is run;
+    /// a component runs it in a cell of its own. If the check fails, the tool is not offered.
     ///
     /// # Cancel safety
     /// May be dropped.
-    pub async fn visible_tools(&self, context: &CallContext) -> Vec<Tool> {
+    pub async fn visible_tools(&self, executor: &Executor, context: &CallContext) -> Vec<Tool> {
         let tools: Vec<_> = self.toolbox().tools().cloned().collect();
-        let asked = tools
-            .into_iter()
-            .map(|tool| async move { tool.is_visible(context).await.then_some(tool) });
+        let asked = tools.into_iter().map(|tool| async move {
+            (executor.is_visible(&tool, None, context).await == Some(true)).then_some(tool)
+        });
         stream::iter(asked).buffered(ASKED_AT_ONCE).filter_map(std::future::ready).collect().await
     }
 

@@ -19,7 +19,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use toolcell_config::tenants::TenantQuota;
 use toolcell_config::{Configuration, Engines, Error, LoadedTools, ReloadChanges, Reloader};
 
 pub use issuer::IssuerError;
@@ -27,9 +26,8 @@ use issuer::{Accepted, check, issuer_of};
 
 use crate::auth::{ApiKeyStore, Authenticator, KeyStoreError};
 use crate::service::facade::ManyTools;
-use crate::service::served::{ServedTenant, ServedTools};
+use crate::service::served::ServedTools;
 use crate::service::{Service, ServiceBuilder};
-use crate::tenants::quota::Quota;
 
 /// The directory of API keys below the state directory, inside the configuration's own directory,
 /// and the file in it.
@@ -226,29 +224,9 @@ impl ConfigServer {
 
     /// Returns the tools and tenants of a configuration in the server's types.
     fn served(&self, loaded: &LoadedTools) -> ServedTools {
-        let served = ServedTools::new(loaded.registry())
+        ServedTools::new(loaded.registry())
             .with_executor(loaded.executor().clone())
-            .with_many_tools(self.many);
-        let served = if loaded.tenants().is_empty() {
-            served.with_anonymous(ServedTenant {
-                quota: quota(loaded.quota()),
-                ..ServedTenant::default()
-            })
-        } else {
-            served
-        };
-        loaded.tenants().iter().fold(served, |served, (name, settings)| {
-            let mut tenant = ServedTenant {
-                narrowed: settings.tenant.clone(),
-                quota: quota(settings.quota),
-                ..ServedTenant::default()
-            };
-            if !settings.tools.is_all() {
-                let names = loaded.registry().list().into_iter().map(|tool| tool.name);
-                tenant.tools = Some(names.filter(|name| settings.tools.has(name)).collect());
-            }
-            served.with_tenant(name, tenant)
-        })
+            .with_many_tools(self.many)
     }
 }
 
@@ -264,17 +242,5 @@ impl ApiKeyStore {
             .state_directory(directory)
             .map(|directory| Self::open(directory.join(file)))
             .transpose()
-    }
-}
-
-/// Converts a configuration's quota to the server's type.
-fn quota(said: TenantQuota) -> Quota {
-    Quota {
-        calls_per_minute: said.calls_per_minute,
-        fuel_per_minute: said.fuel_per_minute,
-        concurrent_calls: said
-            .concurrent_calls
-            .map(|calls| usize::try_from(calls).unwrap_or(usize::MAX)),
-        artifact_bytes: said.artifact_bytes,
     }
 }

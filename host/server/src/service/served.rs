@@ -1,23 +1,23 @@
 //! One immutable version of the served tools and tenants.
 //!
 //! An embedder (the program that uses this library) builds a [`ServedTools`] from the tools of a
-//! registry, an executor and tenants, and gives it to the service at the start and at each change.
-//! The service turns it into a [`Version`]: for each tenant a [`View`] with the tools that it sees
-//! and the executor that makes its calls. That executor narrows limits and rights to the tenant's,
-//! charges its account, and counts and logs its calls. A request keeps the view with which it
-//! began.
+//! registry and an executor with its tenants, and gives it to the service at the start and at each
+//! change. The service turns it into a [`Version`]: for each tenant a [`View`] with the tools that
+//! it sees and the executor that makes its calls. That executor narrows limits and rights to the
+//! tenant's, charges its account, and counts and logs its calls. A request keeps the view with
+//! which it began.
 //!
 //! A tenant's view contains none of the tools that it does not see, so that no code path can name
 //! them. Once a tenant is defined, principals (authenticated senders) without a tenant have no
 //! access, unless the embedder grants it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use toolcell::run::Toolbox;
 use toolcell::step::RawCall;
-use toolcell::tenant::{PerTenant, TenantPart, TenantState};
+use toolcell::tenant::{PerTenant, Quota, TenantPart, TenantState};
 use toolcell::{Event, Executor, Registry, Runner, Tenant, Tool, ToolCall};
 
 use super::facade::{self, ManyTools, facade};
@@ -25,9 +25,9 @@ use crate::artifacts::{Artifacts, Layer};
 use crate::observe::call_log::CallLog;
 use crate::observe::metrics::{Metrics, TenantMetrics};
 use crate::tenants::account::Account;
-use crate::tenants::quota::Quota;
 
-/// One version of the content of a [`Service`](crate::Service): tools, an executor, and tenants.
+/// One version of the content of a [`Service`](crate::Service): tools, and an executor with its
+/// tenants.
 ///
 /// # Defaults
 /// An [`Executor::new`]. No tenant is defined: principals without a tenant see every tool, and
@@ -36,36 +36,14 @@ use crate::tenants::quota::Quota;
 pub struct ServedTools {
     executor: Executor,
     tools: Toolbox,
-    tenants: BTreeMap<String, ServedTenant>,
-    untenanted: Option<ServedTenant>,
     many: ManyTools,
-}
-
-/// The tools that one tenant sees, and the limits of its use.
-///
-/// # Defaults
-/// Every tool, nothing narrowed, no quota.
-#[derive(Debug, Clone, Default)]
-pub struct ServedTenant {
-    /// The names of the tools that the tenant sees. `None`: all.
-    pub tools: Option<BTreeSet<String>>,
-    /// Tightens the limits and rights of every call.
-    pub narrowed: Tenant,
-    /// The limits of the tenant's use.
-    pub quota: Quota,
 }
 
 impl ServedTools {
     /// Takes the current tools of the registry. Later changes of the registry have no effect.
     #[must_use]
     pub fn new(registry: &Registry) -> Self {
-        Self {
-            executor: Executor::new(),
-            tools: registry.toolbox(),
-            tenants: BTreeMap::new(),
-            untenanted: None,
-            many: ManyTools::default(),
-        }
+        Self { executor: Executor::new(), tools: registry.toolbox(), many: ManyTools::default() }
     }
 
     /// Sets when a search replaces the list of tools.
@@ -75,26 +53,26 @@ impl ServedTools {
         self
     }
 
-    /// Sets the executor: its limits, and its observer. Its sealer is replaced by that of the
-    /// service, and its tenants by those that are defined here.
+    /// Sets the executor: its tenants (in place of those that were added before), its limits, and
+    /// its observer. Its sealer is replaced by that of the service.
     #[must_use]
     pub fn with_executor(mut self, executor: Executor) -> Self {
         self.executor = executor;
         self
     }
 
-    /// Adds a tenant. Once a tenant is defined, principals without a tenant have no access, unless
-    /// [`with_anonymous`](Self::with_anonymous) grants it.
+    /// Adds a tenant, as [`Executor::with_tenant`]. Once a tenant is defined, principals without a
+    /// tenant have no access, unless [`with_anonymous`](Self::with_anonymous) grants it.
     #[must_use]
-    pub fn with_tenant(mut self, name: impl Into<String>, tenant: ServedTenant) -> Self {
-        self.tenants.insert(name.into(), tenant);
+    pub fn with_tenant(mut self, name: impl Into<String>, tenant: Tenant) -> Self {
+        self.executor = self.executor.with_tenant(name, tenant);
         self
     }
 
-    /// Sets the tools and limits of principals without a tenant.
+    /// Sets the tools and limits of principals without a tenant, as [`Executor::with_anonymous`].
     #[must_use]
-    pub fn with_anonymous(mut self, tenant: ServedTenant) -> Self {
-        self.untenanted = Some(tenant);
+    pub fn with_anonymous(mut self, tenant: Tenant) -> Self {
+        self.executor = self.executor.with_anonymous(tenant);
         self
     }
 
@@ -105,30 +83,30 @@ impl ServedTools {
         metrics: &Metrics,
         account: impl Fn(&Arc<TenantState>) -> Arc<Account>,
     ) -> Version {
-        let Self { mut executor, tools, tenants, mut untenanted, many } = self;
+        let Self { executor: mut defined, tools, many } = self;
         let around = |tool: &Tool| match artifacts {
             Some(artifacts) => Layer::wrap(tool.clone(), artifacts),
             None => tool.clone(),
         };
         let tools: Vec<Tool> = tools.tools().map(around).collect();
-        for (name, tenant) in &tenants {
-            executor = executor.with_tenant(name, tenant.narrowed.clone());
+        if defined.tenants().next().is_none() {
+            defined = defined.with_anonymous(Tenant::default());
         }
-        if tenants.is_empty() && untenanted.is_none() {
-            untenanted = Some(ServedTenant::default());
+        let mut executor = defined.clone();
+        for (name, tenant) in defined.tenants() {
+            // A view has the tenant's tools only, and the search tools, which no list names.
+            let all_tools = Tenant { tools: None, ..tenant.clone() };
+            executor = match name {
+                Some(name) => executor.with_tenant(name, all_tools),
+                None => executor.with_anonymous(all_tools),
+            };
         }
-        if let Some(untenanted) = &untenanted {
-            executor = executor.with_anonymous(untenanted.narrowed.clone());
-        }
-        let named = tenants.iter().map(|(name, tenant)| (Some(name.as_str()), tenant));
-        let all = named.chain(untenanted.iter().map(|tenant| (None, tenant)));
         if let Some(artifacts) = artifacts {
-            let quota =
-                |(name, tenant): (_, &ServedTenant)| Some((name, tenant.quota.artifact_bytes?));
-            artifacts.set_quotas(all.clone().filter_map(quota));
+            let quota = |(name, tenant): (_, &Tenant)| Some((name, tenant.quota.artifact_bytes?));
+            artifacts.set_quotas(defined.tenants().filter_map(quota));
         }
         let tenants = PerTenant::default();
-        let view = |(name, tenant): (Option<&str>, &ServedTenant)| {
+        let view = |(name, tenant): (Option<&str>, &Tenant)| {
             let state = TenantState::of(name);
             let measured =
                 metrics.of_tenant(name, tools.iter().map(|tool| tool.definition().name.clone()));
@@ -137,7 +115,7 @@ impl ServedTools {
             let view = View::new(&tools, tenant, executor, account(&state), observers, many);
             tenants.get(&state, || Arc::new(view))
         };
-        let views = all.map(view).collect();
+        let views = defined.tenants().map(view).collect();
         Version { tenants, views }
     }
 }
@@ -179,16 +157,15 @@ pub(crate) struct View {
 impl View {
     fn new(
         tools: &[Tool],
-        tenant: &ServedTenant,
+        tenant: &Tenant,
         executor: Executor,
         account: Arc<Account>,
         (metrics, log): (TenantMetrics, CallLog),
         many: ManyTools,
     ) -> Self {
-        let is_seen =
-            |name: &String| tenant.tools.as_ref().is_none_or(|tools| tools.contains(name));
-        let tools = tools.iter().map(|tool| (tool.definition().name.clone(), tool.clone()));
-        let mut tools: BTreeMap<String, Tool> = tools.filter(|(name, _)| is_seen(name)).collect();
+        let seen = tools.iter().filter(|tool| tenant.offers(&tool.definition().name));
+        let mut tools: BTreeMap<String, Tool> =
+            seen.map(|tool| (tool.definition().name.clone(), tool.clone())).collect();
         // Copied before the search tools are added: those are for models only.
         let callable = tools.clone();
         let executor = executor.with_callable(move |name| callable.get(name).cloned());

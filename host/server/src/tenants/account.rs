@@ -19,9 +19,10 @@ use serde::Serialize;
 use toolcell::clock::Clock;
 use toolcell::controls::enforced;
 use toolcell::outcome::Exit;
+use toolcell::tenant::Quota;
 use toolcell::{CallResult, Event, Refusal, ToolError};
 
-use super::quota::{Bucket, Quota, QuotaKind};
+use super::quota::{Bucket, QuotaKind};
 use super::refused::RequestError;
 
 /// The time after which a tenant at its limit of concurrent calls is told to retry.
@@ -90,10 +91,9 @@ impl Account {
         let mut state = self.state.lock();
         state.fill(quota, now);
         let State { totals, calls: bucket, fuel, .. } = &mut *state;
-        let free = quota
-            .concurrent_calls
-            .map_or(wanted, |most| most.saturating_sub(totals.running))
-            .min(wanted.max(1));
+        let most = quota.concurrent_calls.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
+        let free =
+            most.map_or(wanted, |most| most.saturating_sub(totals.running)).min(wanted.max(1));
         if free == 0 && wanted > 0 {
             return Err(RequestError::Quota {
                 kind: QuotaKind::Concurrent,
@@ -129,7 +129,7 @@ impl Account {
         let mut state = self.state.lock();
         state.fill(quota, self.clock.now());
         let refused = |kind, retry_after| Err(RequestError::Quota { kind, retry_after });
-        if quota.concurrent_calls.is_some_and(|most| state.totals.running >= most) {
+        if quota.concurrent_calls.is_some_and(|most| state.totals.running as u64 >= most) {
             return refused(QuotaKind::Concurrent, RETRY_SLOTS);
         }
         for (bucket, kind) in [(&state.fuel, QuotaKind::Fuel), (&state.calls, QuotaKind::Calls)] {

@@ -1,7 +1,8 @@
-//! Quotas of a tenant: its use per minute, its concurrent calls, its bytes of artifacts.
+//! The rates of a tenant's quota: its use per minute.
 //!
-//! An operator, or the embedder (the program that uses this library), sets a [`Quota`]; the
-//! tenant's account enforces its rates with one [`Bucket`] each. A bucket is a token bucket: it
+//! An operator, or the embedder (the program that uses this library), sets a
+//! [`Quota`](toolcell::tenant::Quota); the tenant's account enforces its rates with one [`Bucket`]
+//! each. A bucket is a token bucket: it
 //! fills at the rate up to one minute's worth, and a call takes tokens from it.
 //! [`Bucket::wait_for`] returns the time until enough tokens are there. Fuel (instruction units) is
 //! charged after a call, so a bucket can go into debt; calls are refused until it is paid.
@@ -14,28 +15,6 @@ use std::time::{Duration, Instant};
 
 /// Parts of one token: at a rate of one token a minute, one part is added each millisecond.
 const PARTS: i128 = 60_000;
-
-/// The limits of a tenant's use.
-///
-/// # Defaults
-/// No limit, except for that of the artifact store.
-///
-/// # Units
-/// Calls and fuel a minute, as token buckets: a tenant that was idle for a minute can use a
-/// minute's worth at once. Fuel is charged when a call ends; while a tenant is in debt, its calls
-/// are refused.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Quota {
-    /// Calls a minute.
-    pub calls_per_minute: Option<u64>,
-    /// Fuel a minute.
-    pub fuel_per_minute: Option<u64>,
-    /// Calls at once.
-    pub concurrent_calls: Option<usize>,
-    /// The most bytes of all artifacts. `None`: as in
-    /// [`ArtifactOptions::quota`](crate::artifacts::ArtifactOptions::quota).
-    pub artifact_bytes: Option<u64>,
-}
 
 /// The part of a quota that is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,9 +1,9 @@
 //! The three tools that replace a long list.
 
 use serde_json::{Value, json};
-use toolcell::{CallResult, Definition, Refusal, Registry, Tool, ToolCall, Turn};
+use toolcell::{CallResult, Definition, Refusal, Registry, Tenant, Tool, ToolCall, Turn};
 use toolcell_server::service::{ManyTools, RunRequest, StepRequest};
-use toolcell_server::{CallRequest, Principal, RequestError, ServedTenant, ServedTools, Service};
+use toolcell_server::{CallRequest, Principal, RequestError, ServedTools, Service};
 
 const FACADE: [&str; 3] = ["tools_call", "tools_describe", "tools_search"];
 
@@ -40,12 +40,14 @@ fn registry() -> Registry {
 
 fn service(many: ManyTools) -> Service {
     let served = ServedTools::new(&registry()).with_many_tools(many);
-    let few = ServedTenant {
-        tools: Some(["invoice_create", "invoice_find"].map(String::from).into()),
-        ..ServedTenant::default()
+    let few = Tenant {
+        tools: Some(
+            ["invoice_create", "invoice_find"].map(|name| name.parse().expect("a rule")).into(),
+        ),
+        ..Tenant::default()
     };
-    let served = served.with_tenant("all", ServedTenant::default()).with_tenant("few", few);
-    Service::builder(served.with_anonymous(ServedTenant::default())).build().expect("a service")
+    let served = served.with_tenant("all", Tenant::default()).with_tenant("few", few);
+    Service::builder(served.with_anonymous(Tenant::default())).build().expect("a service")
 }
 
 fn above(tools: usize) -> Service {

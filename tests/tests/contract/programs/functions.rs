@@ -156,7 +156,8 @@ fn role_decides_visible_and_callable_tools() -> anyhow::Result<()> {
     let registry = Registry::new();
     registry.register_all([weather()?, admin()?])?;
     let names = |role: &str| {
-        let visible = wait_here(registry.visible_tools(&state(json!({"role": role}))));
+        let visible =
+            wait_here(registry.visible_tools(&Executor::new(), &state(json!({"role": role}))));
         visible.iter().map(|tool| tool.definition().name.clone()).collect::<Vec<_>>()
     };
     assert_eq!(names("guest"), ["get_weather"]);

@@ -68,7 +68,7 @@ fn unknown_tool_names_are_reported_patterns_are_not() {
     let unknown = config
         .tenants
         .values()
-        .flat_map(|tenant| tenant.tools.unknown(["greet", "notes"].into_iter()))
+        .flat_map(|tenant| tenant.unknown_tools(["greet", "notes"].into_iter()))
         .collect();
     let unknown = in_order(unknown);
     let told: Vec<_> = unknown

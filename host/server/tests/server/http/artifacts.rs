@@ -9,12 +9,10 @@ use tempfile::TempDir;
 use toolcell::clock::ManualClock;
 use toolcell::outcome::{Media, Output, Part};
 use toolcell::tool::{Handler, HandlerFuture, Invocation};
-use toolcell::{CallResult, Definition, Outcome, Registry, Tool};
+use toolcell::{CallResult, Definition, Outcome, Registry, Tenant, Tool};
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::auth::ApiKeyStore;
-use toolcell_server::{
-    Authenticator, HttpServer, ListenOptions, ServedTenant, ServedTools, Service,
-};
+use toolcell_server::{Authenticator, HttpServer, ListenOptions, ServedTools, Service};
 
 use super::client::{Reply, request, send};
 
@@ -73,8 +71,8 @@ async fn place() -> Place {
     let artifacts = Artifacts::open_with(&dir.path().join("artifacts"), options(), clock.clone())
         .expect("a fixture");
     let served = ServedTools::new(&registry)
-        .with_tenant("acme", ServedTenant::default())
-        .with_tenant("globex", ServedTenant::default());
+        .with_tenant("acme", Tenant::default())
+        .with_tenant("globex", Tenant::default());
     let service = Service::builder(served).artifacts(artifacts).build().expect("a fixture");
     let keys = ApiKeyStore::open(dir.path().join("keys.json")).expect("a fixture");
     let [acme, globex] =

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use toolcell::tool::Invocation;
-use toolcell::{Definition, Executor, Json, Limits, Registry, Tool, ToolCall};
+use toolcell::{Definition, Executor, Json, Limits, Registry, Tenant, Tool, ToolCall};
 use toolcell_server::service::RunRequest;
-use toolcell_server::{Principal, ServedTenant, ServedTools, Service};
+use toolcell_server::{Principal, ServedTools, Service};
 
 use super::client::{Reply, request};
 use super::fixture::Fixture;
@@ -129,9 +129,8 @@ async fn call_of_run_has_the_timeout_of_its_tool() {
     registry.register_all([named("long"), named("short").with_limits(shorter)]).unwrap();
     let executor = Executor::new()
         .with_limits(Limits { timeout: Duration::from_secs(600), ..Limits::default() });
-    let served = ServedTools::new(&registry)
-        .with_executor(executor)
-        .with_tenant("acme", ServedTenant::default());
+    let served =
+        ServedTools::new(&registry).with_executor(executor).with_tenant("acme", Tenant::default());
     let service = Service::builder(served).build().unwrap();
     let calls = ["long", "short"].map(|name| ToolCall::new(name, name, "{}"));
     let outcome =

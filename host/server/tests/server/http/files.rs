@@ -1,12 +1,10 @@
 //! A file from its upload to the component that reads it.
 
 use serde_json::{Value, json};
-use toolcell::{Component, Engine, Registry};
+use toolcell::{Component, Engine, Registry, Tenant};
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::auth::ApiKeyStore;
-use toolcell_server::{
-    Authenticator, HttpServer, ListenOptions, ServedTenant, ServedTools, Service,
-};
+use toolcell_server::{Authenticator, HttpServer, ListenOptions, ServedTools, Service};
 
 use super::client::{request, send};
 
@@ -21,8 +19,8 @@ async fn component_reads_only_uploads_of_calling_tenant() {
     let artifacts = Artifacts::open(&dir.path().join("artifacts"), ArtifactOptions::default())
         .expect("a store");
     let served = ServedTools::new(&registry)
-        .with_tenant("acme", ServedTenant::default())
-        .with_tenant("globex", ServedTenant::default());
+        .with_tenant("acme", Tenant::default())
+        .with_tenant("globex", Tenant::default());
     let service = Service::builder(served).artifacts(artifacts).build().expect("a service");
     let keys = ApiKeyStore::open(dir.path().join("keys.json")).expect("a store");
     let [acme, globex] =

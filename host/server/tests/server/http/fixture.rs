@@ -8,13 +8,12 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use toolcell::clock::ManualClock;
+use toolcell::tenant::Quota;
 use toolcell::tool::Invocation;
-use toolcell::{Definition, Outcome, Question, Registry, Sealer, Tool};
+use toolcell::{Definition, Outcome, Question, Registry, Sealer, Tenant, Tool};
 use toolcell_server::auth::ApiKeyStore;
-use toolcell_server::tenants::Quota;
 use toolcell_server::{
-    Authenticator, HttpOptions, HttpServer, ListenOptions, ServedTenant, ServedTools, Service,
-    ServiceLimits,
+    Authenticator, HttpOptions, HttpServer, ListenOptions, ServedTools, Service, ServiceLimits,
 };
 
 use super::client::{Reply, request, send};
@@ -98,19 +97,16 @@ pub(crate) fn tools() -> (Registry, mpsc::UnboundedReceiver<&'static str>) {
 /// Returns the tools and quotas of the tenants.
 pub(crate) fn served(registry: &Registry) -> ServedTools {
     ServedTools::new(registry)
-        .with_tenant("acme", ServedTenant::default())
+        .with_tenant("acme", Tenant::default())
         .with_tenant(
             "globex",
-            ServedTenant {
-                tools: Some(["echo"].map(String::from).into()),
-                ..ServedTenant::default()
-            },
+            Tenant { tools: Some(vec!["echo".parse().expect("a rule")]), ..Tenant::default() },
         )
         .with_tenant(
             "small",
-            ServedTenant {
+            Tenant {
                 quota: Quota { calls_per_minute: Some(2), ..Quota::default() },
-                ..ServedTenant::default()
+                ..Tenant::default()
             },
         )
 }

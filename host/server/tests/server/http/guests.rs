@@ -11,12 +11,11 @@ use toolcell::clock::ManualClock;
 use toolcell::component::LoadOptions;
 use toolcell::kv::SqliteStore;
 use toolcell::runtime::Placement;
+use toolcell::tenant::Quota;
 use toolcell::{Component, Engine, Executor, Grants, Limits, Overlay, Registry, Tenant, ToolCall};
 use toolcell_server::auth::ApiKeyStore;
-use toolcell_server::tenants::Quota;
 use toolcell_server::{
-    Authenticator, CallRequest, HttpServer, ListenOptions, Principal, ServedTenant, ServedTools,
-    Service,
+    Authenticator, CallRequest, HttpServer, ListenOptions, Principal, ServedTools, Service,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bytes};
 
@@ -41,7 +40,7 @@ async fn looping(quota: Quota) -> (std::net::SocketAddr, Service, ManualClock) {
     let clock = ManualClock::new();
     let served = ServedTools::new(&registry)
         .with_executor(Executor::new().with_limits(unlimited))
-        .with_anonymous(ServedTenant { quota, ..ServedTenant::default() });
+        .with_anonymous(Tenant { quota, ..Tenant::default() });
     let service = Service::builder(served).clock(clock.clone()).build().expect("a fixture");
     let server = HttpServer::bind(service.clone(), Authenticator::open(), ListenOptions::default())
         .await
@@ -123,13 +122,10 @@ async fn tenant_overlay_denies_rights_granted_to_tool() {
     registry.register_all(notes.tools().iter().cloned()).expect("a fixture");
     let mut overlay = Overlay::default();
     overlay.kv = Some(vec!["read notes/*".parse().expect("a rule")]);
-    let narrowed = ServedTenant {
-        narrowed: Tenant { overlay: Some(overlay.into()), ..Tenant::default() },
-        ..ServedTenant::default()
-    };
+    let narrowed = Tenant { overlay: Some(overlay.into()), ..Tenant::default() };
     let served = ServedTools::new(&registry)
         .with_tenant("acme", narrowed)
-        .with_tenant("globex", ServedTenant::default());
+        .with_tenant("globex", Tenant::default());
     let service = Service::builder(served).build().expect("a fixture");
     let dir = tempfile::tempdir().expect("a fixture");
     let keys = ApiKeyStore::open(dir.path().join("keys.json")).expect("a fixture");
@@ -216,9 +212,7 @@ async fn first_tenant_leaves_cells_to_others() {
     let limits = Limits { timeout: Duration::from_secs(3600), ..Limits::default() };
     let served = |tenants: &[&str]| {
         let served = ServedTools::new(&registry).with_executor(Executor::new().with_limits(limits));
-        tenants
-            .iter()
-            .fold(served, |served, tenant| served.with_tenant(*tenant, ServedTenant::default()))
+        tenants.iter().fold(served, |served, tenant| served.with_tenant(*tenant, Tenant::default()))
     };
     let service = Service::builder(served(&["acme"])).build().expect("a fixture");
     let call = async |tenant: &str, tool: &str, limits: Limits| {

@@ -5,11 +5,14 @@ use std::time::Duration;
 use serde_json::json;
 use toolcell::call::Resume;
 use toolcell::clock::ManualClock;
-use toolcell::{CallContext, CallOptions, Component, Engine, Json, Limits, Registry, ToolCall};
+use toolcell::tenant::Quota;
+use toolcell::{
+    CallContext, CallOptions, Component, Engine, Json, Limits, Registry, Tenant, ToolCall,
+};
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::service::RunRequest;
-use toolcell_server::tenants::{Quota, QuotaKind};
-use toolcell_server::{CallRequest, Principal, RequestError, ServedTenant, ServedTools, Service};
+use toolcell_server::tenants::QuotaKind;
+use toolcell_server::{CallRequest, Principal, RequestError, ServedTools, Service};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 
 const FILE: &str =
@@ -32,7 +35,7 @@ async fn self_hidden_tool_is_answered_as_unknown() {
     let artifacts = Artifacts::open(&dir.path().join("artifacts"), ArtifactOptions::default())
         .expect("a store");
     let own = artifacts.put(Some("globex"), b"x", None, "text/plain").expect("an artifact").uri;
-    let served = ServedTools::new(&registry).with_tenant("globex", ServedTenant::default());
+    let served = ServedTools::new(&registry).with_tenant("globex", Tenant::default());
     let service = Service::builder(served).artifacts(artifacts).build().expect("a service");
     let globex = Principal::new(Some("globex"), "key:1");
     let resume = Resume { answer: Json::from(json!(1)), state: Some(Json::from(json!("x"))) };
@@ -82,8 +85,8 @@ async fn hidden_tools_fuel_is_charged_and_not_shown() {
     }
     let clock = ManualClock::new();
     let quota = Quota { fuel_per_minute: Some(1), ..Quota::default() };
-    let served = ServedTools::new(&registry)
-        .with_tenant("globex", ServedTenant { quota, ..ServedTenant::default() });
+    let served =
+        ServedTools::new(&registry).with_tenant("globex", Tenant { quota, ..Tenant::default() });
     let service = Service::builder(served).clock(clock.clone()).build().expect("a service");
     let globex = Principal::new(Some("globex"), "key:1");
     let fresh = service.usage(&globex).expect("a tenant");

@@ -4,11 +4,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use serde_json::json;
+use toolcell::Tenant;
+use toolcell::tenant::Quota;
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::listener::{MetricsError, MetricsServer};
-use toolcell_server::tenants::Quota;
 use toolcell_server::{
-    Authenticator, HttpOptions, HttpServer, ListenOptions, ServedTenant, Service, ServiceLimits,
+    Authenticator, HttpOptions, HttpServer, ListenOptions, Service, ServiceLimits,
 };
 
 use super::client::{Reply, request, send};
@@ -238,8 +239,8 @@ async fn artifact_quota_is_per_tenant_and_replaceable() {
     let with = |bytes| {
         let quota = Quota { artifact_bytes: Some(bytes), ..Quota::default() };
         toolcell_server::ServedTools::new(&registry)
-            .with_tenant("acme", ServedTenant { quota, ..ServedTenant::default() })
-            .with_tenant("globex", ServedTenant::default())
+            .with_tenant("acme", Tenant { quota, ..Tenant::default() })
+            .with_tenant("globex", Tenant::default())
     };
     let service =
         Service::builder(with(10)).artifacts(artifacts.clone()).build().expect("a fixture");

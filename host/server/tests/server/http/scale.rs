@@ -13,11 +13,10 @@ use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::task::yield_now;
-use toolcell::{Component, Definition, Engine, Executor, Limits, Registry, Tool, ToolCall};
+use toolcell::{Component, Definition, Engine, Executor, Limits, Registry, Tenant, Tool, ToolCall};
 use toolcell_server::service::RequestId;
 use toolcell_server::{
-    CallRequest, HttpOptions, ListenOptions, Principal, ServedTenant, ServedTools, Service,
-    ServiceLimits,
+    CallRequest, HttpOptions, ListenOptions, Principal, ServedTools, Service, ServiceLimits,
 };
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 
@@ -50,9 +49,8 @@ async fn thousands_of_cancelled_calls_leak_nothing() {
     let unlimited =
         Limits { fuel: u64::MAX, timeout: Duration::from_secs(3600), ..Limits::default() };
     let served = ServedTools::new(&registry).with_executor(Executor::new().with_limits(unlimited));
-    let served = served
-        .with_tenant("acme", ServedTenant::default())
-        .with_tenant("globex", ServedTenant::default());
+    let served =
+        served.with_tenant("acme", Tenant::default()).with_tenant("globex", Tenant::default());
     let limits = ServiceLimits { in_flight: 4 * AT_ONCE, ..ServiceLimits::default() };
     let service = Service::builder(served).limits(limits).build().expect("a fixture");
     let random = Arc::new(Mutex::new(fastrand::Rng::with_seed(SEED)));

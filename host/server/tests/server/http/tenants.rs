@@ -9,13 +9,12 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
 use toolcell::step::Step;
-use toolcell::{Definition, Registry, Tool, ToolCall, Turn};
+use toolcell::tenant::Quota;
+use toolcell::{Definition, Registry, Tenant, Tool, ToolCall, Turn};
 use toolcell_server::auth::JwtIssuer;
 use toolcell_server::service::{RunRequest, StepRequest};
-use toolcell_server::tenants::Quota;
 use toolcell_server::{
-    Authenticator, CallRequest, HttpServer, ListenOptions, Principal, ServedTenant, ServedTools,
-    Service,
+    Authenticator, CallRequest, HttpServer, ListenOptions, Principal, ServedTools, Service,
 };
 
 use super::client::{request, send};
@@ -74,14 +73,10 @@ async fn other_tenants_tool_is_unknown() {
     let registry = Registry::new();
     // `own_2` is equally close to both requested names, `acme_1` and `acme_3`.
     registry.register_all(["acme_1", "acme_2", "own_2"].map(counted)).unwrap();
-    let served =
-        ServedTools::new(&registry).with_tenant("acme", ServedTenant::default()).with_tenant(
-            "globex",
-            ServedTenant {
-                tools: Some(["own_2"].map(String::from).into()),
-                ..ServedTenant::default()
-            },
-        );
+    let served = ServedTools::new(&registry).with_tenant("acme", Tenant::default()).with_tenant(
+        "globex",
+        Tenant { tools: Some(vec!["own_2".parse().unwrap()]), ..Tenant::default() },
+    );
     let service = Service::builder(served).build().unwrap();
     let globex = Principal::new(Some("globex"), "key:1");
     let asked_for = async |name: &'static str| {
@@ -156,13 +151,13 @@ async fn change_affects_new_calls_and_not_running_ones() {
     let changed = served(&tools().0)
         .with_tenant(
             "acme",
-            ServedTenant {
-                tools: Some(["echo", "wait"].map(String::from).into()),
+            Tenant {
+                tools: Some(["echo", "wait"].map(|name| name.parse().unwrap()).into()),
                 quota,
-                ..ServedTenant::default()
+                ..Tenant::default()
             },
         )
-        .with_tenant("gone", ServedTenant::default());
+        .with_tenant("gone", Tenant::default());
     fixture.service.replace(changed);
     // The running call counts against the quota, and continues.
     let refused = fixture.call(&acme, "", ECHO).await;

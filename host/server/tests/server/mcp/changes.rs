@@ -3,8 +3,9 @@
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
+use toolcell::Tenant;
+use toolcell_server::ServedTools;
 use toolcell_server::mcp::McpOptions;
-use toolcell_server::{ServedTenant, ServedTools};
 
 use super::fixture::service;
 use super::streams::{listen, until};
@@ -36,12 +37,12 @@ async fn list_change_is_sent_to_its_tenants_streams_only() {
     for stream in [&mut listening, &mut other] {
         until(stream, acknowledged).await;
     }
-    let tools = |names: &[&'static str]| ServedTenant {
-        tools: Some(names.iter().copied().map(String::from).collect()),
-        ..ServedTenant::default()
+    let tools = |names: &[&'static str]| Tenant {
+        tools: Some(names.iter().map(|name| name.parse().unwrap()).collect()),
+        ..Tenant::default()
     };
-    let all = ServedTenant::default;
-    let serve = |acme: ServedTenant, globex: ServedTenant| {
+    let all = Tenant::default;
+    let serve = |acme: Tenant, globex: Tenant| {
         service.replace(
             ServedTools::new(&registry).with_tenant("acme", acme).with_tenant("globex", globex),
         );

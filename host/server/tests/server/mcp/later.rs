@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::outcome::HandlerError;
-use toolcell::{Definition, Outcome, Registry, Tool};
+use toolcell::tenant::Quota;
+use toolcell::{Definition, Outcome, Registry, Tenant, Tool};
 use toolcell_server::mcp::McpOptions;
-use toolcell_server::tenants::Quota;
-use toolcell_server::{ServedTenant, ServedTools, Service, ServiceLimits};
+use toolcell_server::{ServedTools, Service, ServiceLimits};
 
 use super::bad_input::is_as_the_page_says;
 use super::client::{Client, stateless};
@@ -21,8 +21,7 @@ const REFUSAL: &str = "/result/_meta/toolcell~1error/refusal";
 /// Returns a service with this quota for principals without a tenant, and at most `calls` calls at
 /// once.
 fn limited(registry: &Registry, quota: Quota, calls: usize) -> Service {
-    let served = ServedTools::new(registry)
-        .with_anonymous(ServedTenant { quota, ..ServedTenant::default() });
+    let served = ServedTools::new(registry).with_anonymous(Tenant { quota, ..Tenant::default() });
     let limits = ServiceLimits { in_flight: calls, ..ServiceLimits::default() };
     Service::builder(served).limits(limits).build().unwrap()
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use toolcell::tenant::Quota;
 use toolcell::tool::Invocation;
-use toolcell::{Definition, Registry, Tool};
+use toolcell::{Definition, Registry, Tenant, Tool};
 use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::mcp::{McpOptions, routes};
-use toolcell_server::tenants::Quota;
 use toolcell_server::{
-    Authenticator, HttpOptions, HttpServer, ListenOptions, ServedTenant, ServedTools, Service,
+    Authenticator, HttpOptions, HttpServer, ListenOptions, ServedTools, Service,
 };
 
 use super::bad_input::is_as_the_page_says;
@@ -73,10 +73,9 @@ pub(super) async fn start_with(
     options: McpOptions,
     listen: ListenOptions,
 ) -> Web {
-    let served = ServedTools::new(registry).with_tenant("acme", ServedTenant::default());
+    let served = ServedTools::new(registry).with_tenant("acme", Tenant::default());
     let quota = Quota { calls_per_minute: Some(1), ..Quota::default() };
-    service
-        .replace(served.with_tenant("globex", ServedTenant { quota, ..ServedTenant::default() }));
+    service.replace(served.with_tenant("globex", Tenant { quota, ..Tenant::default() }));
     let dir = tempfile::tempdir().unwrap();
     let store = ApiKeyStore::open(dir.path().join("keys.json")).unwrap();
     let made = ["acme", "acme", "globex", "gone"].map(|tenant| store.add(tenant).unwrap());

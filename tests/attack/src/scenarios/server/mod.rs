@@ -19,13 +19,11 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use toolcell::clock::ManualClock;
 use toolcell::runtime::Placement;
-use toolcell::{Registry, Sealer};
+use toolcell::{Registry, Sealer, Tenant};
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::mcp::{McpOptions, routes};
-use toolcell_server::{
-    Authenticator, HttpServer, ListenOptions, ServedTenant, ServedTools, Service,
-};
+use toolcell_server::{Authenticator, HttpServer, ListenOptions, ServedTools, Service};
 use toolcell_test_guests::bytes;
 
 use super::Scenario;
@@ -77,11 +75,11 @@ impl Server {
             registry.register_all(loaded.tools().iter().cloned()).expect("tools");
         }
         let served =
-            ServedTools::new(&registry).with_tenant("acme", ServedTenant::default()).with_tenant(
+            ServedTools::new(&registry).with_tenant("acme", Tenant::default()).with_tenant(
                 "globex",
-                ServedTenant {
-                    tools: Some(GLOBEX.map(String::from).into()),
-                    ..ServedTenant::default()
+                Tenant {
+                    tools: Some(GLOBEX.map(|name| name.parse().expect("a rule")).into()),
+                    ..Tenant::default()
                 },
             );
         let artifacts = Artifacts::temporary(ArtifactOptions::default()).expect("a directory");
