@@ -460,7 +460,7 @@ impl Executor {
     }
 }
 
-/// Returns true if a refusal reveals nothing about the called tool. `Overloaded` does reveal
+/// Returns true if a refusal says nothing about the called tool. `Overloaded` does say
 /// something if the call's time was too short to get a cell.
 fn is_of_any_tool(refusal: &Refusal, invocation: &Invocation) -> bool {
     match refusal {

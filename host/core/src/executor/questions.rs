@@ -32,7 +32,7 @@ impl Executor {
     /// Sets an observer for the fuel that tools use for checks outside of their calls: for
     /// [`is_visible`](Self::is_visible), for [`validate`](Self::validate), and for the check
     /// whether the caller of a refused or failed call may see the tool. No usage contains this
-    /// fuel, because it would reveal to a caller that there is a tool. Use it to charge the
+    /// fuel, because it would tell a caller that there is a tool. Use it to charge the
     /// caller's quota.
     ///
     /// `report` is called on the thread that runs the check, with the fuel that was used since the

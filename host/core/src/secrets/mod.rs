@@ -1,7 +1,7 @@
 //! Secret values that embedders supply, and their removal from everything that leaves a cell.
 //!
 //! An embedder is a program that uses this library. A tool sees only the names of its secrets,
-//! unless its grants reveal a value to it; the host adds the values to requests. A value can come
+//! unless its grants show a value to it; the host adds the values to requests. A value can come
 //! back in a response, so a tool's output is searched twice: when it leaves the cell, the sandbox
 //! of one call, and when the tool sends it in a request.
 //!

@@ -3,7 +3,7 @@
 //! An embedder (the program that uses this library) gives the engine a [`SecretSource`]: a vault of
 //! its own, or [`StoredSecrets`], which keeps values in memory. The engine asks it for a value by
 //! tenant and name at the start of a call whose tool is granted the secret, and when a request uses
-//! it. A tool sees only the name, unless its grants reveal the value to it. `known` returns the
+//! it. A tool sees only the name, unless its grants show the value to it. `known` returns the
 //! values that the engine searches each request of a tenant's tools for, so that none leaves the
 //! host unnoticed.
 //! A [`Secret`] has 8 to 16,384 bytes and no control character. Its memory is cleared when the last
