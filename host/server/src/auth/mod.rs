@@ -7,7 +7,7 @@
 //! server with it listens on loopback only.
 //!
 //! Every refused credential has the same text and the same challenge (the header
-//! `WWW-Authenticate`), so the answer does not reveal what was wrong with it. Only a missing scope
+//! `WWW-Authenticate`), so the answer does not say what was wrong with it. Only a missing scope
 //! has an error of its own. While a stream or session is open, the authenticator is asked again at
 //! intervals if its principal is still accepted.
 

@@ -90,7 +90,7 @@ impl Service {
 
 impl Service {
     /// Returns the principal's view, if its tenant has the fuel to ask the tools. Refused even if
-    /// there is no tool to ask, so that a refusal does not reveal one.
+    /// there is no tool to ask, so that a refusal does not show one.
     fn asked_view(&self, principal: &Principal) -> Result<Arc<View>, RequestError> {
         let view = self.view(principal)?;
         view.account

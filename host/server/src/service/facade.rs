@@ -7,7 +7,7 @@
 //! own name. The view of a tenant calls [`facade`] to create the three tools when a version is
 //! built.
 //!
-//! They reveal a tool only to principals (authenticated senders, each a key or user of a tenant)
+//! They show a tool only to principals (authenticated senders, each a key or user of a tenant)
 //! that see it. `tools_call` becomes a call of the tool itself before admission, with that tool's
 //! limits, rights, events and usage. Answers of the first two have a limit of tokens. Not here: the
 //! index, in `service/search.rs`.

@@ -7,7 +7,7 @@
 //! service, across versions of the served tools.
 //!
 //! Fuel (instruction units) that tools use outside of calls, and fuel of calls to hidden tools, is
-//! charged to the quota and not shown, because it would reveal that such tools exist. The fuel of a
+//! charged to the quota and not shown, because it would show that such tools exist. The fuel of a
 //! call that another tool made is part of the outer call's.
 
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@
 //! has. For a request without a session, [`check_metadata`] refuses an unsupported revision and
 //! metadata that are not complete. [`Handler::header_schema`] gives the schema by which the
 //! endpoint compares headers with arguments; a tool that decides its own visibility has none,
-//! because an error would reveal it.
+//! because an error would show it.
 
 use bytes::Bytes;
 use rmcp::model::{
