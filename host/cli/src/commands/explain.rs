@@ -217,10 +217,11 @@ fn unset_secrets(
         .collect())
 }
 
-/// The forms of a request, for hints.
-const FORMS: &str = "a request is `GET https://example.com/x` or another method, `read /data/x`, `write /data/x`, \
-                     `environment NAME`, `secret NAME`, `reveal NAME`, `kv read KEY`, `kv write KEY`, `kv list PREFIX` or \
-                     `invoke TOOL`";
+/// Lists the forms of a request, for hints. Those of HTTP come first.
+fn forms() -> String {
+    let forms = GrantKind::listed(|row| row.requests.iter().copied());
+    format!("a request is {}", forms.replacen(',', " or another method,", 1))
+}
 
 /// Returns the error of a last word that is not a request. A word without a space is probably a
 /// component or a tool.
@@ -240,7 +241,7 @@ fn unreadable(
         );
     }
     if word.trim().contains(' ') {
-        return Failure::usage(bad.to_string(), format!("{FORMS}, in quotes for the shell"));
+        return Failure::usage(bad.to_string(), format!("{}, in quotes for the shell", forms()));
     }
     let mut words: Vec<_> =
         [Some(component.to_string_lossy()), tool.map(Into::into)].into_iter().flatten().collect();
@@ -261,7 +262,7 @@ fn missing(config: &Config, words: &[&str]) -> Failure {
     };
     if let Some(begun) = words.last().filter(|word| is_begun(word)) {
         let message = format!("the request `{}` is not whole", begun.escape_debug());
-        return Failure::usage(message, format!("{FORMS}, in quotes for the shell"));
+        return Failure::usage(message, format!("{}, in quotes for the shell", forms()));
     }
     let after =
         words.last().map(|word| format!(" after `{}`", word.escape_debug())).unwrap_or_default();
@@ -283,7 +284,7 @@ fn missing(config: &Config, words: &[&str]) -> Failure {
     let example = config.hint.command("explain", &[], &[&before[..], &[request]].concat());
     Failure::usage(
         format!("the request is missing{after}"),
-        format!("{FORMS}; for instance {example}"),
+        format!("{}; for instance {example}", forms()),
     )
 }
 

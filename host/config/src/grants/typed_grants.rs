@@ -146,7 +146,7 @@ fn read(typed: &str) -> Result<Vec<Item>, (String, String)> {
         return Ok(vec![item(None, None, value(rule)?.unwrap_or_else(|| text(rule)))]);
     }
     let Some(kind) = GrantKind::of_word(kind.trim()) else {
-        let listed = || format!("a kind is {}", GrantKind::listed(|row| row.words[0]));
+        let listed = || format!("a kind is {}", GrantKind::listed(|row| [row.words[0]]));
         let hint = names::did_you_mean(kind.trim(), GrantKind::words(), listed);
         return Err((format!("there is no kind `{}`", kind.trim().escape_debug()), hint));
     };

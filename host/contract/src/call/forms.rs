@@ -75,7 +75,7 @@ impl TryFrom<Narrowing> for Overlay {
         let mut overlay = Self::default();
         for (key, rules) in &lists {
             let kind = GrantKind::of_word(key).ok_or_else(|| {
-                InvalidRule::new(key, "unknown kind of grant", GrantKind::listed(|row| row.key))
+                InvalidRule::new(key, "unknown kind of grant", GrantKind::listed(|row| [row.key]))
             })?;
             overlay.narrow(kind, &rules.iter().map(String::as_str).collect::<Vec<_>>())?;
         }

@@ -16,7 +16,7 @@ use std::str::FromStr;
 use ipnet::IpNet;
 
 use super::addresses::private_networks;
-use super::kind::{GrantKind, Row, lists};
+use super::kind::{BlockedOn, GrantKind, Row, lists};
 use super::rule::{Rule, inner};
 use super::target::{Host, Target};
 use super::{Access, InvalidRule};
@@ -29,9 +29,11 @@ const HINT: &str =
 pub(super) static HTTP: Row = Row {
     words: &["http"],
     example: "http=GET https://api.example.com/v1",
+    requests: &["GET https://example.com/x"],
     imports: &["toolcell:tool/http@", "wasi:http/"],
+    wait: Some(BlockedOn::Http),
     rules: Some(lists!(http, |grants, _| grants.http.clone())),
-    ..Row::list(GrantKind::Http, "http")
+    ..Row::list(GrantKind::Http, "http", |grants| !grants.http.is_empty())
 };
 
 /// The methods that a tool can use.

@@ -9,16 +9,18 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::kind::{GrantKind, Row, lists};
+use super::kind::{BlockedOn, GrantKind, Row, lists};
 use super::rule::{Pattern, Rule, inner};
 use super::{Access, InvalidRule};
 
 pub(super) static KV: Row = Row {
     words: &["kv", "key", "keys"],
     example: "kv=write notes/*",
+    requests: &["kv read KEY", "kv write KEY", "kv list PREFIX"],
     imports: &["toolcell:tool/kv@"],
+    wait: Some(BlockedOn::Kv),
     rules: Some(lists!(kv, |grants, _| grants.kv.clone())),
-    ..Row::list(GrantKind::Kv, "kv")
+    ..Row::list(GrantKind::Kv, "kv", |grants| !grants.kv.is_empty())
 };
 
 /// A rule that allows access to keys. A component has its own keys for each tenant; `*` covers all

@@ -3,12 +3,14 @@
 //! [`GrantKind::of_word`] turns a word into a [`GrantKind`]: `env` and `variable`, for instance,
 //! both mean environment variables. It reads the kind in front of a request, in grants on the
 //! command line and in needs. A [`Row`] is everything that other code needs to know about a kind:
-//! the keys in `toolcell.toml`, the word for a need, an example, the imports that can use it, and a
+//! the keys in `toolcell.toml`, the word for a need, examples, the imports that can use it, and a
 //! [`Capability`], by which its rules in grants and overlays are read, written and intersected as
 //! text. Code that handles every kind goes through the rows.
 //!
 //! Not here: the rows, which stand beside the rules of each kind in the other modules; the table of
 //! all rows, in `grants`.
+
+pub(super) use crate::outcome::tool_error::BlockedOn;
 
 use super::rule::{Rule, remaining};
 use super::{Grants, InvalidRule, KINDS, Overlay};
@@ -55,8 +57,15 @@ pub struct Row {
     pub brackets: (&'static str, &'static str),
     /// A grant as on the command line: `KIND=RULE`.
     pub example: &'static str,
-    /// Prefixes of the imports that can use such grants.
+    /// The forms of a request, for hints.
+    pub requests: &'static [&'static str],
+    /// Prefixes of the imports that can use such grants; an interface of `toolcell:tool` for this
+    /// kind alone comes first.
     pub imports: &'static [&'static str],
+    /// The event that a call of that interface waits for.
+    pub wait: Option<BlockedOn>,
+    /// Returns true if anything of the kind is granted.
+    pub(super) is_granted: fn(&Grants) -> bool,
     /// The rules; none if an overlay cannot narrow the kind.
     pub(super) rules: Option<&'static dyn Capability>,
 }
@@ -72,11 +81,31 @@ impl Row {
         self.brackets == TABLE
     }
 
+    /// Returns the name of the interface of `toolcell:tool` that is for this kind alone.
+    pub fn interface(&self) -> Option<&'static str> {
+        self.imports.first()?.strip_prefix("toolcell:tool/")?.strip_suffix('@')
+    }
+
     /// A list of rules under one key, which is the word for a need too.
-    pub(super) const fn list(kind: GrantKind, key: &'static str) -> Self {
-        let (words, imports): (&[&str], &[&str]) = (&[], &[]);
-        let (brackets, example, rules) = (LIST, "", None);
-        Self { kind, key, section: key, need: key, words, brackets, example, imports, rules }
+    pub(super) const fn list(
+        kind: GrantKind,
+        key: &'static str,
+        is_granted: fn(&Grants) -> bool,
+    ) -> Self {
+        Self {
+            kind,
+            key,
+            section: key,
+            need: key,
+            words: &[],
+            brackets: LIST,
+            example: "",
+            requests: &[],
+            imports: &[],
+            wait: None,
+            is_granted,
+            rules: None,
+        }
     }
 }
 
@@ -168,17 +197,23 @@ impl GrantKind {
         KINDS.iter().find(|row| !need.is_empty() && row.need == need).map(|row| row.kind)
     }
 
+    /// Returns the kind that an interface of `toolcell:tool` is for.
+    #[doc(hidden)]
+    pub fn of_interface(name: &str) -> Option<Self> {
+        KINDS.iter().find(|row| row.interface() == Some(name)).map(|row| row.kind)
+    }
+
     /// Returns everything that the table says about the kind.
     #[doc(hidden)]
     pub fn row(self) -> &'static Row {
         KINDS.iter().find(|row| row.kind == self).unwrap_or(&KINDS[0])
     }
 
-    /// Lists a word of each kind that has one, as the end of a sentence: `` `a`, `b` or `c` ``.
+    /// Lists the words of each kind that has any, as the end of a sentence: `` `a`, `b` or `c` ``.
     #[doc(hidden)]
-    pub fn listed(word: impl Fn(&Row) -> &'static str) -> String {
+    pub fn listed<W: IntoIterator<Item = &'static str>>(words: impl Fn(&Row) -> W) -> String {
         let words: Vec<_> =
-            KINDS.iter().map(|row| word(row)).filter(|word| !word.is_empty()).collect();
+            KINDS.iter().flat_map(|row| words(row)).filter(|word| !word.is_empty()).collect();
         let [first @ .., last] = words.as_slice() else { return String::new() };
         format!("`{}` or `{last}`", first.join("`, `"))
     }

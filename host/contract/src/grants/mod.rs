@@ -210,18 +210,44 @@ impl Grants {
     /// Returns the kinds of which something is granted.
     #[must_use]
     pub fn kinds(&self) -> BTreeSet<GrantKind> {
-        // Each kind needs a row: without one, no import that needs the kind is granted.
-        let kinds = [
-            (GrantKind::Http, self.http.is_empty()),
-            (GrantKind::Directories, self.directories.is_empty()),
-            (GrantKind::Environment, self.environment.is_empty()),
-            (GrantKind::Secrets, self.secrets.is_empty()),
-            (GrantKind::Reveal, self.reveal.is_empty()),
-            (GrantKind::Kv, self.kv.is_empty()),
-            (GrantKind::Invoke, self.invoke.is_empty()),
-            (GrantKind::Scratch, self.scratch.is_none()),
-        ];
-        kinds.into_iter().filter(|(_, is_empty)| !is_empty).map(|(kind, _)| kind).collect()
+        GrantKind::all().filter(|kind| (kind.row().is_granted)(self)).collect()
+    }
+
+    /// Adds a rule of a kind whose grants are nothing but rules.
+    ///
+    /// # Errors
+    /// [`InvalidRule`] if the text is not a rule.
+    #[doc(hidden)]
+    pub fn add(&mut self, kind: GrantKind, rule: &str) -> Result<(), InvalidRule> {
+        let Overlay { http, reveal, kv, invoke, .. } = Overlay::only(kind, rule)?;
+        self.http.extend(http.into_iter().flatten());
+        self.reveal.extend(reveal.into_iter().flatten());
+        self.kv.extend(kv.into_iter().flatten());
+        self.invoke.extend(invoke.into_iter().flatten());
+        Ok(())
+    }
+
+    /// Returns the granted rules of a kind that all layers leave, in the notation of a
+    /// configuration.
+    #[doc(hidden)]
+    pub fn remaining(&self, kind: GrantKind, layers: &[&Overlay]) -> Vec<String> {
+        let rules = kind.row().rules;
+        rules.map(|rules| rules.remaining(self, layers)).unwrap_or_default()
+    }
+
+    /// Returns the names of the secrets that the host may inject or the tool may read, as far as
+    /// the overlay leaves them.
+    #[doc(hidden)]
+    pub fn secret_names(&self, overlay: Option<&Overlay>) -> BTreeSet<String> {
+        let names = |kind| self.remaining(kind, overlay.as_slice());
+        [GrantKind::Secrets, GrantKind::Reveal].into_iter().flat_map(names).collect()
+    }
+
+    /// Removes the grants of secrets, in both uses.
+    #[doc(hidden)]
+    pub fn clear_secrets(&mut self) {
+        self.secrets.clear();
+        self.reveal.clear();
     }
 }
 

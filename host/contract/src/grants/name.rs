@@ -3,15 +3,16 @@
 //! A secret of `secrets` is put into requests by the host. The value of a secret of `reveal` can be
 //! read by the tool.
 
-use super::kind::{GrantKind, Row, TABLE, lists};
+use super::kind::{BlockedOn, GrantKind, Row, TABLE, lists};
 
 pub(super) static ENVIRONMENT: Row = Row {
     words: &["variable", "variables", "environment", "env"],
     brackets: TABLE,
     example: "variable=LANG=C",
+    requests: &["environment NAME"],
     imports: &["wasi:cli/environment@"],
     rules: Some(lists!(environment, |grants, _| grants.environment.keys().cloned().collect())),
-    ..Row::list(GrantKind::Environment, "environment")
+    ..Row::list(GrantKind::Environment, "environment", |grants| !grants.environment.is_empty())
 };
 
 pub(super) static SECRETS: Row = Row {
@@ -19,15 +20,19 @@ pub(super) static SECRETS: Row = Row {
     words: &["secret", "secrets"],
     brackets: TABLE,
     example: "secret=token=https://api.example.com",
+    requests: &["secret NAME"],
     imports: &["toolcell:tool/secrets@", "toolcell:tool/http@"],
+    wait: Some(BlockedOn::Secret),
     rules: Some(lists!(secrets, |grants, _| grants.secrets.keys().cloned().collect())),
-    ..Row::list(GrantKind::Secrets, "secrets")
+    ..Row::list(GrantKind::Secrets, "secrets", |grants| !grants.secrets.is_empty())
 };
 
 pub(super) static REVEAL: Row = Row {
     words: &["reveal"],
     example: "reveal=token",
+    requests: &["reveal NAME"],
     imports: &["toolcell:tool/reveal@"],
+    wait: Some(BlockedOn::Secret),
     rules: Some(lists!(reveal, |grants, _| grants.reveal.iter().cloned().collect())),
-    ..Row::list(GrantKind::Reveal, "reveal")
+    ..Row::list(GrantKind::Reveal, "reveal", |grants| !grants.reveal.is_empty())
 };

@@ -18,9 +18,10 @@ pub(super) static DIRECTORIES: Row = Row {
     need: "filesystem",
     words: &["directory", "directories", "filesystem", "file", "files"],
     example: "directory=read /data=./data",
+    requests: &["read /data/x", "write /data/x"],
     imports: &["wasi:filesystem/"],
     rules: Some(lists!(paths, granted)),
-    ..Row::list(GrantKind::Directories, "directories")
+    ..Row::list(GrantKind::Directories, "directories", |grants| !grants.directories.is_empty())
 };
 
 /// The directory of a single call. The rules of directories narrow it.
@@ -30,7 +31,7 @@ pub(super) static CALL_DIRECTORY: Row = Row {
     words: &["scratch"],
     brackets: ("", ""),
     example: "scratch",
-    ..Row::list(GrantKind::Scratch, "scratch")
+    ..Row::list(GrantKind::Scratch, "scratch", |grants| grants.scratch.is_some())
 };
 
 /// A rule that allows access to a path and everything below it.

@@ -392,7 +392,7 @@ fn declared(needs: &[Need]) -> Result<Overlay, InvalidRule> {
             }
             Some(kind) => overlay.narrow(kind, &[pattern])?,
             None => {
-                let hint = format!("a need is {}", GrantKind::listed(|row| row.need));
+                let hint = format!("a need is {}", GrantKind::listed(|row| [row.need]));
                 return Err(InvalidRule::new(kind, "unknown kind of need", hint));
             }
         }

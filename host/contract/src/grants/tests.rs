@@ -261,5 +261,5 @@ fn rows_describe_each_kind() {
         }
     }
     let needs = "`http`, `filesystem`, `environment`, `secret`, `reveal`, `kv` or `invoke`";
-    assert_eq!(GrantKind::listed(|row| row.need), needs);
+    assert_eq!(GrantKind::listed(|row| [row.need]), needs);
 }

@@ -32,6 +32,7 @@ use std::time::Instant;
 
 use toolcell_contract::controls::bound;
 use toolcell_contract::event::LogSource;
+use toolcell_contract::grants::GrantKind;
 use toolcell_contract::grants::rights::{Decision, Denial, Layer, Request, Rights};
 use toolcell_contract::outcome::tool_error::{BlockedOn, LimitHit, LimitKind};
 use wasmtime::component::ResourceTable;
@@ -152,7 +153,7 @@ impl Cell {
         function: &'static str,
     ) -> Result<(), LimitReached> {
         Self::traced(module, function);
-        self.awaits(BlockedOn::of(module));
+        self.awaits(GrantKind::of_interface(module).and_then(|kind| kind.row().wait));
         self.count_host_call()
     }
 

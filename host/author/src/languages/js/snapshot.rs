@@ -9,6 +9,7 @@
 //! warnings. An exception during evaluation, too much fuel (executed instructions) or memory, and a
 //! component that is too large to load are errors.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolcell::grants::Rights;
+use toolcell::grants::{GrantKind, Rights};
 use toolcell::tool::Need;
 use toolcell::{Definition, Engine, Tool};
 use wasmparser::ValType;
@@ -40,15 +41,6 @@ static WITH_INTL: Runtime =
     Runtime(include_bytes!("../../../runtime/runtime_intl.wasm"), Compiled::new());
 /// The runtime's export that ends the loading.
 const SEAL: &str = "toolcell_js_seal";
-/// Interfaces that a component imports only if its tools need one of these kinds. Requests accept
-/// handles of secrets, so `http` needs `secrets`.
-const GRANTED: [(&[&str], &str); 5] = [
-    (&["http"], "toolcell:tool/http@0.1.0"),
-    (&["invoke"], "toolcell:tool/invoke@0.1.0"),
-    (&["kv"], "toolcell:tool/kv@0.1.0"),
-    (&["reveal"], "toolcell:tool/reveal@0.1.0"),
-    (&["secret", "http"], "toolcell:tool/secrets@0.1.0"),
-];
 
 struct Runtime(&'static [u8], Compiled);
 
@@ -114,11 +106,15 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
     let module = poll_once(wizer.snapshot(&context, &mut State(machine)))
         .ok_or_else(|| Error::internal("the snapshot waits"))?
         .map_err(Error::internal)?;
-    let needed = |kind: &str| {
-        definitions.iter().flat_map(|definition| &definition.needs).any(|need| need.kind == kind)
-    };
-    let unused = GRANTED.into_iter().filter(|(kinds, _)| !kinds.iter().any(|kind| needed(kind)));
-    let unused = unused.map(|(_, interface)| interface);
+    let needs = definitions.iter().flat_map(|definition| &definition.needs);
+    let mut needed: BTreeSet<_> = needs.filter_map(|need| GrantKind::of_need(&need.kind)).collect();
+    // Requests accept handles of secrets.
+    if needed.contains(&GrantKind::Http) {
+        needed.insert(GrantKind::Secrets);
+    }
+    let unused = GrantKind::all().filter(|kind| !needed.contains(kind));
+    let unused = unused.filter_map(|kind| kind.row().interface());
+    let unused = unused.map(|name| format!("toolcell:tool/{name}@0.1.0"));
     let module = trim::trim(&module, &Unused { interfaces: unused.collect() })?;
     let encoded = ComponentEncoder::default()
         .validate(false)

@@ -11,6 +11,7 @@
 mod reached;
 mod segments;
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 
 use wasm_encoder::reencode::{self, Reencode, utils};
@@ -32,7 +33,7 @@ const BUILDER: &str = "toolcell_js_";
 
 /// Interfaces whose functions are never called.
 pub(crate) struct Unused {
-    pub(crate) interfaces: Vec<&'static str>,
+    pub(crate) interfaces: BTreeSet<String>,
 }
 
 /// Writes the module without the unused parts.
@@ -86,7 +87,7 @@ impl<'a> Trimmer<'a> {
                     for import in section.into_imports() {
                         let import = import.map_err(Error::internal)?;
                         if let TypeRef::Func(ty) = import.ty {
-                            found.imports.push((ty, !unused.interfaces.contains(&import.module)));
+                            found.imports.push((ty, !unused.interfaces.contains(import.module)));
                         }
                     }
                 }
@@ -133,7 +134,7 @@ impl Reencode for Trimmer<'_> {
     ) -> Result2 {
         for import in section.into_imports() {
             let import = import?;
-            if !self.unused.interfaces.contains(&import.module) {
+            if !self.unused.interfaces.contains(import.module) {
                 utils::parse_import(self, imports, import)?;
             }
         }

@@ -30,11 +30,7 @@ const LARGE: u64 = 20 << 20;
 const LARGE_PYTHON: u64 = 40 << 20;
 
 /// Kinds of needs whose import is useless if no tool declares the need.
-const DECLARED: [(&str, &str); 3] = [
-    ("http", "toolcell:tool/http@"),
-    ("kv", "toolcell:tool/kv@"),
-    ("reveal", "toolcell:tool/reveal@"),
-];
+const DECLARED: [GrantKind; 3] = [GrantKind::Http, GrantKind::Kv, GrantKind::Reveal];
 
 /// One suggestion.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -69,9 +65,10 @@ pub(crate) fn findings(
     }
     // A language runtime imports everything that tools may use or declare.
     let chosen = if contents::runtime(contents).is_none() { &DECLARED[..] } else { &[] };
-    for (kind, start) in chosen {
+    for row in chosen.iter().map(|kind| kind.row()) {
+        let (kind, start) = (row.need, row.imports[0]);
         let is_declared =
-            || tools.iter().any(|tool| tool.needs.iter().any(|need| need.kind == *kind));
+            || tools.iter().any(|tool| tool.needs.iter().any(|need| need.kind == kind));
         let has_needs = || tools.iter().any(|tool| !tool.needs.is_empty());
         if imports(start) && has_needs() && !is_declared() {
             let import = start.trim_end_matches('@');

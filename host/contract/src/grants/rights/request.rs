@@ -80,9 +80,8 @@ impl Request<'_> {
     /// # Errors
     /// [`InvalidRule`] if the text is not a request.
     pub fn parse(text: &str) -> Result<Request<'static>, InvalidRule> {
-        let hint = "write `GET https://example.com/x`, `read /data/x`, `environment NAME`, `secret NAME`, `reveal NAME`, \
-                    `kv read KEY` or `invoke TOOL`";
-        let fault = |problem: String| InvalidRule::new(text, problem, hint);
+        let hint = || GrantKind::listed(|row| row.requests.first().copied());
+        let fault = |problem: String| InvalidRule::new(text, problem, format!("write {}", hint()));
         let split = |text: &str| {
             let (word, rest) = text
                 .trim_matches(' ')

@@ -4,8 +4,7 @@
 //! The cell (a fresh WebAssembly instance for one call) notes what its guest waits for: a timer, an
 //! HTTP response, a file, a key, another tool or a secret. If the deadline passes meanwhile, the
 //! timeout contains it as [`BlockedOn`], and its message says for example "still waiting for an
-//! HTTP response". [`BlockedOn::of`] finds the event from the name of the host interface that the
-//! guest called.
+//! HTTP response". The table of grant kinds has the event for each host interface that waits.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,19 +31,6 @@ pub enum BlockedOn {
 }
 
 impl BlockedOn {
-    /// Returns the event that a call of a `toolcell` interface waits for.
-    #[doc(hidden)]
-    pub fn of(interface: &str) -> Option<Self> {
-        // An interface with calls that wait needs an arm: without one, a timeout does not name it.
-        match interface {
-            "http" => Some(Self::Http),
-            "kv" => Some(Self::Kv),
-            "invoke" => Some(Self::Tool),
-            "reveal" | "secrets" => Some(Self::Secret),
-            _ => None,
-        }
-    }
-
     /// Returns the words for a message, after `for`.
     pub(super) fn words(self) -> &'static str {
         match self {

@@ -133,13 +133,10 @@ pub(in crate::engine) fn is_granted(name: &str, granted: &BTreeSet<GrantKind>) -
 /// Returns the kind of grants that an import needs. `None` if no grant allows it.
 pub(in crate::engine) fn kind(name: &str) -> Option<GrantKind> {
     match name.split_once('@')?.0 {
-        "toolcell:tool/http" | "wasi:http/types" | "wasi:http/outgoing-handler" => {
-            Some(GrantKind::Http)
-        }
-        "toolcell:tool/reveal" => Some(GrantKind::Reveal),
-        "toolcell:tool/kv" => Some(GrantKind::Kv),
-        "toolcell:tool/invoke" => Some(GrantKind::Invoke),
-        _ => None,
+        "wasi:http/types" | "wasi:http/outgoing-handler" => Some(GrantKind::Http),
+        // Every component gets handles of secrets.
+        "toolcell:tool/secrets" => None,
+        interface => GrantKind::of_interface(interface.strip_prefix("toolcell:tool/")?),
     }
 }
 
