@@ -87,7 +87,7 @@ pub(crate) async fn start(
 }
 
 impl ChildOptions<'_> {
-    fn words(&self, secrets: &BTreeSet<&str>) -> Vec<OsString> {
+    fn words(&self, secrets: &BTreeSet<String>) -> Vec<OsString> {
         let Self { components, tenant, calls, together } = self;
         let mut words = vec![format!("--calls={calls}").into()];
         words.extend(tenant.map(|name| format!("--tenant={name}").into()));

@@ -12,6 +12,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 use toolcell::CallResult;
+use toolcell::grants::GrantKind;
 
 use super::OfferedTool;
 use super::file::Case;
@@ -208,8 +209,8 @@ impl Cases {
         tool: &OfferedTool,
         arguments: &Value,
     ) -> Result<CallResult, Error> {
-        let secrets =
-            tool.needs.iter().filter(|need| matches!(need.kind.as_str(), "secret" | "reveal"));
+        let kinds = [GrantKind::Secrets, GrantKind::Reveal].map(|kind| kind.row().need);
+        let secrets = tool.needs.iter().filter(|need| kinds.contains(&need.kind.as_str()));
         let secrets = secrets.map(|need| (need.pattern.clone(), PLACEHOLDER.to_owned())).collect();
         let case = Case { arguments: Some(arguments.clone()), secrets, ..Case::default() };
         let completion = self.complete(&case, tool).await.map_err(|(problem, hint)| {

@@ -202,8 +202,7 @@ fn unset_secrets(
     rights: &Rights,
     tenant: Option<&str>,
 ) -> Result<BTreeMap<String, Problem>, Failure> {
-    let granted = rights.granted();
-    let names: Vec<_> = granted.secrets.keys().chain(&granted.reveal).cloned().collect();
+    let names: Vec<_> = rights.granted().secret_names(None).into_iter().collect();
     if names.is_empty() {
         return Ok(BTreeMap::new());
     }

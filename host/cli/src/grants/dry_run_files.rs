@@ -64,8 +64,7 @@ impl DryRunFiles {
             grants.environment.entry(name).or_insert_with(|| VALUE.to_owned());
         }
         // No request with secrets is sent, so their values are not read.
-        grants.secrets.clear();
-        grants.reveal.clear();
+        grants.clear_secrets();
         // The sections of tools are removed: the command reports them beside the requests.
         grants.tools.clear();
         let made = Self { dir, initial: given, added: BTreeSet::new(), grants };

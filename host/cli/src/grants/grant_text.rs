@@ -228,7 +228,8 @@ pub(crate) fn steps(chosen: &ResolvedComponent<'_>, suggestion: &Suggestion) -> 
     let there: Vec<_> =
         suggestion.directories().filter(is_there).map(|(wanted, _)| wanted).collect();
     // The source of a known secret's value is given already.
-    let known = grants.secrets.keys().chain(&grants.reveal).map(String::as_str);
+    let known = grants.secret_names(None);
+    let known = known.iter().map(String::as_str);
     suggestion.without_directories(&there).without_secrets(known).steps()
 }
 

@@ -14,7 +14,7 @@ use std::ffi::OsString;
 
 use toolcell::controls::enforced;
 use toolcell::grants::Rights;
-use toolcell::{Grants, Overlay, Tool};
+use toolcell::{Overlay, Tool};
 
 use super::Configuration;
 use crate::file::resolved::ResolvedComponent;
@@ -26,19 +26,17 @@ use crate::tenants::settings::TenantSettings;
 impl Configuration {
     /// Returns the names of the secrets that these components may use or read on behalf of a
     /// tenant.
-    pub fn secrets_of<'a>(
-        &'a self,
+    pub fn secrets_of(
+        &self,
         tenant: Option<&str>,
-        components: &[ResolvedComponent<'a>],
-    ) -> BTreeSet<&'a str> {
+        components: &[ResolvedComponent<'_>],
+    ) -> BTreeSet<String> {
         if !enforced!(WorkerSecrets) {
-            return self.origins.keys().map(String::as_str).collect();
+            return self.origins.keys().cloned().collect();
         }
         let overlay = tenant.and_then(|tenant| self.overlay_of(tenant));
         let configured = components.iter().filter_map(|chosen| chosen.configured);
-        configured
-            .flat_map(|(_, configured)| remaining_secrets(&configured.grants, overlay))
-            .collect()
+        configured.flat_map(|(_, configured)| configured.grants.secret_names(overlay)).collect()
     }
 
     /// Returns the environment variables with the values of these secrets, as calls for this tenant
@@ -46,7 +44,7 @@ impl Configuration {
     pub fn variables_of(
         &self,
         tenant: Option<&str>,
-        secrets: &BTreeSet<&str>,
+        secrets: &BTreeSet<String>,
     ) -> impl Iterator<Item = (OsString, OsString)> {
         let origins =
             secrets.iter().filter_map(|name| self.origin(tenant, name)).chain(&self.network.origin);
@@ -60,9 +58,8 @@ impl Configuration {
     /// Returns true if a component may use or read a secret on behalf of a tenant.
     fn is_left(&self, tenant: &str, name: &str) -> bool {
         let overlay = self.overlay_of(tenant);
-        self.components.values().any(|configured| {
-            remaining_secrets(&configured.grants, overlay).any(|usable| usable == name)
-        })
+        let mut components = self.components.values();
+        components.any(|configured| configured.grants.secret_names(overlay).contains(name))
     }
 
     fn overlay_of(&self, tenant: &str) -> Option<&Overlay> {
@@ -146,23 +143,4 @@ impl Configuration {
         }
         tool.with_middleware(Stopped { rights, unset, tenants })
     }
-}
-
-/// Returns the secrets that a component is granted and that an overlay leaves.
-fn remaining_secrets<'a>(
-    grants: &'a Grants,
-    overlay: Option<&Overlay>,
-) -> impl Iterator<Item = &'a str> {
-    let is_left = |left: Option<&BTreeSet<String>>, name: &String| {
-        left.is_none_or(|left| left.contains(name))
-    };
-    let used = grants
-        .secrets
-        .keys()
-        .filter(move |name| is_left(overlay.and_then(|left| left.secrets.as_ref()), name));
-    let read = grants
-        .reveal
-        .iter()
-        .filter(move |name| is_left(overlay.and_then(|left| left.reveal.as_ref()), name));
-    used.chain(read).map(String::as_str)
 }

@@ -32,12 +32,10 @@ pub fn overlaps(rule: &HttpRule, granted: &[HttpRule]) -> bool {
 /// Formats the rules for display: one line for each kind.
 pub fn rows(left: &Effective) -> Vec<Vec<String>> {
     let row = |(kind, rules): (&&'static str, &Vec<String>)| {
-        let kind = if *kind == "reveal" { "REVEAL" } else { *kind };
-        let note = if kind == "REVEAL" {
-            "  (the tool READS these values, and can send them to any host that it may reach)"
-        } else {
-            ""
-        };
+        let note =
+            "  (the tool READS these values, and can send them to any host that it may reach)";
+        let is_read = *kind == GrantKind::Reveal.key();
+        let (kind, note) = if is_read { ("REVEAL", note) } else { (*kind, "") };
         vec![kind.to_owned(), format!("{}{note}", rules.join("; "))]
     };
     if left.is_empty() {

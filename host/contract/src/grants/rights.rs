@@ -318,8 +318,7 @@ impl Rights {
     pub fn effective(&self, kind: GrantKind) -> Vec<String> {
         let layers = [&self.declared, &self.tool, &self.tenant, &self.call];
         let layers: Vec<&Overlay> = layers.into_iter().flatten().map(|layer| &**layer).collect();
-        let rules = kind.row().rules;
-        rules.map(|rules| rules.remaining(&self.granted, &layers)).unwrap_or_default()
+        self.granted.remaining(kind, &layers)
     }
 
     /// Returns the paths that may be opened of the directory with this name and access: the topmost

@@ -9,6 +9,7 @@
 //! needs (accesses that a tool declares) that are not granted, and imports that no tool declares.
 //! Untrusted texts are escaped.
 
+use toolcell::grants::GrantKind;
 use toolcell::names;
 
 use super::{MAX_COLUMN, Review, ReviewedComponent};
@@ -142,7 +143,8 @@ impl Review<'_> {
         let secrets = secrets.map(|(name, use_)| {
             row("secret", name, format!("{}, for {}", of_secret(name), use_.destination))
         });
-        let revealed = grants.reveal.iter().map(|name| row("REVEALED", name, of_secret(name)));
+        let revealed = grants.remaining(GrantKind::Reveal, &[]).into_iter();
+        let revealed = revealed.map(|name| row("REVEALED", &name, of_secret(&name)));
         let said = chosen.configured.map_or(chosen.limits, |(_, configured)| configured.limits);
         let limits = config::unusual(&said).into_iter();
         let limits = limits.map(|[name, said, usual]| {

@@ -11,14 +11,13 @@
 //! Not here: the encodings of a value ([`Redactor`]), and the fields of a result that are searched
 //! ([`SecretRedactor`]).
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
 use parking_lot::RwLock;
 use toolcell_contract::call::CallResult;
 use toolcell_contract::controls::enforced;
-use toolcell_contract::grants::rights::Rights;
+use toolcell_contract::grants::rights::{Request, Rights};
 use toolcell_contract::outcome::tool_error::{Exit, ToolError};
 
 use super::resources::EngineResources;
@@ -46,8 +45,7 @@ struct Known {
 impl CallRedactor {
     /// Returns true if the tool, or a tool that led to the call, was granted a secret.
     pub(in crate::engine) fn is_needed(invocation: &Invocation, rights: &Rights) -> bool {
-        let granted = rights.granted();
-        !granted.secrets.is_empty() || !granted.reveal.is_empty() || inherited(invocation).is_some()
+        !rights.granted().secret_names(None).is_empty() || inherited(invocation).is_some()
     }
 
     /// Builds the redactor before the tool is called, since the tool may have kept a value from an
@@ -60,12 +58,12 @@ impl CallRedactor {
         invocation: &Invocation,
         rights: &Rights,
     ) -> Result<Arc<Self>, ToolError> {
-        let granted = rights.granted();
-        let names: BTreeSet<_> = granted.secrets.keys().chain(&granted.reveal).collect();
+        let names = rights.granted().secret_names(None);
         let tenant = invocation.context.tenant.as_deref();
         // A value that is not available now is requested again when it is used.
         let found = names.into_iter().map(async |name| {
-            Some((name.clone(), resources.secrets.secret(tenant, name).await.ok()?))
+            let secret = resources.secrets.secret(tenant, &name).await.ok()?;
+            Some((name, secret))
         });
         let named: Vec<_> = join_all(found).await.into_iter().flatten().collect();
         let too_many = || {
@@ -76,9 +74,10 @@ impl CallRedactor {
         let inherited = inherited(invocation)
             .map_or_else(Vec::new, |SecretRedactor(redactor)| redactor.values().to_vec());
         let is_own = |value: &Secret| {
-            named
-                .iter()
-                .any(|(name, own)| own.expose() == value.expose() && granted.reveal.contains(name))
+            named.iter().any(|(name, own)| {
+                let request = Request::Reveal { name: name.into() };
+                own.expose() == value.expose() && rights.is_granted(&request)
+            })
         };
         let foreign: Vec<_> = inherited.iter().filter(|value| !is_own(value)).cloned().collect();
         let foreign = if foreign.is_empty() {
