@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 
 use toolcell::call::Resume;
 use toolcell::component::{ComponentBytes, ComponentKind, LoadOptions, OnMissingGrant};
-use toolcell::grants::{HttpRule, Injection, Method, SecretGrant, Target};
+use toolcell::grants::{GrantKind, Injection, Method, SecretGrant, Target};
 use toolcell::http::{CannedResponse, Egress};
 use toolcell::kv::{KeyStore as _, Namespace, SqliteStore};
 use toolcell::runtime::{Deterministic, EngineBuilder, Isolation, Optimise, Placement};
@@ -333,25 +333,17 @@ pub(crate) fn grants(needs: &[Need], tools: &[OtherTool]) -> Result<Grants, Stri
     let mut grants = Grants::default();
     grants.invoke = others::rules(needs, tools)?;
     grants.store = Some(STORE.to_owned());
-    for need in needs.iter().filter(|need| need.kind == "http") {
-        grants.http.push(need.pattern.parse().map_err(|error| format!("{error}"))?);
+    let of_kind = |kind: GrantKind| needs.iter().filter(move |need| need.kind == kind.row().need);
+    // A case grants no other kind.
+    for kind in [GrantKind::Http, GrantKind::Kv, GrantKind::Reveal] {
+        for need in of_kind(kind) {
+            grants.add(kind, &need.pattern).map_err(|error| error.to_string())?;
+        }
     }
-    let everywhere: Option<HttpRule> = grants.http.first().cloned();
-    for Need { kind, pattern, .. } in needs {
-        match kind.as_str() {
-            "kv" => grants.kv.push(pattern.parse().map_err(|error| format!("{error}"))?),
-            "reveal" => {
-                grants.reveal.insert(pattern.clone());
-            }
-            "secret" => {
-                if let Some(rule) = everywhere.clone() {
-                    grants
-                        .secrets
-                        .insert(pattern.clone(), SecretGrant::new(rule, Injection::Bearer));
-                }
-            }
-            // `http` and `invoke` are granted above. A case grants no other kind.
-            _ => {}
+    if let Some(rule) = grants.http.first().cloned() {
+        for need in of_kind(GrantKind::Secrets) {
+            let grant = SecretGrant::new(rule.clone(), Injection::Bearer);
+            grants.secrets.insert(need.pattern.clone(), grant);
         }
     }
     Ok(grants)

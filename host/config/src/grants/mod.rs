@@ -20,8 +20,8 @@ use std::path::Path;
 use std::str::FromStr;
 
 use toolcell::grants::{
-    Access, Directory, DirectoryQuota, HttpRule, Injection, InvalidRule, SecretGrant, Suggestion,
-    has_metadata_service,
+    Access, Directory, DirectoryQuota, GrantKind, HttpRule, Injection, InvalidRule, SecretGrant,
+    Suggestion, has_metadata_service,
 };
 use toolcell::{Grants, Overlay};
 
@@ -52,8 +52,6 @@ pub(crate) fn grants(
         said.http.iter().filter_map(|line| Some((&line.span, http(problems, line)?))).collect();
     without_network(problems, &rules);
     grants.http.extend(rules.into_iter().map(|(_, rule)| rule));
-    grants.kv.extend(said.kv.iter().filter_map(|line| parsed_rule(problems, line)));
-    grants.invoke.extend(said.invoke.iter().filter_map(|line| parsed_rule(problems, line)));
     directories(problems, said, base, guarded, &mut grants);
     match &said.scratch {
         None | Some(Either::Short(false)) => {}
@@ -88,19 +86,18 @@ pub(crate) fn grants(
             grants.secrets.insert(name.clone(), bound);
         }
     }
-    for name in &said.reveal {
-        if said.secrets.contains_key(&name.value) {
-            grants.reveal.insert(name.value.clone());
-        } else {
+    for (kind, rule) in said.lists() {
+        if kind == GrantKind::Reveal && !said.secrets.contains_key(&rule.value) {
             let message = format!(
-                "`reveal` names the secret `{}`, but `secrets` does not have it",
-                name.value.escape_debug()
+                "`{}` names the secret `{}`, but `secrets` does not have it",
+                kind.key(),
+                rule.value.escape_debug()
             );
-            problems.error(
-                &name.span,
-                message,
-                "say where its value is: secrets = { NAME = { source = { env = \"VARIABLE\" } } }",
-            );
+            let hint =
+                "say where its value is: secrets = { NAME = { source = { env = \"VARIABLE\" } } }";
+            problems.error(&rule.span, message, hint);
+        } else if let Err(bad) = grants.add(kind, &rule.value) {
+            invalid_rule(problems, rule, bad);
         }
     }
     grants
@@ -297,7 +294,7 @@ fn secret(
         Some(placed) => self::injection(problems, placed),
     };
     let Some(destination) = &use_.value.destination else {
-        if !said.reveal.iter().any(|revealed| revealed.value == name) {
+        if !said.lists().any(|(kind, rule)| kind == GrantKind::Reveal && rule.value == name) {
             let message = format!(
                 "the secret `{name}` has no `destination`, so it is never put into a request"
             );

@@ -378,6 +378,16 @@ impl Narrowing {
 }
 
 impl Grants {
+    /// Returns the grants that are no more than a rule, each with its kind.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = (GrantKind, &At<String>)> {
+        let lists = [
+            (GrantKind::Reveal, &self.reveal),
+            (GrantKind::Kv, &self.kv),
+            (GrantKind::Invoke, &self.invoke),
+        ];
+        lists.into_iter().flat_map(|(kind, lines)| lines.iter().map(move |line| (kind, line)))
+    }
+
     /// Returns the rules, each with its kind, its text in an overlay and its place.
     pub(crate) fn rules(&self) -> Vec<(GrantKind, String, &Range<usize>)> {
         let http = self.http.iter().map(|line| match &line.value {
@@ -397,14 +407,7 @@ impl Grants {
         // A secret without `destination` can only be revealed.
         let secrets = self.secrets.iter().filter(|(_, at)| at.value.destination.is_some());
         let secrets = secrets.map(|(name, at)| (GrantKind::Secrets, name.clone(), &at.span));
-        let lists = [
-            (GrantKind::Reveal, &self.reveal),
-            (GrantKind::Kv, &self.kv),
-            (GrantKind::Invoke, &self.invoke),
-        ];
-        let listed = lists.into_iter().flat_map(|(kind, lines)| {
-            lines.iter().map(move |line| (kind, line.value.clone(), &line.span))
-        });
+        let listed = self.lists().map(|(kind, line)| (kind, line.value.clone(), &line.span));
         http.chain(directories).chain(variables).chain(secrets).chain(listed).collect()
     }
 }
