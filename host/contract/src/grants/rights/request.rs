@@ -152,17 +152,9 @@ impl Request<'_> {
     /// language: ``kind `kv`, pattern `read KEY` ``.
     #[must_use]
     pub fn declaration(&self) -> String {
-        let pattern = match self {
-            // The operator decides with whose rights the tool runs.
-            Self::Invoke { tool, .. } => tool.to_string(),
-            Self::Http { .. }
-            | Self::File { .. }
-            | Self::Environment { .. }
-            | Self::Secret { .. }
-            | Self::Reveal { .. }
-            | Self::Key { .. }
-            | Self::Keys { .. } => self.rule(),
-        };
+        // The operator decides with whose rights the tool runs.
+        let pattern =
+            if let Self::Invoke { tool, .. } = self { tool.to_string() } else { self.rule() };
         format!("kind `{}`, pattern `{}`", self.kind().row().need, pattern.escape_debug())
     }
 

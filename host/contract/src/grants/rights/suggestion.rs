@@ -71,20 +71,26 @@ impl Suggestion {
 
     /// Adds the smallest grant for a request.
     pub fn add(&mut self, request: &Request<'_>) {
-        match request {
-            Request::Http { .. } => self.add_rule(&request.rule()),
-            Request::File { access, path } => self.add_directory(path, *access),
-            Request::Secret { .. } => drop(self.secrets.entry(request.rule()).or_default()),
-            Request::Environment { .. }
-            | Request::Reveal { .. }
-            | Request::Key { .. }
-            | Request::Keys { .. }
-            | Request::Invoke { .. } => self.add_text(request.kind(), request.rule()),
-        }
+        self.add_of(request.kind(), &request.rule());
     }
 
-    fn add_text(&mut self, kind: GrantKind, rule: String) {
-        self.rules.entry(kind).or_default().insert(rule);
+    fn add_of(&mut self, kind: GrantKind, rule: &str) {
+        match kind {
+            GrantKind::Http => self.add_rule(rule),
+            GrantKind::Directories => match rule.split_once(' ') {
+                Some(("read", path)) => self.add_directory(path, Access::Read),
+                Some(("write", path)) => self.add_directory(path, Access::Write),
+                Some(_) | None => {}
+            },
+            GrantKind::Secrets => drop(self.secrets.entry(rule.to_owned()).or_default()),
+            GrantKind::Scratch
+            | GrantKind::Environment
+            | GrantKind::Reveal
+            | GrantKind::Kv
+            | GrantKind::Invoke => {
+                self.rules.entry(kind).or_default().insert(rule.to_owned());
+            }
+        }
     }
 
     fn rules(&self, kind: GrantKind) -> impl Iterator<Item = &String> {
@@ -164,18 +170,11 @@ impl Suggestion {
     pub fn add_need(&mut self, need: &Need) {
         let Need { kind, pattern, .. } = need;
         match GrantKind::of_need(kind) {
-            Some(GrantKind::Http) => self.add_rule(pattern),
-            Some(GrantKind::Directories) => match pattern.split_once(' ') {
-                Some(("read", path)) => self.add_directory(path, Access::Read),
-                Some(("write", path)) => self.add_directory(path, Access::Write),
-                Some(_) | None => {}
-            },
-            Some(GrantKind::Secrets) => drop(self.secrets.entry(pattern.clone()).or_default()),
             // The operator decides which tools may be called.
             Some(kind @ GrantKind::Invoke) if pattern == ANY_TOOL => {
-                self.add_text(kind, Self::PLACEHOLDER.to_owned());
+                self.add_of(kind, Self::PLACEHOLDER);
             }
-            Some(kind) => self.add_text(kind, pattern.clone()),
+            Some(kind) => self.add_of(kind, pattern),
             // A need of an unknown kind is refused when the component is loaded.
             None => {}
         }
@@ -290,13 +289,14 @@ impl Suggestion {
             "`/` is the root of the tool's files: map it to a directory made for the tool, never to the whole disk"
                 .to_owned()
         });
-        let reveal = self.rules(GrantKind::Reveal).map(|name| {
+        let revealed = self.rules(GrantKind::Reveal).map(|name| {
             format!(
-                "`reveal` lets the tool read the value of the secret `{name}`: the tool could send the value to any \
-                 host that it is granted"
+                "`{}` lets the tool read the value of the secret `{name}`: the tool could send the value to any \
+                 host that it is granted",
+                GrantKind::Reveal.key()
             )
         });
-        metadata.chain(private).chain(root).chain(reveal).collect()
+        metadata.chain(private).chain(root).chain(revealed).collect()
     }
 
     /// Returns the rule that a secret is bound to, made from the rules of the requests that contain
