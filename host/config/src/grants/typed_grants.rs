@@ -106,25 +106,15 @@ pub(crate) fn items(typed: &[String]) -> Result<Vec<(usize, Item)>, Error> {
         items.extend(read?.into_iter().map(|item| (place, item)));
     }
     // A revealed value is read from the variable of its name by default.
-    let is_said = |items: &[(usize, Item)], name: &str| {
-        items.iter().any(|(_, item)| {
-            item.kind == Some(GrantKind::Secrets) && item.name.as_deref() == Some(name)
-        })
-    };
-    let revealed = items.iter().filter(|(_, item)| item.kind == Some(GrantKind::Reveal));
-    let revealed: Vec<_> = revealed
-        .filter_map(|(place, item)| Some((*place, item.value.as_str()?.to_owned())))
-        .collect();
-    for (place, name) in revealed {
-        if !is_said(&items, &name) {
-            items.push((
-                place,
-                Item {
-                    kind: Some(GrantKind::Secrets),
-                    name: Some(name),
-                    value: Value::Table(toml::Table::new()),
-                },
-            ));
+    for at in 0..items.len() {
+        let (place, Item { kind: Some(GrantKind::Reveal), value: Value::String(name), .. }) =
+            &items[at]
+        else {
+            continue;
+        };
+        let (place, kind, name) = (*place, Some(GrantKind::Secrets), Some(name.clone()));
+        if !items.iter().any(|(_, item)| item.kind == kind && item.name == name) {
+            items.push((place, Item { kind, name, value: Value::Table(toml::Table::new()) }));
         }
     }
     Ok(items)
