@@ -4,6 +4,7 @@
 //! encoded slashes. Further tests refuse rules that are too broad or malformed, and check the
 //! prefixes of path and key rules.
 
+use super::rights::Request;
 use super::*;
 
 /// Rule, method, URL, and true if the rule covers the request.
@@ -247,6 +248,16 @@ fn rows_describe_each_kind() {
         let of_example = row.example.split('=').next().unwrap();
         for word in [row.key, of_example] {
             assert_eq!(GrantKind::of_word(word), Some(kind), "{word}");
+        }
+        for form in row.requests {
+            let request = Request::parse(form).unwrap();
+            assert_eq!(request.kind(), kind, "{form}");
+            let mut grants = Grants::default();
+            grants.add(kind, &request.rule()).unwrap();
+            let is_only_rules = row.is_list() && kind != GrantKind::Directories;
+            let added = [request.rule()].into_iter().filter(|_| is_only_rules);
+            assert_eq!(grants.remaining(kind, &[]), added.collect::<Vec<_>>(), "{form}");
+            assert_eq!(grants.kinds().contains(&kind), is_only_rules, "{form}");
         }
         let mut overlay = Overlay::default();
         assert_eq!(overlay.rules(kind), None, "{kind:?}");
