@@ -16,6 +16,16 @@ use toolcell::grants::Request;
 use super::{CallArgs, LimitArgs, complete};
 use crate::built::CURRENT_DIR;
 
+pub(super) const EXAMPLES: &str = "\
+Grants for development, in the short form; a value of `toolcell.toml` is understood too:
+  --grant 'http=GET https://api.example.com/v1'      --grant 'kv=write notes/*'
+  --grant 'directory=read /data=./data'              --grant variable=LANG=C
+  --grant secret=token=https://api.example.com       the value is in the variable `token`
+  --grant reveal=token                               the tool reads the value itself
+  --grant scratch
+
+";
+
 /// Grants for development.
 #[derive(Debug, clap::Args)]
 pub(crate) struct GrantArgs {

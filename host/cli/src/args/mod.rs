@@ -252,7 +252,7 @@ impl Command {
 /// tool reports as `{"error": …}`. Log lines and progress of the tool go to standard error. If the
 /// tool asks a question and you are at a terminal, you can answer there.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = RUN_HELP)]
+#[command(after_long_help = [RUN_HELP, grants::EXAMPLES, RUN_STATUS].concat())]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) call: CallArgs,
@@ -307,13 +307,9 @@ The first word after the component is the tool's name, unless it has the form of
 NAME=VALUE. NAME=VALUE is text, unless the tool's schema wants a number, a boolean, a list or an object there: then it is \
 read as JSON. NAME:=JSON is JSON in any case: `n:=3`, `tags:='[\"a\"]'`.
 
-Grants for development, in the short form; a value of `toolcell.toml` is understood too:
-  --grant 'http=GET https://api.example.com/v1'      --grant 'kv=write notes/*'
-  --grant 'directory=read /data=./data'              --grant variable=LANG=C
-  --grant secret=token=https://api.example.com       the value is in the variable `token`
-  --grant reveal=token                               the tool reads the value itself
-  --grant scratch
+";
 
+const RUN_STATUS: &str = "\
 A text result is printed exactly, plus a newline. On a terminal, control characters and invisible characters are left \
 out.
 
