@@ -309,28 +309,16 @@ impl Checks {
 /// [`Grants`](crate::grants::Grants) allow it.
 /// [`Suggestion::add_need`](crate::grants::rights::Suggestion::add_need) finds the grant for it. A
 /// tool with a need of another kind, or with a pattern that cannot be read, is not usable.
-///
-/// | `kind` | `pattern` | Example |
-/// |---|---|---|
-/// | `http` | an [`HttpRule`](crate::grants::HttpRule) | `GET,POST https://api.example.com/v1` |
-/// | `filesystem` | a [`PathRule`](crate::grants::PathRule) | `read /data` |
-/// | `environment` | the name of a variable | `LANG` |
-/// | `secret` | the name of a secret that the host puts into requests | `api_token` |
-/// | `reveal` | the name of a secret whose value the tool reads | `api_token` |
-/// | `kv` | a [`KeyRule`](crate::grants::KeyRule) | `write notes/*` |
-/// | `invoke` | an [`InvokeRule`](crate::grants::InvokeRule), or `*` | `lookup` |
-///
-/// `invoke` with `*` means every tool that is granted. `filesystem` with `/scratch` or `/tmp` means
-/// the directory of [`Grants::scratch`](crate::grants::Grants::scratch).
+/// [`Grants`](crate::grants::Grants#needs) lists the kinds and the form of their patterns.
 ///
 /// # Shape
 /// As JSON: `{"kind", "pattern", "reason"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Need {
-    /// `http`, `filesystem`, `environment`, `secret`, `reveal`, `kv` or `invoke`.
+    /// The kind, such as `http` or `kv`.
     pub kind: String,
-    /// A pattern for the things of this kind that the tool needs, in the form of the table.
+    /// A pattern for the things of this kind that the tool needs, in the form for this kind.
     pub pattern: String,
     /// The reason, in one sentence.
     pub reason: String,

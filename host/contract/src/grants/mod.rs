@@ -175,6 +175,20 @@ impl InvalidRule {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
+/// # Needs
+/// | `kind` | `pattern` | Example |
+/// |---|---|---|
+/// | `http` | an [`HttpRule`] | `GET,POST https://api.example.com/v1` |
+/// | `filesystem` | a [`PathRule`] | `read /data` |
+/// | `environment` | the name of a variable | `LANG` |
+/// | `secret` | the name of a secret that the host puts into requests | `api_token` |
+/// | `reveal` | the name of a secret whose value the tool reads | `api_token` |
+/// | `kv` | a [`KeyRule`] | `write notes/*` |
+/// | `invoke` | an [`InvokeRule`], or `*` | `lookup` |
+///
+/// `invoke` with `*` means every tool that is granted. `filesystem` with `/scratch` or `/tmp` means
+/// the directory of [`Grants::scratch`](Self::scratch).
+///
 /// # Defaults
 /// Nothing is granted.
 #[derive(Debug, Clone, Default, PartialEq)]
