@@ -24,7 +24,8 @@ pub(super) fn rows(repository: &Repository) -> Result<Vec<Row>> {
         .iter()
         .filter(|(file, _)| file.starts_with("host/") && repository.is_compiled(file));
     let reveals = hosts.filter(|(_, source)| {
-        source.text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "reveal")
+        let code = source.code.to_string();
+        code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "reveal")
     });
     let of_macro = |name| {
         let sources = repository.sources.values();
