@@ -92,6 +92,7 @@ mod tests {
         some.kv = Some(vec!["write notes/*".parse().unwrap()]);
         some.invoke = Some(vec!["own notes_*".parse().unwrap()]);
         some.secrets = Some(["token".to_owned()].into());
+        // `deny_all` has each field: one without a row would not narrow the worker.
         for overlay in [Overlay::default(), Overlay::deny_all(), some] {
             let sent = serde_json::to_vec(&Narrowing::from(&overlay)).unwrap();
             let arrived: Narrowing = serde_json::from_slice(&sent).unwrap();
