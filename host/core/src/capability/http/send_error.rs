@@ -1,7 +1,7 @@
 //! Reasons why a tool's request has no usable response, with their texts and hints.
 //!
 //! Each stage of a request fails with a [`SendError`]. The imports of a guest (the WebAssembly code
-//! of a tool) convert it to the error that the tool gets; [`SendError::hint`] adds one line of
+//! of a tool) convert it to the error that the tool gets; [`PrivateHost::hint`] adds one line of
 //! advice, and [`SendError::denial`] the record for observers of the call if the request was
 //! denied.
 //! A text contains at most the host's name, shortened to 100 characters. It never contains a
@@ -62,7 +62,8 @@ pub(crate) struct PrivateHost {
 }
 
 impl PrivateHost {
-    fn hint(&self) -> String {
+    /// Returns a hint for the caller, in one line.
+    pub(crate) fn hint(&self) -> String {
         let Self { name, grant, is_metadata, .. } = self;
         if *is_metadata {
             return format!(
@@ -127,23 +128,6 @@ pub(crate) enum Share {
 }
 
 impl SendError {
-    /// Returns a hint for the caller, in one line.
-    pub(crate) fn hint(&self) -> String {
-        match self {
-            Self::Denied(denial) => denial.hint(),
-            Self::Invalid(_) => "correct the request; the host sets `host`, `content-length` and the like".into(),
-            Self::Private(host) => host.hint(),
-            Self::Unreachable(_) => "check that the host is up and its name, port and certificate are right".into(),
-            Self::Timeout(_) => "check that the host is up, or give the call more time".into(),
-            Self::OverBudget(Share::Closed, _) => {
-                "change the tool so that its requests carry no secret of their own; this call can continue without further requests".into()
-            }
-            Self::OverBudget(Share::Framing, _) => "see what the server answers to another client".into(),
-            Self::OverBudget(Share::Requests | Share::Sent | Share::Received, _) => "ask for less in one call".into(),
-            Self::Broken(_) => "ask for a smaller answer, or for one without compression; see what the server answers to another client".into(),
-        }
-    }
-
     pub(super) fn unreachable(target: &Target, problem: impl fmt::Display) -> Self {
         Self::Unreachable(format!("`{}` cannot be reached: {problem}", short_host(target)))
     }

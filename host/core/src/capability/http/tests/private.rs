@@ -266,7 +266,9 @@ fn private_host_hint_contains_its_rule() {
             "do not grant it unless you have to: `169.254.169.254` serves the credentials",
         ),
     ] {
-        let hint = SendError::private(Method::Get, &Target::parse(url).unwrap()).hint();
+        let error = SendError::private(Method::Get, &Target::parse(url).unwrap());
+        let SendError::Private(host) = error else { panic!("{error:?}") };
+        let hint = host.hint();
         assert!(hint.starts_with(expected) && !hint.contains("canary"), "{hint}");
     }
 }
