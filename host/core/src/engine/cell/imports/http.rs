@@ -20,7 +20,7 @@ use tracing::{Instrument as _, Span};
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
-use super::secrets::{denial_text, register_secret};
+use super::secrets::denial_text;
 use crate::capability::http::{self as egress, Credential, Outgoing, SendError, Times};
 use crate::engine::cell::Cell;
 use crate::engine::cell::bindings::toolcell::tool::http;
@@ -194,16 +194,7 @@ impl Cell {
         self.authorize(&Request::Secret { name: name.into() })?;
         let unavailable = || SendError::Invalid(format!("the secret `{name}` is not available"));
         let used = self.rights().granted().secrets.get(name).cloned().ok_or_else(unavailable)?;
-        let (source, context) =
-            (Arc::clone(&self.resources().secrets), Arc::clone(&self.invocation.context));
-        let redactor = self.redactor();
-        let secret = source.secret(context.tenant.as_deref(), name).await.map_err(|error| {
-            tracing::error!(name, %error, "a granted secret is not available");
-            unavailable()
-        })?;
-        if !register_secret(redactor, name, &secret).await {
-            return Err(unavailable());
-        }
+        let secret = self.secret_value(name).await.ok_or_else(unavailable)?;
         Credential::new(name, &used, secret)
     }
 

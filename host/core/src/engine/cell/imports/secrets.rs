@@ -18,7 +18,6 @@ use wasmtime::component::{HasSelf, Linker, Resource};
 use crate::engine::cell::Cell;
 use crate::engine::cell::bindings::Handle;
 use crate::engine::cell::bindings::toolcell::tool::{reveal, secrets};
-use crate::engine::cell::call_redactor::CallRedactor;
 use crate::engine::cell::host_span::host_span;
 use crate::secrets::secret::Secret;
 
@@ -77,39 +76,30 @@ impl reveal::Host for Cell {
         if self.recorder().is_some() {
             return Ok(Ok(REVEALED.to_owned()));
         }
-        let (source, context) =
-            (Arc::clone(&self.resources().secrets), Arc::clone(&self.invocation.context));
-        let redactor = self.redactor();
-        match source.secret(context.tenant.as_deref(), &name).instrument(span.clone()).await {
-            // Registered with the redactor before the tool gets the value.
-            Ok(secret) if register_secret(redactor, &name, &secret).await => {
-                Ok(Ok(secret.expose().to_owned()))
-            }
-            Ok(_) => Ok(Err(unavailable())),
-            Err(error) => {
-                // The error may name where the host keeps its secrets, which is not for the tool.
-                tracing::error!(name, %error, "a granted secret is not available");
+        match self.secret_value(&name).instrument(span.clone()).await {
+            Some(secret) => Ok(Ok(secret.expose().to_owned())),
+            None => {
                 span.record("error", "unavailable");
-                Ok(Err(unavailable()))
+                let problem = "the host cannot provide it at the moment";
+                Ok(Err(secrets::Fault::Unavailable(problem.into())))
             }
         }
     }
 }
 
-/// Registers a value with the call redactor before it is used. Returns false if that is not
-/// possible.
-pub(super) async fn register_secret(
-    redactor: Option<Arc<CallRedactor>>,
-    name: &str,
-    value: &Secret,
-) -> bool {
-    match redactor {
-        Some(redactor) => redactor.learn(name, value).await,
-        // Not reached: a call that was granted a secret has a redactor.
-        None => false,
+impl Cell {
+    /// Returns the value of a granted secret, after it is registered with the call redactor. The
+    /// reason of a failure goes to the log only: it may name where the host keeps its secrets.
+    pub(super) async fn secret_value(&mut self, name: &str) -> Option<Secret> {
+        let (source, context) =
+            (Arc::clone(&self.resources().secrets), Arc::clone(&self.invocation.context));
+        // A call that was granted a secret has a redactor.
+        let redactor = self.redactor();
+        let secret = source.secret(context.tenant.as_deref(), name).await;
+        let secret = secret.inspect_err(
+            |error| tracing::error!(name, %error, "a granted secret is not available"),
+        );
+        let secret = secret.ok()?;
+        redactor?.learn(name, &secret).await.then_some(secret)
     }
-}
-
-fn unavailable() -> secrets::Fault {
-    secrets::Fault::Unavailable("the host cannot provide it at the moment".into())
 }
