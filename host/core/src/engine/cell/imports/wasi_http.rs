@@ -23,7 +23,7 @@ use http::request::Parts;
 use http::{HeaderName, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use toolcell_contract::controls::bound;
-use toolcell_contract::grants::rights::{self, Rights};
+use toolcell_contract::grants::rights::Request as GrantRequest;
 use toolcell_contract::grants::{Method, Target};
 use tracing::{Instrument as _, Span};
 use wasmtime::StoreContextMut;
@@ -39,8 +39,7 @@ use wasmtime_wasi_http::{
 
 use super::http::{STAND_IN, STAND_IN_TYPE, is_sent, report_denial};
 use crate::capability::http::{
-    self as egress, Admitted, Budget, DEFAULT_SENT, Egress, Outgoing, SendError, Share,
-    TimeoutPhase, Times,
+    self as egress, Admitted, DEFAULT_SENT, Outgoing, SendError, Share, TimeoutPhase, Times,
 };
 use crate::engine::cell::bounds::host_memory::{CHUNK, FIELDS};
 use crate::engine::cell::host_span::{host_span, note_end, note_request};
@@ -104,11 +103,7 @@ impl Cell {
             let mut context = WasiHttpCtx::new();
             context.set_field_size_limit(FIELDS);
             let hooks = Hooks {
-                egress: self.resources().egress.clone(),
-                rights: self.shared_rights(),
-                budget: self.invocation.egress_budget(),
                 latest: self.latest(),
-                invocation: Arc::clone(&self.invocation),
                 scan: self.outbound_scan(),
                 written_bytes: Arc::default(),
             };
@@ -120,11 +115,7 @@ impl Cell {
 }
 
 struct Hooks {
-    egress: Egress,
-    rights: Arc<Rights>,
-    budget: Budget,
     latest: Instant,
-    invocation: Arc<Invocation>,
     scan: ScanContext,
     /// Bytes that the guest has written into bodies of requests, refused ones included.
     written_bytes: Arc<AtomicU64>,
@@ -208,13 +199,13 @@ impl WasiHttpHooks for Hooks {
         options: Option<RequestOptions>,
         _processed: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = Result<Sent, Error>> + Send> {
-        let (egress, budget, latest) = (self.egress.clone(), self.budget.clone(), self.latest);
-        let (screening, invocation, written) =
-            (self.scan.clone(), Arc::clone(&self.invocation), Arc::clone(&self.written_bytes));
+        let (latest, scan, written) =
+            (self.latest, self.scan.clone(), Arc::clone(&self.written_bytes));
+        let (egress, budget) = (scan.resources.egress.clone(), scan.invocation.egress_budget());
         let (head, body) = request.into_parts();
         // Checked now instead of when the body is complete: the body of a refused request is not
         // collected further.
-        let span = host_span(&self.invocation, "wasi:http", "handle");
+        let span = host_span(&self.scan.invocation, "wasi:http", "handle");
         let admitted = self.admit(&head, &span);
         let sending = async move {
             let done: Box<dyn Future<Output = Result<(), Error>> + Send> =
@@ -232,13 +223,13 @@ impl WasiHttpHooks for Hooks {
             }
             let (headers, times) = (headers(&head), times(options));
             let outgoing = Outgoing { method, target, headers, body, timeout: None, times };
-            let secrets = screening.secrets(Vec::new()).await.map_err(fault)?;
+            let secrets = scan.secrets(Vec::new()).await.map_err(fault)?;
             let response = egress.open(admitted, &budget, outgoing, secrets, latest).await;
             note_end(
                 &Span::current(),
                 response.as_ref().map(|response| response.status().as_u16()),
             );
-            let response = response.map_err(|error| report_error(&invocation, error))?;
+            let response = response.map_err(|error| report_error(&scan.invocation, error))?;
             Ok((response.map(|body| body.map_err(fault).boxed_unsync()), done))
         };
         Box::new(sending.instrument(span))
@@ -256,18 +247,19 @@ impl Hooks {
         let method = Method::parse(head.method.as_str()).ok_or(Error::HttpRequestMethodInvalid)?;
         let target =
             Target::parse(&head.uri.to_string()).map_err(|_| Error::HttpRequestUriInvalid)?;
-        if self.scan.resources.recorder.is_some() {
-            let request = rights::Request::Http { method, target: Cow::Borrowed(&target) };
-            authorized(&self.scan.resources, &self.rights, &self.invocation, &request)
+        let ScanContext { resources, invocation, rights, .. } = &self.scan;
+        if resources.recorder.is_some() {
+            let request = GrantRequest::Http { method, target: Cow::Borrowed(&target) };
+            authorized(resources, rights, invocation, &request)
                 .map_err(|_denial| Error::HttpRequestDenied)?;
-            if !is_sent(&self.rights, &request) {
+            if !is_sent(rights, &request) {
                 return Ok((method, target, None));
             }
         }
-        let admitted = egress::admit(&self.rights, &self.budget, method, &target);
+        let admitted = egress::admit(rights, &invocation.egress_budget(), method, &target);
         let admitted = admitted.map_err(|error| {
             note_end(span, Err(&error));
-            report_error(&self.invocation, error)
+            report_error(invocation, error)
         })?;
         note_request(span, method, &target);
         Ok((method, target, Some(admitted)))
