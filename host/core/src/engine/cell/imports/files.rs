@@ -44,6 +44,7 @@ use crate::engine::cell::recorder::joined;
 use crate::tenant::descriptors;
 use crate::tenant::limit_reached::LimitReached;
 use crate::tenant::share::Reservation;
+use devices::Simulated;
 
 /// The open files of a cell; built at the first use.
 pub(in crate::engine) struct Files {
@@ -64,25 +65,17 @@ pub(in crate::engine) struct Files {
 }
 
 /// An open file or directory, and the accounts that it counts in.
-#[derive(Clone)]
 struct Place {
     /// True for the directory `/`.
     is_root: bool,
     /// The permit of the bound on open files.
     slot: Arc<Reservation>,
-    account: Account,
+    /// The quota of a directory that can be written to.
+    area: Option<Arc<Area>>,
+    /// The hold of a file in such a directory.
+    open_mark: Option<Arc<OpenMark>>,
     /// The path that the tool sees, in a dry run.
     path: Option<Arc<str>>,
-}
-
-#[derive(Clone)]
-enum Account {
-    /// None: it is for reading only.
-    None,
-    /// The quota of a directory that can be written to.
-    Directory(Arc<Area>),
-    /// The hold of a file in such a directory.
-    File(Arc<OpenMark>),
 }
 
 /// Links the interfaces.
@@ -156,17 +149,11 @@ impl Files {
     }
 
     fn area_of(&self, descriptor: &Resource<Descriptor>) -> Option<Arc<Area>> {
-        match &self.place_of(descriptor)?.account {
-            Account::Directory(area) => Some(Arc::clone(area)),
-            Account::File(_) | Account::None => None,
-        }
+        self.place_of(descriptor)?.area.clone()
     }
 
     fn open_mark(&self, descriptor: &Resource<Descriptor>) -> Option<Arc<OpenMark>> {
-        match &self.place_of(descriptor)?.account {
-            Account::File(hold) => Some(Arc::clone(hold)),
-            Account::Directory(_) | Account::None => None,
-        }
+        self.place_of(descriptor)?.open_mark.clone()
     }
 }
 
@@ -199,18 +186,15 @@ impl Cell {
     fn push_directory(
         &mut self,
         dir: File,
-        area: Option<Arc<Area>>,
-        slot: Arc<Reservation>,
-        path: Option<Arc<str>>,
+        place: Place,
     ) -> wasmtime::Result<Resource<Descriptor>> {
-        let (perms, mode) = match area {
+        let (perms, mode) = match place.area {
             Some(_) => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
             None => (FsPerms::ReadOnly, OpenMode::READ),
         };
         let descriptor =
             self.table.push(Descriptor::Dir(Dir::new(dir, perms, mode, ON_CALLING_THREAD)))?;
-        let account = area.map_or(Account::None, Account::Directory);
-        self.files().places.insert(descriptor.rep(), Place { is_root: false, slot, account, path });
+        self.files().places.insert(descriptor.rep(), place);
         Ok(descriptor)
     }
 }
@@ -233,12 +217,10 @@ impl preopens::Host for Cell {
         let is_root_granted = roots.iter().any(|root| root.name == ungranted::NAME);
         let mut opened = Vec::with_capacity(roots.len() + 1);
         for Root { name, dir, area } in roots {
-            let slot = self.slot()?;
             let path = self.recorder().map(|_| name.as_str().into());
-            let descriptor = self.push_directory(dir, area, slot, path)?;
-            if let Some(place) = self.files().places.get_mut(&descriptor.rep()) {
-                place.is_root = name == ungranted::NAME;
-            }
+            let is_root = name == ungranted::NAME;
+            let place = Place { is_root, slot: self.slot()?, area, open_mark: None, path };
+            let descriptor = self.push_directory(dir, place)?;
             opened.push((descriptor, name));
         }
         if !is_root_granted {
@@ -247,7 +229,8 @@ impl preopens::Host for Cell {
             let name = if is_command { ungranted::DEVICES } else { ungranted::NAME };
             if !opened.iter().any(|(_, opened)| opened == name) {
                 // At the end, since some programs take the first directory as their own.
-                opened.push((ungranted::push(&mut self.table, name)?, name.to_owned()));
+                let directory = Simulated::Directory(name).push(&mut self.table)?;
+                opened.push((directory, name.to_owned()));
             }
         }
         Ok(opened)

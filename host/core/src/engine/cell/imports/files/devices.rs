@@ -1,11 +1,12 @@
 //! Simulates `/dev/null`, `/dev/urandom` and `/dev/random` for guests.
 //!
-//! `types` asks [`Device::at_path`] when a guest (the WebAssembly code of a tool) opens a path
-//! below `/` or `/dev`, and then works on the [`Device`] instead of a file. The devices need no
-//! grant, and no device of the host is opened. Reads return nothing, or at most 4096 random bytes;
-//! writes are discarded. If the engine has a seed, the bytes come from a generator of the cell (a
-//! fresh WebAssembly instance for one call), so that a call can be repeated; otherwise from the
-//! operating system.
+//! A [`Simulated`] descriptor is a device, or an empty directory of `ungranted`. `types` asks
+//! [`Device::at_path`] when a guest (the WebAssembly code of a tool) opens a path below `/` or
+//! `/dev`, and then works on the [`Device`] instead of a file. The devices need no grant, and no
+//! device of the host is opened. Reads return nothing, or at most 4096 random bytes; writes are
+//! discarded. If the engine has a seed, the bytes come from a generator of the cell (a fresh
+//! WebAssembly instance for one call), so that a call can be repeated; otherwise from the operating
+//! system.
 //! Source: docs/threat-model.md, rows 6 and 53.
 
 use std::sync::Arc;
@@ -13,14 +14,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use rand_core::TryRng as _;
-use wasmtime::component::{Resource, ResourceTable};
+use wasmtime::component::{Resource, ResourceTable, ResourceTableError};
 use wasmtime_wasi::filesystem::Descriptor;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
     DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, MetadataHashValue, OpenFlags,
 };
-use wasmtime_wasi::p2::pipe::{ClosedInputStream, SinkOutputStream};
+use wasmtime_wasi::p2::pipe::ClosedInputStream;
 use wasmtime_wasi::p2::{
-    DynInputStream, DynOutputStream, FsResult, InputStream, Pollable, StreamError, StreamResult,
+    DynInputStream, FsResult, InputStream, Pollable, StreamError, StreamResult,
 };
 
 use crate::engine::cell::Cell;
@@ -29,11 +30,73 @@ use crate::engine::cell::imports::seeded_random::{Purpose, SeededRandom};
 /// Bytes that one read of a device returns at most.
 const PIECE: usize = 4096;
 
-/// An open device, as the table has it.
+/// A descriptor without a file or directory of the host behind it, as the table has it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Simulated {
+    /// An empty directory of this name.
+    Directory(&'static str),
+    Device(Device),
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Device {
     Null,
     Random,
+}
+
+impl Simulated {
+    /// Returns what is simulated behind a descriptor, if it is.
+    pub(super) fn of(table: &ResourceTable, fd: &Resource<Descriptor>) -> Option<Self> {
+        table.get(&Resource::<Self>::new_borrow(fd.rep())).ok().copied()
+    }
+
+    pub(super) fn push(
+        self,
+        table: &mut ResourceTable,
+    ) -> Result<Resource<Descriptor>, ResourceTableError> {
+        Ok(Resource::new_own(table.push(self)?.rep()))
+    }
+
+    pub(super) fn close(
+        table: &mut ResourceTable,
+        fd: &Resource<Descriptor>,
+    ) -> wasmtime::Result<()> {
+        table.delete(Resource::<Self>::new_own(fd.rep()))?;
+        Ok(())
+    }
+
+    pub(super) fn kind(self) -> DescriptorType {
+        match self {
+            Self::Directory(_) => DescriptorType::Directory,
+            Self::Device(_) => DescriptorType::CharacterDevice,
+        }
+    }
+
+    pub(super) fn stat(self) -> DescriptorStat {
+        DescriptorStat {
+            type_: self.kind(),
+            link_count: 1,
+            size: 0,
+            data_access_timestamp: None,
+            data_modification_timestamp: None,
+            status_change_timestamp: None,
+        }
+    }
+
+    pub(super) fn flags(self) -> DescriptorFlags {
+        match self {
+            Self::Directory(_) => DescriptorFlags::READ,
+            Self::Device(_) => DescriptorFlags::READ | DescriptorFlags::WRITE,
+        }
+    }
+
+    pub(super) fn hash(self) -> MetadataHashValue {
+        let lower = match self {
+            Self::Directory(_) => 0,
+            Self::Device(device) => 1 + device as u64,
+        };
+        MetadataHashValue { lower, upper: 0 }
+    }
 }
 
 impl Device {
@@ -48,7 +111,10 @@ impl Device {
 
     /// Returns the device behind a descriptor, if it is one.
     pub(super) fn of(table: &ResourceTable, fd: &Resource<Descriptor>) -> Option<Self> {
-        table.get(&Resource::<Self>::new_borrow(fd.rep())).ok().copied()
+        match Simulated::of(table, fd)? {
+            Simulated::Device(device) => Some(device),
+            Simulated::Directory(_) => None,
+        }
     }
 
     pub(super) fn open(
@@ -62,39 +128,7 @@ impl Device {
         if flags.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE) {
             return Err(ErrorCode::Exist.into());
         }
-        Ok(Resource::new_own(table.push(self)?.rep()))
-    }
-
-    pub(super) fn close(
-        table: &mut ResourceTable,
-        fd: &Resource<Descriptor>,
-    ) -> wasmtime::Result<()> {
-        table.delete(Resource::<Self>::new_own(fd.rep()))?;
-        Ok(())
-    }
-
-    /// Returns a stream that discards what is written.
-    pub(super) fn writer(self, table: &mut ResourceTable) -> FsResult<Resource<DynOutputStream>> {
-        let writer: DynOutputStream = Box::new(SinkOutputStream);
-        Ok(table.push(writer)?)
-    }
-
-    pub(super) const TYPE: DescriptorType = DescriptorType::CharacterDevice;
-    pub(super) const STAT: DescriptorStat = DescriptorStat {
-        type_: Self::TYPE,
-        link_count: 1,
-        size: 0,
-        data_access_timestamp: None,
-        data_modification_timestamp: None,
-        status_change_timestamp: None,
-    };
-
-    pub(super) fn flags() -> DescriptorFlags {
-        DescriptorFlags::READ | DescriptorFlags::WRITE
-    }
-
-    pub(super) fn hash(self) -> MetadataHashValue {
-        MetadataHashValue { lower: 1 + self as u64, upper: 0 }
+        Ok(Simulated::Device(self).push(table)?)
     }
 }
 

@@ -14,16 +14,17 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use toolcell_contract::controls::enforced;
+use toolcell_contract::grants::Access;
 use toolcell_contract::outcome::tool_error::BlockedOn;
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::filesystem::{Descriptor, Dir, File, WasiFilesystemCtx, WasiFilesystemCtxView};
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
-use wasmtime_wasi::p2::{FsError, FsResult};
+use wasmtime_wasi::p2::pipe::SinkOutputStream;
+use wasmtime_wasi::p2::{DynOutputStream, FsError, FsResult};
 
-use super::devices::Device;
-use super::streams::{PIECE, Source};
-use super::ungranted::is_ungranted;
-use crate::capability::files::{Area, OpenMark, is_exhausted};
+use super::devices::{Device, Simulated};
+use super::streams::{PIECE, Source, Writer};
+use crate::capability::files::{Area, OpenMark, WritePosition, is_exhausted};
 use crate::engine::cell::Cell;
 use crate::engine::cell::bounds::blocking_pool::Unserved;
 
@@ -31,13 +32,11 @@ type Fd = Resource<Descriptor>;
 
 impl Cell {
     pub(super) fn descriptor(&self, fd: &Fd) -> FsResult<&Descriptor> {
-        if is_ungranted(&self.table, fd) {
-            return Err(ErrorCode::NoEntry.into());
+        match Simulated::of(&self.table, fd) {
+            None => Ok(self.table.get(fd)?),
+            Some(Simulated::Directory(_)) => Err(ErrorCode::NoEntry.into()),
+            Some(Simulated::Device(_)) => Err(ErrorCode::Unsupported.into()),
         }
-        if Device::of(&self.table, fd).is_some() {
-            return Err(ErrorCode::Unsupported.into());
-        }
-        Ok(self.table.get(fd)?)
     }
 
     pub(super) fn directory(&self, fd: &Fd) -> FsResult<Dir> {
@@ -54,11 +53,16 @@ impl Cell {
         }
     }
 
-    /// Returns the directory and its quota.
+    /// Returns the directory and its quota, for a change at this path below it.
     ///
     /// # Errors
     /// `NotPermitted` if the directory is read-only.
-    pub(super) fn writable(&mut self, fd: &Fd) -> FsResult<(Dir, Arc<Area>)> {
+    pub(super) fn writable(&mut self, fd: &Fd, path: &str) -> FsResult<(Dir, Arc<Area>)> {
+        self.note_path(fd, path, Access::Write, false)?;
+        self.counted_area(fd)
+    }
+
+    fn counted_area(&mut self, fd: &Fd) -> FsResult<(Dir, Arc<Area>)> {
         self.count_host_call().map_err(FsError::trap)?;
         let dir = self.directory(fd)?;
         Ok((dir, self.files().area_of(fd).ok_or(ErrorCode::NotPermitted)?))
@@ -73,10 +77,12 @@ impl Cell {
     /// Returns two directories with the same quota: nothing can be moved between quotas.
     pub(super) fn writable_both(
         &mut self,
-        one: &Fd,
-        other: &Fd,
+        (one, path): (&Fd, &str),
+        (other, other_path): (&Fd, &str),
     ) -> FsResult<(Dir, Dir, Arc<Area>)> {
-        let (from, area) = self.writable(one)?;
+        self.note_path(one, path, Access::Write, false)?;
+        self.note_path(other, other_path, Access::Write, false)?;
+        let (from, area) = self.counted_area(one)?;
         let to = self.directory(other)?;
         let same = self.files().area_of(other).ok_or(ErrorCode::NotPermitted)?;
         let is_same = Arc::ptr_eq(&area, &same) || !enforced!(DirectoriesApart);
@@ -132,6 +138,21 @@ impl Cell {
             Descriptor::File(file) => Descriptor::File(file.clone()),
             Descriptor::Dir(dir) => Descriptor::Dir(dir.clone()),
         })
+    }
+
+    /// Returns a stream that writes to a file, or discards what is written to a device.
+    pub(super) fn writer(
+        &mut self,
+        fd: &Fd,
+        at: WritePosition,
+    ) -> FsResult<Resource<DynOutputStream>> {
+        let writer: DynOutputStream = if Device::of(&self.table, fd).is_some() {
+            self.counted(Box::new(SinkOutputStream))?
+        } else {
+            let (file, hold) = self.writable_file(fd)?;
+            Box::new(Writer::new(self.source(fd, file)?, hold, at))
+        };
+        Ok(self.table.push(writer)?)
     }
 
     /// Returns the source of a file's stream.

@@ -23,12 +23,11 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
-use super::devices::Device;
+use super::devices::{Device, Simulated};
 use super::listing::Listing;
-use super::streams::{Reader, Writer};
+use super::streams::Reader;
 use super::times::{rounded_times, system_time};
-use super::ungranted::{self, is_ungranted};
-use super::{Account, ON_CALLING_THREAD, Place};
+use super::{ON_CALLING_THREAD, Place};
 use crate::capability::files::{OpenSettings, Opened, WritePosition, open};
 use crate::engine::cell::Cell;
 use crate::engine::cell::host_span::host_span;
@@ -104,12 +103,12 @@ impl HostDescriptor for Cell {
         if opening.directory && changes {
             return Err(ErrorCode::Invalid.into());
         }
-        let account = area.clone();
+        let quota = area.clone();
         let slot = self.slot().map_err(|_| ErrorCode::Quota)?;
         let span = host_span(&self.invocation, "wasi:filesystem", "open-at");
         let shown = path.clone();
         let opened = self.blocking(move || {
-            let opened = open(account.as_ref(), &dir.dir, &path, opening)?;
+            let opened = open(quota.as_ref(), &dir.dir, &path, opening)?;
             let is_wal =
                 matches!(&opened, Opened::File(file, _) if opening.read && is_wal_database(file));
             Ok((opened, is_wal))
@@ -125,7 +124,8 @@ impl HostDescriptor for Cell {
         }
         match opened? {
             Opened::Directory(dir) => {
-                self.push_directory(dir, area, slot, noted).map_err(FsError::trap)
+                let place = Place { is_root: false, slot, area, open_mark: None, path: noted };
+                self.push_directory(dir, place).map_err(FsError::trap)
             }
             Opened::File(file, hold) => {
                 let writes = opening.write || changes;
@@ -135,27 +135,19 @@ impl HostDescriptor for Cell {
                     (false, _) => OpenMode::READ,
                 };
                 let perms = if hold.is_some() { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
-                let opened = self.table.push(Descriptor::File(File::new(
-                    file,
-                    perms,
-                    mode,
-                    ON_CALLING_THREAD,
-                )))?;
-                let account = hold.map_or(Account::None, |hold| Account::File(Arc::new(hold)));
-                self.files()
-                    .places
-                    .insert(opened.rep(), Place { is_root: false, slot, account, path: None });
+                let file = File::new(file, perms, mode, ON_CALLING_THREAD);
+                let opened = self.table.push(Descriptor::File(file))?;
+                let open_mark = hold.map(Arc::new);
+                let place = Place { is_root: false, slot, area: None, open_mark, path: None };
+                self.files().places.insert(opened.rep(), place);
                 Ok(opened)
             }
         }
     }
 
     fn drop(&mut self, fd: Fd) -> wasmtime::Result<()> {
-        if is_ungranted(&self.table, &fd) {
-            return ungranted::close(&mut self.table, &fd);
-        }
-        if Device::of(&self.table, &fd).is_some() {
-            return Device::close(&mut self.table, &fd);
+        if Simulated::of(&self.table, &fd).is_some() {
+            return Simulated::close(&mut self.table, &fd);
         }
         let rep = fd.rep();
         HostDescriptor::drop(&mut self.filesystem(), fd)?;
@@ -185,23 +177,11 @@ impl HostDescriptor for Cell {
         fd: Fd,
         offset: Filesize,
     ) -> FsResult<Resource<DynOutputStream>> {
-        if let Some(device) = Device::of(&self.table, &fd) {
-            return self.counted(device)?.writer(&mut self.table);
-        }
-        let (file, hold) = self.writable_file(&fd)?;
-        let writer: DynOutputStream =
-            Box::new(Writer::new(self.source(&fd, file)?, hold, WritePosition::Offset(offset)));
-        Ok(self.table.push(writer)?)
+        self.writer(&fd, WritePosition::Offset(offset))
     }
 
     fn append_via_stream(&mut self, fd: Fd) -> FsResult<Resource<DynOutputStream>> {
-        if let Some(device) = Device::of(&self.table, &fd) {
-            return self.counted(device)?.writer(&mut self.table);
-        }
-        let (file, hold) = self.writable_file(&fd)?;
-        let writer: DynOutputStream =
-            Box::new(Writer::new(self.source(&fd, file)?, hold, WritePosition::End));
-        Ok(self.table.push(writer)?)
+        self.writer(&fd, WritePosition::End)
     }
 
     fn read_via_stream(&mut self, fd: Fd, offset: Filesize) -> FsResult<Resource<DynInputStream>> {
@@ -218,26 +198,22 @@ impl HostDescriptor for Cell {
     }
 
     async fn create_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
-        self.note_path(&fd, &path, Access::Write, false)?;
-        let (dir, area) = self.writable(&fd)?;
+        let (dir, area) = self.writable(&fd, &path)?;
         self.blocking(move || area.create_directory(&dir.dir, &path)).await
     }
 
     async fn remove_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
-        self.note_path(&fd, &path, Access::Write, false)?;
-        let (dir, area) = self.writable(&fd)?;
+        let (dir, area) = self.writable(&fd, &path)?;
         self.blocking(move || area.remove_directory(&dir.dir, &path)).await
     }
 
     async fn unlink_file_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
-        self.note_path(&fd, &path, Access::Write, false)?;
-        let (dir, area) = self.writable(&fd)?;
+        let (dir, area) = self.writable(&fd, &path)?;
         self.blocking(move || area.remove_file(&dir.dir, &path)).await
     }
 
     async fn symlink_at(&mut self, fd: Fd, target: String, path: String) -> FsResult<()> {
-        self.note_path(&fd, &path, Access::Write, false)?;
-        let (dir, area) = self.writable(&fd)?;
+        let (dir, area) = self.writable(&fd, &path)?;
         self.blocking(move || area.create_link(&dir.dir, &target, &path)).await
     }
 
@@ -249,9 +225,7 @@ impl HostDescriptor for Cell {
         new_fd: Fd,
         new_path: String,
     ) -> FsResult<()> {
-        self.note_path(&fd, &path, Access::Write, false)?;
-        self.note_path(&new_fd, &new_path, Access::Write, false)?;
-        let (dir, new_dir, area) = self.writable_both(&fd, &new_fd)?;
+        let (dir, new_dir, area) = self.writable_both((&fd, &path), (&new_fd, &new_path))?;
         if flags.contains(PathFlags::SYMLINK_FOLLOW) {
             return Err(ErrorCode::Invalid.into());
         }
@@ -265,9 +239,7 @@ impl HostDescriptor for Cell {
         new_fd: Fd,
         new_path: String,
     ) -> FsResult<()> {
-        self.note_path(&fd, &path, Access::Write, false)?;
-        self.note_path(&new_fd, &new_path, Access::Write, false)?;
-        let (dir, new_dir, area) = self.writable_both(&fd, &new_fd)?;
+        let (dir, new_dir, area) = self.writable_both((&fd, &path), (&new_fd, &new_path))?;
         self.blocking(move || area.rename(&dir.dir, &path, &new_dir.dir, &new_path)).await
     }
 
@@ -291,8 +263,8 @@ impl HostDescriptor for Cell {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> FsResult<()> {
-        self.note_path(&fd, &path, Access::Write, false)?;
         if !flags.contains(PathFlags::SYMLINK_FOLLOW) {
+            self.note_path(&fd, &path, Access::Write, false)?;
             let look = async move |host: &mut View<'_>, fd| {
                 host.set_times_at(fd, flags, path, accessed, modified).await
             };
@@ -301,7 +273,7 @@ impl HostDescriptor for Cell {
             return Ok(());
         }
         // wasmtime's own host would open the file, and wait for the other end of a pipe.
-        let (dir, area) = self.writable(&fd)?;
+        let (dir, area) = self.writable(&fd, &path)?;
         let mut times = std::fs::FileTimes::new();
         times = system_time(accessed)?.map_or(times, |time| times.set_accessed(time));
         times = system_time(modified)?.map_or(times, |time| times.set_modified(time));
@@ -333,21 +305,15 @@ impl HostDescriptor for Cell {
     }
 
     async fn get_flags(&mut self, fd: Fd) -> FsResult<DescriptorFlags> {
-        if is_ungranted(&self.table, &fd) {
-            return self.counted(ungranted::FLAGS);
-        }
-        if Device::of(&self.table, &fd).is_some() {
-            return self.counted(Device::flags());
+        if let Some(simulated) = Simulated::of(&self.table, &fd) {
+            return self.counted(simulated.flags());
         }
         self.run_wasi(&fd, async move |host, fd| host.get_flags(fd).await).await
     }
 
     async fn get_type(&mut self, fd: Fd) -> FsResult<DescriptorType> {
-        if is_ungranted(&self.table, &fd) {
-            return self.counted(ungranted::TYPE);
-        }
-        if Device::of(&self.table, &fd).is_some() {
-            return self.counted(Device::TYPE);
+        if let Some(simulated) = Simulated::of(&self.table, &fd) {
+            return self.counted(simulated.kind());
         }
         self.run_wasi(&fd, async move |host, fd| host.get_type(fd).await).await
     }
@@ -373,11 +339,8 @@ impl HostDescriptor for Cell {
     }
 
     async fn stat(&mut self, fd: Fd) -> FsResult<DescriptorStat> {
-        if is_ungranted(&self.table, &fd) {
-            return self.counted(ungranted::STAT);
-        }
-        if Device::of(&self.table, &fd).is_some() {
-            return self.counted(Device::STAT);
+        if let Some(simulated) = Simulated::of(&self.table, &fd) {
+            return self.counted(simulated.stat());
         }
         let (clock, set) = (self.clock(), self.files().set.clone());
         self.run_wasi(&fd, async move |host, fd| {
@@ -392,8 +355,8 @@ impl HostDescriptor for Cell {
         flags: PathFlags,
         path: String,
     ) -> FsResult<DescriptorStat> {
-        if self.device(&fd, &path).is_some() {
-            return self.counted(Device::STAT);
+        if let Some(device) = self.device(&fd, &path) {
+            return self.counted(Simulated::Device(device).stat());
         }
         self.note_path(&fd, &path, Access::Read, false)?;
         let (clock, set) = (self.clock(), self.files().set.clone());
@@ -409,10 +372,9 @@ impl HostDescriptor for Cell {
     }
 
     async fn is_same_object(&mut self, one: Fd, other: Fd) -> wasmtime::Result<bool> {
-        // One that is ungranted or a device is not a file or directory of the host.
-        let [first, second] =
-            [&one, &other].map(|fd| (is_ungranted(&self.table, fd), Device::of(&self.table, fd)));
-        if [first, second].iter().any(|of_none| *of_none != (false, None)) {
+        // A simulated one is not a file or directory of the host.
+        let [first, second] = [&one, &other].map(|fd| Simulated::of(&self.table, fd));
+        if first.is_some() || second.is_some() {
             self.count_host_call()?;
             return Ok(first == second);
         }
@@ -430,11 +392,8 @@ impl HostDescriptor for Cell {
     }
 
     async fn metadata_hash(&mut self, fd: Fd) -> FsResult<MetadataHashValue> {
-        if is_ungranted(&self.table, &fd) {
-            return self.counted(ungranted::HASH);
-        }
-        if let Some(device) = Device::of(&self.table, &fd) {
-            return self.counted(device.hash());
+        if let Some(simulated) = Simulated::of(&self.table, &fd) {
+            return self.counted(simulated.hash());
         }
         self.run_wasi(&fd, async move |host, fd| host.metadata_hash(fd).await).await
     }
@@ -446,7 +405,7 @@ impl HostDescriptor for Cell {
         path: String,
     ) -> FsResult<MetadataHashValue> {
         if let Some(device) = self.device(&fd, &path) {
-            return self.counted(device.hash());
+            return self.counted(Simulated::Device(device).hash());
         }
         self.note_path(&fd, &path, Access::Read, false)?;
         self.run_wasi(&fd, async move |host, fd| host.metadata_hash_at(fd, flags, path).await).await

@@ -14,12 +14,10 @@ use toolcell_contract::grants::Access;
 use toolcell_contract::grants::rights::{Decision, Denial, Layer, Request, Suggestion};
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::filesystem::Descriptor;
-use wasmtime_wasi::p2::bindings::filesystem::types::{
-    DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, MetadataHashValue,
-};
+use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 use wasmtime_wasi::p2::{FsError, FsResult};
 
-use super::devices::Device;
+use super::devices::{Device, Simulated};
 use crate::engine::cell::Cell;
 use crate::engine::cell::recorder::joined;
 
@@ -28,47 +26,13 @@ pub(super) const NAME: &str = "/";
 /// The name of a directory of devices, which is simulated in the same way.
 pub(super) const DEVICES: &str = "/dev";
 
-/// The name of such a directory, as the table has it.
-struct UngrantedRoot(&'static str);
-
-/// Adds one with this name to the table.
-pub(super) fn push(
-    table: &mut ResourceTable,
-    name: &'static str,
-) -> wasmtime::Result<Resource<Descriptor>> {
-    Ok(Resource::new_own(table.push(UngrantedRoot(name))?.rep()))
-}
-
 /// Returns the name of the one behind a descriptor, if it is one.
 fn name(table: &ResourceTable, fd: &Resource<Descriptor>) -> Option<&'static str> {
-    table
-        .get(&Resource::<UngrantedRoot>::new_borrow(fd.rep()))
-        .ok()
-        .map(|UngrantedRoot(name)| *name)
+    match Simulated::of(table, fd)? {
+        Simulated::Directory(name) => Some(name),
+        Simulated::Device(_) => None,
+    }
 }
-
-/// Returns true if a descriptor is one.
-pub(super) fn is_ungranted(table: &ResourceTable, fd: &Resource<Descriptor>) -> bool {
-    name(table, fd).is_some()
-}
-
-pub(super) fn close(table: &mut ResourceTable, fd: &Resource<Descriptor>) -> wasmtime::Result<()> {
-    table.delete(Resource::<UngrantedRoot>::new_own(fd.rep()))?;
-    Ok(())
-}
-
-/// The attributes of each one.
-pub(super) const FLAGS: DescriptorFlags = DescriptorFlags::READ;
-pub(super) const TYPE: DescriptorType = DescriptorType::Directory;
-pub(super) const HASH: MetadataHashValue = MetadataHashValue { lower: 0, upper: 0 };
-pub(super) const STAT: DescriptorStat = DescriptorStat {
-    type_: TYPE,
-    link_count: 1,
-    size: 0,
-    data_access_timestamp: None,
-    data_modification_timestamp: None,
-    status_change_timestamp: None,
-};
 
 impl Cell {
     /// Returns the device at a path below one, or below a granted root.
