@@ -28,65 +28,18 @@ enum IncomingDatagrams {}
 enum OutgoingDatagrams {}
 enum Addresses {}
 
-/// The methods of resources that a guest never gets, by interface and resource. Source: WASI 0.2.
-const UNREACHABLE: [(&str, &str, &[&str]); 5] = [
-    ("ip-name-lookup", "resolve-address-stream", &["resolve-next-address", "subscribe"]),
-    (
-        "tcp",
-        "tcp-socket",
-        &[
-            "start-bind",
-            "finish-bind",
-            "start-connect",
-            "finish-connect",
-            "start-listen",
-            "finish-listen",
-            "accept",
-            "local-address",
-            "remote-address",
-            "is-listening",
-            "address-family",
-            "set-listen-backlog-size",
-            "keep-alive-enabled",
-            "set-keep-alive-enabled",
-            "keep-alive-idle-time",
-            "set-keep-alive-idle-time",
-            "keep-alive-interval",
-            "set-keep-alive-interval",
-            "keep-alive-count",
-            "set-keep-alive-count",
-            "hop-limit",
-            "set-hop-limit",
-            "receive-buffer-size",
-            "set-receive-buffer-size",
-            "send-buffer-size",
-            "set-send-buffer-size",
-            "subscribe",
-            "shutdown",
-        ],
-    ),
-    (
-        "udp",
-        "udp-socket",
-        &[
-            "start-bind",
-            "finish-bind",
-            "stream",
-            "local-address",
-            "remote-address",
-            "address-family",
-            "unicast-hop-limit",
-            "set-unicast-hop-limit",
-            "receive-buffer-size",
-            "set-receive-buffer-size",
-            "send-buffer-size",
-            "set-send-buffer-size",
-            "subscribe",
-        ],
-    ),
-    ("udp", "incoming-datagram-stream", &["receive", "subscribe"]),
-    ("udp", "outgoing-datagram-stream", &["check-send", "send", "subscribe"]),
-];
+/// The methods of a resource that a guest never gets. Source: WASI 0.2.
+const TCP_METHODS: &str = "
+    start-bind finish-bind start-connect finish-connect start-listen finish-listen accept
+    local-address remote-address is-listening address-family set-listen-backlog-size
+    keep-alive-enabled set-keep-alive-enabled keep-alive-idle-time set-keep-alive-idle-time
+    keep-alive-interval set-keep-alive-interval keep-alive-count set-keep-alive-count hop-limit
+    set-hop-limit receive-buffer-size set-receive-buffer-size send-buffer-size
+    set-send-buffer-size subscribe shutdown";
+const UDP_METHODS: &str = "
+    start-bind finish-bind stream local-address remote-address address-family unicast-hop-limit
+    set-unicast-hop-limit receive-buffer-size set-receive-buffer-size send-buffer-size
+    set-send-buffer-size subscribe";
 
 /// Links the interfaces.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
@@ -101,36 +54,18 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
         Ok((Resource::<Network>::new_own(0),))
     })?;
 
-    let mut lookup = interface(linker, "ip-name-lookup")?;
-    lookup.resource("resolve-address-stream", ResourceType::host::<Addresses>(), drop_handle)?;
-    lookup.func_wrap("resolve-addresses", |store, (_, name): (Resource<Network>, String)| {
-        let name: String = name.chars().take(NAME_CHARS).collect();
-        denied::<Addresses>(store, "resolve-addresses", format!("resolve {name}"))
-    })?;
-
-    interface(linker, "tcp")?.resource(
-        "tcp-socket",
-        ResourceType::host::<TcpSocket>(),
-        drop_handle,
+    interface(linker, "ip-name-lookup")?.func_wrap(
+        "resolve-addresses",
+        |store, (_, name): (Resource<Network>, String)| {
+            let name: String = name.chars().take(NAME_CHARS).collect();
+            denied::<Addresses>(store, "resolve-addresses", format!("resolve {name}"))
+        },
     )?;
     interface(linker, "tcp-create-socket")?.func_wrap(
         "create-tcp-socket",
         |store, (_,): (IpAddressFamily,)| {
             denied::<TcpSocket>(store, "create-tcp-socket", "tcp socket".to_owned())
         },
-    )?;
-
-    let mut udp = interface(linker, "udp")?;
-    udp.resource("udp-socket", ResourceType::host::<UdpSocket>(), drop_handle)?;
-    udp.resource(
-        "incoming-datagram-stream",
-        ResourceType::host::<IncomingDatagrams>(),
-        drop_handle,
-    )?;
-    udp.resource(
-        "outgoing-datagram-stream",
-        ResourceType::host::<OutgoingDatagrams>(),
-        drop_handle,
     )?;
     interface(linker, "udp-create-socket")?.func_wrap(
         "create-udp-socket",
@@ -139,13 +74,28 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
         },
     )?;
 
-    for (name, resource, methods) in UNREACHABLE {
-        let mut interface = interface(linker, name)?;
-        for method in methods {
-            interface.func_new(&format!("[method]{resource}.{method}"), |_, _, _, _| {
-                Err(wasmtime::Error::msg("a socket that was never made"))
-            })?;
-        }
+    let lookup = "resolve-next-address subscribe";
+    unreachable::<Addresses>(linker, "ip-name-lookup", "resolve-address-stream", lookup)?;
+    unreachable::<TcpSocket>(linker, "tcp", "tcp-socket", TCP_METHODS)?;
+    unreachable::<UdpSocket>(linker, "udp", "udp-socket", UDP_METHODS)?;
+    let (incoming, outgoing) = ("receive subscribe", "check-send send subscribe");
+    unreachable::<IncomingDatagrams>(linker, "udp", "incoming-datagram-stream", incoming)?;
+    unreachable::<OutgoingDatagrams>(linker, "udp", "outgoing-datagram-stream", outgoing)
+}
+
+/// Links a resource that a guest never gets: each of its methods is a trap.
+fn unreachable<T: 'static>(
+    linker: &mut Linker<Cell>,
+    name: &str,
+    resource: &str,
+    methods: &str,
+) -> wasmtime::Result<()> {
+    let mut interface = interface(linker, name)?;
+    interface.resource(resource, ResourceType::host::<T>(), drop_handle)?;
+    for method in methods.split_whitespace() {
+        interface.func_new(&format!("[method]{resource}.{method}"), |_, _, _, _| {
+            Err(wasmtime::Error::msg("a socket that was never made"))
+        })?;
     }
     Ok(())
 }
