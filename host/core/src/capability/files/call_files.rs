@@ -10,18 +10,16 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use cap_std::ambient_authority;
-use cap_std::fs::Dir;
 use rustix::fs::{Mode, OFlags};
 use toolcell_contract::controls::enforced;
 use toolcell_contract::grants::DirectoryQuota;
 
 use super::Root;
 use super::ledger::{Area, Ledger};
-use super::temporary::{TemporaryDirectory, remove_tree};
+use super::temporary::TemporaryDirectory;
 
 /// Path under which a tool sees the files of its call.
 const INPUT: &str = "/input";
@@ -36,11 +34,10 @@ pub struct CallFiles(Arc<Private>);
 
 #[derive(Debug)]
 struct Private {
-    path: PathBuf,
-    dir: File,
-    /// Locked while this value lives, so that no other process collects the files as those of a
-    /// killed process. `None`: the directory belongs to another process.
-    own: Option<TemporaryDirectory>,
+    /// Its lock keeps other processes from collecting the files as those of a killed process.
+    dir: TemporaryDirectory,
+    /// False if the directory belongs to another process.
+    is_own: bool,
 }
 
 impl CallFiles {
@@ -52,15 +49,13 @@ impl CallFiles {
     /// # Errors
     /// The error of the operating system.
     pub fn new() -> io::Result<Self> {
-        let own = TemporaryDirectory::new()?;
-        let path = own.path().to_owned();
-        let dir = opened(&path)?;
-        Ok(Self(Arc::new(Private { path, dir, own: Some(own) })))
+        Ok(Self(Arc::new(Private { dir: TemporaryDirectory::new()?, is_own: true })))
     }
 
     /// Opens the files of a call that another process keeps.
     pub(crate) fn open_existing(path: &Path) -> io::Result<Self> {
-        Ok(Self(Arc::new(Private { path: path.to_owned(), dir: opened(path)?, own: None })))
+        let dir = TemporaryDirectory::of_other_process(path)?;
+        Ok(Self(Arc::new(Private { dir, is_own: false })))
     }
 
     /// Adds a file. Returns its path as the tool sees it.
@@ -75,7 +70,7 @@ impl CallFiles {
         }
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&self.0.dir, name, flags, Mode::RUSR | Mode::WUSR)?;
+        let file = rustix::fs::openat(self.0.dir.handle(), name, flags, Mode::RUSR | Mode::WUSR)?;
         io::copy(&mut content, &mut File::from(file))?;
         Ok(format!("{INPUT}/{name}"))
     }
@@ -93,7 +88,7 @@ impl CallFiles {
 
     /// The directory on the host.
     pub(crate) fn path(&self) -> &Path {
-        &self.0.path
+        self.0.dir.path()
     }
 
     /// Returns the directory as its call gets it.
@@ -101,22 +96,18 @@ impl CallFiles {
         let writable =
             || Arc::new(Area::new(DirectoryQuota::default(), Arc::new(Ledger::default())));
         let area = if enforced!(CallFilesReadOnly) { None } else { Some(writable()) };
-        Ok(Root { name: INPUT.to_owned(), dir: self.0.dir.try_clone()?, area })
+        Ok(Root { name: INPUT.to_owned(), dir: self.0.dir.handle().try_clone()?, area })
     }
 }
 
 impl Drop for Private {
     fn drop(&mut self) {
-        if self.own.is_some()
-            && let Err(error) = remove_tree(&self.path)
+        if self.is_own
+            && let Err(error) = self.dir.remove()
         {
             tracing::warn!(%error, "the files of a call could not be removed");
         }
     }
-}
-
-fn opened(path: &Path) -> io::Result<File> {
-    Ok(Dir::open_ambient_dir(path, ambient_authority())?.into_std_file())
 }
 
 #[cfg(test)]

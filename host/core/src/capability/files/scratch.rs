@@ -13,13 +13,12 @@ use std::io;
 use std::sync::{Arc, Once};
 
 use parking_lot::RwLock;
-use tempfile::Builder;
 use toolcell_contract::controls::enforced;
 use toolcell_contract::grants::DirectoryQuota;
 
 use super::Root;
 use super::ledger::{Area, Ledger};
-use super::temporary::{Place, TemporaryDirectory};
+use super::temporary::TemporaryDirectory;
 
 /// Scratch directories with at most this many files are removed where the cell ends; larger ones
 /// are removed on a blocking thread.
@@ -29,7 +28,7 @@ const MAX_INLINE_FILES: u64 = 16;
 /// removed with everything left in it.
 pub(super) struct ScratchRoot {
     quota: DirectoryQuota,
-    place: Place,
+    place: TemporaryDirectory,
     /// Read-locked while a scratch directory is removed. The removal of this parent waits for the
     /// write lock.
     removals: Arc<RwLock<()>>,
@@ -38,7 +37,7 @@ pub(super) struct ScratchRoot {
 /// A directory for one call. When it is dropped, it is removed with all its content; links in it
 /// are not followed.
 pub(crate) struct Scratch {
-    place: Option<Place>,
+    place: Option<TemporaryDirectory>,
     area: Arc<Area>,
     removals: Arc<RwLock<()>>,
 }
@@ -47,19 +46,19 @@ impl ScratchRoot {
     pub(super) fn new(quota: DirectoryQuota) -> io::Result<Self> {
         static COLLECTED: Once = Once::new();
         COLLECTED.call_once(TemporaryDirectory::collect);
-        Ok(Self { quota, place: TemporaryDirectory::new()?.into_place(), removals: Arc::default() })
+        Ok(Self { quota, place: TemporaryDirectory::new()?, removals: Arc::default() })
     }
 
     /// Creates a directory for a call.
     pub(super) fn scratch(&self) -> io::Result<Scratch> {
-        let place = Place::new(Builder::new().tempdir_in(&self.place.path)?)?;
+        let place = Some(self.place.new_inside()?);
         let area = Arc::new(Area::new(self.quota, Arc::new(Ledger::default())));
-        Ok(Scratch { place: Some(place), area, removals: Arc::clone(&self.removals) })
+        Ok(Scratch { place, area, removals: Arc::clone(&self.removals) })
     }
 
     #[cfg(test)]
     pub(super) fn path(&self) -> &std::path::Path {
-        &self.place.path
+        self.place.path()
     }
 }
 
@@ -78,7 +77,7 @@ impl Scratch {
         let place = self.place.as_ref().ok_or(io::ErrorKind::NotFound)?;
         Ok(Root {
             name: name.to_owned(),
-            dir: place.dir.try_clone()?,
+            dir: place.handle().try_clone()?,
             area: Some(Arc::clone(&self.area)),
         })
     }

@@ -47,7 +47,7 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
 #[derive(Debug)]
 pub struct TemporaryDirectory {
     path: PathBuf,
-    /// Locked while this value lives.
+    /// Locked while this value lives, if [`new`](Self::new) created it.
     dir: File,
 }
 
@@ -84,32 +84,25 @@ impl TemporaryDirectory {
         &self.path
     }
 
-    pub(super) fn into_place(self) -> Place {
-        Place { path: self.path, dir: self.dir }
-    }
-
-    /// Removes the temporary directories of this user's processes that have ended. Call it when a
-    /// process starts; several processes can call it at the same time. It stops after about a
-    /// second.
-    pub fn collect() {
-        collect_in(&tempfile::env::temp_dir());
-    }
-}
-
-/// An open directory among the temporary files.
-pub(super) struct Place {
-    pub(super) path: PathBuf,
-    pub(super) dir: File,
-}
-
-impl Place {
-    pub(super) fn new(made: tempfile::TempDir) -> io::Result<Self> {
+    /// Creates a directory inside of this one, which is as safe from collection as this one.
+    pub(super) fn new_inside(&self) -> io::Result<Self> {
+        let made = tempfile::Builder::new().tempdir_in(&self.path)?;
         let dir = tree::open_dir(CWD, made.path())?;
         // From here on `tree::clear` removes it: a tool may make it deeper than a recursive removal
         // can handle.
         Ok(Self { path: made.keep(), dir })
     }
 
+    /// Opens a directory that another process keeps locked.
+    pub(super) fn of_other_process(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_owned(), dir: tree::open_dir(CWD, path)? })
+    }
+
+    pub(super) fn handle(&self) -> &File {
+        &self.dir
+    }
+
+    /// Removes it with all its content.
     pub(super) fn remove(&self) -> io::Result<()> {
         tree::clear(&self.dir)?;
         match fs::remove_dir(&self.path) {
@@ -117,6 +110,13 @@ impl Place {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed,
         }
+    }
+
+    /// Removes the temporary directories of this user's processes that have ended. Call it when a
+    /// process starts; several processes can call it at the same time. It stops after about a
+    /// second.
+    pub fn collect() {
+        collect_in(&tempfile::env::temp_dir());
     }
 }
 
@@ -181,7 +181,8 @@ mod tests {
         fs::create_dir(dead.path().join("full")).unwrap();
         fs::write(dead.path().join("full/file"), "x").unwrap();
         fs::create_dir(parent.path().join("toolcell-else")).unwrap();
-        let (dead, outer) = (dead.into_place().path, outer.into_place().path);
+        let unlocked = |made: TemporaryDirectory| made.path;
+        let (dead, outer) = (unlocked(dead), unlocked(outer));
         collect_in(parent.path());
         assert!(!dead.exists() && living.path().exists());
         assert!(
