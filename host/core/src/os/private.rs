@@ -19,7 +19,6 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use tempfile::NamedTempFile;
 use toolcell_contract::controls::enforced;
-use toolcell_contract::grants::Access;
 
 /// Mode bits that let others write, and those that give others any access.
 const WRITE: u32 = 0o022;
@@ -62,12 +61,27 @@ impl From<NotPrivate> for io::Error {
     }
 }
 
+/// Returns options to read a file, without following a link or waiting for the other end of a pipe.
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
+    options
+}
+
+/// Opens a file to read and write it. A missing one is created empty, for this user only.
+pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
+    options().write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+/// Returns true if this open file or directory still has this path.
+pub(crate) fn has_path(file: &File, path: &Path) -> bool {
+    let found = (file.metadata(), fs::symlink_metadata(path));
+    matches!(found, (Ok(open), Ok(named)) if (open.dev(), open.ino()) == (named.dev(), named.ino()))
+}
+
 /// Opens a plain file of any owner.
-pub(crate) fn open(path: &Path, access: Access) -> Result<File, NotPrivate> {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let is_writing = access == Access::Write;
-    let file = OpenOptions::new().read(true).write(is_writing).custom_flags(flags).open(path);
-    let file = file.map_err(NotPrivate::NotOpened)?;
+pub(crate) fn open(path: &Path) -> Result<File, NotPrivate> {
+    let file = options().open(path).map_err(NotPrivate::NotOpened)?;
     if file.metadata().map_err(NotPrivate::Unread)?.is_file() {
         Ok(file)
     } else {
@@ -78,6 +92,18 @@ pub(crate) fn open(path: &Path, access: Access) -> Result<File, NotPrivate> {
 /// Returns the metadata of a file that no other user could have read or written.
 pub(crate) fn alone(file: &File) -> Result<Metadata, NotPrivate> {
     unread_by_others(file.metadata().map_err(NotPrivate::Unread)?)
+}
+
+/// Reads a key that no other user could have read or written. Returns `None` if the file has
+/// another length.
+pub(crate) fn key<const N: usize>(path: &Path) -> Result<Option<[u8; N]>, NotPrivate> {
+    let mut file = open(path)?;
+    if alone(&file)?.len() != N as u64 {
+        return Ok(None);
+    }
+    let mut key = [0; N];
+    file.read_exact(&mut key).map_err(NotPrivate::Unread)?;
+    Ok(Some(key))
 }
 
 /// Checks a plain file without opening it, as [`alone`] does for an open one. Closing a file gives
@@ -133,7 +159,7 @@ pub(crate) fn publish(file: NamedTempFile, path: &Path) -> io::Result<()> {
 /// If it cannot be opened, is a link or not a plain file, belongs to another user, or others can
 /// read or write it. The kind is `NotFound` if there is no file.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = open(path, Access::Read)?;
+    let mut file = open(path)?;
     alone(&file)?;
     let mut content = Vec::new();
     file.read_to_end(&mut content)?;
@@ -188,16 +214,14 @@ mod tests {
             ("link", "cannot be opened, or is a link"),
             ("pipe", "is not a plain file"),
         ] {
-            for access in [Access::Read, Access::Write] {
-                assert_eq!(result_text(open(&at(name), access)), expected, "{name}");
-            }
+            assert_eq!(result_text(open(&at(name))), expected, "{name}");
         }
         for (name, expected) in
             [("file", "fit"), ("link", "is a link"), ("pipe", "is not a plain file")]
         {
             assert_eq!(result_text(check_closed(&at(name))), expected, "{name}");
         }
-        let missing: io::Error = open(&at("missing"), Access::Read).unwrap_err().into();
+        let missing: io::Error = open(&at("missing")).unwrap_err().into();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
         for (mode, expected) in [
             (0o600, "fit"),
@@ -205,11 +229,7 @@ mod tests {
             (0o602, "can be read or written by others"),
         ] {
             fs::set_permissions(at("file"), Permissions::from_mode(mode)).unwrap();
-            assert_eq!(
-                result_text(alone(&open(&at("file"), Access::Read).unwrap())),
-                expected,
-                "{mode:o}"
-            );
+            assert_eq!(result_text(alone(&open(&at("file")).unwrap())), expected, "{mode:o}");
             assert_eq!(result_text(check_closed(&at("file"))), expected, "{mode:o}");
         }
         assert_eq!(result_text(directory(&at("a/b"))), "fit");

@@ -6,12 +6,10 @@
 //! process sees a partial key, and of several processes that create one at the same time all use
 //! the same key.
 
-use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use toolcell_contract::error::Error;
-use toolcell_contract::grants::Access;
 
 use super::KEY_BYTES;
 use crate::os::private::{self, NotPrivate};
@@ -64,26 +62,15 @@ fn write_key(dir: &Path, path: &Path, key: [u8; KEY_BYTES]) -> io::Result<()> {
 
 /// Reads the key from the file, if the file exists.
 fn read(path: &Path) -> Result<Option<[u8; KEY_BYTES]>, Error> {
-    let doubtful = |unfit| key_error(path, unfit, REMOVE);
-    let file = match private::open(path, Access::Read) {
-        Err(NotPrivate::NotOpened(error)) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(None);
-        }
-        opened => opened.map_err(doubtful)?,
-    };
-    if private::alone(&file).map_err(doubtful)?.len() != KEY_BYTES as u64 {
-        return Err(Error::seal_key(
+    match private::key(path) {
+        Ok(Some(key)) => Ok(Some(key)),
+        Ok(None) => Err(Error::seal_key(
             format!("{} does not have the length of a key", path.display()),
             REMOVE,
-        ));
+        )),
+        Err(NotPrivate::NotOpened(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(unfit) => Err(key_error(path, unfit, REMOVE)),
     }
-    read_key(file).map(Some).map_err(|error| doubtful(NotPrivate::Unread(error)))
-}
-
-fn read_key(mut file: File) -> io::Result<[u8; KEY_BYTES]> {
-    let mut key = [0; KEY_BYTES];
-    file.read_exact(&mut key)?;
-    Ok(key)
 }
 
 fn key_error(path: &Path, unfit: NotPrivate, hint: &'static str) -> Error {

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::CWD;
 
 use super::tree;
+use crate::os::private;
 
 /// Prefix of the directories' names.
 const PREFIX: &str = "toolcell-own-";
@@ -71,7 +72,7 @@ impl TemporaryDirectory {
             let Ok(dir) = tree::open_dir(CWD, &made) else { continue };
             // On a filesystem without locks there is no lock, and nothing is ever collected.
             let is_met = matches!(dir.try_lock(), Err(TryLockError::WouldBlock));
-            if !is_met && is_there(&made, &dir) {
+            if !is_met && private::has_path(&dir, &made) {
                 return Ok(Self { path: made, dir });
             }
         }
@@ -160,11 +161,6 @@ fn lock_abandoned(path: &Path) -> Option<Vec<File>> {
         locks.push(lock(&below)?);
     }
     Some(locks)
-}
-
-fn is_there(path: &Path, dir: &File) -> bool {
-    let found = (fs::symlink_metadata(path), dir.metadata());
-    matches!(found, (Ok(named), Ok(open)) if (named.dev(), named.ino()) == (open.dev(), open.ino()))
 }
 
 #[cfg(test)]

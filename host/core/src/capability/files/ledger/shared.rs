@@ -18,13 +18,11 @@
 //! lock, on which changes of all directories would wait.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::fs::{self, File, TryLockError};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{io, thread};
-
-use rustix::fs::OFlags;
 
 use super::Inode;
 use crate::capability::files::tree;
@@ -70,15 +68,7 @@ impl Shared {
         private::directory(place)?;
         let file = |ending: &str| {
             let path = place.join(format!("{device:x}-{inode:x}.{ending}"));
-            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-            let mut options = OpenOptions::new();
-            let file = options
-                .read(true)
-                .write(true)
-                .create(true)
-                .mode(0o600)
-                .custom_flags(flags)
-                .open(path)?;
+            let file = private::open_or_create(&path)?;
             private::alone(&file)?;
             Ok::<_, io::Error>(file)
         };

@@ -8,13 +8,11 @@
 //! removed before it is unlocked. A process that locked a file which has lost its name meanwhile
 //! tries again with a new one.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::OFlags;
+use crate::os::private;
 
 /// The interval between two attempts to lock.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -38,11 +36,11 @@ impl Drop for EntryLock {
 /// returns true. Returns `None` if it returns false, or where locks are not available.
 pub(in crate::engine) fn wait(path: &Path, mut goes_on: impl FnMut() -> bool) -> Option<EntryLock> {
     loop {
-        let file = open(path)
+        let file = private::open_or_create(path)
             .inspect_err(|error| tracing::debug!(%error, "a cache lock cannot be opened"))
             .ok()?;
         match file.try_lock() {
-            Ok(()) if has_name(&file, path) => {
+            Ok(()) if private::has_path(&file, path) => {
                 return Some(EntryLock { path: path.to_owned(), _file: file });
             }
             Ok(()) => {}
@@ -52,25 +50,9 @@ pub(in crate::engine) fn wait(path: &Path, mut goes_on: impl FnMut() -> bool) ->
     }
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .custom_flags(flags)
-        .open(path)
-}
-
-fn has_name(file: &File, path: &Path) -> bool {
-    let found = (file.metadata(), fs::symlink_metadata(path));
-    matches!(found, (Ok(open), Ok(named)) if (open.dev(), open.ino()) == (named.dev(), named.ino()))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io;
     use std::process::{Child, Command, Stdio};
     use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -34,6 +34,7 @@ use toolcell_contract::controls::enforced;
 use toolcell_contract::error::Error;
 
 use crate::engine::Engine;
+use crate::os::private::{self, NotPrivate};
 pub(super) use entry_lock::EntryLock;
 
 /// The context from which the MAC's key is derived. An entry of another layout never fits.
@@ -94,7 +95,7 @@ impl Cache {
             )));
         }
         // An existing directory keeps its permissions: it may hold more than a cache.
-        crate::os::private::directory(dir)
+        private::directory(dir)
             .map_err(|unfit| Error::cache(format!("{} {unfit}", dir.display())))?;
         let secret =
             secret(dir).map_err(|error| failed("its key cannot be read or made", error))?;
@@ -245,7 +246,7 @@ fn secret(dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
     let path = dir.join("key");
     // Checked first: a key file that appears after this check is another process's, and good.
     let was_there = fs::symlink_metadata(&path).is_ok();
-    if let Some(secret) = secret_in(open(&path), &path)? {
+    if let Some(secret) = secret_in(private::key(&path), &path)? {
         return Ok(secret);
     }
     if was_there {
@@ -253,19 +254,18 @@ fn secret(dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
     }
     let mut fresh = [0; KEY_BYTES];
     getrandom::fill(&mut fresh).map_err(io::Error::other)?;
-    let mut file =
-        tempfile::Builder::new().permissions(Permissions::from_mode(0o600)).tempfile_in(dir)?;
+    let mut file = private::temporary_file(dir)?;
     file.write_all(&fresh)?;
     // The first process to give the file its name wins; each process then reads that file.
     let _ = file.persist_noclobber(&path);
     let unfit =
         || io::Error::other("the key file still has the wrong owner, permissions or length");
-    secret_in(open(&path), &path)?.ok_or_else(unfit)
+    secret_in(private::key(&path), &path)?.ok_or_else(unfit)
 }
 
 /// Opens a plain file of the directory. It follows no link, and does not block on a pipe.
 fn open(path: &Path) -> io::Result<File> {
-    crate::os::private::open(path, toolcell_contract::grants::Access::Read).map_err(io::Error::from)
+    private::open(path).map_err(io::Error::from)
 }
 
 /// Records that an entry was used, unless that was recorded within [`LAG`]. A time in the future
@@ -278,22 +278,22 @@ fn touch(mac: &File) {
     }
 }
 
-/// Reads the key from the file opened at this path. Returns `None` if another user could have
-/// written or read it.
-fn secret_in(opened: io::Result<File>, path: &Path) -> io::Result<Option<[u8; KEY_BYTES]>> {
+/// Returns the key as read from this path, or `None` if another user could have written or read it.
+fn secret_in(
+    read: Result<Option<[u8; KEY_BYTES]>, NotPrivate>,
+    path: &Path,
+) -> io::Result<Option<[u8; KEY_BYTES]>> {
     let is_file = || fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
-    let mut file = match opened {
-        Ok(file) => file,
+    match read {
+        Ok(secret) => Ok(secret),
         // A plain file that cannot be opened now may be good.
-        Err(error) if error.kind() != io::ErrorKind::NotFound && is_file() => return Err(error),
-        Err(_) => return Ok(None),
-    };
-    if !crate::os::private::alone(&file).is_ok_and(|found| found.len() == KEY_BYTES as u64) {
-        return Ok(None);
+        Err(NotPrivate::NotOpened(error) | NotPrivate::Unread(error))
+            if error.kind() != io::ErrorKind::NotFound && is_file() =>
+        {
+            Err(error)
+        }
+        Err(_) => Ok(None),
     }
-    let mut secret = [0; KEY_BYTES];
-    file.read_exact(&mut secret)?;
-    Ok(Some(secret))
 }
 
 #[cfg(test)]
