@@ -228,7 +228,7 @@ impl Cell {
 
     /// The clock of the cell; all times that it sees are derived from it.
     pub(super) fn clock(&mut self) -> Clock {
-        *self.clock.get_or_insert_with(|| Clock::new(self.capabilities.resources.time))
+        *self.clock.get_or_insert_with(|| Clock::new(self.capabilities.resources.deterministic))
     }
 
     /// The open files of the cell.

@@ -39,7 +39,7 @@ use crate::tenant::compile_quota::CompileQuota;
 use crate::tenant::descriptors::descriptors;
 use crate::tenant::state::PerTenant;
 use cell::bounds::ticker::Ticker;
-use cell::resources::{EngineResources, Pace, Time};
+use cell::resources::EngineResources;
 use compile::cache::Cache;
 use compile::cache::single_flight::SingleFlight;
 use compile::config::Allocation;
@@ -275,10 +275,7 @@ impl EngineBuilder {
 
     /// Fixes the clocks and the random numbers of calls, for runs that are to be repeated exactly.
     pub fn deterministic(mut self, fixed: Deterministic) -> Self {
-        let Deterministic { now, frozen_clock, seed } = fixed;
-        let pace = if frozen_clock { Pace::Frozen } else { Pace::Running };
-        self.resources.time = Time { start: now, pace };
-        self.resources.seed = seed;
+        self.resources.deterministic = fixed;
         self
     }
 

@@ -31,8 +31,7 @@ pub(in crate::engine) struct EngineResources {
     pub(in crate::engine) keys: Option<Arc<dyn KeyStore>>,
     /// The directory in which processes share the usage counts of granted directories.
     pub(in crate::engine) counts: Option<PathBuf>,
-    pub(crate) time: Time,
-    pub(in crate::engine) seed: Option<u64>,
+    pub(in crate::engine) deterministic: Deterministic,
     /// The recorder of a dry run.
     pub(in crate::engine) recorder: Option<Recorder>,
     pub(crate) descriptors: Arc<Share>,
@@ -58,22 +57,6 @@ pub struct Deterministic {
     pub seed: Option<u64>,
 }
 
-/// The time that a cell's clocks tell.
-#[derive(Debug, Clone, Copy, Default)]
-pub(in crate::engine) struct Time {
-    /// The date at which each call begins; `None`: the host's date.
-    pub(in crate::engine) start: Option<SystemTime>,
-    pub(in crate::engine) pace: Pace,
-}
-
-/// Tells if time passes within a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in crate::engine) enum Pace {
-    #[default]
-    Running,
-    Frozen,
-}
-
 impl Default for EngineResources {
     fn default() -> Self {
         Self {
@@ -82,8 +65,7 @@ impl Default for EngineResources {
             redactors: Arc::default(),
             keys: None,
             counts: None,
-            time: Time::default(),
-            seed: None,
+            deterministic: Deterministic::default(),
             recorder: None,
             descriptors: descriptors::of_process(),
             for_files: IoPool::new("toolcell-files"),

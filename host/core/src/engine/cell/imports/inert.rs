@@ -31,7 +31,7 @@ use super::seeded_random::{Purpose, SeededRandom};
 use crate::engine::cell::Cell;
 use crate::engine::cell::output::captured::Streams;
 use crate::engine::cell::output::lines::Lines;
-use crate::engine::cell::resources::{EngineResources, Pace, Time};
+use crate::engine::cell::resources::{Deterministic, EngineResources};
 
 /// The resolution of both clocks: fine enough for a tool, too coarse to time a cache line.
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(1);
@@ -131,7 +131,7 @@ pub(in crate::engine) fn context(
     }) {
         builder.env(TMPDIR, SCRATCH);
     }
-    if let Some(seed) = resources.seed {
+    if let Some(seed) = resources.deterministic.seed {
         let chance = |purpose| SeededRandom::new(seed, call, purpose);
         builder
             .secure_random(chance(Purpose::Secure))
@@ -170,35 +170,31 @@ pub(in crate::engine) struct Clock {
     date: Duration,
     /// The cell's date at that time: the host's unless the engine sets one.
     start: Duration,
-    pace: Pace,
+    is_frozen: bool,
 }
 
 impl Clock {
-    pub(crate) fn new(time: Time) -> Self {
+    pub(crate) fn new(fixed: Deterministic) -> Self {
         let date = SystemTime::now();
         let since = |date: SystemTime| date.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let start = time.start.unwrap_or(date);
-        Self { began: Instant::now(), date: since(date), start: since(start), pace: time.pace }
+        let start = fixed.now.unwrap_or(date);
+        let (began, is_frozen) = (Instant::now(), fixed.frozen_clock);
+        Self { began, date: since(date), start: since(start), is_frozen }
     }
 
     /// Returns the time that has passed for the cell.
     fn elapsed(&self) -> Duration {
-        match self.pace {
-            Pace::Running => self.began.elapsed(),
-            Pace::Frozen if enforced!(FrozenClock) => Duration::ZERO,
-            Pace::Frozen => self.began.elapsed(),
-        }
+        let is_frozen = self.is_frozen && enforced!(FrozenClock);
+        if is_frozen { Duration::ZERO } else { self.began.elapsed() }
     }
 
     /// Converts a date of the host, for example of a file, to the cell's clock, as time since 1970.
     /// A date before the cell's start stays as it is; a later one is shifted with the cell's clock.
     pub(in crate::engine) fn to_cell_time(self, date: Duration) -> Duration {
-        coarse(match (date.saturating_add(DISK_TICK).checked_sub(self.date), self.pace) {
-            (None, _) => date,
-            (Some(_), Pace::Frozen) => self.start,
-            (Some(later), Pace::Running) => {
-                self.start.saturating_add(later).saturating_sub(DISK_TICK)
-            }
+        coarse(match date.saturating_add(DISK_TICK).checked_sub(self.date) {
+            None => date,
+            Some(_) if self.is_frozen => self.start,
+            Some(later) => self.start.saturating_add(later).saturating_sub(DISK_TICK),
         })
     }
 }
@@ -236,8 +232,8 @@ mod tests {
     #[test]
     fn clocks_return_whole_milliseconds() {
         assert_eq!(coarse(Duration::from_nanos(2_999_999)), Duration::from_millis(2));
-        for pace in [Pace::Running, Pace::Frozen] {
-            let clock = Clock::new(Time { start: None, pace });
+        for frozen_clock in [false, true] {
+            let clock = Clock::new(Deterministic { frozen_clock, ..Deterministic::default() });
             let (wall, monotonic): (&dyn HostWallClock, &dyn HostMonotonicClock) = (&clock, &clock);
             assert_eq!(
                 (wall.now().subsec_nanos() % 1_000_000, monotonic.now() % 1_000_000),
@@ -246,9 +242,10 @@ mod tests {
             assert_eq!((wall.resolution(), monotonic.resolution()), (CLOCK_RESOLUTION, 1_000_000));
             assert!(Duration::from_nanos(monotonic.now()) >= MONOTONIC_START);
         }
-        let before = Clock::new(Time {
-            start: Some(UNIX_EPOCH - Duration::from_secs(1)),
-            pace: Pace::Frozen,
+        let before = Clock::new(Deterministic {
+            now: Some(UNIX_EPOCH - Duration::from_secs(1)),
+            frozen_clock: true,
+            seed: None,
         });
         assert_eq!(HostWallClock::now(&before), Duration::ZERO);
     }
@@ -256,15 +253,15 @@ mod tests {
     #[test]
     fn host_dates_map_to_the_cell_clock() {
         let (date, second) = (Duration::from_secs(1_000_000), Duration::from_secs(1));
-        for (start, pace, expected) in [
+        for (start, is_frozen, expected) in [
             // Dates: long before the cell's start, at its start by a clock that goes in steps, at
             // its start, and later.
-            (date, Pace::Running, [date - second, date - DISK_TICK, date, date + second]),
-            (date, Pace::Frozen, [date - second, date, date, date]),
-            (second, Pace::Running, [date - second, second - DISK_TICK, second, second + second]),
-            (second, Pace::Frozen, [date - second, second, second, second]),
+            (date, false, [date - second, date - DISK_TICK, date, date + second]),
+            (date, true, [date - second, date, date, date]),
+            (second, false, [date - second, second - DISK_TICK, second, second + second]),
+            (second, true, [date - second, second, second, second]),
         ] {
-            let clock = Clock { began: Instant::now(), date, start, pace };
+            let clock = Clock { began: Instant::now(), date, start, is_frozen };
             let told = [date - second, date - DISK_TICK, date, date + second]
                 .map(|date| clock.to_cell_time(date));
             assert_eq!(told, expected, "{clock:?}");
@@ -284,7 +281,7 @@ mod tests {
         );
         let lines = Lines::new(std::sync::Arc::new(invocation));
         let resources = EngineResources::default();
-        context(&lines, &resources, Clock::new(resources.time), None, "1", None)
+        context(&lines, &resources, Clock::new(resources.deterministic), None, "1", None)
     }
 
     /// Fails without: the limit (the stock limit is larger).
