@@ -17,7 +17,7 @@ use std::os::unix::fs::{
 use std::path::Path;
 
 use rustix::fs::OFlags;
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 use toolcell_contract::controls::enforced;
 
 /// Mode bits that let others write, and those that give others any access.
@@ -146,10 +146,10 @@ pub(crate) fn temporary_file(dir: &Path) -> io::Result<NamedTempFile> {
 }
 
 /// Gives a complete file its name. The first file to get the name keeps it.
-pub(crate) fn publish(file: NamedTempFile, path: &Path) -> io::Result<()> {
+pub(crate) fn publish(file: TempPath, path: &Path) -> io::Result<()> {
     match file.persist_noclobber(path) {
         Err(lost) if lost.error.kind() != io::ErrorKind::AlreadyExists => Err(lost.error),
-        Ok(_) | Err(_) => Ok(()),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 
@@ -199,7 +199,8 @@ mod tests {
     fn unsafe_files_and_modes_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
-        publish(temporary_file(dir.path()).unwrap(), &at("file")).unwrap();
+        let file = temporary_file(dir.path()).unwrap().into_temp_path();
+        publish(file, &at("file")).unwrap();
         std::os::unix::fs::symlink("file", at("link")).unwrap();
         rustix::fs::mknodat(
             rustix::fs::CWD,
@@ -245,7 +246,7 @@ mod tests {
         for content in ["first", "second"] {
             let file = temporary_file(dir.path()).unwrap();
             fs::write(file.path(), content).unwrap();
-            publish(file, &dir.path().join("name")).unwrap();
+            publish(file.into_temp_path(), &dir.path().join("name")).unwrap();
         }
         assert_eq!(fs::read_to_string(dir.path().join("name")).unwrap(), "first");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left there");

@@ -57,7 +57,7 @@ fn write_key(dir: &Path, path: &Path, key: [u8; KEY_BYTES]) -> io::Result<()> {
     let mut file = private::temporary_file(dir)?;
     file.write_all(&key)?;
     file.as_file().sync_all()?;
-    private::publish(file, path)
+    private::publish(file.into_temp_path(), path)
 }
 
 /// Reads the key from the file, if the file exists.

@@ -44,21 +44,23 @@ impl SqliteStore {
     /// [`Error::is_environment`] if other users can write to the directory or the file, if the file
     /// is damaged, is not a store or has another version, or if the disk is full.
     pub fn open(dir: &Path) -> Result<Self, Error> {
-        Database::open(dir).map(Self::of)
+        let store = Self::open_later(dir);
+        store.database.file()?;
+        Ok(store)
     }
 
     /// As [`open`](Self::open), but at the first operation. If the store cannot be opened, that
     /// operation fails, and the next one tries again.
     #[must_use]
     pub fn open_later(dir: impl Into<PathBuf>) -> Self {
-        Self::of(Database::later(dir.into()))
+        Self::of(Database::new(Some(dir.into())))
     }
 
     /// Creates an empty store in memory, for tests and for tools whose keys need not outlive the
     /// process.
     #[must_use]
     pub fn in_memory() -> Self {
-        Self::of(Database::in_memory())
+        Self::of(Database::new(None))
     }
 
     pub(super) fn of(database: Database) -> Self {

@@ -1,9 +1,9 @@
 //! Opens an SQLite database, on disk or in memory, and runs transactions in it.
 //!
-//! `sqlite` is the only user. [`Database::open`] takes a directory, creates the file if needed, and
-//! verifies all of it. [`Database::read`] and [`Database::write`] take a closure of statements; a
-//! write excludes writers of all processes and waits for at most 30 seconds. An error of the
-//! closure changes nothing.
+//! `sqlite` is the only user. [`Database::new`] takes a directory; the first use creates the file
+//! if needed, and verifies all of it. [`Database::read`] and [`Database::write`] take a closure of
+//! statements; a write excludes writers of all processes and waits for at most 30 seconds. An error
+//! of the closure changes nothing.
 //! Invariants, on disk: a change is flushed before `write` returns, so it survives the death of the
 //! process and a loss of power. A process that is killed leaves the state before or after its last
 //! change. Only this user can access the file. Several processes can use it at the same time.
@@ -73,29 +73,8 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Opens the database in a directory. Creates both if they do not exist, for this user only.
-    /// Reads the whole database, so that damage is found here and not by a call.
-    ///
-    /// # Errors
-    /// [`Error::is_environment`] for a directory or file that others can write, a file that is not
-    /// a store, is damaged or has another version, or a full disk.
-    pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
-        let database = Self::later(dir.to_owned());
-        database.file()?;
-        Ok(database)
-    }
-
-    /// As [`open`](Self::open), but at the first use.
-    pub(crate) fn later(dir: PathBuf) -> Self {
-        Self::at(Some(dir))
-    }
-
-    /// Creates an empty database in memory. It is set up at its first use.
-    pub(crate) fn in_memory() -> Self {
-        Self::at(None)
-    }
-
-    fn at(dir: Option<PathBuf>) -> Self {
+    /// Returns a database in this directory, which is opened at the first use, or one in memory.
+    pub(crate) fn new(dir: Option<PathBuf>) -> Self {
         Self {
             dir,
             file: OnceLock::new(),
@@ -105,9 +84,14 @@ impl Database {
         }
     }
 
-    /// Returns the file, which is created or checked at the first use. A failure is not cached: the
-    /// next use tries again. `None` for a database in memory.
-    fn file(&self) -> Result<Option<&Path>, Error> {
+    /// Returns the file, which is created or checked at the first use. The whole database is read,
+    /// so that damage is found here. A failure is not cached: the next use tries again. `None` for
+    /// a database in memory.
+    ///
+    /// # Errors
+    /// [`Error::is_environment`] for a directory or file that others can write, a file that is not
+    /// a store, is damaged or has another version, or a full disk.
+    pub(super) fn file(&self) -> Result<Option<&Path>, Error> {
         let Some(dir) = &self.dir else { return Ok(None) };
         if let Some(file) = self.file.get() {
             return Ok(Some(file));
@@ -258,7 +242,8 @@ mod tests {
         /// Creates a database in this directory whose first connections do not flush, for tests of
         /// many writes.
         pub(crate) fn unflushed(dir: &Path) -> Self {
-            let database = Self::open(dir).unwrap();
+            let database = Self::new(Some(dir.to_owned()));
+            database.file().unwrap();
             database
                 .idle
                 .lock()

@@ -1,6 +1,6 @@
 //! Creates the file of a database if it is missing, and checks that only this user can access it.
 //!
-//! `Database::open` calls [`secure`] with a directory and a function that fills a new file. It
+//! `Database::file` calls [`secure`] with a directory and a function that fills a new file. It
 //! returns the path of the file without links, or an error that says which file or directory is
 //! unfit. A new file is filled under a temporary name and then renamed, so no process sees a
 //! partial file, even if its creator is killed. If two processes create it at once, the first file
@@ -40,13 +40,7 @@ pub(super) fn secure(
         // Closed before the database opens it, and never opened here again.
         let new = private::temporary_file(dir).map_err(failed)?.into_temp_path();
         fill(&new)?;
-        match new.persist_noclobber(&path) {
-            // Another process was faster; its file is used.
-            Err(lost) if lost.error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(failed(lost.error));
-            }
-            Ok(()) | Err(_) => {}
-        }
+        private::publish(new, &path).map_err(failed)?;
         // Flushes the name as well, so that it survives a loss of power.
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed)?;
     }
