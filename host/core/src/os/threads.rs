@@ -1,9 +1,12 @@
 //! A tokio runtime that can be dropped anywhere, and the priority of threads.
 //!
 //! Tokio panics if a runtime is dropped inside of async code. [`Threads`] wraps one and shuts it
-//! down in the background instead, so that an engine can be dropped in any context. [`less_urgent`]
-//! lowers the priority of the current thread, so that guests (the WebAssembly code of tools) do not
-//! take processors from the host; if the system refuses it, nothing happens.
+//! down in the background instead, so that an engine can be dropped in any context.
+//! [`BlockingThreads`] are such a runtime for work that blocks, which starts at its first use.
+//! [`less_urgent`] lowers the priority of the current thread, so that guests (the WebAssembly code
+//! of tools) do not take processors from the host; if the system refuses it, nothing happens.
+
+use std::sync::OnceLock;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 use toolcell_contract::error::Error;
@@ -25,6 +28,24 @@ impl Threads {
             Some(runtime) => runtime.handle(),
             None => unreachable!("the runtime is taken only on drop"),
         }
+    }
+}
+
+/// Threads for work that blocks. They start when they are first needed.
+#[derive(Debug, Default)]
+pub(crate) struct BlockingThreads(OnceLock<Option<Threads>>);
+
+impl BlockingThreads {
+    /// Returns the handle of at most this many threads, or `None` if the process cannot start them.
+    pub(crate) fn handle(&self, name: &str, threads: usize) -> Option<&Handle> {
+        let made = self.0.get_or_init(|| {
+            let mut builder = Builder::new_current_thread();
+            builder.max_blocking_threads(threads).thread_name(name);
+            Threads::build(builder)
+                .inspect_err(|error| tracing::error!(%error, name, "no threads"))
+                .ok()
+        });
+        made.as_ref().map(Threads::handle)
     }
 }
 

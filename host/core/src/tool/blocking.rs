@@ -7,13 +7,12 @@
 //! closures at once than it has threads, those that outlive their calls included. A tool that may
 //! hang can get a [`BlockingPool`] of its own.
 
-use std::io;
 use std::marker::PhantomData;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use serde_json::Value;
-use tokio::runtime::{Builder, Handle as RuntimeHandle, Runtime};
+use tokio::runtime::Handle as RuntimeHandle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use toolcell_contract::call::CallResult;
@@ -27,6 +26,7 @@ use toolcell_contract::panic_guard::resume_panic;
 use super::handler::{Handler, HandlerFuture, Invocation};
 use super::handler_wait;
 use crate::os::clock::before;
+use crate::os::threads::BlockingThreads;
 use crate::tool::Tool;
 
 /// A closure that can answer calls and may block: `f(arguments)` or `f(arguments, invocation)`,
@@ -77,7 +77,7 @@ pub struct BlockingPool(Arc<Pool>);
 struct Pool {
     threads: usize,
     free: Arc<Semaphore>,
-    runtime: OnceLock<io::Result<Runtime>>,
+    running: BlockingThreads,
 }
 
 impl BlockingPool {
@@ -92,7 +92,7 @@ impl BlockingPool {
         Self(Arc::new(Pool {
             threads,
             free: Arc::new(Semaphore::new(threads)),
-            runtime: OnceLock::new(),
+            running: BlockingThreads::default(),
         }))
     }
 
@@ -102,18 +102,6 @@ impl BlockingPool {
         static SHARED: LazyLock<BlockingPool> =
             LazyLock::new(|| BlockingPool::new(BlockingPool::DEFAULT_THREADS));
         &SHARED
-    }
-
-    /// Returns the runtime that owns the threads, or `None` if the process cannot start one.
-    fn runtime(&self) -> Option<&RuntimeHandle> {
-        let made = self.0.runtime.get_or_init(|| {
-            let mut builder = Builder::new_current_thread();
-            builder.max_blocking_threads(self.0.threads).thread_name("toolcell-native").build()
-        });
-        made.as_ref()
-            .map(Runtime::handle)
-            .inspect_err(|error| tracing::error!(%error, "no threads"))
-            .ok()
     }
 
     /// Runs `work` on a thread of the pool. The result is the outcome and the time at which it was
@@ -126,21 +114,14 @@ impl BlockingPool {
         // The closure runs in the caller's runtime and span, so code that uses them works as in the
         // call.
         let (caller, span) = (RuntimeHandle::try_current().ok(), tracing::Span::current());
-        let task = self.runtime()?.spawn_blocking(move || {
+        let threads = self.0.running.handle("toolcell-native", self.0.threads)?;
+        let task = threads.spawn_blocking(move || {
             let _place = place;
             let _caller = caller.as_ref().map(RuntimeHandle::enter);
             let said = span.in_scope(work);
             (said, Instant::now())
         });
         Some(Started(task))
-    }
-}
-
-impl Drop for Pool {
-    fn drop(&mut self) {
-        if let Some(Ok(runtime)) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
     }
 }
 

@@ -11,18 +11,18 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::Handle;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
 use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::panic_guard::resume_panic;
 
 use crate::os::clock::before;
-use crate::os::threads::Threads;
+use crate::os::threads::BlockingThreads;
 use crate::tenant::state::{PerTenant, TenantPart, TenantState};
 
 /// Threads of one pool. They start at the first need, and wait for a disk most of the time.
@@ -52,7 +52,7 @@ pub(in crate::engine) enum Unserved {
 /// A thread pool. The tenants in it exist as long as their cells.
 pub(in crate::engine) struct IoPool {
     name: &'static str,
-    threads: OnceLock<Option<Threads>>,
+    threads: BlockingThreads,
     tenants: PerTenant<Share>,
 }
 
@@ -73,7 +73,7 @@ pub(in crate::engine) struct PoolAccess {
 
 impl IoPool {
     pub(in crate::engine) fn new(name: &'static str) -> Arc<Self> {
-        Arc::new(Self { name, threads: OnceLock::new(), tenants: PerTenant::default() })
+        Arc::new(Self { name, threads: BlockingThreads::default(), tenants: PerTenant::default() })
     }
 
     /// Returns the access for a cell of this tenant.
@@ -84,17 +84,8 @@ impl IoPool {
     }
 
     fn threads(&self) -> Result<&Handle, Unserved> {
-        let threads = self.threads.get_or_init(|| {
-            let mut builder = Builder::new_current_thread();
-            builder.max_blocking_threads(THREADS).thread_name(self.name);
-            Threads::build(builder)
-                .inspect_err(|error| tracing::error!(%error, self.name, "no threads"))
-                .ok()
-        });
-        threads
-            .as_ref()
-            .map(Threads::handle)
-            .ok_or_else(|| Unserved::Failed(wasmtime::Error::msg("no threads")))
+        let threads = self.threads.handle(self.name, THREADS);
+        threads.ok_or_else(|| Unserved::Failed(wasmtime::Error::msg("no threads")))
     }
 }
 
