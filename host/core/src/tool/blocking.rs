@@ -191,39 +191,36 @@ struct Blocking<F, Shape> {
     shape: PhantomData<fn() -> Shape>,
 }
 
-impl<F: BlockingFn<Shape>, Shape: 'static> Blocking<F, Shape> {
-    async fn answer(&self, invocation: Arc<Invocation>) -> CallResult {
-        let deadline = invocation.deadline();
-        let overloaded = CallResult::Refusal(Refusal::overloaded());
-        let Some(Ok(place)) = before(deadline, Arc::clone(&self.pool.0.free).acquire_owned()).await
-        else {
-            return overloaded;
-        };
-        // A thread can come free just at the deadline. The handler has not run, so this is no
-        // timeout.
-        if invocation.remaining().is_zero() {
-            return overloaded;
-        }
-        invocation.open();
-        let (function, call) = (Arc::clone(&self.function), Arc::clone(&invocation));
-        let Some(mut started) = self.pool.start(place, move || function.answer(call)) else {
-            return CallResult::ToolError(ToolError::HandlerExit(Exit::ProcessEnded));
-        };
-        match before(deadline, &mut started.0).await.map(resume_panic) {
-            Some(Some((said, at))) if deadline.is_none_or(|deadline| at < deadline) => {
-                CallResult::Outcome(said)
-            }
-            Some(None) => CallResult::ToolError(ToolError::HandlerExit(Exit::ProcessEnded)),
-            Some(Some(_)) | None => {
-                CallResult::ToolError(ToolError::Timeout(handler_wait::running(&invocation)))
-            }
-        }
-    }
-}
-
 impl<F: BlockingFn<Shape>, Shape: 'static> Handler for Blocking<F, Shape> {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
-        Box::pin(self.answer(invocation))
+        Box::pin(async move {
+            let deadline = invocation.deadline();
+            let overloaded = CallResult::Refusal(Refusal::overloaded());
+            let Some(Ok(place)) =
+                before(deadline, Arc::clone(&self.pool.0.free).acquire_owned()).await
+            else {
+                return overloaded;
+            };
+            // A thread can come free just at the deadline. The handler has not run, so this is no
+            // timeout.
+            if invocation.remaining().is_zero() {
+                return overloaded;
+            }
+            invocation.open();
+            let (function, call) = (Arc::clone(&self.function), Arc::clone(&invocation));
+            let Some(mut started) = self.pool.start(place, move || function.answer(call)) else {
+                return CallResult::ToolError(ToolError::HandlerExit(Exit::ProcessEnded));
+            };
+            match before(deadline, &mut started.0).await.map(resume_panic) {
+                Some(Some((said, at))) if deadline.is_none_or(|deadline| at < deadline) => {
+                    CallResult::Outcome(said)
+                }
+                Some(None) => CallResult::ToolError(ToolError::HandlerExit(Exit::ProcessEnded)),
+                Some(Some(_)) | None => {
+                    CallResult::ToolError(ToolError::Timeout(handler_wait::running(&invocation)))
+                }
+            }
+        })
     }
 
     fn always_visible(&self) -> bool {

@@ -165,8 +165,7 @@ impl Tool {
         let (tool, state) =
             (self.definition().name.clone(), Mutex::new(State::Closed { failures: 0 }));
         let circuit = Arc::new(Circuit { tool, breaker, state, era: AtomicU64::new(0) });
-        let guard = Arc::clone(&circuit);
-        self.with_middleware(Guarded { circuit: guard }).with_circuit(circuit)
+        self.with_middleware(Arc::clone(&circuit)).with_circuit(circuit)
     }
 
     /// Returns the state of the tool's breaker, or `None` if it has no breaker. Of several
@@ -362,39 +361,30 @@ impl Drop for AdmittedCall<'_> {
     }
 }
 
-/// Middleware that guards a handler with a circuit breaker.
-struct Guarded {
-    circuit: Arc<Circuit>,
-}
-
-impl Guarded {
-    async fn answer(&self, inner: &dyn Handler, invocation: Arc<Invocation>) -> CallResult {
-        let call = match self.circuit.admit() {
-            Ok(call) => call,
-            Err(refusal) => return CallResult::Refusal(refusal),
-        };
-        let mut pass = AdmittedCall {
-            circuit: &self.circuit,
-            call,
-            invocation: Arc::clone(&invocation),
-            sign: None,
-        };
-        let answer = AssertUnwindSafe(async { inner.call(invocation).await }).catch_unwind().await;
-        let panicked = |panic| Failure::ToolError(ToolError::HandlerRaised(Crash::panicked(panic)));
-        let failure = answer.as_ref().map_or_else(|panic| Some(panicked(&**panic)), Failure::of);
-        pass.sign = Some(pass.sign(failure.as_ref()));
-        drop(pass);
-        answer.unwrap_or_else(|panic| resume_unwind(panic))
-    }
-}
-
-impl Middleware for Guarded {
+/// Guards a handler.
+impl Middleware for Arc<Circuit> {
     fn call<'a>(
         &'a self,
         inner: &'a dyn Handler,
         invocation: Arc<Invocation>,
     ) -> HandlerFuture<'a> {
-        Box::pin(self.answer(inner, invocation))
+        Box::pin(async move {
+            let call = match self.admit() {
+                Ok(call) => call,
+                Err(refusal) => return CallResult::Refusal(refusal),
+            };
+            let (circuit, of_call) = (&**self, Arc::clone(&invocation));
+            let mut pass = AdmittedCall { circuit, call, invocation: of_call, sign: None };
+            let answer =
+                AssertUnwindSafe(async { inner.call(invocation).await }).catch_unwind().await;
+            let panicked =
+                |panic| Failure::ToolError(ToolError::HandlerRaised(Crash::panicked(panic)));
+            let failure =
+                answer.as_ref().map_or_else(|panic| Some(panicked(&**panic)), Failure::of);
+            pass.sign = Some(pass.sign(failure.as_ref()));
+            drop(pass);
+            answer.unwrap_or_else(|panic| resume_unwind(panic))
+        })
     }
 }
 

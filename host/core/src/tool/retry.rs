@@ -198,17 +198,6 @@ impl Retrying {
         }
     }
 
-    async fn answer(&self, inner: &dyn Handler, call: Arc<Invocation>) -> CallResult {
-        let mut failed = 0;
-        loop {
-            let result = self.attempt(inner, &call, failed).await;
-            failed += 1;
-            let Some(at) = self.next(&call, failed, &result) else { return result };
-            tracing::debug!(tool = %call.call.name, failed, "an attempt failed and is made again");
-            let Some(()) = self.sleep(&call, at).await else { return result };
-        }
-    }
-
     /// Makes the attempt that follows this many failed ones.
     async fn attempt(&self, inner: &dyn Handler, call: &Invocation, failed: u32) -> CallResult {
         let attempt = Arc::new(call.attempt_after(failed, self.retry.attempt_timeout));
@@ -231,12 +220,18 @@ fn of_the_call(call: &Invocation, result: CallResult) -> CallResult {
 }
 
 impl Middleware for Retrying {
-    fn call<'a>(
-        &'a self,
-        inner: &'a dyn Handler,
-        invocation: Arc<Invocation>,
-    ) -> HandlerFuture<'a> {
-        Box::pin(self.answer(inner, invocation))
+    fn call<'a>(&'a self, inner: &'a dyn Handler, call: Arc<Invocation>) -> HandlerFuture<'a> {
+        Box::pin(async move {
+            let mut failed = 0;
+            loop {
+                let result = self.attempt(inner, &call, failed).await;
+                failed += 1;
+                let Some(at) = self.next(&call, failed, &result) else { return result };
+                let tool = &call.call.name;
+                tracing::debug!(%tool, failed, "an attempt failed and is made again");
+                let Some(()) = self.sleep(&call, at).await else { return result };
+            }
+        })
     }
 }
 
