@@ -73,7 +73,8 @@ pub(super) struct Entry {
 
 /// The part of an entry that is read before its code.
 struct EntryHead {
-    mac: Vec<u8>,
+    /// The hash of the code, and the MAC. `None` if their file has another length.
+    hashes: Option<[blake3::Hash; 2]>,
     tools: Vec<u8>,
     reading: File,
 }
@@ -136,10 +137,7 @@ impl Cache {
         if written.fits(self, name, Some(found)) {
             return Ok(Some(Entry { code: path, tools: written.tools, reading: written.reading }));
         }
-        // A MAC of another length is of an earlier version with another layout: no warning.
-        if written.mac.len() != blake3::OUT_LEN {
-            tracing::warn!(entry = name, "an artifact does not fit its MAC and is made again");
-        }
+        tracing::warn!(entry = name, "an artifact does not fit its MAC and is made again");
         self.remove(name);
         Ok(None)
     }
@@ -155,7 +153,11 @@ impl Cache {
         // Reads one byte beyond the bound, so that larger definitions do not fit.
         open(&self.path(name, "tools"))?.take(MAX_TOOLS + 1).read_to_end(&mut tools)?;
         touch(&reading);
-        Ok(EntryHead { mac, tools, reading })
+        let hashes = match mac.as_chunks() {
+            ([code, mac], []) => Some([*code, *mac].map(blake3::Hash::from_bytes)),
+            _ => None,
+        };
+        Ok(EntryHead { hashes, tools, reading })
     }
 
     /// Writes an entry. If there is no room, removes the entries that were not used for the longest
@@ -220,22 +222,12 @@ impl Cache {
 }
 
 impl EntryHead {
-    fn part(&self, bytes: std::ops::Range<usize>) -> Option<blake3::Hash> {
-        let whole = self.mac.len() == 2 * blake3::OUT_LEN;
-        whole.then(|| self.mac.get(bytes)?.try_into().ok().map(blake3::Hash::from_bytes))?
-    }
-
-    fn code_hash(&self) -> Option<blake3::Hash> {
-        self.part(0..blake3::OUT_LEN)
-    }
-
     /// Returns true if name, definitions and the hash of the code fit the MAC. `code` is `None` if
     /// the code was not read. `blake3::Hash` compares in constant time.
     fn fits(&self, cache: &Cache, name: &str, code: Option<blake3::Hash>) -> bool {
-        let mac = self.part(blake3::OUT_LEN..2 * blake3::OUT_LEN);
-        let written = self.code_hash();
-        let found = written.map(|code| cache.mac(name, &self.tools, &code));
-        let fits = mac.is_some() && mac == found && (code.is_none() || code == written);
+        let fits = self.hashes.is_some_and(|[written, mac]| {
+            mac == cache.mac(name, &self.tools, &written) && code.is_none_or(|code| code == written)
+        });
         fits || !enforced!(ArtifactMac)
     }
 }
