@@ -29,6 +29,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiView};
 use super::errors;
 use super::seeded_random::{Purpose, SeededRandom};
 use crate::engine::cell::Cell;
+use crate::engine::cell::output::GuestStream;
 use crate::engine::cell::output::captured::Streams;
 use crate::engine::cell::output::lines::Lines;
 use crate::engine::cell::resources::{Deterministic, EngineResources};
@@ -107,14 +108,15 @@ pub(in crate::engine) fn context(
     let mut builder = WasiCtxBuilder::new();
     match streams {
         Some(Streams { argv: words, stdin, stdout }) => {
-            builder.args(words).stdin(MemoryInputPipe::new(stdin.clone())).stdout(stdout.stream());
+            let stdout = GuestStream::Captured(stdout.clone());
+            builder.args(words).stdin(MemoryInputPipe::new(stdin.clone())).stdout(stdout);
         }
         None => {
-            builder.stdout(lines.stream(LogSource::Stdout));
+            builder.stdout(GuestStream::Logged(lines.clone(), LogSource::Stdout));
         }
     }
     builder
-        .stderr(lines.stream(LogSource::Stderr))
+        .stderr(GuestStream::Logged(lines.clone(), LogSource::Stderr))
         .max_random_size(bound!(RandomBytes, RANDOM_BYTES))
         .allow_tcp(false)
         .allow_udp(false)

@@ -17,7 +17,6 @@ use toolcell_contract::event::LogSource;
 use toolcell_contract::outcome::tool_error::ReturnRule;
 
 use super::lines::Lines;
-use super::{GuestStream, WriteBytes};
 use crate::engine::adapt::command::readable;
 use crate::engine::adapt::component_kind::{Command, CommandInput, STDIN};
 use crate::engine::cell::call_redactor::CallRedactor;
@@ -68,13 +67,7 @@ impl Captured {
         Self(Arc::new(Mutex::new(OutputBuffer { limit, ..OutputBuffer::default() })))
     }
 
-    /// Returns the stream that a guest writes to.
-    pub(in crate::engine) fn stream(&self) -> GuestStream<impl WriteBytes> {
-        let captured = self.clone();
-        GuestStream(move |bytes: &[u8]| captured.write(bytes))
-    }
-
-    fn write(&self, bytes: &[u8]) {
+    pub(super) fn write(&self, bytes: &[u8]) {
         let mut kept = self.0.lock();
         kept.total_bytes = kept.total_bytes.saturating_add(bytes.len() as u64);
         let room =

@@ -17,7 +17,6 @@ use parking_lot::Mutex;
 use toolcell_contract::controls::bound;
 use toolcell_contract::event::{Event, LogLevel, LogSource};
 
-use super::{GuestStream, WriteBytes};
 use crate::tool::handler::Invocation;
 
 /// A line without an end is cut after this many bytes.
@@ -63,12 +62,6 @@ impl Lines {
             stderr: Mutex::default(),
             stderr_excerpt: Mutex::default(),
         }))
-    }
-
-    /// Returns the stream of one source.
-    pub(in crate::engine) fn stream(&self, source: LogSource) -> GuestStream<impl WriteBytes> {
-        let lines = self.clone();
-        GuestStream(move |bytes: &[u8]| lines.write(source, bytes))
     }
 
     /// Returns the text that is kept of standard error; `None` if there is none.
@@ -204,7 +197,7 @@ mod tests {
     use toolcell_contract::limits::Limits;
     use wasmtime_wasi::p2::OutputStream as _;
 
-    use super::super::PERMIT_BYTES;
+    use super::super::{GuestStream, PERMIT_BYTES};
     use super::*;
 
     /// Writes these pieces to the two streams in turn, and returns the bytes that are kept and
@@ -220,7 +213,7 @@ mod tests {
         ));
         let lines = Lines::new(Arc::clone(&invocation));
         let sources = [LogSource::Stdout, LogSource::Stderr];
-        let mut streams = sources.map(|source| lines.stream(source));
+        let mut streams = sources.map(|source| GuestStream::Logged(lines.clone(), source));
         for (index, piece) in pieces.iter().enumerate() {
             streams[index % 2].write(Bytes::copy_from_slice(piece)).unwrap();
             assert!(lines.buffer(sources[index % 2]).lock().len() < LINE_BYTES);
@@ -263,7 +256,7 @@ mod tests {
             Limits::default(),
         );
         let lines = Lines::new(Arc::new(invocation));
-        let mut stream = lines.stream(LogSource::Stderr);
+        let mut stream = GuestStream::Logged(lines.clone(), LogSource::Stderr);
         let message = format!("ValueError: no such city: {}", "é".repeat(10_000));
         for part in
             ["a line before\n", &message, "\n    at find (tool.py:7)\n", "    at main (tool.py:9)"]
@@ -290,7 +283,7 @@ mod tests {
         let lines = Lines::new(Arc::new(invocation));
         let faults: String = (0..1000).map(|row| format!("row {row} is no date: é\n")).collect();
         let message = format!("ValueError: 1000 rows are wrong\n{faults}    at read (tool.py:7)\n");
-        lines.stream(LogSource::Stderr).write(message.into()).unwrap();
+        lines.write(LogSource::Stderr, message.as_bytes());
         let words = lines.stderr_excerpt().unwrap();
         assert!(words.len() <= LAST_WORDS_BYTES, "{} bytes", words.len());
         assert!(

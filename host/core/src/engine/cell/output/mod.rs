@@ -2,38 +2,38 @@
 //!
 //! A guest writes to standard output and standard error through WASI. `lines` sends both as log
 //! events within the log limit of the call. `captured` keeps the standard output of a command, a
-//! program that runs as a tool, because it is the result of the call. Each hands its
-//! [`GuestStream`] to WASI.
+//! program that runs as a tool, because it is the result of the call. WASI writes to each through a
+//! [`GuestStream`].
 
 pub(in crate::engine) mod captured;
 pub(in crate::engine) mod lines;
 
 use bytes::Bytes;
+use toolcell_contract::event::LogSource;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+
+use captured::Captured;
+use lines::Lines;
 
 /// Bytes that one write may carry.
 const PERMIT_BYTES: usize = 64 << 10;
 
-/// A function that takes what a guest writes.
-pub(in crate::engine) trait WriteBytes:
-    Fn(&[u8]) + Clone + Send + Sync + 'static
-{
+/// A stream of WASI that a guest writes to. A write never fails and never waits.
+#[derive(Clone)]
+pub(in crate::engine) enum GuestStream {
+    /// Lines for the log.
+    Logged(Lines, LogSource),
+    Captured(Captured),
 }
 
-impl<F: Fn(&[u8]) + Clone + Send + Sync + 'static> WriteBytes for F {}
-
-/// A stream of WASI that calls a function with each write. A write never fails and never waits.
-#[derive(Clone)]
-pub(in crate::engine) struct GuestStream<F>(F);
-
-impl<F: WriteBytes> IsTerminal for GuestStream<F> {
+impl IsTerminal for GuestStream {
     fn is_terminal(&self) -> bool {
         false
     }
 }
 
-impl<F: WriteBytes> StdoutStream for GuestStream<F> {
+impl StdoutStream for GuestStream {
     fn async_stream(&self) -> Box<dyn tokio::io::AsyncWrite + Send + Sync> {
         // Not reached: wasmtime's WASI preview 2 host asks for `p2_stream`.
         Box::new(tokio::io::sink())
@@ -45,13 +45,16 @@ impl<F: WriteBytes> StdoutStream for GuestStream<F> {
 }
 
 #[wasmtime_wasi::async_trait]
-impl<F: WriteBytes> Pollable for GuestStream<F> {
+impl Pollable for GuestStream {
     async fn ready(&mut self) {}
 }
 
-impl<F: WriteBytes> OutputStream for GuestStream<F> {
+impl OutputStream for GuestStream {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        (self.0)(&bytes);
+        match self {
+            Self::Logged(lines, source) => lines.write(*source, &bytes),
+            Self::Captured(captured) => captured.write(&bytes),
+        }
         Ok(())
     }
 
