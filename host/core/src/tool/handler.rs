@@ -380,9 +380,7 @@ mod tests {
     fn denials_beyond_the_bound_are_reported_once() {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&heard);
-        let call = ToolCall::new("1", "t", "{}");
-        let mut invocation =
-            Invocation::outside_call(call, Value::Null, CallContext::default(), Limits::default());
+        let mut invocation = Invocation::scripted("t", Limits::default());
         let events = Events::to(Arc::new(move |event: Event| sink.lock().push(event)));
         invocation.events = Arc::new(CallEvents::new(events));
         invocation.open();

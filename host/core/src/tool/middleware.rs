@@ -96,8 +96,8 @@ impl<M: Middleware> Handler for Layered<M> {
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt as _;
-    use serde_json::{Value, json};
-    use toolcell_contract::call::{CallContext, CallResult, ToolCall};
+    use serde_json::json;
+    use toolcell_contract::call::CallResult;
     use toolcell_contract::limits::Limits;
     use toolcell_contract::outcome::Outcome;
     use toolcell_contract::outcome::refusal::Fault;
@@ -158,13 +158,7 @@ mod tests {
     fn middleware_wraps_calls_only() {
         for (is_on, expected) in [(true, "middleware"), (false, "handler")] {
             let handler = Layered { middleware: Switch { is_on }, inner: Arc::new(Inner) };
-            let call = ToolCall::new("1", "t", "{}");
-            let aside = Invocation::outside_call(
-                call,
-                Value::Null,
-                CallContext::default(),
-                Limits::default(),
-            );
+            let aside = Invocation::scripted("t", Limits::default());
             let invocation = Arc::new(aside);
             let result = handler.call(Arc::clone(&invocation)).now_or_never().unwrap();
             assert_eq!(result.value().map(|value| value.to_value()), Some(json!(expected)));

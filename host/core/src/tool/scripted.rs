@@ -157,11 +157,16 @@ impl Handler for Scripted {
 
 /// Creates a call that starts now, with this timeout.
 pub(crate) fn invocation(clock: &ManualClock, timeout: Duration) -> Invocation {
-    let (call, limits) =
-        (ToolCall::new("1", "scripted", "{}"), Limits { timeout, ..Limits::default() });
-    let aside =
-        Invocation::outside_call(call, serde_json::json!({}), CallContext::default(), limits);
+    let aside = Invocation::scripted("scripted", Limits { timeout, ..Limits::default() });
     Invocation { started: clock.now(), ..aside }
+}
+
+impl Invocation {
+    /// Creates a call that no executor made.
+    pub(crate) fn scripted(tool: &str, limits: Limits) -> Self {
+        let call = ToolCall::new("1", tool, "{}");
+        Self::outside_call(call, serde_json::json!({}), CallContext::default(), limits)
+    }
 }
 
 /// Asserts that a middleware passes everything but calls to the inner handler.

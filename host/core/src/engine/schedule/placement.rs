@@ -259,7 +259,6 @@ async fn slot(
 mod tests {
     use std::time::Duration;
 
-    use toolcell_contract::call::{CallContext, ToolCall};
     use toolcell_contract::limits::Limits;
 
     use super::*;
@@ -272,13 +271,7 @@ mod tests {
             let engine =
                 Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();
             let limits = Limits { timeout: Duration::from_millis(10), ..Limits::default() };
-            let call = ToolCall::new("1", "t", "{}");
-            let invocation = Invocation::outside_call(
-                call,
-                serde_json::Value::Null,
-                CallContext::default(),
-                limits,
-            );
+            let invocation = Invocation::scripted("t", limits);
             let pulse = run_state(&invocation);
             let waits = run_cell(
                 &engine.compiler.scheduler,
@@ -307,13 +300,7 @@ mod tests {
         for placement in [Placement::Cells, Placement::Inline] {
             let engine =
                 Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();
-            let call = ToolCall::new("1", "t", "{}");
-            let invocation = Invocation::outside_call(
-                call,
-                serde_json::Value::Null,
-                CallContext::default(),
-                Limits::default(),
-            );
+            let invocation = Invocation::scripted("t", Limits::default());
             let invocation = Arc::new(invocation);
             let quarantine = Arc::new(Quarantine::after(
                 std::num::NonZero::new(2),

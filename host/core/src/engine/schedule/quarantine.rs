@@ -96,8 +96,6 @@ impl Quarantine {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-    use toolcell_contract::call::{CallContext, ToolCall};
     use toolcell_contract::limits::Limits;
     use toolcell_contract::outcome::tool_error::Exit;
 
@@ -105,8 +103,7 @@ mod tests {
     use crate::os::clock::ManualClock;
 
     fn invocation() -> Invocation {
-        let call = ToolCall::new("1", "t", "{}");
-        Invocation::outside_call(call, Value::Null, CallContext::default(), Limits::default())
+        Invocation::scripted("t", Limits::default())
     }
 
     fn handler_raised(kind: CrashKind) -> Result<(), ToolError> {

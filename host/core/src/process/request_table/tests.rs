@@ -4,8 +4,7 @@
 //! which requests end, which are sent again, how long the pause is, and that messages and requests
 //! are bounded.
 
-use serde_json::Value;
-use toolcell_contract::call::{AbortSignal, CallContext, ToolCall};
+use toolcell_contract::call::AbortSignal;
 use toolcell_contract::event::{CallEvents, Event, EventSink, Events, LogLevel};
 use toolcell_contract::grants::rights::{Denial, Layer};
 use toolcell_contract::limits::Limits;
@@ -31,13 +30,7 @@ fn ask_of(
     again: Resend,
     now: Instant,
 ) -> Result<(u64, UnboundedReceiver<CallerMessage>), Refusal> {
-    let call = ToolCall::new("1", tool, "{}");
-    let mut invocation = Invocation::outside_call(
-        call,
-        Value::Null,
-        CallContext::default(),
-        Limits { log: 100, ..Limits::default() },
-    );
+    let mut invocation = Invocation::scripted(tool, Limits { log: 100, ..Limits::default() });
     invocation.abort = AbortSignal::new();
     requests.ask(RequestKind::Call, Arc::new(invocation), again, now)
 }
@@ -132,9 +125,7 @@ fn restart_backoff_grows_and_an_answer_resets_it() {
     assert_eq!((rests, end(&mut waits)), (vec![0, 100, 200, 400, 800, 1600], "refused"));
     let late = now + Duration::from_millis(601);
     let refused = |requests: &mut RequestTable, now| {
-        let call = ToolCall::new("1", "t", "{}");
-        let aside =
-            Invocation::outside_call(call, Value::Null, CallContext::default(), Limits::default());
+        let aside = Invocation::scripted("t", Limits::default());
         requests.ask(RequestKind::Call, Arc::new(aside), Resend::Never, now).err()
     };
     let retry_after = Duration::from_millis(1600);
@@ -164,9 +155,7 @@ fn open_requests_and_their_messages_are_bounded() {
     );
     drop(told);
     let kept: Vec<_> = (1..MAX_OPEN).map(|_| ask(&mut requests, Resend::Never, now)).collect();
-    let call = ToolCall::new("1", "t", "{}");
-    let aside =
-        Invocation::outside_call(call, Value::Null, CallContext::default(), Limits::default());
+    let aside = Invocation::scripted("t", Limits::default());
     let refused = requests.ask(RequestKind::Call, Arc::new(aside), Resend::Never, now);
     assert_eq!(
         (refused.err().map(|refusal| refusal.kind()), kept.len()),
@@ -248,9 +237,7 @@ impl Drop for Bomb {
 fn request_leaves_the_table_before_it_is_dropped() {
     let (mut requests, now) = table();
     let asked = |requests: &mut RequestTable| {
-        let call = ToolCall::new("1", "t", "{}");
-        let mut invocation =
-            Invocation::outside_call(call, Value::Null, CallContext::default(), Limits::default());
+        let mut invocation = Invocation::scripted("t", Limits::default());
         invocation.events = Arc::new(CallEvents::new(Events::to(Arc::new(Bomb))));
         let invocation = Arc::new(invocation);
         let held = Arc::downgrade(&invocation);

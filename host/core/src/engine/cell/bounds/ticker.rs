@@ -201,7 +201,7 @@ mod tests {
     /// is dropped there; `BurnTime` spends next to none.)
     #[test]
     fn guest_is_ended_though_the_ticker_dies() {
-        use toolcell_contract::call::{CallContext, CallResult, ToolCall};
+        use toolcell_contract::call::CallResult;
         use toolcell_contract::limits::Limits;
         use toolcell_contract::outcome::tool_error::{Timeout, ToolError};
         use toolcell_test_guests::{Hostile, Misdeed, Place};
@@ -224,13 +224,7 @@ mod tests {
         let called = |component: &LoadedComponent, timeout| {
             let limits =
                 Limits { fuel: u64::MAX, host_calls: u64::MAX, timeout, ..Limits::default() };
-            let call = ToolCall::new("1", "hostile", "{}");
-            let call = Invocation::outside_call(
-                call,
-                serde_json::Value::Null,
-                CallContext::default(),
-                limits,
-            );
+            let call = Invocation::scripted("hostile", limits);
             let checks = component.definitions[0].checks;
             engine.compiler.scheduler.sleeps.block_on(component.call(
                 Arc::new(call),

@@ -275,12 +275,8 @@ mod tests {
 
     /// Builds a context as for a call without a seed.
     fn unseeded_context() -> WasiCtx {
-        let invocation = crate::tool::handler::Invocation::outside_call(
-            toolcell_contract::call::ToolCall::new("1", "t", "{}"),
-            serde_json::Value::Null,
-            toolcell_contract::call::CallContext::default(),
-            toolcell_contract::limits::Limits::default(),
-        );
+        let limits = toolcell_contract::limits::Limits::default();
+        let invocation = crate::tool::handler::Invocation::scripted("t", limits);
         let lines = Lines::new(std::sync::Arc::new(invocation));
         let resources = EngineResources::default();
         context(&lines, &resources, Clock::new(resources.deterministic), None, "1", None)

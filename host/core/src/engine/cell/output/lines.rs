@@ -193,7 +193,6 @@ pub(in crate::engine) fn emit(
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use toolcell_contract::call::{CallContext, ToolCall};
     use toolcell_contract::limits::Limits;
     use wasmtime_wasi::p2::OutputStream as _;
 
@@ -204,13 +203,7 @@ mod tests {
     /// lost. Also checks the bound of the buffer after each write.
     fn write_pieces(limit: u64, pieces: &[&[u8]]) -> (u64, u64) {
         let limits = Limits { log: limit, ..Limits::default() };
-        let call = ToolCall::new("1", "t", "{}");
-        let invocation = Arc::new(Invocation::outside_call(
-            call,
-            serde_json::Value::Null,
-            CallContext::default(),
-            limits,
-        ));
+        let invocation = Arc::new(Invocation::scripted("t", limits));
         let lines = Lines::new(Arc::clone(&invocation));
         let sources = [LogSource::Stdout, LogSource::Stderr];
         let mut streams = sources.map(|source| GuestStream::Logged(lines.clone(), source));
@@ -248,13 +241,7 @@ mod tests {
 
     #[test]
     fn long_message_keeps_its_head_and_stack() {
-        let call = ToolCall::new("1", "t", "{}");
-        let invocation = Invocation::outside_call(
-            call,
-            serde_json::Value::Null,
-            CallContext::default(),
-            Limits::default(),
-        );
+        let invocation = Invocation::scripted("t", Limits::default());
         let lines = Lines::new(Arc::new(invocation));
         let mut stream = GuestStream::Logged(lines.clone(), LogSource::Stderr);
         let message = format!("ValueError: no such city: {}", "é".repeat(10_000));
@@ -273,13 +260,7 @@ mod tests {
 
     #[test]
     fn many_line_message_keeps_its_head_and_end() {
-        let call = ToolCall::new("1", "t", "{}");
-        let invocation = Invocation::outside_call(
-            call,
-            serde_json::Value::Null,
-            CallContext::default(),
-            Limits::default(),
-        );
+        let invocation = Invocation::scripted("t", Limits::default());
         let lines = Lines::new(Arc::new(invocation));
         let faults: String = (0..1000).map(|row| format!("row {row} is no date: é\n")).collect();
         let message = format!("ValueError: 1000 rows are wrong\n{faults}    at read (tool.py:7)\n");
