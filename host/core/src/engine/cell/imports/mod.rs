@@ -52,41 +52,23 @@ pub enum ImportStatus {
     Unknown,
 }
 
-/// The interfaces that can be imported without a grant, by name without version.
-const OPEN: [(&str, ImportStatus); 32] = [
-    ("toolcell:tool/log", ImportStatus::Offered),
-    ("toolcell:tool/progress", ImportStatus::Offered),
-    ("toolcell:tool/abort", ImportStatus::Offered),
-    ("toolcell:tool/budget", ImportStatus::Offered),
-    // Types that other interfaces use, and handles, each of which is granted by name.
-    ("toolcell:tool/secrets", ImportStatus::Offered),
-    ("wasi:cli/environment", ImportStatus::Inert),
-    ("wasi:cli/exit", ImportStatus::Inert),
-    ("wasi:cli/stdin", ImportStatus::Inert),
-    ("wasi:cli/stdout", ImportStatus::Inert),
-    ("wasi:cli/stderr", ImportStatus::Inert),
-    ("wasi:cli/terminal-input", ImportStatus::Inert),
-    ("wasi:cli/terminal-output", ImportStatus::Inert),
-    ("wasi:cli/terminal-stdin", ImportStatus::Inert),
-    ("wasi:cli/terminal-stdout", ImportStatus::Inert),
-    ("wasi:cli/terminal-stderr", ImportStatus::Inert),
-    ("wasi:clocks/monotonic-clock", ImportStatus::Inert),
-    ("wasi:clocks/wall-clock", ImportStatus::Inert),
-    ("wasi:filesystem/preopens", ImportStatus::Inert),
-    ("wasi:filesystem/types", ImportStatus::Inert),
-    ("wasi:io/error", ImportStatus::Inert),
-    ("wasi:io/poll", ImportStatus::Inert),
-    ("wasi:io/streams", ImportStatus::Inert),
-    ("wasi:random/insecure", ImportStatus::Inert),
-    ("wasi:random/insecure-seed", ImportStatus::Inert),
-    ("wasi:random/random", ImportStatus::Inert),
-    ("wasi:sockets/instance-network", ImportStatus::Inert),
-    ("wasi:sockets/ip-name-lookup", ImportStatus::Inert),
-    ("wasi:sockets/network", ImportStatus::Inert),
-    ("wasi:sockets/tcp", ImportStatus::Inert),
-    ("wasi:sockets/tcp-create-socket", ImportStatus::Inert),
-    ("wasi:sockets/udp", ImportStatus::Inert),
-    ("wasi:sockets/udp-create-socket", ImportStatus::Inert),
+/// The interfaces that can be imported without a grant, by package.
+const OPEN: [(&str, &str); 7] = [
+    // `secrets` has types that other interfaces use, and handles, each of which is granted by name.
+    ("toolcell:tool", "log progress abort budget secrets"),
+    (
+        "wasi:cli",
+        "environment exit stdin stdout stderr terminal-input terminal-output terminal-stdin \
+         terminal-stdout terminal-stderr",
+    ),
+    ("wasi:clocks", "monotonic-clock wall-clock"),
+    ("wasi:filesystem", "preopens types"),
+    ("wasi:io", "error poll streams"),
+    ("wasi:random", "insecure insecure-seed random"),
+    (
+        "wasi:sockets",
+        "instance-network ip-name-lookup network tcp tcp-create-socket udp udp-create-socket",
+    ),
 ];
 
 /// Prefixes of imports that give access to something outside of the cell.
@@ -104,15 +86,23 @@ pub(in crate::engine) fn status(name: &str) -> ImportStatus {
     let (interface, version) = name
         .split_once('@')
         .map_or((name, None), |(interface, version)| (interface, Some(version)));
-    let known = OPEN.iter().find(|(open, _)| *open == interface).map(|(_, standing)| *standing);
-    match known {
-        Some(standing) if version.is_some_and(|version| is_served(interface, version)) => standing,
-        Some(_) => ImportStatus::Unknown,
-        None if GRANTABLE.iter().any(|package| interface.starts_with(package)) => {
-            ImportStatus::NeedsGrant
-        }
-        None => ImportStatus::Unknown,
+    if !is_open(interface) {
+        let is_grantable = GRANTABLE.iter().any(|package| interface.starts_with(package));
+        return if is_grantable { ImportStatus::NeedsGrant } else { ImportStatus::Unknown };
     }
+    match version {
+        Some(version) if is_served(interface, version) && interface.starts_with("wasi:") => {
+            ImportStatus::Inert
+        }
+        Some(version) if is_served(interface, version) => ImportStatus::Offered,
+        Some(_) | None => ImportStatus::Unknown,
+    }
+}
+
+fn is_open(interface: &str) -> bool {
+    let Some((package, name)) = interface.split_once('/') else { return false };
+    let mut open = OPEN.iter().filter(|(open, _)| *open == package);
+    open.any(|(_, names)| names.split(' ').any(|open| open == name))
 }
 
 /// Returns true if the host implements a compatible version: WASI 0.2, and 0.1 of the package
