@@ -164,7 +164,8 @@ impl Outgoing {
             all.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
         }
         let mut request = http::Request::new(Full::new(body));
-        *request.method_mut() = http_method(method);
+        *request.method_mut() = http::Method::from_bytes(method.as_str().as_bytes())
+            .map_err(|_| invalid("its method is unknown to HTTP"))?;
         *request.uri_mut() = origin_form(&target)?;
         *request.headers_mut() = all;
         Ok(request)
@@ -235,18 +236,6 @@ fn origin_form(target: &Target) -> Result<Uri, SendError> {
     };
     path.map(Uri::from)
         .map_err(|_| invalid("its path or its query has a character that HTTP does not allow"))
-}
-
-fn http_method(method: Method) -> http::Method {
-    match method {
-        Method::Get => http::Method::GET,
-        Method::Head => http::Method::HEAD,
-        Method::Options => http::Method::OPTIONS,
-        Method::Post => http::Method::POST,
-        Method::Put => http::Method::PUT,
-        Method::Patch => http::Method::PATCH,
-        Method::Delete => http::Method::DELETE,
-    }
 }
 
 /// Shortens untrusted text and replaces its control characters.
