@@ -12,8 +12,6 @@
 //! Not here: the forms of a value that are recognised (`secrets/redact`), and values that a tool
 //! changed beyond recognition.
 
-use std::fmt;
-
 use bytes::Bytes;
 use percent_encoding::percent_decode_str;
 use tokio::task::yield_now;
@@ -161,10 +159,4 @@ fn denial(values: [Option<&Redactor>; 2], method: Method, target: &Target) -> De
     let origin = values.into_iter().flatten().fold(origin, |origin, values| values.redact(&origin));
     let request = String::from_utf8_lossy(&origin).into_owned();
     Denial::new(Layer::Secrets, request, None)
-}
-
-impl fmt::Debug for OutboundScan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "OutboundScan({} values of others)", self.others.values().len())
-    }
 }

@@ -45,7 +45,6 @@ const PAUSE: Duration = Duration::from_micros(5);
 type Slice = Box<dyn FnOnce(&mut Turn<'_>) + Send>;
 
 /// The threads of the lane; they end when it is dropped.
-#[derive(Debug)]
 pub(super) struct FastLane(Arc<Shared>);
 
 struct Shared {
@@ -150,12 +149,6 @@ impl Drop for FastLane {
         self.0.stopped.store(true, Ordering::Release);
         let _queue = self.0.queue.lock();
         self.0.wake.notify_all();
-    }
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("waiting", &self.waiting).finish_non_exhaustive()
     }
 }
 

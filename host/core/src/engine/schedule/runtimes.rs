@@ -30,7 +30,6 @@ const EVENT_INTERVAL: u32 = 4;
 const NEW_CALLS_INTERVAL: u32 = 1;
 
 /// The threads for cells that do not run in their caller's task.
-#[derive(Debug)]
 pub(in crate::engine) struct Lanes {
     fast_lane: FastLane,
     woken: Threads,

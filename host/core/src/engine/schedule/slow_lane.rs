@@ -105,9 +105,3 @@ impl Drop for Turn {
         }
     }
 }
-
-impl std::fmt::Debug for SlowLane {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Slow").field("free", &self.0.state.lock().free).finish_non_exhaustive()
-    }
-}

@@ -9,7 +9,6 @@
 //! values is identified by a hash.
 
 use std::collections::VecDeque;
-use std::fmt;
 
 use parking_lot::Mutex;
 
@@ -89,12 +88,6 @@ impl Default for Redactors {
     }
 }
 
-impl fmt::Debug for Redactors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Redactors({})", self.cached.lock().len())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,7 +106,7 @@ mod tests {
                 "it was asked for a moment ago"
             );
         }
-        assert_eq!(format!("{redactors:?}"), "Redactors(4)");
+        assert_eq!(redactors.cached.lock().len(), 4);
         for number in 8..16 {
             redactors.of(secrets(number)).await.unwrap();
         }

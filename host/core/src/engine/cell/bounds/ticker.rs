@@ -25,10 +25,8 @@ pub(super) const TICK: Duration = Duration::from_millis(1);
 const LINGER: u32 = 100;
 
 /// Raises epochs while at least one [`Running`] exists.
-#[derive(Debug)]
 pub(in crate::engine) struct Ticker(Arc<Shared>);
 
-#[derive(Debug)]
 struct Shared {
     running: AtomicUsize,
     ticks: AtomicU64,
@@ -101,7 +99,6 @@ impl Drop for Ticker {
 }
 
 /// A guard that counts one running guest.
-#[derive(Debug)]
 pub(in crate::engine::cell) struct Running(Arc<Shared>);
 
 impl Drop for Running {

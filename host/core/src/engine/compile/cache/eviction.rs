@@ -26,7 +26,6 @@ const BLOCK: u64 = 4096;
 const DIGITS: usize = 64;
 
 /// The files of one entry, their bytes on disk, and its last use.
-#[derive(Debug)]
 struct CacheEntry {
     files: Vec<PathBuf>,
     bytes: u64,

@@ -12,14 +12,13 @@ use std::collections::HashSet;
 use parking_lot::{Condvar, Mutex};
 
 /// The names that a thread works on.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(in crate::engine) struct SingleFlight {
     names: Mutex<HashSet<String>>,
     finished: Condvar,
 }
 
 /// The exclusive right to work on a name, until dropped.
-#[derive(Debug)]
 pub(in crate::engine::compile) struct Flight<'a> {
     single_flight: &'a SingleFlight,
     name: String,
