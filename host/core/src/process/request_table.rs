@@ -24,7 +24,7 @@ use toolcell_contract::outcome::refusal::{RETRY_AFTER, Refusal};
 use toolcell_contract::outcome::tool_error::{Exit, ToolError};
 use toolcell_contract::panic_guard::guarded;
 
-use super::wire::{Answer, Notification, RequestKind};
+use super::wire::{Answer, HostMessage, Notification, RequestKind};
 use crate::tool::handler::Invocation;
 
 /// Pending requests; further ones are refused. The same number may wait for a cell.
@@ -62,10 +62,13 @@ pub(super) enum Reply {
     Lost(CallResult),
 }
 
+/// The error of a request whose worker died.
+pub(super) const DIED: ToolError = ToolError::HandlerExit(Exit::ProcessEnded);
+
 impl Reply {
     /// The result of a request whose worker died.
     pub(super) fn died() -> Self {
-        Self::Lost(CallResult::ToolError(ToolError::HandlerExit(Exit::ProcessEnded)))
+        Self::Lost(CallResult::ToolError(DIED))
     }
 }
 
@@ -136,25 +139,13 @@ enum Kind {
     Host,
 }
 
-/// A message to the child, queued.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
-    Ask(u64),
-    Abort(u64),
-    Cancel(u64),
-}
-
 /// A message to the child, taken from the queue.
-pub(super) enum Outgoing {
-    Ask(u64, RequestKind, Arc<Invocation>),
-    Abort(u64),
-    Cancel(u64),
-}
+pub(super) type Outgoing = HostMessage<(u64, RequestKind, Arc<Invocation>)>;
 
 pub(super) struct RequestTable {
     pub(super) phase: Phase,
     open: HashMap<u64, OpenRequest>,
-    queue: VecDeque<Line>,
+    queue: VecDeque<HostMessage<u64>>,
     last: u64,
     /// Children that died since a child last answered.
     deaths: u32,
@@ -210,14 +201,14 @@ impl RequestTable {
                 caller: asker,
             },
         );
-        self.queue.push_back(Line::Ask(self.last));
+        self.queue.push_back(HostMessage::Ask(self.last));
         Ok((self.last, replies))
     }
 
     /// Queues an abort of a request, on behalf of its caller.
     pub(super) fn abort(&mut self, number: u64) {
         if self.open.contains_key(&number) {
-            self.queue.push_back(Line::Abort(number));
+            self.queue.push_back(HostMessage::Abort(number));
         }
     }
 
@@ -226,7 +217,7 @@ impl RequestTable {
     pub(super) fn remove_caller(&mut self, number: u64) -> (bool, Option<RequestCaller>) {
         let Some(open) = self.open.get_mut(&number) else { return (false, None) };
         if open.sent {
-            self.queue.push_back(Line::Cancel(number));
+            self.queue.push_back(HostMessage::Cancel(number));
             (true, open.caller.take())
         } else {
             (false, self.open.remove(&number).and_then(|open| open.caller))
@@ -263,25 +254,25 @@ impl RequestTable {
     pub(super) fn outgoing(&mut self) -> Option<Outgoing> {
         while let Some(line) = self.queue.pop_front() {
             match line {
-                Line::Ask(number) => {
+                HostMessage::Ask(number) => {
                     if let Some(open) = self.open.get_mut(&number)
                         && let Some(asker) = &open.caller
                     {
                         open.sent = true;
-                        return Some(Outgoing::Ask(
+                        return Some(HostMessage::Ask((
                             number,
                             open.kind,
                             Arc::clone(&asker.invocation),
-                        ));
+                        )));
                     }
                 }
-                Line::Abort(number) if self.is_open(number) => {
-                    return Some(Outgoing::Abort(number));
+                HostMessage::Abort(number) if self.is_open(number) => {
+                    return Some(HostMessage::Abort(number));
                 }
-                Line::Cancel(number) if self.is_open(number) => {
-                    return Some(Outgoing::Cancel(number));
+                HostMessage::Cancel(number) if self.is_open(number) => {
+                    return Some(HostMessage::Cancel(number));
                 }
-                Line::Abort(_) | Line::Cancel(_) => {}
+                HostMessage::Abort(_) | HostMessage::Cancel(_) => {}
             }
         }
         None
@@ -391,9 +382,10 @@ impl RequestTable {
         }
         // Aborts and cancellations for the dead child do not concern the next one.
         again.sort_unstable();
-        again.into_iter().rev().for_each(|number| self.queue.push_front(Line::Ask(number)));
-        self.queue
-            .retain(|line| matches!(line, Line::Ask(number) if self.open.contains_key(number)));
+        again.into_iter().rev().for_each(|number| self.queue.push_front(HostMessage::Ask(number)));
+        self.queue.retain(
+            |line| matches!(line, HostMessage::Ask(number) if self.open.contains_key(number)),
+        );
         self.phase = if rest.is_zero() { Phase::Starting } else { Phase::Resting(now + rest) };
         ChildExit { ended, quarantined }
     }

@@ -82,15 +82,10 @@ enum End {
     Ended(String),
 }
 
-/// The reason that a child without tools gave.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct RefusalReason(String);
-
 impl From<End> for Error {
     fn from(end: End) -> Self {
         match end {
-            End::Refused(words) => Self::worker().with_source(RefusalReason(words)),
+            End::Refused(words) => Self::worker().with_source(io::Error::other(words)),
             End::NotStarted(error) => {
                 Self::engine("the worker process cannot be started").with_source(error)
             }
@@ -325,14 +320,14 @@ impl Supervisor {
     fn write(&self, mut input: ChildStdin, number: u64) {
         while let Some(outgoing) = self.next(number) {
             let order = match outgoing {
-                Outgoing::Ask(question, what, invocation) => {
+                HostMessage::Ask((question, what, invocation)) => {
                     let asked = RequestMessage::of(question, what, &invocation);
                     // The caller may have left, so this may be the last reference.
                     let _ = guarded(|| drop(invocation));
                     HostMessage::Ask(Box::new(asked))
                 }
-                Outgoing::Abort(question) => HostMessage::Abort(question),
-                Outgoing::Cancel(question) => HostMessage::Cancel(question),
+                HostMessage::Abort(question) => HostMessage::Abort(question),
+                HostMessage::Cancel(question) => HostMessage::Cancel(question),
             };
             match (wire::frame(&order), order) {
                 (Ok(frame), _) => {

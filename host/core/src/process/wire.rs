@@ -32,11 +32,11 @@ use crate::tool::handler::Invocation;
 /// Bytes. The longest frame: sixty-four results of the default size.
 pub(super) const MAX_FRAME: usize = 64 << 20;
 
-/// A message to the worker.
+/// A message to the worker, with the request in a form `A`.
 #[derive(Serialize, Deserialize)]
-pub(super) enum HostMessage {
+pub(super) enum HostMessage<A = Box<RequestMessage>> {
     /// Answer this request.
-    Ask(Box<RequestMessage>),
+    Ask(A),
     /// The caller wants this request to end early.
     Abort(u64),
     /// The caller no longer waits for this request.
@@ -155,8 +155,7 @@ pub(super) enum Notification {
 pub(super) enum Answer {
     Called { result: CallResult, usage: Usage },
     Visible(bool),
-    Faults(Vec<Fault>),
-    NotValidated(ToolError),
+    Validated(Result<Vec<Fault>, ToolError>),
 }
 
 /// Returns the parts of a call's context that the worker could not parse. An embedder may create

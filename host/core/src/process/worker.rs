@@ -273,10 +273,7 @@ async fn answer(
         ..CallOptions::default()
     };
     if asked.what == RequestKind::Validate {
-        return match executor.validate(tool, asked.call, options).await {
-            Ok(faults) => Answer::Faults(faults),
-            Err(error) => Answer::NotValidated(error),
-        };
+        return Answer::Validated(executor.validate(tool, asked.call, options).await);
     }
     let completion = executor.call(tool, asked.call, options).await;
     Answer::Called { result: completion.result, usage: completion.usage }

@@ -19,9 +19,9 @@ use toolcell_contract::call::CallResult;
 use toolcell_contract::call::usage::Usage;
 use toolcell_contract::event::Event;
 use toolcell_contract::outcome::refusal::Refusal;
-use toolcell_contract::outcome::tool_error::{Exit, Timeout, ToolError};
+use toolcell_contract::outcome::tool_error::{Timeout, ToolError};
 
-use super::request_table::{CallerMessage, FinishedRequest, Reply, Resend};
+use super::request_table::{CallerMessage, DIED, FinishedRequest, Reply, Resend};
 use super::supervisor::KillOnDrop;
 use super::wire::{self, Answer, Notification, OfferedTool, RequestKind};
 use crate::os::clock;
@@ -105,12 +105,8 @@ fn call_result(invocation: &Invocation, reply: Reply) -> CallResult {
             with_whole_budget(result, invocation, spent)
         }
         // An answer of the wrong kind: the child is not a worker of this version.
-        Reply::Answer(Answer::Visible(_) | Answer::Faults(_) | Answer::NotValidated(_)) => died(),
+        Reply::Answer(Answer::Visible(_) | Answer::Validated(_)) => CallResult::ToolError(DIED),
     }
-}
-
-fn died() -> CallResult {
-    CallResult::ToolError(ToolError::HandlerExit(Exit::ProcessEnded))
 }
 
 /// Adds the usage of the worker's part of the call to the call's own. Returns the fuel that was
@@ -184,10 +180,9 @@ impl Handler for WorkerHandler {
         Box::pin(async move {
             match self.ask(RequestKind::Visible, &invocation).await {
                 Reply::Answer(Answer::Visible(visible)) => visible,
-                Reply::Answer(
-                    Answer::Called { .. } | Answer::Faults(_) | Answer::NotValidated(_),
-                )
-                | Reply::Lost(_) => false,
+                Reply::Answer(Answer::Called { .. } | Answer::Validated(_)) | Reply::Lost(_) => {
+                    false
+                }
             }
         })
     }
@@ -195,14 +190,11 @@ impl Handler for WorkerHandler {
     fn validate(&self, invocation: Arc<Invocation>) -> ValidateFuture<'_> {
         Box::pin(async move {
             match self.ask(RequestKind::Validate, &invocation).await {
-                Reply::Answer(Answer::Faults(faults))
-                | Reply::Lost(CallResult::Refusal(Refusal::InvalidArguments(faults))) => Ok(faults),
-                Reply::Answer(Answer::NotValidated(error))
-                | Reply::Lost(CallResult::ToolError(error)) => Err(error),
+                Reply::Answer(Answer::Validated(answer)) => answer,
+                Reply::Lost(CallResult::Refusal(Refusal::InvalidArguments(faults))) => Ok(faults),
+                Reply::Lost(CallResult::ToolError(error)) => Err(error),
                 Reply::Answer(Answer::Called { .. } | Answer::Visible(_))
-                | Reply::Lost(CallResult::Outcome(_) | CallResult::Refusal(_)) => {
-                    Err(ToolError::HandlerExit(Exit::ProcessEnded))
-                }
+                | Reply::Lost(CallResult::Outcome(_) | CallResult::Refusal(_)) => Err(DIED),
             }
         })
     }

@@ -37,9 +37,9 @@ fn ask_of(
 
 fn outgoing_texts(requests: &mut RequestTable) -> Vec<String> {
     let told = |outgoing| match outgoing {
-        Outgoing::Ask(number, _, _) => format!("ask {number}"),
-        Outgoing::Abort(number) => format!("abort {number}"),
-        Outgoing::Cancel(number) => format!("cancel {number}"),
+        HostMessage::Ask((number, _, _)) => format!("ask {number}"),
+        HostMessage::Abort(number) => format!("abort {number}"),
+        HostMessage::Cancel(number) => format!("cancel {number}"),
     };
     std::iter::from_fn(|| requests.outgoing().map(told)).collect()
 }
@@ -203,7 +203,7 @@ fn tool_that_keeps_killing_children_is_quarantined() {
         Ok::<_, Refusal>((number, told))
     };
     let answered = |requests: &mut RequestTable, number| {
-        requests.end(number, Reply::Answer(Answer::Faults(Vec::new()))).send()
+        requests.end(number, Reply::Answer(Answer::Validated(Ok(Vec::new())))).send()
     };
     for death in 1..=DEATHS {
         let (bad, _told) = asked(&mut requests, "bad").unwrap();
