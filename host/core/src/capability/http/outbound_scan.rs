@@ -103,6 +103,7 @@ impl RequestScan {
                 .iter()
                 .any(|(rule, own)| own.expose() == value.expose() && rule.covers(method, &target))
         };
+        let denied = || SendError::Denied(denial([Some(&others), own.as_ref()], method, &target));
         let all = vec![true; others.values().len()];
         let unbound: Option<Vec<_>> =
             own.as_ref().map(|own| own.values().iter().map(|value| !is_bound(value)).collect());
@@ -113,11 +114,7 @@ impl RequestScan {
                 is_found |= own.finds_any(&text, unbound).await;
             }
             if is_found && enforced!(LeavingSecrets) {
-                return Err(SendError::Denied(denial(
-                    [Some(&others), own.as_ref()],
-                    method,
-                    &target,
-                )));
+                return Err(denied());
             }
             for kind in kinds(&text) {
                 if !seen.contains(&kind) && enforced!(TokenShapes) {
@@ -132,13 +129,7 @@ impl RequestScan {
             for piece in body.chunks(PIECE) {
                 match search.push(piece) {
                     Inflated::Clean => {}
-                    Inflated::Secret => {
-                        return Err(SendError::Denied(denial(
-                            [Some(&others), own.as_ref()],
-                            method,
-                            &target,
-                        )));
-                    }
+                    Inflated::Secret => return Err(denied()),
                     Inflated::TooLarge => {
                         return Err(invalid(
                             "its decompressed body is too large to search for secrets",
