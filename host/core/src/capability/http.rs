@@ -67,7 +67,7 @@ pub use connection::roots::RootCertificates;
 pub(crate) use credential::Credential;
 pub(crate) use outbound_scan::OutboundScan;
 pub(crate) use outgoing::{Outgoing, Times};
-pub(crate) use response::{Body, Incoming};
+pub(crate) use response::Body;
 pub use route::Route;
 pub(crate) use send_error::{SendError, Share, TimeoutPhase};
 
@@ -315,14 +315,9 @@ impl InFlight {
     }
 
     /// Waits for the whole response.
-    pub(crate) async fn collect(self) -> Result<Incoming, SendError> {
+    pub(crate) async fn collect(self) -> Result<Response<Bytes>, SendError> {
         let (head, body) = self.head().await?.into_parts();
-        let headers = head
-            .headers
-            .iter()
-            .map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()))
-            .collect();
-        Ok(Incoming { status: head.status.as_u16(), headers, body: body.collect().await? })
+        Ok(Response::from_parts(head, body.collect().await?))
     }
 }
 

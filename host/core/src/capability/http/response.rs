@@ -40,17 +40,6 @@ const OF_THE_CONNECTION: [HeaderName; 6] = [
     header::UPGRADE,
 ];
 
-/// A complete response.
-#[derive(Debug, Clone)]
-pub(crate) struct Incoming {
-    /// Its status. A tool follows a redirect by a request of its own.
-    pub(crate) status: u16,
-    /// Names in lower case, and values.
-    pub(crate) headers: Vec<(String, Vec<u8>)>,
-    /// The body as it was sent.
-    pub(crate) body: Bytes,
-}
-
 /// The limits of a response, and the redactor of its secrets.
 pub(super) struct ResponseTerms {
     pub(super) budget: Budget,

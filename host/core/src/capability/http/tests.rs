@@ -28,6 +28,9 @@ use toolcell_contract::grants::{Grants, HttpRule};
 use super::*;
 use server::Server;
 
+/// A complete response.
+type Incoming = Response<Bytes>;
+
 /// Much longer than any request here takes.
 const AMPLE: Duration = Duration::from_secs(60);
 /// Longer than any request takes that ends by its deadline or its limit.

@@ -76,11 +76,8 @@ async fn valid_answers_parse_and_malformed_ones_are_errors() {
         assert_eq!(kind(&result), *expected, "{answer:?}: {result:?}");
         if let Ok(response) = result {
             let body = if answer.contains("ok") { "ok" } else { "" };
-            assert_eq!(response.body, body, "{answer:?}");
-            assert!(
-                response.headers.iter().all(|(name, _)| name != "transfer-encoding"),
-                "{response:?}"
-            );
+            assert_eq!(response.body(), body, "{answer:?}");
+            assert!(!response.headers().contains_key("transfer-encoding"), "{response:?}");
         }
     }
 }
@@ -94,8 +91,8 @@ async fn redirect_is_returned_not_followed() {
     );
     let server = Server::responding(answer).await;
     let response = send(&Egress::new(), &local(&server), get(&server.url("/"))).await.unwrap();
-    assert_eq!(response.status, 302);
-    assert!(response.headers.contains(&("location".into(), elsewhere.url("/").into())));
+    assert_eq!(response.status(), 302);
+    assert_eq!(response.headers()["location"], elsewhere.url("/"));
     let next = send(&Egress::new(), &local(&server), get(&elsewhere.url("/"))).await;
     assert_eq!((kind(&next), elsewhere.connections()), ("denied", 0));
 }

@@ -55,7 +55,7 @@ async fn send_through_proxy(
         .with_proxy(proxy);
     let result = send(&egress, &rights([rule]), get(url)).await;
     let said = match result {
-        Ok(response) => String::from_utf8(response.body.to_vec()).unwrap(),
+        Ok(response) => String::from_utf8(response.into_body().to_vec()).unwrap(),
         Err(error) => error.to_string(),
     };
     let heads = heads.lock().clone();

@@ -67,7 +67,7 @@ async fn each_timeout_bounds_only_its_own_stage() {
                 .await;
         assert_eq!(timeout_phase(&result), expected, "{times:?}: {result:?}");
         assert!(
-            expected.is_some() || result.is_ok_and(|response| response.body == "ok"),
+            expected.is_some() || result.is_ok_and(|response| response.body() == "ok"),
             "{times:?}"
         );
     }

@@ -120,7 +120,7 @@ async fn server_without_a_valid_certificate_is_refused() {
     for (host, roots, expected, said) in table {
         let result = request(&site, host, roots.clone()).await;
         assert_eq!(kind(&result), expected, "{host} with {roots:?}: {result:?}");
-        assert_eq!(result.map(|response| response.body).unwrap_or_default(), said, "{host}");
+        assert_eq!(result.map(|response| response.into_body()).unwrap_or_default(), said, "{host}");
     }
 }
 

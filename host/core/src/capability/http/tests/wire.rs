@@ -14,7 +14,9 @@ async fn sent_text(outgoing: impl Fn(&Server) -> Outgoing) -> String {
     let server = Server::echoing().await;
     let outgoing = outgoing(&server);
     let response = send(&Egress::new(), &local(&server), outgoing).await.unwrap();
-    String::from_utf8(response.body.to_vec()).unwrap().replace(&server.port.to_string(), "PORT")
+    String::from_utf8(response.into_body().to_vec())
+        .unwrap()
+        .replace(&server.port.to_string(), "PORT")
 }
 
 #[tokio::test]
@@ -188,5 +190,5 @@ async fn compressed_response_is_not_decompressed() {
     );
     let server = Server::responding([head.as_bytes(), &bomb].concat()).await;
     let response = send(&Egress::new(), &local(&server), get(&server.url("/"))).await.unwrap();
-    assert_eq!(response.body[..], bomb[..]);
+    assert_eq!(response.body()[..], bomb[..]);
 }

@@ -14,6 +14,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ::http::{HeaderName, HeaderValue};
 use toolcell_contract::grants::rights::{Decision, Request, Rights};
 use toolcell_contract::grants::{Access, Method, Target};
 use tracing::{Instrument as _, Span};
@@ -179,11 +180,13 @@ impl Cell {
         Ok(Box::pin(async move {
             let response =
                 begun.collect().await.inspect_err(|error| report_denial(&invocation, error))?;
-            let text = |(name, value)| Some((name, String::from_utf8(value).ok()?));
+            let text = |(name, value): (&HeaderName, &HeaderValue)| {
+                Some((name.to_string(), std::str::from_utf8(value.as_bytes()).ok()?.to_owned()))
+            };
             Ok(http::Response {
-                status: response.status,
-                headers: response.headers.into_iter().filter_map(text).collect(),
-                body: response.body.into(),
+                status: response.status().as_u16(),
+                headers: response.headers().iter().filter_map(text).collect(),
+                body: response.into_body().into(),
             })
         }))
     }
