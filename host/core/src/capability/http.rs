@@ -84,6 +84,7 @@ const MAX_HEADERS: usize = 100;
 /// [`SystemResolver`], the certificate authorities of the public internet, no proxy,
 /// [`Egress::DEFAULT_CONNECTIONS`].
 #[derive(Clone)]
+#[must_use]
 pub struct Egress {
     names: Names,
     /// Answers in place of the network, in tests of tools.
@@ -102,7 +103,6 @@ impl Egress {
     pub const DEFAULT_CONNECTIONS: usize = 128;
 
     /// Creates an egress with the defaults.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             names: Names::new(SystemResolver),
@@ -115,7 +115,6 @@ impl Egress {
     }
 
     /// Sets the resolver of host names.
-    #[must_use]
     pub fn with_resolver(mut self, resolver: impl Resolver + 'static) -> Self {
         self.names = Names::new(resolver);
         self
@@ -124,7 +123,6 @@ impl Egress {
     /// Answers requests with this function instead of sending them, for the tests of tools. Rights,
     /// secrets, limits and redaction work as in a real request. If the function returns `None`, the
     /// tool gets the error for a server that cannot be reached.
-    #[must_use]
     pub fn with_canned_responses(
         mut self,
         answers: impl Fn(Method, &Target) -> Option<CannedResponse> + Send + Sync + 'static,
@@ -134,7 +132,6 @@ impl Egress {
     }
 
     /// Trusts these certificate authorities and no others.
-    #[must_use]
     pub fn with_root_certificates(self, roots: RootCertificates) -> Self {
         let way = Transport::new(self.way().proxy, roots);
         Self { transport: Arc::new(RwLock::new(way)), ..self }
@@ -142,7 +139,6 @@ impl Egress {
 
     /// Sends all requests through this proxy. Host names are resolved on this host, and the proxy
     /// is asked for an address that was checked.
-    #[must_use]
     pub fn with_proxy(self, proxy: Proxy) -> Self {
         let mut way = self.way();
         way.proxy = Some(proxy);
@@ -159,7 +155,6 @@ impl Egress {
     /// operator. It is called when a name is not resolved, no server answers in time, or TLS fails.
     /// The error that the tool gets stays the same. The callback runs on an egress thread and must
     /// not block.
-    #[must_use]
     pub fn on_no_connection(mut self, callback: impl Fn() + Send + Sync + 'static) -> Self {
         self.on_no_connection = Some(Arc::new(callback));
         self
@@ -170,7 +165,6 @@ impl Egress {
     }
 
     /// Sets the number of connections that are open at the same time, at least one.
-    #[must_use]
     pub fn with_connections(mut self, connections: usize) -> Self {
         self.connections = Arc::new(Slots::new(connections));
         self

@@ -63,6 +63,7 @@ const CANCELLED: ToolError = ToolError::HandlerExit(Exit::Cancelled);
 /// [`with_sealer`](Self::with_sealer) with a key that is stored, such as
 /// [`Sealer::from_directory`].
 #[derive(Debug, Clone, Default)]
+#[must_use]
 pub struct Executor {
     /// The limits that the embedder set, if any.
     limits: Option<Limits>,
@@ -84,13 +85,11 @@ impl Executor {
     pub const DEFAULT_CALL_DEPTH: u32 = 4;
 
     /// Creates an executor with the defaults.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Sets the limits of every call.
-    #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
         self
@@ -139,7 +138,6 @@ impl Executor {
     /// assert_eq!(call_for("unknown").await, CallResult::Refusal(Refusal::UnknownTenant));
     /// # Ok(()) }
     /// ```
-    #[must_use]
     pub fn with_tenant(mut self, name: impl Into<String>, tenant: Tenant) -> Self {
         let name = name.into();
         let state = TenantState::of(Some(&name));
@@ -148,7 +146,6 @@ impl Executor {
     }
 
     /// Allows calls without a tenant although tenants are defined. `tenant` narrows them.
-    #[must_use]
     pub fn with_anonymous(mut self, tenant: Tenant) -> Self {
         self.untenanted = Some(tenant);
         self
@@ -209,7 +206,6 @@ impl Executor {
     /// assert_eq!(ended.recv().as_deref(), Ok("greet"));
     /// # Ok(()) }
     /// ```
-    #[must_use]
     pub fn with_events(mut self, sink: impl EventSink) -> Self {
         self.events = Events::to(Arc::new(sink));
         self
@@ -219,7 +215,6 @@ impl Executor {
     /// tool left no state. A call with an answer must contain that text, before it expires, for the
     /// same tenant, the same tool in the same version, and the same arguments. Otherwise the call
     /// is refused, and the refusal says why. Source: docs/contract.md, section 7.
-    #[must_use]
     pub fn with_sealer(mut self, sealer: Sealer) -> Self {
         self.sealing = Sealing::Given(sealer);
         self
@@ -227,14 +222,12 @@ impl Executor {
 
     /// Seals no question: a tool's state goes to the client as it is, and the state that comes back
     /// with an answer goes to the tool unchecked. Use it only if all clients are trusted.
-    #[must_use]
     pub fn without_sealer(mut self) -> Self {
         self.sealing = Sealing::Off;
         self
     }
 
     /// Adds an observer to the present one. The new one receives each event first.
-    #[must_use]
     pub fn with_additional_events(mut self, sink: impl EventSink) -> Self {
         self.events = self.events.and(sink);
         self

@@ -37,7 +37,6 @@ impl Executor {
     ///
     /// `report` is called on the thread that runs the check, with the fuel that was used since the
     /// last time. It must be quick and must not block.
-    #[must_use]
     pub fn with_check_fuel(mut self, report: impl Fn(u64) + Send + Sync + 'static) -> Self {
         self.check_fuel = Some(CheckFuel(Arc::new(report)));
         self

@@ -54,7 +54,6 @@ impl Executor {
     /// let tools = registry.clone();
     /// let executor = Executor::new().with_callable(move |name| tools.get(name));
     /// ```
-    #[must_use]
     pub fn with_callable(
         mut self,
         find: impl Fn(&str) -> Option<Tool> + Send + Sync + 'static,
@@ -65,7 +64,6 @@ impl Executor {
 
     /// Sets how deep calls of tools by tools can be nested. Default:
     /// [`Executor::DEFAULT_CALL_DEPTH`]. With 0, no tool can call another one.
-    #[must_use]
     pub fn with_call_depth(mut self, most: u32) -> Self {
         self.call_depth = Some(most);
         self

@@ -63,6 +63,7 @@ pub use stream::RunStream;
 /// which each run sets by itself ([`RunOptions::tool_timeout`]);
 /// [`JsonEncoder`](crate::message::JsonEncoder).
 #[derive(Debug, Clone)]
+#[must_use]
 pub struct Runner {
     registry: Registry,
     executor: Executor,
@@ -90,7 +91,6 @@ pub struct RunOutcome {
 
 impl Runner {
     /// Creates a runner of these tools, with the defaults.
-    #[must_use]
     pub fn new(registry: Registry) -> Self {
         let executor = Executor::new().of_a_run();
         let deciding = Arc::new(Semaphore::new(ask::MAX_BLOCKING));
@@ -101,14 +101,12 @@ impl Runner {
     /// includes its timeout: a run with a longer [`tool_timeout`](RunOptions::tool_timeout) does
     /// not start. An executor without [`with_limits`](Executor::with_limits) sets no timeout: then
     /// each run sets one.
-    #[must_use]
     pub fn with_executor(mut self, executor: Executor) -> Self {
         self.executor = executor.of_a_run();
         self
     }
 
     /// Sets the encoder of results.
-    #[must_use]
     pub fn with_encoder(mut self, encoder: impl Encoder) -> Self {
         self.encoder = GuardedEncoder::new(encoder);
         self

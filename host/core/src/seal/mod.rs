@@ -103,6 +103,7 @@ const MAX_SEALED: usize = PREFIX.len()
 /// # Defaults
 /// [`Sealer::DEFAULT_LIFETIME`], the system's clock.
 #[derive(Clone)]
+#[must_use]
 pub struct Sealer {
     cipher: XChaCha20Poly1305,
     /// The principal, within a tenant, whose questions it seals.
@@ -150,7 +151,6 @@ impl Sealer {
     }
 
     /// Sets the lifetime of the questions that are sealed from now on.
-    #[must_use]
     pub fn with_lifetime(mut self, lifetime: Duration) -> Self {
         self.lifetime = lifetime;
         self
@@ -158,7 +158,6 @@ impl Sealer {
 
     /// Sets the clock whose time of day counts for the lifetime. All hosts with this key must agree
     /// on it.
-    #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
@@ -167,7 +166,6 @@ impl Sealer {
     /// Returns a sealer with the same key for the questions of one principal: only a sealer that is
     /// bound to the same principal can open them. A tenant's principals are its keys or users, with
     /// names that the embedder chooses. The refusal is [`ResumeFault::Foreign`].
-    #[must_use]
     pub fn for_principal(&self, principal: &str) -> Self {
         Self { principal: Some(of_text(Some(principal))), ..self.clone() }
     }

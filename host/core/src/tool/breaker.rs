@@ -38,6 +38,7 @@ use crate::tool::Tool;
 /// [`Breaker::DEFAULT_SUCCESSES_TO_CLOSE`], the failures that [`Tool::with_breaker`] lists,
 /// [`SystemClock`].
 #[derive(Clone)]
+#[must_use]
 pub struct Breaker {
     failures: u32,
     open_time: Duration,
@@ -88,14 +89,12 @@ impl Breaker {
     pub const DEFAULT_OPEN_TIME: Duration = Duration::from_secs(30);
 
     /// Sets the number of failures in a row that open the circuit; at least one.
-    #[must_use]
     pub fn with_failures(mut self, failures: u32) -> Self {
         self.failures = failures.max(1);
         self
     }
 
     /// Sets how long the circuit stays open.
-    #[must_use]
     pub fn with_open_time(mut self, time: Duration) -> Self {
         self.open_time = time;
         self
@@ -103,7 +102,6 @@ impl Breaker {
 
     /// Sets the number of successful probes in a row that close the circuit; at least one. A failed
     /// probe opens it again.
-    #[must_use]
     pub fn with_successes_to_close(mut self, successes: u32) -> Self {
         self.successes = successes.max(1);
         self
@@ -114,7 +112,6 @@ impl Breaker {
     /// for refusals that a repetition does not change, such as invalid arguments. It is not called
     /// for cancelled calls, retryable refusals, a quarantined tool or an unset secret. If `counts`
     /// panics, the failure counts.
-    #[must_use]
     pub fn with_failure_rule(
         mut self,
         counts: impl Fn(&Failure) -> bool + Send + Sync + 'static,
@@ -124,7 +121,6 @@ impl Breaker {
     }
 
     /// Sets the clock that measures the open time.
-    #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
@@ -160,7 +156,6 @@ impl Tool {
     /// With [`with_retry`](Tool::with_retry), the one that is added last is the outer one. Add the
     /// retry first: then a call counts once, whatever its number of attempts, and an open circuit
     /// refuses it without an attempt.
-    #[must_use]
     pub fn with_breaker(self, breaker: Breaker) -> Self {
         let (tool, state) =
             (self.definition().name.clone(), Mutex::new(State::Closed { failures: 0 }));

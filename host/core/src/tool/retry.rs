@@ -33,6 +33,7 @@ use crate::tool::Tool;
 /// [`Retry::DEFAULT_ATTEMPTS`], each with the time that the call has left,
 /// [`Retry::DEFAULT_MAX_DELAY`], [`SystemClock`].
 #[derive(Debug, Clone)]
+#[must_use]
 pub struct Retry {
     growth: Growth,
     unit: Duration,
@@ -73,13 +74,11 @@ impl Retry {
     }
 
     /// Waits the same time before each attempt.
-    #[must_use]
     pub fn fixed(delay: Duration) -> Self {
         Self::new(Growth::Fixed, delay)
     }
 
     /// Waits `first` before the second attempt, and twice as long before each further one.
-    #[must_use]
     pub fn exponential(first: Duration) -> Self {
         Self::new(Growth::Exponential, first)
     }
@@ -87,14 +86,12 @@ impl Retry {
     /// As [`exponential`](Self::exponential), and shortens each wait at random by up to a half
     /// ("equal jitter"). So calls that failed together are not retried together, and no wait is so
     /// short that the attempt is wasted on the same failure.
-    #[must_use]
     pub fn exponential_with_jitter(first: Duration) -> Self {
         Self::new(Growth::ExponentialWithJitter, first)
     }
 
     /// Sets the number of attempts, the first included; at least one, at most
     /// [`Retry::MAX_ATTEMPTS`].
-    #[must_use]
     pub fn with_attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts.clamp(1, Self::MAX_ATTEMPTS);
         self
@@ -103,7 +100,6 @@ impl Retry {
     /// Sets the real time of each attempt; it never exceeds what the call has left. An attempt that
     /// takes longer ends as a timeout, which can be retried before the call's deadline. Without it,
     /// a timeout uses up the whole call, and nothing is retried.
-    #[must_use]
     pub fn with_attempt_timeout(mut self, timeout: Duration) -> Self {
         self.attempt_timeout = Some(timeout);
         self
@@ -111,14 +107,12 @@ impl Retry {
 
     /// Sets the longest wait. A failure that asks for a longer one is not retried; its
     /// `retry_after` tells the caller when to try again.
-    #[must_use]
     pub fn with_max_delay(mut self, delay: Duration) -> Self {
         self.max_delay = delay;
         self
     }
 
     /// Sets the clock for the waits.
-    #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
@@ -163,7 +157,6 @@ impl Tool {
     /// With [`with_breaker`](Tool::with_breaker), the one that is added last is the outer one. Add
     /// the retry first: then a call counts once for the breaker, whatever its number of attempts,
     /// and an open circuit refuses it without an attempt.
-    #[must_use]
     pub fn with_retry(self, retry: Retry) -> Self {
         self.with_middleware(Retrying { retry, rng: Mutex::new(Rng::new()) })
     }

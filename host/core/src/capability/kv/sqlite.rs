@@ -25,6 +25,7 @@ use super::{Entry, KeyStore, MAX_KEY, MAX_KEYS_LISTED, Namespace, Page, Quota, S
 use crate::os::clock::{Clock, SystemClock};
 
 /// A key-value store in a file, or in memory.
+#[must_use]
 pub struct SqliteStore {
     quota: Quota,
     clock: Arc<dyn Clock>,
@@ -51,14 +52,12 @@ impl SqliteStore {
 
     /// As [`open`](Self::open), but at the first operation. If the store cannot be opened, that
     /// operation fails, and the next one tries again.
-    #[must_use]
     pub fn open_later(dir: impl Into<PathBuf>) -> Self {
         Self::of(Database::new(Some(dir.into())))
     }
 
     /// Creates an empty store in memory, for tests and for tools whose keys need not outlive the
     /// process.
-    #[must_use]
     pub fn in_memory() -> Self {
         Self::of(Database::new(None))
     }
@@ -68,7 +67,6 @@ impl SqliteStore {
     }
 
     /// Sets the quota of each namespace.
-    #[must_use]
     pub fn with_quota(mut self, quota: Quota) -> Self {
         self.quota = quota;
         self
