@@ -20,18 +20,19 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use rmcp::model::*;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use toolcell::controls::bound;
 use toolcell::tenant::Reservation;
 
 use super::McpOptions;
-use super::extension::AnswerFuture;
+use super::extension::{AnswerFuture, ExtensionRequest, McpExtension};
 use super::message::raw::Raw;
 use super::message::wire;
 use super::request::{self, Answer, Request};
 use super::session::Session;
-use super::session::client::TOO_MANY_QUESTIONS;
+use super::session::client::{TOO_MANY_QUESTIONS, too_many_questions};
 use crate::service::Service;
 use crate::tenants::principal::Principal;
 use crate::tenants::share::Places;
@@ -93,8 +94,7 @@ impl Handler {
     /// Returns the error of a question over the limit, and counts it.
     pub(super) fn too_many_questions(&self) -> ErrorData {
         self.0.service.refused(&self.0.principal, TOO_MANY_QUESTIONS);
-        let data = json!({"code": TOO_MANY_QUESTIONS, "hint": "answer the open questions first"});
-        ErrorData::internal_error("the tenant has as many open questions as it may", Some(data))
+        too_many_questions("tenant")
     }
 
     /// Returns true if the tool has an output schema.
@@ -143,46 +143,24 @@ impl Handler {
             "tools/list" => adapt_to_era(self.list_tools(request).await?, is_modern),
             "tools/call" => self.call_tool(request).await,
             "prompts/list" => {
-                let ((page, _room), (asked, _more)) =
-                    (self.page(request).await?, self.extension_request(request).await?);
-                let mut listed =
-                    self.until_cancelled(request, extension.list_prompts(page, asked)).await?;
-                listed.result_type.get_or_insert(ResultType::COMPLETE);
-                adapt_to_era(listed, is_modern)
+                adapt_to_era(self.extended(request, McpExtension::list_prompts).await?, is_modern)
             }
             "prompts/get" => {
-                let ((params, _room), (asked, _more)) =
-                    (self.tree(request).await?, self.extension_request(request).await?);
-                let mut answer =
-                    self.until_cancelled(request, extension.get_prompt(params, asked)).await?;
-                if let GetPromptResponse::Complete(result) = &mut answer {
-                    result.result_type.get_or_insert(ResultType::COMPLETE);
-                }
-                adapt_to_era(answer, is_modern)
+                adapt_to_era(self.extended(request, McpExtension::get_prompt).await?, is_modern)
             }
             "completion/complete" => {
-                let ((params, _room), (asked, _more)) =
-                    (self.tree(request).await?, self.extension_request(request).await?);
-                let mut result =
-                    self.until_cancelled(request, extension.complete(params, asked)).await?;
-                result.result_type.get_or_insert(ResultType::COMPLETE);
-                adapt_to_era(result, is_modern)
+                adapt_to_era(self.extended(request, McpExtension::complete).await?, is_modern)
             }
             "resources/list" => adapt_to_era(self.list_resources(request).await?, is_modern),
             "resources/templates/list" => {
-                let ((page, _room), (asked, _more)) =
-                    (self.page(request).await?, self.extension_request(request).await?);
-                let listed = extension.list_resource_templates(page, asked);
-                let mut listed = self.until_cancelled(request, listed).await?;
-                listed.result_type.get_or_insert(ResultType::COMPLETE);
+                let listed = self.extended(request, McpExtension::list_resource_templates).await?;
                 adapt_to_era(listed, is_modern)
             }
             "resources/read" => adapt_to_era(self.read_resource(request).await?, is_modern),
             "resources/subscribe" | "resources/unsubscribe" => {
                 let uri = request.required("uri")?;
-                let (asked, _room) = self.extension_request(request).await?;
-                let subscribes = method == "resources/subscribe";
-                let done = if subscribes {
+                let (asked, _room) = request.extension_request(&self.0.principal).await?;
+                let done = if method == "resources/subscribe" {
                     extension.subscribe(uri, asked)
                 } else {
                     extension.unsubscribe(uri, asked)
@@ -202,25 +180,16 @@ impl Handler {
         }
     }
 
-    async fn tree<T: serde::de::DeserializeOwned>(
-        &self,
+    /// Parses the params, and returns the extension's answer to them, unless the client cancels the
+    /// request.
+    async fn extended<'a, P: DeserializeOwned, T>(
+        &'a self,
         request: &Request,
-    ) -> Result<(T, toolcell::call::JsonReservation), ErrorData> {
-        request.tree(&self.0.principal).await
-    }
-
-    async fn page(
-        &self,
-        request: &Request,
-    ) -> Result<(PaginatedRequestParams, toolcell::call::JsonReservation), ErrorData> {
-        self.tree(request).await
-    }
-
-    async fn extension_request(
-        &self,
-        request: &Request,
-    ) -> Result<(super::ExtensionRequest, toolcell::call::JsonReservation), ErrorData> {
-        request.extension_request(&self.0.principal).await
+        ask: impl FnOnce(&'a dyn McpExtension, P, ExtensionRequest) -> AnswerFuture<'a, T>,
+    ) -> Result<T, ErrorData> {
+        let (params, _room) = request.tree(&self.0.principal).await?;
+        let (asked, _more) = request.extension_request(&self.0.principal).await?;
+        self.until_cancelled(request, ask(&*self.0.options.extension, params, asked)).await
     }
 
     /// Returns the extension's answer, unless the client cancels the request.
@@ -264,15 +233,10 @@ impl Handler {
             self.0.options.extension.tools(&self.0.principal).iter().any(|tool| tool.name == name)
         };
         if !view.tools.contains_key(&name) && is_extensions() {
-            let ((params, _room), (asked, _more)) = (
-                self.tree::<CallToolRequestParams>(request).await?,
-                self.extension_request(request).await?,
-            );
+            let (params, _room) = request.tree(&self.0.principal).await?;
+            let (asked, _more) = request.extension_request(&self.0.principal).await?;
             if let Some(answering) = self.0.options.extension.call_tool(params, asked) {
-                let mut answer = self.until_cancelled(request, answering).await?;
-                if let CallToolResponse::Complete(result) = &mut answer {
-                    result.result_type.get_or_insert(ResultType::COMPLETE);
-                }
+                let answer = self.until_cancelled(request, answering).await?;
                 return adapt_to_era(answer, request.is_modern());
             }
         }
@@ -281,56 +245,36 @@ impl Handler {
     }
 
     async fn list_resources(&self, request: &Request) -> Result<ListResourcesResult, ErrorData> {
-        let ((page, _room), (asked, _more)) =
-            (self.page(request).await?, self.extension_request(request).await?);
-        let is_first = page.cursor.is_none();
-        let listed = self
-            .until_cancelled(request, self.0.options.extension.list_resources(page, asked))
-            .await;
-        let mut result = match (listed, self.0.service.artifacts()) {
-            (listed, Some(artifacts)) if is_first => {
-                let mut listed = match listed {
-                    // The extension has no resources of its own.
-                    Err(error) if error.code == ErrorCode::METHOD_NOT_FOUND => {
-                        ListResourcesResult::default()
-                    }
-                    listed => listed?,
-                };
-                listed.resources.extend(resources::list(artifacts, &self.0.principal).await?);
-                listed
-            }
-            (listed, _) => listed?,
+        let is_first = request.params.member("cursor").is_none();
+        let listed = self.extended(request, McpExtension::list_resources).await;
+        let Some(artifacts) = self.0.service.artifacts().filter(|_| is_first) else {
+            return listed;
         };
-        result.result_type.get_or_insert(ResultType::COMPLETE);
-        Ok(result)
+        let mut listed = match listed {
+            // The extension has no resources of its own.
+            Err(error) if error.code == ErrorCode::METHOD_NOT_FOUND => {
+                ListResourcesResult::default()
+            }
+            listed => listed?,
+        };
+        listed.resources.extend(resources::list(artifacts, &self.0.principal).await?);
+        Ok(listed)
     }
 
     async fn read_resource(&self, request: &Request) -> Result<ReadResourceResponse, ErrorData> {
         let uri: String = request.required("uri")?;
-        let mut answer = match self.0.service.artifacts() {
-            Some(artifacts) if resources::is_artifact(&uri) => {
-                resources::read(artifacts, &self.0.principal, uri).await?.into()
-            }
-            artifacts => {
-                let ((params, _room), (asked, _more)) =
-                    (self.tree(request).await?, self.extension_request(request).await?);
-                let read = self.0.options.extension.read_resource(params, asked);
-                match self.until_cancelled(request, read).await {
-                    // The server has the method, because it has artifacts, but the extension has no
-                    // resources.
-                    Err(error)
-                        if error.code == ErrorCode::METHOD_NOT_FOUND && artifacts.is_some() =>
-                    {
-                        return Err(resources::not_found());
-                    }
-                    answer => answer?,
-                }
-            }
-        };
-        if let ReadResourceResponse::Complete(result) = &mut answer {
-            result.result_type.get_or_insert(ResultType::COMPLETE);
+        let artifacts = self.0.service.artifacts();
+        if let Some(artifacts) = artifacts.filter(|_| resources::is_artifact(&uri)) {
+            return Ok(resources::read(artifacts, &self.0.principal, uri).await?.into());
         }
-        Ok(answer)
+        match self.extended(request, McpExtension::read_resource).await {
+            // The server has the method, because it has artifacts, but the extension has no
+            // resources.
+            Err(error) if error.code == ErrorCode::METHOD_NOT_FOUND && artifacts.is_some() => {
+                Err(resources::not_found())
+            }
+            answer => answer,
+        }
     }
 
     /// Notifies the client of changes until it cancels the request.
@@ -390,6 +334,7 @@ const LIST_CHANGED: &str = "notifications/tools/list_changed";
 fn adapt_to_era(result: impl Into<ServerResult>, is_modern: bool) -> Result<Answer, ErrorData> {
     let mut result = result.into();
     if is_modern {
+        name_complete(&mut result);
         result.fill_missing_cache_hints();
     } else if matches!(result, ServerResult::InputRequiredResult(_)) {
         return Err(ErrorData::invalid_request("in a session a result cannot ask for input", None));
@@ -398,4 +343,20 @@ fn adapt_to_era(result: impl Into<ServerResult>, is_modern: bool) -> Result<Answ
         result.strip_non_object_output_for_legacy_peer();
     }
     request::to_raw_json(&result)
+}
+
+/// Marks a result of the extension as complete if it has no type.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other results have a type, or none")]
+fn name_complete(result: &mut ServerResult) {
+    let result_type = match result {
+        ServerResult::CompleteResult(result) => &mut result.result_type,
+        ServerResult::GetPromptResult(result) => &mut result.result_type,
+        ServerResult::ListPromptsResult(result) => &mut result.result_type,
+        ServerResult::ListResourcesResult(result) => &mut result.result_type,
+        ServerResult::ListResourceTemplatesResult(result) => &mut result.result_type,
+        ServerResult::ReadResourceResult(result) => &mut result.result_type,
+        ServerResult::CallToolResult(result) => &mut result.result_type,
+        _ => return,
+    };
+    result_type.get_or_insert(ResultType::COMPLETE);
 }

@@ -18,10 +18,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use rmcp::model::{LoggingLevel, RequestId};
+use rmcp::model::{ErrorData, LoggingLevel, RequestId};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use toolcell::Sealer;
 use toolcell::controls::{bound, enforced};
 
 use super::message::raw::Raw;
@@ -135,7 +136,7 @@ pub(super) struct Reply {
 pub(super) struct PendingQuestion {
     session: Arc<Session>,
     pub(super) id: RequestId,
-    pub(super) reply: oneshot::Receiver<Reply>,
+    answer: oneshot::Receiver<Reply>,
 }
 
 impl Session {
@@ -162,7 +163,7 @@ impl Session {
 
     /// Opens a question. `None`: the limit of open questions is reached.
     pub(super) fn ask(self: &Arc<Self>) -> Option<PendingQuestion> {
-        let (sender, reply) = oneshot::channel();
+        let (sender, answer) = oneshot::channel();
         let mut open = self.open.lock();
         if open.questions.len() >= self.most_open {
             return None;
@@ -170,7 +171,7 @@ impl Session {
         let id = RequestId::Number(open.next);
         open.next += 1;
         open.questions.insert(id.clone(), sender);
-        Some(PendingQuestion { session: Arc::clone(self), id, reply })
+        Some(PendingQuestion { session: Arc::clone(self), id, answer })
     }
 
     /// Passes the client's answer to the request that asked. Other answers are ignored.
@@ -197,6 +198,23 @@ impl Session {
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let waiting = if enforced!(IdleSessions) { self.open.lock().questions.len() } else { 0 };
         (self.requests.count() <= waiting).then(|| *self.last.lock())
+    }
+}
+
+impl PendingQuestion {
+    /// Waits for the client's answer.
+    pub(super) async fn reply(
+        &mut self,
+        failed: impl Fn(&str) -> ErrorData,
+    ) -> Result<Reply, ErrorData> {
+        let reply = tokio::select! {
+            biased;
+            reply = tokio::time::timeout(Sealer::DEFAULT_LIFETIME, &mut self.answer) => reply,
+            () = self.session.no_answers.cancelled() => {
+                return Err(failed("it sends nothing more"));
+            }
+        };
+        reply.map_err(|_| failed("it took too long"))?.map_err(|_| failed("it has gone"))
     }
 }
 

@@ -222,24 +222,15 @@ async fn elicit(
         Ok(pending) => pending,
         Err(error) => return Ok(Retry::Refused(question::refused_for_room(&question, &error))),
     };
-    let no_answers = async {
-        match request.client.session() {
-            Some(session) => session.no_answers.cancelled().await,
-            None => std::future::pending().await,
-        }
-    };
     let reply = tokio::select! {
         biased;
-        reply = tokio::time::timeout(Sealer::DEFAULT_LIFETIME, &mut pending.reply) => reply,
+        reply = pending.reply(failed) => reply?,
         () = request.cancelled.cancelled() => {
             let params = CancelledNotificationParam::new(Some(pending.id.clone()), None);
             request.client.notify(ServerNotification::from(CancelledNotification::new(params)));
             return Err(ErrorData::internal_error("the request was cancelled", None));
         }
-        () = no_answers => return Err(failed("it sends nothing more")),
     };
-    let reply =
-        reply.map_err(|_| failed("it took too long"))?.map_err(|_| failed("it has gone"))?;
     match reply.answer {
         Ok(result) => Ok(question::parse_elicitation(question.clone(), &result)
             .unwrap_or(Retry::Unanswered(question))),

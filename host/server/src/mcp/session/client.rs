@@ -16,7 +16,6 @@ use rmcp::model::{
 };
 use serde::Serialize;
 use serde_json::json;
-use toolcell::Sealer;
 
 use super::outbox::Outbox;
 use super::{PendingQuestion, Session};
@@ -137,19 +136,7 @@ impl Client {
         let failed = |text: &str| {
             ErrorData::internal_error(format!("the client did not answer: {text}"), None)
         };
-        let no_answers = async {
-            match self.session() {
-                Some(session) => session.no_answers.cancelled().await,
-                None => std::future::pending().await,
-            }
-        };
-        let reply = tokio::select! {
-            biased;
-            reply = tokio::time::timeout(Sealer::DEFAULT_LIFETIME, &mut pending.reply) => reply,
-            () = no_answers => return Err(failed("it sends nothing more")),
-        };
-        let reply =
-            reply.map_err(|_| failed("it took too long"))?.map_err(|_| failed("it has gone"))?;
+        let reply = pending.reply(failed).await?;
         match reply.answer {
             Ok(result) => result.read().ok_or_else(|| failed("its answer has another form")),
             Err(error) => Err(error.read().unwrap_or_else(|| failed("its error has another form"))),
@@ -168,12 +155,7 @@ impl Client {
             ));
         };
         let Some(pending) = session.ask() else {
-            let data =
-                json!({"code": TOO_MANY_QUESTIONS, "hint": "answer the open questions first"});
-            return Err(ErrorData::internal_error(
-                "the session has as many open questions as it may",
-                Some(data),
-            ));
+            return Err(too_many_questions("session"));
         };
         let message = Message { jsonrpc: JsonRpcVersion2_0, id: Some(pending.id.clone()), content };
         let text = serde_json::to_vec(&message)
@@ -185,3 +167,10 @@ impl Client {
 
 /// The code of a question over the limit.
 pub(in crate::mcp) const TOO_MANY_QUESTIONS: &str = "too_many_questions";
+
+/// Returns the error of a question over the limit of a tenant or a session.
+pub(in crate::mcp) fn too_many_questions(whose: &str) -> ErrorData {
+    let data = json!({"code": TOO_MANY_QUESTIONS, "hint": "answer the open questions first"});
+    let text = format!("the {whose} has as many open questions as it may");
+    ErrorData::internal_error(text, Some(data))
+}
