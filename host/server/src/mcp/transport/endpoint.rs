@@ -29,12 +29,12 @@ use tokio_util::sync::CancellationToken;
 use toolcell::controls::bound;
 use tracing::Instrument as _;
 
-use super::events::{self, DetachedRequest, KEEP_ALIVE, refusal_response, refused_for};
+use super::events::{self, DetachedRequest, KEEP_ALIVE};
 use super::headers::{self, Accepted, VERSION, header_text};
 use super::methods::known_method;
 use super::refusals::{
     Refusal, admit, check_modern, mismatch, needs_session, no_session, not_acceptable, not_allowed,
-    version,
+    refusal, refused_for, version,
 };
 use super::sessions::{Opened, Sessions};
 use crate::http::Shared;
@@ -56,6 +56,8 @@ use crate::tenants::share::Places;
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const IDEMPOTENCY: HeaderName = HeaderName::from_static("idempotency-key");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+/// The hint for a client that does not accept both kinds of answers.
+const ACCEPT: &str = "send `Accept: application/json, text/event-stream`";
 const SESSIONS: (&str, &str) = ("too_many_sessions", "sessions");
 const STREAMS: (&str, &str) = ("too_many_streams", "streams");
 
@@ -122,23 +124,16 @@ impl Endpoint {
         let read = body::read_parts(shared, &parts, received)
             .await
             .map_err(|problem| problem.into_response())?;
-        let message = wire::decode(&read.bytes)
-            .map_err(|bad| refusal_response(StatusCode::BAD_REQUEST, &bad))?;
+        let message = wire::decode(&read.bytes)?;
         let accepted = Accepted::of(&parts.headers);
         if !accepted.json {
-            return Err(not_acceptable(
-                message.id(),
-                "send `Accept: application/json, text/event-stream`",
-            )
-            .into());
+            return Err(not_acceptable(message.id(), ACCEPT));
         }
         if parts.headers.contains_key(IDEMPOTENCY) {
-            let bad = BadMessage::request(
-                message.id(),
-                "MCP keeps no answers: this route honours no `Idempotency-Key`",
-            );
-            let bad = bad.with_hint("leave the header out, or make the call with `POST /v1/calls`");
-            return Err(refusal_response(StatusCode::BAD_REQUEST, &bad).into());
+            let text = "MCP keeps no answers: this route honours no `Idempotency-Key`";
+            let bad = BadMessage::request(message.id(), text);
+            let hint = "leave the header out, or make the call with `POST /v1/calls`";
+            return Err(bad.with_hint(hint).into());
         }
         if let Some(RequestSpan(span)) = parts.extensions.get() {
             if let Some(trace) = message.meta.trace() {
@@ -163,15 +158,6 @@ impl Endpoint {
                 self.open(&posted, version, &parts.headers, id, &message.params, session.is_some())
             }
             (Kind::Request { id, method }, _) if is_modern => {
-                check_modern(
-                    &posted.handler,
-                    &parts.headers,
-                    version,
-                    &id,
-                    &method,
-                    &message.params,
-                    &message.meta,
-                )?;
                 let request = Request {
                     id,
                     method,
@@ -181,12 +167,13 @@ impl Endpoint {
                     cancelled: CancellationToken::new(),
                     resources: Some(Arc::clone(&posted.resources)),
                 };
+                check_modern(&posted.handler, &parts.headers, version, &request)?;
                 self.answer(posted, request).await
             }
             (Kind::Request { id, method }, Some(opened)) => {
                 let Some(running) = opened.session.requests.enter(&id, &opened.session.end) else {
-                    let bad = BadMessage::request(None, "a request with this id is running");
-                    return Err(refusal_response(StatusCode::BAD_REQUEST, &bad).into());
+                    let text = "a request with this id is running";
+                    return Err(BadMessage::request(None, text).into());
                 };
                 let stream = accepted.events.then(|| opened.stream());
                 let outbox = stream.as_ref().map(|stream| Arc::clone(&stream.outbox));
@@ -205,10 +192,10 @@ impl Endpoint {
                     .get()
                     .map_or_else(tracing::Span::current, |RequestSpan(span)| span.clone());
                 let (sender, answer) = oneshot::channel();
-                let (handler, number) = (
-                    posted.handler,
-                    stream.as_ref().map(|stream| (stream.number, Arc::clone(&stream.outbox))),
-                );
+                let streamed = stream.as_ref().map(|stream| {
+                    events::of_session(Some(stream.number), 0, stream.outbox.read(0))
+                });
+                let handler = posted.handler;
                 let running = async move {
                     let answer = handler.answer(&request).await;
                     opened.session.mark_used();
@@ -228,18 +215,14 @@ impl Endpoint {
                     drop(stream);
                 };
                 tokio::spawn(running.instrument(span));
-                match number {
-                    Some((number, outbox)) => Ok(with_guard(
-                        events::of_session(Some(number), 0, outbox.read(0)),
-                        posted.resources,
-                    )),
+                let response = match streamed {
+                    Some(response) => response,
                     None => match answer.await {
-                        Ok(message) => {
-                            Ok(with_guard(events::json(StatusCode::OK, message), posted.resources))
-                        }
-                        Err(_) => Ok(StatusCode::ACCEPTED.into_response()),
+                        Ok(message) => events::json(StatusCode::OK, message),
+                        Err(_) => return Ok(StatusCode::ACCEPTED.into_response()),
                     },
-                }
+                };
+                Ok(with_guard(response, posted.resources))
             }
             (Kind::Notification { .. }, _) if is_modern => Ok(StatusCode::ACCEPTED.into_response()),
             (Kind::Notification { method }, Some(opened)) => {
@@ -267,37 +250,27 @@ impl Endpoint {
         params: &Raw,
         is_open: bool,
     ) -> Result<Response, Refusal> {
-        let bad = |text: &str| {
-            refusal_response(StatusCode::BAD_REQUEST, &BadMessage::request(Some(id.clone()), text))
-        };
+        let bad = |text: &str| Err(BadMessage::request(Some(id.clone()), text).into());
         if is_open {
-            return Err(bad(
+            return bad(
                 "the session is open: send `initialize` without `Mcp-Session-Id` for another",
-            )
-            .into());
+            );
         }
         let asked = params.member("protocolVersion").and_then(|version| version.text());
         if version.is_some() && version != asked.as_deref() {
-            return Err(bad(
-                "the header `MCP-Protocol-Version` is not `protocolVersion` of the params",
-            )
-            .into());
+            return bad("the header `MCP-Protocol-Version` is not `protocolVersion` of the params");
         }
         headers::check_method(headers, "initialize").map_err(|text| mismatch(&id, text))?;
         let principal = posted.handler.principal();
         let room = self.sessions.reserve(principal);
         let room = room.ok_or_else(|| self.too_many(principal, SESSIONS, Some(id.clone())))?;
         let opening = posted.handler.initialize(params);
-        let (answer, capabilities) = opening.map_err(|error| {
-            refusal_response(StatusCode::BAD_REQUEST, &BadMessage { id: Some(id.clone()), error })
-        })?;
+        let (answer, capabilities) =
+            opening.map_err(|error| BadMessage { id: Some(id.clone()), error })?;
         let Some((name, _)) = self.sessions.open(principal, room, capabilities) else {
             let error = ErrorData::internal_error("the system has no randomness", None);
-            return Err(refusal_response(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                &BadMessage { id: Some(id), error },
-            )
-            .into());
+            let bad = BadMessage { id: Some(id), error };
+            return Err(refusal(StatusCode::INTERNAL_SERVER_ERROR, bad));
         };
         let message = request::message(id, Ok(answer));
         let mut response = match posted.accepted.events {
@@ -322,11 +295,7 @@ impl Endpoint {
         let mut place = None;
         if request.method == "subscriptions/listen" {
             if !accepted.events {
-                return Err(not_acceptable(
-                    Some(request.id),
-                    "send `Accept: application/json, text/event-stream`",
-                )
-                .into());
+                return Err(not_acceptable(Some(request.id), ACCEPT));
             }
             let entered = self.streams.enter(handler.principal());
             let refusal = || self.too_many(handler.principal(), STREAMS, Some(request.id.clone()));
@@ -350,23 +319,22 @@ impl Endpoint {
             () = outbox.begun() => None,
             () = tokio::time::sleep(KEEP_ALIVE) => None,
         };
-        match now {
-            Some(answer) if outbox.is_empty() => {
-                Ok(with_guard(events::json_response(id, answer), held))
-            }
+        let response = match now {
+            Some(answer) if outbox.is_empty() => events::json_response(id, answer),
             Some(answer) => {
                 let lasting =
                     DetachedRequest::new(std::future::ready(answer), CancellationToken::new());
-                Ok(with_guard(events::of_request(id, lasting, outbox), held))
+                events::of_request(id, lasting, outbox)
             }
-            None => Ok(with_guard(events::of_request(id, lasting, outbox), held)),
-        }
+            None => events::of_request(id, lasting, outbox),
+        };
+        Ok(with_guard(response, held))
     }
 
     /// Opens a stream of a session.
     fn get(&self, principal: &Principal, headers: &HeaderMap) -> Result<Response, Refusal> {
         if !Accepted::of(headers).events {
-            return Err(not_acceptable(None, "send `Accept: text/event-stream`").into());
+            return Err(not_acceptable(None, "send `Accept: text/event-stream`"));
         }
         let (_, opened) = self.named_session(principal, headers)?;
         let place = self.streams.enter(principal);
@@ -410,11 +378,7 @@ impl Endpoint {
         }
         let Some(id) = header_text(headers, &SESSION) else {
             let text = "the header `Mcp-Session-Id` is repeated or is not text";
-            return Err(refusal_response(
-                StatusCode::BAD_REQUEST,
-                &BadMessage::request(None, text),
-            )
-            .into());
+            return Err(BadMessage::request(None, text).into());
         };
         let opened = self.sessions.find(id, principal).ok_or_else(|| no_session(None))?;
         Ok((id, opened))
@@ -456,11 +420,9 @@ impl Endpoint {
         let (code, words) = what;
         self.service.refused(principal, code);
         let data = json!({ "code": code, "retry_after_ms": 60_000 });
-        let error = ErrorData::internal_error(
-            format!("the tenant has reached its limit of open {words}"),
-            Some(data),
-        );
-        refused_for(StatusCode::TOO_MANY_REQUESTS, &BadMessage { id, error }, 60).into()
+        let text = format!("the tenant has reached its limit of open {words}");
+        let error = ErrorData::internal_error(text, Some(data));
+        refused_for(StatusCode::TOO_MANY_REQUESTS, BadMessage { id, error }, 60)
     }
 
     /// Starts, at the first request, a task that ends sessions that are idle, whose key was

@@ -1,8 +1,8 @@
 //! Responses of MCP over HTTP: JSON, and streams of server-sent events.
 //!
-//! The endpoint calls it with an answer, a refusal, or the messages of a stream, and gets the HTTP
-//! response. Events of a session have ids, so that a client can resume a stream after the last
-//! event that it saw. An idle stream gets a comment every 15 seconds, so that proxies keep it open.
+//! The endpoint calls it with an answer or the messages of a stream, and gets the HTTP response.
+//! Events of a session have ids, so that a client can resume a stream after the last event that it
+//! saw. An idle stream gets a comment every 15 seconds, so that proxies keep it open.
 //! In the era without sessions (revision 2026-07-28) some errors have an HTTP status of their own.
 //!
 //! A [`DetachedRequest`] is a running request without a session: if its response is dropped because
@@ -16,17 +16,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::Json;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::{Stream, StreamExt as _, stream};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, StatusCode};
-use rmcp::model::{ErrorCode, ErrorData, JsonRpcError, RequestId};
+use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use crate::mcp::message::wire::BadMessage;
 use crate::mcp::request::{self, Answer};
 use crate::mcp::session::outbox::{Outbox, Reader};
 
@@ -36,18 +34,6 @@ pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const RECONNECT: Duration = Duration::from_secs(3);
 /// A header that makes proxies forward events immediately.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
-
-/// Returns a refusal as a message of the protocol.
-pub(super) fn refusal_response(status: StatusCode, bad: &BadMessage) -> Response {
-    (status, Json(JsonRpcError::new(bad.id.clone(), bad.error.clone()))).into_response()
-}
-
-/// Returns a refusal with `Retry-After`.
-pub(super) fn refused_for(status: StatusCode, bad: &BadMessage, seconds: u64) -> Response {
-    let mut response = refusal_response(status, bad);
-    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
-    response
-}
 
 /// Returns an answer as JSON.
 pub(super) fn json(status: StatusCode, message: Vec<u8>) -> Response {

@@ -7,17 +7,15 @@
 //! reveals nothing of the tools; it also refuses to read a resource that does not fit in memory.
 //! The other functions write fixed refusals, such as that of an unknown session.
 
-use axum::response::Response;
-use http::header::ALLOW;
+use axum::Json;
+use axum::response::{IntoResponse as _, Response};
+use http::header::{ALLOW, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use rmcp::model::{ErrorData, RequestId as RpcId};
+use rmcp::model::{ErrorData, JsonRpcError, RequestId as RpcId};
 
-use super::events::{refusal_response, refused_for};
 use super::headers::{self, VERSION, header_text};
 use crate::mcp::handler::call::result;
 use crate::mcp::handler::{Handler, VERSIONS, opening, resources};
-use crate::mcp::message::meta::Meta;
-use crate::mcp::message::raw::Raw;
 use crate::mcp::message::wire::{BadMessage, Message};
 use crate::mcp::request::{self, Request};
 use crate::service::Service;
@@ -25,6 +23,25 @@ use crate::tenants::principal::Principal;
 
 /// A refusal of a request, boxed.
 pub(super) type Refusal = Box<Response>;
+
+/// Returns a refusal as a message of the protocol.
+pub(super) fn refusal(status: StatusCode, bad: BadMessage) -> Refusal {
+    (status, Json(JsonRpcError::new(bad.id, bad.error))).into_response().into()
+}
+
+/// Returns a refusal with `Retry-After`.
+pub(super) fn refused_for(status: StatusCode, bad: BadMessage, seconds: u64) -> Refusal {
+    let mut refused = refusal(status, bad);
+    refused.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    refused
+}
+
+/// Refuses a message with the status 400.
+impl From<BadMessage> for Refusal {
+    fn from(bad: BadMessage) -> Self {
+        refusal(StatusCode::BAD_REQUEST, bad)
+    }
+}
 
 /// Refuses a call whose tenant has no quota or no free slot, before its tool is looked up, so that
 /// a refusal reveals nothing of the tools. Also refuses to read a resource for which there is no
@@ -42,9 +59,9 @@ pub(super) async fn admit(
             Some(after) => {
                 let seconds =
                     u64::try_from(after.as_millis().div_ceil(1000).max(1)).unwrap_or(u64::MAX);
-                refused_for(StatusCode::TOO_MANY_REQUESTS, &bad, seconds).into()
+                refused_for(StatusCode::TOO_MANY_REQUESTS, bad, seconds)
             }
-            None => refusal_response(StatusCode::SERVICE_UNAVAILABLE, &bad).into(),
+            None => refusal(StatusCode::SERVICE_UNAVAILABLE, bad),
         });
     }
     if request.method == "resources/read"
@@ -55,7 +72,7 @@ pub(super) async fn admit(
         if !request.take(room) {
             service.refused(principal, "busy");
             let bad = BadMessage { id: Some(request.id.clone()), error: request::busy_error() };
-            return Err(refused_for(StatusCode::SERVICE_UNAVAILABLE, &bad, 1).into());
+            return Err(refused_for(StatusCode::SERVICE_UNAVAILABLE, bad, 1));
         }
     }
     Ok(())
@@ -71,20 +88,12 @@ pub(super) fn version<'a>(
     }
     let Some(version) = header_text(headers, &VERSION) else {
         let text = "the header `MCP-Protocol-Version` is repeated or is not text";
-        return Err(refusal_response(
-            StatusCode::BAD_REQUEST,
-            &BadMessage::request(message.id(), text),
-        )
-        .into());
+        return Err(BadMessage::request(message.id(), text).into());
     };
     let is_known = VERSIONS.iter().any(|served| served.as_str() == version);
     if !is_known && message.meta.version.is_none() && !message.is_request("initialize") {
         let error = ErrorData::unsupported_protocol_version(opening::unknown(version), &VERSIONS);
-        return Err(refusal_response(
-            StatusCode::BAD_REQUEST,
-            &BadMessage { id: message.id(), error },
-        )
-        .into());
+        return Err(BadMessage { id: message.id(), error }.into());
     }
     Ok(Some(version))
 }
@@ -94,18 +103,13 @@ pub(super) fn check_modern(
     handler: &Handler,
     headers: &HeaderMap,
     version: Option<&str>,
-    id: &RpcId,
-    method: &str,
-    params: &Raw,
-    meta: &Meta,
+    Request { id, method, params, meta, .. }: &Request,
 ) -> Result<(), Refusal> {
     if meta.version.is_some() && version != meta.version.as_deref() {
         let text = "the header `MCP-Protocol-Version` is not the revision that `_meta` of the request names";
         return Err(mismatch(id, text.to_owned()));
     }
-    opening::check_metadata(meta).map_err(|error| {
-        refusal_response(StatusCode::BAD_REQUEST, &BadMessage { id: Some(id.clone()), error })
-    })?;
+    opening::check_metadata(meta).map_err(|error| BadMessage { id: Some(id.clone()), error })?;
     if !meta.is_modern() {
         return Ok(());
     }
@@ -117,34 +121,28 @@ pub(super) fn check_modern(
 
 pub(super) fn mismatch(id: &RpcId, text: String) -> Refusal {
     let error = ErrorData::header_mismatch(text, None);
-    refusal_response(StatusCode::BAD_REQUEST, &BadMessage { id: Some(id.clone()), error }).into()
+    BadMessage { id: Some(id.clone()), error }.into()
 }
 
-pub(super) fn not_acceptable(id: Option<RpcId>, hint: &str) -> Response {
+pub(super) fn not_acceptable(id: Option<RpcId>, hint: &str) -> Refusal {
     let bad = BadMessage::request(id, "the client accepts none of the types of the answer")
         .with_hint(hint);
-    refusal_response(StatusCode::NOT_ACCEPTABLE, &bad)
+    refusal(StatusCode::NOT_ACCEPTABLE, bad)
 }
 
 pub(super) fn not_allowed(allowed: &'static str) -> Refusal {
     let bad = BadMessage::request(None, format!("this method is not allowed here: {allowed}"));
-    let mut response = refusal_response(StatusCode::METHOD_NOT_ALLOWED, &bad);
-    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
-    response.into()
+    let mut refused = refusal(StatusCode::METHOD_NOT_ALLOWED, bad);
+    refused.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    refused
 }
 
 pub(super) fn needs_session(id: Option<RpcId>) -> Refusal {
-    let bad = BadMessage::request(
-        id,
-        "the message needs a session: open one with `initialize`, and send `Mcp-Session-Id`",
-    );
-    refusal_response(StatusCode::BAD_REQUEST, &bad).into()
+    let text = "the message needs a session: open one with `initialize`, and send `Mcp-Session-Id`";
+    BadMessage::request(id, text).into()
 }
 
 pub(super) fn no_session(id: Option<RpcId>) -> Refusal {
-    refusal_response(
-        StatusCode::NOT_FOUND,
-        &BadMessage::request(id, "there is no such session: open one with `initialize`"),
-    )
-    .into()
+    let text = "there is no such session: open one with `initialize`";
+    refusal(StatusCode::NOT_FOUND, BadMessage::request(id, text))
 }
