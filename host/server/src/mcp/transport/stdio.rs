@@ -18,11 +18,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use serde_json::json;
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::task::JoinSet;
+use tokio_util::codec::{AnyDelimiterCodec, AnyDelimiterCodecError, Decoder as _};
 use tokio_util::sync::CancellationToken;
 use toolcell::controls::bound;
 use tracing::field::Empty;
@@ -49,6 +50,8 @@ const OPENING: &str = "send `initialize` and `notifications/initialized` first, 
 const WAITING: usize = 64;
 /// The byte order mark.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// Bytes that are read at once.
+const READ: usize = 8 << 10;
 const LISTEN: &str = "subscriptions/listen";
 /// Time for the last answers to be written after the calls have ended.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -154,7 +157,8 @@ async fn serve(
             }
         }
     });
-    let mut lines = Lines::new(read, options.line);
+    let most = options.line;
+    let mut lines = Lines::new(read, most);
     let mut server = Server::new(service, principal, options, Arc::clone(&outbox));
     loop {
         let line = tokio::select! {
@@ -163,7 +167,7 @@ async fn serve(
             () = gone.cancelled() => break,
         };
         match line {
-            Ok(Some(Line::Text(line))) => {
+            Ok(Some(line)) => {
                 let taken = tokio::select! {
                     taken = server.take(&line) => taken,
                     () = gone.cancelled() => break,
@@ -172,12 +176,12 @@ async fn serve(
                     outbox.send(bad.to_json());
                 }
             }
-            Ok(Some(Line::TooLong)) => {
-                let text = format!("the line is longer than {} bytes", lines.most);
+            Err(AnyDelimiterCodecError::MaxChunkLengthExceeded) => {
+                let text = format!("the line is longer than {most} bytes");
                 outbox.send(BadMessage::request(None, text).to_json());
             }
             Ok(None) => break,
-            Err(error) => {
+            Err(AnyDelimiterCodecError::Io(error)) => {
                 tracing::warn!(%error, "standard input failed");
                 break;
             }
@@ -370,73 +374,42 @@ fn call_span(meta: &Meta) -> Span {
     span
 }
 
-/// A line that was read.
-enum Line {
-    Text(Vec<u8>),
-    TooLong,
-}
-
 /// Reads lines of bounded length.
 struct Lines<R> {
-    read: BufReader<R>,
-    line: Vec<u8>,
-    /// True while the rest of a line over the limit is skipped.
-    is_skipping: bool,
+    read: R,
+    buffer: BytesMut,
+    codec: AnyDelimiterCodec,
     /// True after the first line was read.
     has_begun: bool,
-    most: usize,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     fn new(read: R, most: usize) -> Self {
-        Self {
-            read: BufReader::new(read),
-            line: Vec::new(),
-            is_skipping: false,
-            has_begun: false,
-            most,
-        }
+        let most = bound!(LineBytes, most);
+        let codec = AnyDelimiterCodec::new_with_max_length(b"\n".to_vec(), Vec::new(), most);
+        Self { read, buffer: BytesMut::new(), codec, has_begun: false }
     }
 
     /// Returns the next line, or `None` at the end. The last line may have no line end. A line over
-    /// the limit is reported as soon as the limit is exceeded, and its rest is skipped.
+    /// the limit is reported as soon as the limit is exceeded, and its rest is skipped. The byte
+    /// order mark that some programs write first is left out.
     ///
     /// # Cancel safety
     /// Cancel safe: the bytes that were read are kept.
-    async fn next(&mut self) -> io::Result<Option<Line>> {
-        loop {
-            let available = self.read.fill_buf().await?;
-            if available.is_empty() {
-                let is_last = !self.line.is_empty() && !self.is_skipping;
-                return Ok(is_last.then(|| self.take()));
+    async fn next(&mut self) -> Result<Option<Bytes>, AnyDelimiterCodecError> {
+        let line = loop {
+            if let Some(line) = self.codec.decode(&mut self.buffer)? {
+                break Some(line);
             }
-            let end = available.iter().position(|byte| *byte == b'\n');
-            let count = end.map_or(available.len(), |end| end + 1);
-            let fits = self.line.len() + end.unwrap_or(count) <= bound!(LineBytes, self.most);
-            let is_too_long = !self.is_skipping && !fits;
-            if !self.is_skipping && fits {
-                self.line.extend_from_slice(&available[..count]);
-            } else if is_too_long {
-                self.line = Vec::new();
-                self.is_skipping = true;
+            self.buffer.reserve(READ);
+            if self.read.read_buf(&mut self.buffer).await? == 0 {
+                break self.codec.decode_eof(&mut self.buffer)?;
             }
-            self.read.consume(count);
-            let was_skipped = end.is_some() && std::mem::replace(&mut self.is_skipping, false);
-            if is_too_long {
-                return Ok(Some(Line::TooLong));
-            }
-            if end.is_some() && !was_skipped {
-                return Ok(Some(self.take()));
-            }
-        }
-    }
-
-    /// Takes the line, without the byte order mark that some programs write first.
-    fn take(&mut self) -> Line {
-        let mut line = std::mem::take(&mut self.line);
-        if !std::mem::replace(&mut self.has_begun, true) && line.starts_with(BYTE_ORDER_MARK) {
-            line.drain(..BYTE_ORDER_MARK.len());
-        }
-        Line::Text(line)
+        };
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        Ok(line.map(|line| match line.strip_prefix(BYTE_ORDER_MARK) {
+            Some(rest) if is_first => line.slice_ref(rest),
+            Some(_) | None => line,
+        }))
     }
 }
