@@ -13,6 +13,7 @@ use std::task::{Context, Poll, ready};
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 use http_body::{Frame, SizeHint};
 
 /// Bytes that are handed to the connection at once. It asks for more when it has sent most of them;
@@ -29,7 +30,7 @@ pub(crate) fn end_with(
     response: Response,
     ended: impl Future<Output = ()> + Send + 'static,
 ) -> Response {
-    response.map(|body| Body::new(Ending { body: Some(body), ended: Box::pin(ended) }))
+    response.map(|body| Body::from_stream(body.into_data_stream().take_until(ended)))
 }
 
 struct GuardedBody<T> {
@@ -73,28 +74,6 @@ impl<T: Unpin> http_body::Body for GuardedBody<T> {
         }
         hint.set_lower(left.lower().saturating_add(rest));
         hint
-    }
-}
-
-struct Ending {
-    body: Option<Body>,
-    ended: Pin<Box<dyn Future<Output = ()> + Send>>,
-}
-
-impl http_body::Body for Ending {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let this = &mut *self;
-        if this.body.is_some() && this.ended.as_mut().poll(context).is_ready() {
-            // Dropping the body ends its source.
-            this.body = None;
-        }
-        this.body.as_mut().map_or(Poll::Ready(None), |body| Pin::new(body).poll_frame(context))
     }
 }
 
