@@ -23,6 +23,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -204,6 +205,7 @@ impl HttpServer {
     /// When dropped, every connection is closed and every running call is stopped.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let Self { listener, service, router, options, .. } = self;
+        let options = Arc::new(options);
         let peers =
             Peers::new(if options.behind_proxy { usize::MAX } else { CONNECTIONS_PER_ADDRESS });
         let open = Connections::new(options.connections);
@@ -230,12 +232,12 @@ impl HttpServer {
                 accepted = accepted => match accepted {
                     Ok((stream, peer)) => {
                         let Some(place) = peers.enter(peer.ip()) else { continue };
-                        let (router, closing) = (router.clone(), closing.subscribe());
-                        let connection = Connection { router, closing, open: open.enter() };
-                        let (tls, options) = (options.tls.clone(), Limits::of(&options));
+                        let (router, options) = (router.clone(), Arc::clone(&options));
+                        let (closing, open) = (closing.subscribe(), open.enter());
+                        let connection = Connection { router, options, closing, open };
                         connections.spawn(async move {
                             let _place = place;
-                            connection.accept(stream, tls, options).await;
+                            connection.accept(stream).await;
                         });
                     }
                     Err(error) => {
@@ -255,45 +257,29 @@ impl HttpServer {
     }
 }
 
-/// The limits of one connection.
-#[derive(Debug, Clone, Copy)]
-struct Limits {
-    head_time: Duration,
-    write_time: Duration,
-}
-
-impl Limits {
-    fn of(options: &ListenOptions) -> Self {
-        Self { head_time: options.head_time, write_time: options.write_time }
-    }
-}
-
 /// One accepted connection.
 struct Connection {
     router: Router,
+    options: Arc<ListenOptions>,
     closing: watch::Receiver<bool>,
     open: OpenConnection,
 }
 
 impl Connection {
-    async fn accept(self, stream: TcpStream, tls: Option<Tls>, limits: Limits) {
+    async fn accept(self, stream: TcpStream) {
         let _ = stream.set_nodelay(true);
-        let Some(tls) = tls else { return self.serve(stream, limits).await };
+        let Some(tls) = &self.options.tls else { return self.serve(stream).await };
         let shaken = tokio::select! {
             // The handshake has the time limit of a request's head.
-            shaken = tokio::time::timeout(limits.head_time, tls.accept(stream)) => shaken,
+            shaken = tokio::time::timeout(self.options.head_time, tls.accept(stream)) => shaken,
             () = self.open.closing() => return,
         };
         if let Ok(Ok(stream)) = shaken {
-            self.serve(stream, limits).await;
+            self.serve(stream).await;
         }
     }
 
-    async fn serve(
-        mut self,
-        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        limits: Limits,
-    ) {
+    async fn serve(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let (router, busy) = (self.router, self.open.busy());
         let router = tower::service_fn(move |request: Request<Incoming>| {
             let (busy, router) = (busy(), router.clone());
@@ -305,8 +291,8 @@ impl Connection {
         });
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).max_buf_size(MAX_HEAD);
-        http.header_read_timeout(bound!(HeadTime, Some(limits.head_time)));
-        let stream = Stalling::new(stream, limits.write_time);
+        http.header_read_timeout(bound!(HeadTime, Some(self.options.head_time)));
+        let stream = Stalling::new(stream, self.options.write_time);
         let mut connection =
             pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
         tokio::select! {
