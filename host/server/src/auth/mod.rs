@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwapOption;
 use http::HeaderMap;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, AsHeaderName};
 use serde::Serialize;
 use tokio::sync::Notify;
 use toolcell::controls::enforced;
@@ -251,10 +251,24 @@ fn same_path(whole: &str, end: &str) -> bool {
         .is_some_and(|path| path.strip_suffix('/').unwrap_or(path) == end)
 }
 
+/// Returns the value of a header, if it has one.
+///
+/// # Errors
+/// It is repeated, or is not text.
+pub(crate) fn single_header(
+    headers: &HeaderMap,
+    name: impl AsHeaderName,
+) -> Result<Option<&str>, ()> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => value.to_str().map(Some).map_err(drop),
+        (Some(_), Some(_)) => Err(()),
+    }
+}
+
 /// Returns the bearer token of a request. `None` if it has several `Authorization` headers.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let mut values = headers.get_all(AUTHORIZATION).iter();
-    let (Some(value), None) = (values.next(), values.next()) else { return None };
-    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    let (scheme, token) = single_header(headers, AUTHORIZATION).ok()??.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }

@@ -31,6 +31,7 @@ use toolcell::tenant::{Reservation, ShareRule};
 
 use super::problem::Problem;
 use super::{Place, Shared};
+use crate::auth::single_header;
 use crate::tenants::principal::Principal;
 use crate::tenants::share::rule;
 
@@ -257,9 +258,8 @@ fn is_plain(headers: &HeaderMap) -> bool {
 
 /// Returns true if the body is declared as `application/json`, with any parameters.
 fn is_json(headers: &HeaderMap) -> bool {
-    let mut types = headers.get_all(CONTENT_TYPE).iter();
-    let (Some(kind), None) = (types.next(), types.next()) else { return false };
-    let kind = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
+    let Ok(Some(kind)) = single_header(headers, CONTENT_TYPE) else { return false };
+    let kind = kind.split(';').next().unwrap_or_default();
     kind.trim().eq_ignore_ascii_case("application/json")
 }
 

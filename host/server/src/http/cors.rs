@@ -23,6 +23,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::HttpOptions;
 use crate::auth::same_url::normal_origin;
+use crate::auth::single_header;
 
 /// The methods of all routes.
 const METHODS: &str = "GET, HEAD, POST, DELETE";
@@ -40,14 +41,10 @@ const MAX_AGE: &str = "7200";
 
 /// Returns the origin of the request, if it is listed.
 pub(super) fn listed(options: &HttpOptions, headers: &HeaderMap) -> Option<HeaderValue> {
-    let mut origins = headers.get_all(ORIGIN).iter();
-    let (Some(origin), None) = (origins.next(), origins.next()) else { return None };
-    let origin_asked = normal_origin(origin.to_str().ok()?)?;
-    options
-        .origins
-        .iter()
-        .any(|listed| normal_origin(listed).as_ref() == Some(&origin_asked))
-        .then(|| origin.clone())
+    let asked = normal_origin(single_header(headers, ORIGIN).ok()??)?;
+    let is_listed =
+        options.origins.iter().any(|listed| normal_origin(listed).as_ref() == Some(&asked));
+    headers.get(ORIGIN).filter(|_| is_listed).cloned()
 }
 
 /// Returns true if the request is a preflight.

@@ -31,6 +31,7 @@ use super::guarded_body::{end_with, with_guard};
 use super::problem::Problem;
 use super::{Shared, cors};
 use crate::auth::same_url::normal_origin;
+use crate::auth::single_header;
 use crate::observe::trace::{RequestSpan, TraceContext};
 use crate::service::request_id::RequestId;
 use crate::tenants::refused::RequestError;
@@ -54,12 +55,10 @@ pub(super) async fn finish(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let mut ids = request.headers().get_all(REQUEST_ID).iter();
-    let given = match (ids.next(), ids.next()) {
-        (None, _) => Ok(RequestId::generate()),
-        (Some(id), None) => id.to_str().ok().and_then(|id| id.parse().ok()).ok_or(()),
-        (Some(_), Some(_)) => Err(()),
-    };
+    let given = single_header(request.headers(), REQUEST_ID).and_then(|id| match id {
+        Some(id) => id.parse().map_err(drop),
+        None => Ok(RequestId::generate()),
+    });
     let origin = cors::listed(&shared.options, request.headers());
     let (id, mut response) = match given {
         Err(()) => {
@@ -143,12 +142,9 @@ fn span(id: &RequestId, request: &Request) -> Span {
 /// Refuses a body with several transfer codings, because a proxy may find another end of it. A
 /// single coding other than `chunked` does not reach this code.
 fn check_coding(request: &Request) -> Result<(), Problem> {
-    let mut codings = request.headers().get_all(TRANSFER_ENCODING).iter();
-    let is_plain = match (codings.next(), codings.next()) {
-        (None, _) => true,
-        (Some(coding), None) => coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"),
-        (Some(_), Some(_)) => false,
-    };
+    let is_plain = single_header(request.headers(), TRANSFER_ENCODING).is_ok_and(|coding| {
+        coding.is_none_or(|coding| coding.trim().eq_ignore_ascii_case("chunked"))
+    });
     if is_plain {
         return Ok(());
     }
@@ -161,13 +157,9 @@ fn check_coding(request: &Request) -> Result<(), Problem> {
 /// Refuses requests that are meant for another host, and those of pages of other origins.
 fn check_origin(shared: &Shared, request: &Request, is_listed: bool) -> Result<(), Problem> {
     let headers = request.headers();
-    let mut hosts = headers.get_all(HOST).iter();
-    let host = match (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) {
-        (Some(host), None) => host,
-        (None, _) | (Some(_), Some(_)) => {
-            let detail = "the request must have exactly one header `Host`";
-            return Err(Problem::new(StatusCode::BAD_REQUEST, "invalid_host", detail));
-        }
+    let Ok(Some(host)) = single_header(headers, HOST) else {
+        let detail = "the request must have exactly one header `Host`";
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "invalid_host", detail));
     };
     let uri_host = request.uri().authority().map(http::uri::Authority::as_str);
     for host in [Some(host), uri_host].into_iter().flatten() {
@@ -183,18 +175,15 @@ fn check_origin(shared: &Shared, request: &Request, is_listed: bool) -> Result<(
             .with_hint("use a host name that the operator has listed"));
         }
     }
-    let mut origins = headers.get_all(ORIGIN).iter();
-    let is_own = match (origins.next(), origins.next()) {
-        (None, _) => true,
-        (Some(origin), None) => {
-            origin.to_str().ok().and_then(normal_origin).is_some_and(|origin| {
-                let own = origin
-                    .split_once("://")
-                    .and_then(|(scheme, _)| normal_origin(&format!("{scheme}://{host}")));
-                own == Some(origin)
-            })
-        }
-        (Some(_), Some(_)) => false,
+    let is_own = match single_header(headers, ORIGIN) {
+        Ok(Some(origin)) => normal_origin(origin).is_some_and(|origin| {
+            let own = origin
+                .split_once("://")
+                .and_then(|(scheme, _)| normal_origin(&format!("{scheme}://{host}")));
+            own == Some(origin)
+        }),
+        Ok(None) => true,
+        Err(()) => false,
     };
     if !is_listed && !is_own && enforced!(OriginList) {
         return Err(Problem::new(

@@ -27,6 +27,7 @@ use toolcell::clock::Clock;
 use toolcell::controls::bound;
 
 use super::problem::Problem;
+use crate::auth::single_header;
 use crate::tenants::principal::Principal;
 
 /// The request header with the key.
@@ -84,16 +85,13 @@ pub(super) struct Claim {
 
 /// Returns the key of a request, if it has one.
 pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let mut keys = headers.get_all(HEADER).iter();
     let is_key = |key: &str| {
         (1..=MAX_KEY).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
     };
-    match (keys.next(), keys.next()) {
-        (None, _) => Ok(None),
-        (Some(key), None) if key.to_str().is_ok_and(is_key) => {
-            Ok(key.to_str().ok().map(str::to_owned))
-        }
-        (Some(_), _) => Err(Problem::new(
+    match single_header(headers, HEADER) {
+        Ok(None) => Ok(None),
+        Ok(Some(key)) if is_key(key) => Ok(Some(key.to_owned())),
+        Ok(Some(_)) | Err(()) => Err(Problem::new(
             StatusCode::BAD_REQUEST,
             "invalid_idempotency_key",
             "the header `Idempotency-Key` is repeated, or is not 1 to 255 visible ASCII characters",

@@ -12,6 +12,8 @@
 use http::HeaderMap;
 use tracing::Span;
 
+use crate::auth::single_header;
+
 /// The most bytes of a `tracestate`. A longer one is ignored.
 const MAX_STATE: usize = 512;
 
@@ -35,11 +37,7 @@ impl<'a> TraceContext<'a> {
     /// Reads the headers. `None` without a header `traceparent`, with several, and for an invalid
     /// one.
     pub(crate) fn of_headers(headers: &'a HeaderMap) -> Option<Self> {
-        let one = |name: &str| {
-            let mut values = headers.get_all(name).iter();
-            let (Some(value), None) = (values.next(), values.next()) else { return None };
-            value.to_str().ok()
-        };
+        let one = |name: &str| single_header(headers, name).ok()?;
         Self::parse(one("traceparent")?, one("tracestate"))
     }
 

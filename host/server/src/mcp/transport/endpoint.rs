@@ -37,6 +37,7 @@ use super::refusals::{
     refusal, refused_for, version,
 };
 use super::sessions::{Opened, Sessions};
+use crate::auth::single_header;
 use crate::http::Shared;
 use crate::http::body::{self, RequestResources};
 use crate::http::guarded_body::with_guard;
@@ -373,13 +374,11 @@ impl Endpoint {
         if header_text(headers, &VERSION) >= Some(ProtocolVersion::V_2026_07_28.as_str()) {
             return Err(not_allowed("POST"));
         }
-        if !headers.contains_key(SESSION) {
-            return Err(needs_session(None));
-        }
-        let Some(id) = header_text(headers, &SESSION) else {
+        let id = single_header(headers, SESSION).map_err(|()| {
             let text = "the header `Mcp-Session-Id` is repeated or is not text";
-            return Err(BadMessage::request(None, text).into());
-        };
+            BadMessage::request(None, text)
+        })?;
+        let id = id.ok_or_else(|| needs_session(None))?;
         let opened = self.sessions.find(id, principal).ok_or_else(|| no_session(None))?;
         Ok((id, opened))
     }

@@ -20,6 +20,7 @@ use http::{HeaderMap, HeaderName};
 use serde_json::{Number, Value};
 
 use crate::artifacts::members::each_member;
+use crate::auth::single_header;
 use crate::mcp::message::raw::Raw;
 
 pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -31,11 +32,7 @@ const CODED: (&str, &str) = ("=?base64?", "?=");
 
 /// Returns the value of a header as text. `None` if it is missing, repeated or not text.
 pub(super) fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    let mut values = headers.get_all(name).iter();
-    match (values.next(), values.next()) {
-        (Some(value), None) => value.to_str().ok(),
-        _ => None,
-    }
+    single_header(headers, name).ok()?
 }
 
 /// The types of answers that the client accepts.
@@ -187,12 +184,8 @@ fn has_fraction(number: &str) -> bool {
 
 /// Returns the value of a header, or an error if it is repeated or not text.
 fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, String> {
-    if !headers.contains_key(name) {
-        return Ok(None);
-    }
-    header_text(headers, name)
-        .map(Some)
-        .ok_or_else(|| format!("the header `{name}` is repeated or is not text"))
+    single_header(headers, name)
+        .map_err(|()| format!("the header `{name}` is repeated or is not text"))
 }
 
 /// Decodes a header's value, which can be in base64.

@@ -13,7 +13,8 @@ use http::header::{ALLOW, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use rmcp::model::{ErrorData, JsonRpcError, RequestId as RpcId};
 
-use super::headers::{self, VERSION, header_text};
+use super::headers::{self, VERSION};
+use crate::auth::single_header;
 use crate::mcp::handler::call::result;
 use crate::mcp::handler::{Handler, VERSIONS, opening, resources};
 use crate::mcp::message::wire::{BadMessage, Message};
@@ -83,13 +84,11 @@ pub(super) fn version<'a>(
     headers: &'a HeaderMap,
     message: &Message,
 ) -> Result<Option<&'a str>, Refusal> {
-    if !headers.contains_key(VERSION) {
-        return Ok(None);
-    }
-    let Some(version) = header_text(headers, &VERSION) else {
+    let version = single_header(headers, VERSION).map_err(|()| {
         let text = "the header `MCP-Protocol-Version` is repeated or is not text";
-        return Err(BadMessage::request(message.id(), text).into());
-    };
+        BadMessage::request(message.id(), text)
+    })?;
+    let Some(version) = version else { return Ok(None) };
     let is_known = VERSIONS.iter().any(|served| served.as_str() == version);
     if !is_known && message.meta.version.is_none() && !message.is_request("initialize") {
         let error = ErrorData::unsupported_protocol_version(opening::unknown(version), &VERSIONS);
