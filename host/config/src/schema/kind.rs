@@ -8,7 +8,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolcell::component::{Command, CommandInput, CommandOutput, ComponentKind};
+use toolcell::component::{Command, CommandOutput, ComponentKind};
 
 use crate::problem::Problems;
 use crate::schema::{self, At};
@@ -22,26 +22,6 @@ pub(crate) enum Kind {
     Tools,
     Functions,
     Command,
-}
-
-/// The content of the standard input of a command.
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub(crate) enum Input {
-    Text,
-    Json,
-    Empty,
-}
-
-/// The form of its standard output.
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub(crate) enum Output {
-    Text,
-    Json,
-    Bytes,
 }
 
 /// Returns the kind that the section of the component `name` sets.
@@ -74,16 +54,8 @@ fn command(problems: &mut Problems<'_>, name: &str, said: &schema::Component) ->
     command.description.clone_from(&settings.description);
     command.argv =
         settings.argv.as_ref().map(|words| words.iter().map(|word| word.value.clone()).collect());
-    command.stdin = match settings.stdin {
-        None | Some(Input::Text) => CommandInput::Text,
-        Some(Input::Json) => CommandInput::Json,
-        Some(Input::Empty) => CommandInput::Empty,
-    };
-    command.output = match settings.output {
-        None | Some(Output::Text) => CommandOutput::Text,
-        Some(Output::Json) => CommandOutput::Json,
-        Some(Output::Bytes) => CommandOutput::Bytes,
-    };
+    command.stdin = settings.stdin.unwrap_or_default();
+    command.output = settings.output.unwrap_or_default();
     command.media_type.clone_from(&settings.media_type);
     if command.media_type.is_some() && command.output != CommandOutput::Bytes {
         problems.error(

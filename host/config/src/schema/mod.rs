@@ -21,9 +21,10 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolcell::Definition;
+use toolcell::component::{CommandInput, CommandOutput};
 use toolcell::grants::{self, GrantKind};
 
-use kind::{Input, Kind, Output};
+use kind::Kind;
 
 pub use isolation::Isolation;
 pub use password::without_password;
@@ -148,10 +149,12 @@ pub(crate) struct Command {
     pub(crate) argv: Option<Vec<At<String>>>,
     /// The content of its standard input: `text`, the argument `stdin` of the call; `json`, all
     /// arguments as JSON; `empty`. Default: `text`.
-    pub(crate) stdin: Option<Input>,
+    #[schemars(with = "Option<String>", extend("enum" = ["text", "json", "empty", null]))]
+    pub(crate) stdin: Option<CommandInput>,
     /// The form of its standard output: `text`; `json`, which is text if it is not valid JSON;
     /// `bytes`, a part with `media_type`. Default: `text`.
-    pub(crate) output: Option<Output>,
+    #[schemars(with = "Option<String>", extend("enum" = ["text", "json", "bytes", null]))]
+    pub(crate) output: Option<CommandOutput>,
     /// The media type of an output of `bytes`. Default: `application/octet-stream`.
     pub(crate) media_type: Option<String>,
 }
