@@ -9,28 +9,23 @@
 //!
 //! The records belong to the user and are never in the folder itself: they are in the database
 //! `approvals/store.db` below the state directory, by the hash of the configuration's path. A
-//! record that cannot be read approves nothing. Files of earlier versions are migrated.
+//! record that cannot be read approves nothing.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::{fmt, fs};
 
 use sha2::{Digest as _, Sha256};
 use toolcell::controls::enforced;
 use toolcell::kv::{KeyStore as _, Namespace, Quota, SqliteStore, StoreError};
 
 use crate::error::Error;
-use crate::paths::files;
 
 /// The database of the records.
 const STORE: &str = "store.db";
 /// The directory below the state directory.
 const DIRECTORY: &str = "approvals";
-/// The directory in which earlier versions had a file for each record, and its new name after the
-/// migration.
-const OLD_DIRECTORY: &str = "approved";
-const CARRIED_OVER: &str = "approved.old";
 /// The separator of the lock's hash and the names of components in a record.
 const ONLY_SEPARATOR: &str = " only ";
 /// The hint if an approval cannot be recorded.
@@ -154,7 +149,7 @@ impl FoundConfiguration {
     /// Reads the record of the last approval.
     fn read(&self) -> Result<Option<ApprovalRecord>, Error> {
         let Some(state) = &self.state else { return Ok(None) };
-        if ![DIRECTORY, OLD_DIRECTORY].iter().any(|dir| state.join(dir).is_dir()) {
+        if !state.join(DIRECTORY).is_dir() {
             return Ok(None);
         }
         let kept = records(state)?.get(&namespace(), &self.name());
@@ -236,47 +231,12 @@ fn hash(lock: &str) -> String {
 
 /// Opens the records of a state directory, and migrates those of earlier versions.
 fn records(state: &Path) -> Result<SqliteStore, Error> {
-    let failed = |problem: &dyn std::fmt::Display, hint: String| {
-        Error::file(
-            format!("cannot open the record of approvals in `{}`: {problem}", state.display()),
-            hint,
-        )
-    };
-    let store = SqliteStore::open(&state.join(DIRECTORY))
-        .map_err(|error| failed(&error, format!("{STATE_DIR_HINT}; or {}", error.hint())))?;
-    let store = store.with_quota(Quota { bytes: u64::MAX, keys: u64::MAX, value: u64::MAX });
-    let old = state.join(OLD_DIRECTORY);
-    if old.is_dir() {
-        carry_over(&old, &store)
-            .map_err(|failure| failed(&failure.message(), STATE_DIR_HINT.to_owned()))?;
-    }
-    Ok(store)
-}
-
-/// Migrates records that are files, and leaves the files as a copy. Files that others could have
-/// written are skipped.
-fn carry_over(old: &Path, store: &SqliteStore) -> Result<(), Error> {
-    files::own_directory(old, STATE_DIR_HINT)?;
-    for entry in fs::read_dir(old).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        match files::lock(&entry.path()) {
-            Ok(Some(content)) => {
-                // A newer record stays.
-                store
-                    .compare_and_swap(&namespace(), &name, None, content.as_bytes(), None)
-                    .map_err(record_error)?;
-            }
-            Ok(None) => {}
-            Err(failure) => tracing::warn!(
-                error = failure.message(),
-                "an approval that an earlier version of toolcell recorded cannot be used: \
-                 approve that configuration again"
-            ),
-        }
-    }
-    // Another command may have renamed it meanwhile.
-    let _ = fs::rename(old, old.with_file_name(CARRIED_OVER));
-    Ok(())
+    let store = SqliteStore::open(&state.join(DIRECTORY)).map_err(|error| {
+        let state = state.display();
+        let message = format!("cannot open the record of approvals in `{state}`: {error}");
+        Error::file(message, format!("{STATE_DIR_HINT}; or {}", error.hint()))
+    })?;
+    Ok(store.with_quota(Quota { bytes: u64::MAX, keys: u64::MAX, value: u64::MAX }))
 }
 
 fn namespace() -> Namespace {
@@ -288,11 +248,12 @@ fn record_error(error: StoreError) -> Error {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:x}", Sha256::digest(bytes))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
@@ -447,28 +408,5 @@ mod tests {
         assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Missing);
         let nowhere = FoundConfiguration::new(Path::new("/a"), "x", None, Some(&record));
         assert!(nowhere.approval() == Approval::Missing && nowhere.approved("", None).is_err());
-    }
-    /// They are migrated once, except those that others could have written. The files stay as a
-    /// copy.
-    #[test]
-    fn records_of_earlier_versions_are_carried_over() {
-        let state = tempfile::tempdir().unwrap();
-        let old = state.path().join(OLD_DIRECTORY);
-        let found =
-            |path: &str| FoundConfiguration::new(Path::new(path), "x", None, Some(state.path()));
-        let records = [("/a/toolcell.toml", 0o600), ("/b/toolcell.toml", 0o622)]
-            .map(|(path, mode)| (found(path), mode));
-        fs::create_dir(&old).unwrap();
-        for (found, mode) in records {
-            let file = old.join(found.name());
-            fs::write(&file, found.record_of("", None)).unwrap();
-            fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
-        }
-        for _ in 0..2 {
-            assert_eq!(found("/a/toolcell.toml").approval(), Approval::Given);
-            assert_eq!(found("/b/toolcell.toml").approval(), Approval::Missing);
-        }
-        assert!(!old.exists());
-        assert_eq!(fs::read_dir(state.path().join(CARRIED_OVER)).unwrap().count(), 2);
     }
 }
