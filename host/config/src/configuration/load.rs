@@ -61,7 +61,7 @@ impl Configuration {
             .collect()
             .await;
         let mut problems: Vec<_> =
-            found.iter_mut().flat_map(|(_, _, problems)| std::mem::take(problems)).collect();
+            found.iter_mut().filter_map(|(_, _, problem)| problem.take()).collect();
         // A file that is not approved is one problem, however many components it has.
         let of_components = problems.len();
         problems.retain(|problem| problem.reason != Reason::ConfigurationNotApproved);
@@ -179,42 +179,37 @@ impl Loading<'_> {
     async fn load_component(
         &self,
         name: String,
-    ) -> (String, Option<Served>, Vec<ComponentProblem>) {
+    ) -> (String, Option<Served>, Option<ComponentProblem>) {
         // A component that is loaded already needs only a check of its bytes. Yields, so that other
         // tasks run in between.
         tokio::task::yield_now().await;
-        let problem = |serving, error| vec![ComponentProblem::of(&name, serving, error)];
         let chosen = match self.configuration.used(name.as_ref()) {
             Ok(chosen) => chosen,
-            Err(error) => return (name.clone(), None, problem(Serving::Nothing, error)),
+            Err(error) => {
+                let problem = ComponentProblem::of(&name, Serving::Nothing, error);
+                return (name, None, Some(problem));
+            }
         };
         if chosen.isolation.has_process() {
-            let problems = vec![ComponentProblem::needs_process(&name)];
-            return (name, None, problems);
+            let problem = ComponentProblem::needs_process(&name);
+            return (name, None, Some(problem));
         }
-        let error = match self.file(&chosen).await {
+        let (served, problem) = match self.file(&chosen).await {
             Ok((served, rebuilt)) => {
                 if let Some(approved) =
                     self.lock.components.get(&name).filter(|old| old.digest == served.digest)
                 {
                     self.configuration.keep_used_version(&chosen, approved);
                 }
-                let problems =
-                    if rebuilt { vec![ComponentProblem::rebuilt(&name)] } else { Vec::new() };
-                return (name, Some(served), problems);
+                (Some(served), rebuilt.then(|| ComponentProblem::rebuilt(&name)))
             }
-            Err(error) => error,
+            Err(error) => {
+                let served = self.approved(&name, &chosen).await;
+                let serving = if served.is_some() { Serving::Approved } else { Serving::Nothing };
+                (served, Some(ComponentProblem::of(&name, serving, error)))
+            }
         };
-        match self.approved(&name, &chosen).await {
-            Some(served) => {
-                let problems = problem(Serving::Approved, error);
-                (name, Some(served), problems)
-            }
-            None => {
-                let problems = problem(Serving::Nothing, error);
-                (name, None, problems)
-            }
-        }
+        (name, served, problem)
     }
 
     /// Loads the component from its current file. The bool is true if only its code differs from
