@@ -93,15 +93,7 @@ impl Configuration {
             record.put()?;
         }
         let put = written.map_or(Ok(()), PendingFile::put);
-        let failed = |error| {
-            let message = format!("cannot write `{}`", lock.display_path());
-            Error::caused(
-                message,
-                error,
-                "check that its directory is writable and its disk is not full",
-            )
-        };
-        put.map_err(failed)
+        put.map_err(|error| files::not_written(&lock.path, error))
     }
 
     /// Returns the components of the lock that this user has approved, including `seen`. `None`

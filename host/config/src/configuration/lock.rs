@@ -26,7 +26,7 @@ const MODE: u32 = 0o644;
 /// The approved versions of a configuration's components.
 #[derive(Debug)]
 pub struct Lock {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// The text that was read, to detect a write by another process.
     text: Option<String>,
     /// The components that this user approved, or trusts because the configuration was named.
@@ -110,13 +110,8 @@ impl Lock {
         if now.as_ref() == Some(&text) {
             return Ok(None);
         }
-        let failed = |error: std::io::Error| {
-            Error::caused(
-                format!("cannot write `{}`", self.display_path()),
-                error,
-                "check that its directory is writable and its disk is not full",
-            )
-        };
-        PendingFile::new(&self.path, &text, MODE).map(Some).map_err(failed)
+        PendingFile::new(&self.path, &text, MODE)
+            .map(Some)
+            .map_err(|error| files::not_written(&self.path, error))
     }
 }

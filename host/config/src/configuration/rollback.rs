@@ -78,14 +78,7 @@ impl Configuration {
         let replaced_file = !is_there(&to);
         // The component is written to disk before the lock, and renamed into place after it, so
         // that a lock that cannot be written changes nothing.
-        let failed = |error| {
-            let message = format!("cannot write `{}`", chosen.display_path());
-            Error::caused(
-                message,
-                error,
-                "check that its directory is writable and its disk is not full",
-            )
-        };
+        let failed = |error| files::not_written(&chosen.path, error);
         let (mut writes, mut kept) = (Vec::new(), None);
         if replaced_file {
             // If the path is a link, its target is replaced.

@@ -59,34 +59,24 @@ const OPEN_TO_OTHERS: u32 = 0o077;
 
 /// Reads a component.
 pub fn component(path: &Path) -> Result<Vec<u8>, Error> {
+    let limit = Engine::MAX_COMPONENT;
+    let too_large = |size: String| {
+        let (shown, limit) = (path.display(), Size(limit));
+        let message = format!("`{shown}` is too large for a component: {size}the limit is {limit}");
+        Err(Error::file(message, "build in release mode and strip debug info"))
+    };
     let file = open(path, COMPONENT_HINT)?;
     let known = file.metadata().map_or(0, |metadata| metadata.len());
+    if known > limit {
+        return too_large(format!("{}, ", Size(known).rounded()));
+    }
     // One byte more than the file has, so that the read that finds the end does not grow the
     // buffer.
-    let mut bytes = Vec::with_capacity(known.min(Engine::MAX_COMPONENT) as usize + 1);
-    let read = if known > Engine::MAX_COMPONENT {
-        Ok(known)
-    } else {
-        read_bounded(&file, Engine::MAX_COMPONENT, &mut bytes)
-    };
-    match read {
-        Ok(size) if size > Engine::MAX_COMPONENT => {
-            let (shown, limit) = (path.display(), Size(Engine::MAX_COMPONENT));
-            let message = if known > Engine::MAX_COMPONENT {
-                format!(
-                    "`{shown}` is too large for a component: {}, the limit is {limit}",
-                    Size(known).rounded()
-                )
-            } else {
-                format!("`{shown}` is too large for a component: the limit is {limit}")
-            };
-            Err(Error::file(message, "build in release mode and strip debug info"))
-        }
-        Ok(_) => Ok(bytes),
-        Err(error) => {
-            Err(Error::caused(format!("cannot read `{}`", path.display()), error, COMPONENT_HINT))
-        }
-    }
+    let mut bytes = Vec::with_capacity(known as usize + 1);
+    let read = read_bounded(&file, limit, &mut bytes).map_err(|error| {
+        Error::caused(format!("cannot read `{}`", path.display()), error, COMPONENT_HINT)
+    })?;
+    if read > limit { too_large(String::new()) } else { Ok(bytes) }
 }
 
 /// Reads a configuration. Refuses a file that other users could have written.
@@ -306,6 +296,12 @@ fn name_of(kind: FileType) -> &'static str {
     } else {
         "a device"
     }
+}
+
+/// Returns the error of a file that cannot be written.
+pub(crate) fn not_written(path: &Path, error: io::Error) -> Error {
+    let message = format!("cannot write `{}`", path.display());
+    Error::caused(message, error, "check that its directory is writable and its disk is not full")
 }
 
 /// Returns the error for a file that cannot be opened, with the most similar name beside it.
