@@ -249,7 +249,6 @@ impl<'a> Difference<'a> {
     /// change. Imports without effect of a new component are only counted. `shown` formats a new
     /// tool; the parts of its definition that this leaves out follow.
     pub fn page(&self, inert: &BTreeSet<String>, shown: impl Fn(&Definition) -> String) -> Page {
-        let mut is_cut = false;
         let mut lines = vec![match self.old {
             Some(old) if old.digest != self.new.digest => {
                 format!("  digest {} → {}", old.digest, self.new.digest)
@@ -290,28 +289,49 @@ impl<'a> Difference<'a> {
                 unseen.len()
             ));
         }
+        let mut page = Page { lines, is_cut: false };
         for (name, standing, changes) in self.tools() {
             let word = if self.new.tools.contains_key(name) { standing.word() } else { "gone" };
-            lines.push(format!("  tool {name}: {word}"));
+            page.lines.push(format!("  tool {name}: {word}"));
             if let (ApprovalState::New, Some(new)) = (standing, self.new.tools.get(name)) {
-                let page = Page::of_new(new, &shown(new));
+                let mut of_tool = Page::of_new(new, &shown(new));
                 // The first line is the tool's name, which is shown already.
-                lines.extend(page.lines.into_iter().skip(1));
-                is_cut |= page.is_cut;
+                of_tool.lines.drain(..1.min(of_tool.lines.len()));
+                page.append(of_tool);
                 continue;
             }
             for change in changes {
-                lines.push(format!("    {}", clean::escaped(&change.pointer)));
-                let page = change.page();
-                lines.extend(page.lines);
-                is_cut |= page.is_cut;
+                page.lines.push(format!("    {}", clean::escaped(&change.pointer)));
+                page.append(change.page());
             }
         }
-        Page { lines, is_cut }
+        page
     }
 }
 
 impl Page {
+    /// The first lines, within the limits for one change, with a note of what is left out.
+    fn beginning(lines: Vec<String>) -> Self {
+        let (mut shown, mut room, mut cut) = (Vec::new(), MAX_CHARACTERS, 0);
+        for line in lines {
+            let length = line.chars().count();
+            if shown.len() == MAX_LINES {
+                room = 0;
+            }
+            if length <= room {
+                shown.push(line);
+            } else if room > 0 {
+                shown.push(line.chars().take(room).collect());
+            }
+            cut += length.saturating_sub(room);
+            room = room.saturating_sub(length);
+        }
+        if cut > 0 {
+            shown.push(format!("      … ({cut} more characters: `--json` has all)"));
+        }
+        Self { lines: shown, is_cut: cut > 0 }
+    }
+
     /// Appends another page.
     pub fn append(&mut self, other: Self) {
         self.lines.extend(other.lines);
@@ -329,35 +349,9 @@ impl Page {
     }
 }
 
-/// Returns the first lines, within the limits for one change, and the number of characters left
-/// out.
-fn beginning(lines: Vec<String>) -> (Vec<String>, usize) {
-    let (mut shown, mut room, mut cut) = (Vec::new(), MAX_CHARACTERS, 0);
-    for line in lines {
-        let length = line.chars().count();
-        if shown.len() == MAX_LINES {
-            room = 0;
-        }
-        if length <= room {
-            shown.push(line);
-        } else if room > 0 {
-            shown.push(line.chars().take(room).collect());
-        }
-        cut += length.saturating_sub(room);
-        room = room.saturating_sub(length);
-    }
-    (shown, cut)
-}
-
-fn cut_note(cut: usize) -> String {
-    format!("      … ({cut} more characters: `--json` has all)")
-}
-
 impl Change {
     fn page(&self) -> Page {
-        let (mut lines, cut) = beginning(self.lines());
-        lines.extend((cut > 0).then(|| cut_note(cut)));
-        Page { lines, is_cut: cut > 0 }
+        Page::beginning(self.lines())
     }
 
     fn lines(&self) -> Vec<String> {
@@ -377,8 +371,7 @@ impl Change {
             ChangeTag::Insert => Some(format!("      + {}", change.value())),
             ChangeTag::Equal => None,
         };
-        let lines: Vec<_> = difference.iter_all_changes().filter_map(line).collect();
-        lines
+        difference.iter_all_changes().filter_map(line).collect()
     }
 }
 

@@ -9,7 +9,7 @@
 use serde_json::{Value, json};
 use toolcell::Definition;
 
-use super::{Page, beginning, changes, cut_note};
+use super::{Page, changes};
 use crate::text::clean;
 
 /// Keywords of JSON Schema that a place may contain. Any other word is the author's.
@@ -66,10 +66,7 @@ impl Page {
     pub fn of_new(definition: &Definition, shown: &str) -> Self {
         let mut page = Self::default();
         for line in shown.lines() {
-            let (lines, cut) = beginning(vec![format!("  {line}")]);
-            page.lines.extend(lines);
-            page.lines.extend((cut > 0).then(|| cut_note(cut)));
-            page.is_cut |= cut > 0;
+            page.append(Self::beginning(vec![format!("  {line}")]));
         }
         let rest = Self::of_rest(definition, shown);
         if !rest.lines.is_empty() {

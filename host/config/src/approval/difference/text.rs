@@ -9,7 +9,7 @@
 
 use similar::{DiffTag, TextDiff};
 
-use super::{DIFF_TIMEOUT, Page, beginning, cut_note};
+use super::{DIFF_TIMEOUT, Page};
 use crate::approval::trust::has_same_content;
 use crate::schema::without_password;
 use crate::text::clean;
@@ -32,9 +32,7 @@ impl Page {
             Some(old) => changed_lines(&meaningful(old), &now),
             None => new_lines(&now, new.lines().count()),
         };
-        let (mut lines, cut) = beginning(lines);
-        lines.extend((cut > 0).then(|| cut_note(cut)));
-        Self { lines, is_cut: cut > 0 }
+        Self::beginning(lines)
     }
 }
 
