@@ -7,7 +7,7 @@
 //! no grants. A name that is unknown is an error with the nearest name. `all` returns every
 //! component.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toolcell::controls::enforced;
 use toolcell::{Limits, names};
@@ -27,7 +27,7 @@ impl Configuration {
         if let Some((name, configured)) =
             word.to_str().and_then(|word| self.components.get_key_value(word))
         {
-            return Ok(self.chosen(name, configured));
+            return Ok(self.chosen(configured.path.clone(), Some((name, configured))));
         }
         let is_bare = word.to_str().is_some_and(is_name);
         if let Some(foreign) = self.foreign.as_ref().filter(|_| is_bare && !word.exists()) {
@@ -49,23 +49,12 @@ impl Configuration {
         let same = |configured: &ComponentConfig| search::is_same_file(&configured.path, word);
         Ok(match self.components.iter().find(|(_, configured)| same(configured)) {
             Some((name, configured)) => {
-                let chosen = self.chosen(name, configured);
+                let chosen = self.chosen(word.to_owned(), Some((name, configured)));
                 let is_typed = configured.development == Some(Development::CommandLine);
                 let is_surprise = self.found.is_some() && chosen.is_granted_anything() && !is_typed;
-                ResolvedComponent { path: word.to_owned(), is_surprise, ..chosen }
+                ResolvedComponent { is_surprise, ..chosen }
             }
-            None => {
-                let (path, limits) = (word.to_owned(), self.bounded(self.defaults));
-                let (isolation, demand) = (self.isolation, self.demand.as_ref());
-                ResolvedComponent {
-                    path,
-                    configured: None,
-                    limits,
-                    isolation,
-                    demand,
-                    is_surprise: false,
-                }
-            }
+            None => self.chosen(word.to_owned(), None),
         })
     }
 
@@ -151,18 +140,26 @@ impl Configuration {
 
     /// Returns all components of the configuration.
     pub fn all(&self) -> impl Iterator<Item = ResolvedComponent<'_>> {
-        self.components.iter().map(|(name, configured)| self.chosen(name, configured))
+        self.components.iter().map(|(name, configured)| {
+            self.chosen(configured.path.clone(), Some((name, configured)))
+        })
     }
 
-    fn chosen<'a>(&self, name: &'a str, configured: &'a ComponentConfig) -> ResolvedComponent<'a> {
-        let (path, limits) = (configured.path.clone(), self.bounded(configured.limits));
-        let (isolation, demand) = (configured.isolation, configured.demand.as_ref());
+    fn chosen<'a>(
+        &'a self,
+        path: PathBuf,
+        configured: Option<(&'a str, &'a ComponentConfig)>,
+    ) -> ResolvedComponent<'a> {
+        let (limits, isolation, demand) = match configured {
+            Some((_, configured)) => (configured.limits, configured.isolation, &configured.demand),
+            None => (self.defaults, self.isolation, &self.demand),
+        };
         ResolvedComponent {
             path,
-            configured: Some((name, configured)),
-            limits,
+            configured,
+            limits: self.bounded(limits),
             isolation,
-            demand,
+            demand: demand.as_ref(),
             is_surprise: false,
         }
     }
