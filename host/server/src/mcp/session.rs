@@ -27,7 +27,6 @@ use toolcell::controls::{bound, enforced};
 
 use super::message::raw::Raw;
 use crate::http::body::RequestResources;
-use client::Capabilities;
 use outbox::Outbox;
 
 /// The running requests by their ids. Cheap to clone.
@@ -100,7 +99,7 @@ impl Drop for Running {
 /// One session.
 #[derive(Debug)]
 pub(super) struct Session {
-    pub(super) capabilities: Capabilities,
+    pub(super) capabilities: Raw,
     /// The least severe log level that the client gets.
     pub(super) level: Mutex<LoggingLevel>,
     pub(super) requests: Requests,
@@ -141,7 +140,7 @@ pub(super) struct PendingQuestion {
 
 impl Session {
     /// Creates a session with at most `most_open` open questions.
-    pub(super) fn new(capabilities: Capabilities, common: Arc<Outbox>, most_open: usize) -> Self {
+    pub(super) fn new(capabilities: Raw, common: Arc<Outbox>, most_open: usize) -> Self {
         Self {
             capabilities,
             level: Mutex::new(LoggingLevel::Info),

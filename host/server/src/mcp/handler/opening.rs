@@ -19,7 +19,7 @@ use super::{Handler, VERSIONS, definitions};
 use crate::mcp::message::meta::Meta;
 use crate::mcp::message::raw::Raw;
 use crate::mcp::request::{self, Answer};
-use crate::mcp::session::client::{Capabilities, MAX_CAPABILITIES};
+use crate::mcp::session::client::MAX_CAPABILITIES;
 
 /// The instructions if the list of tools is empty.
 const NO_TOOLS: &str = "This server offers no tools to you now. `toolcell serve` offers those of components that its operator has \
@@ -77,10 +77,7 @@ impl Handler {
     ///
     /// # Errors
     /// If the params do not fit.
-    pub(in crate::mcp) fn initialize(
-        &self,
-        params: &Raw,
-    ) -> Result<(Answer, Capabilities), ErrorData> {
+    pub(in crate::mcp) fn initialize(&self, params: &Raw) -> Result<(Answer, Raw), ErrorData> {
         let [version, capabilities, client] =
             params.members(["protocolVersion", "capabilities", "clientInfo"]);
         let unfit = |what: &str| {
@@ -108,7 +105,7 @@ impl Handler {
         let capabilities = Bytes::copy_from_slice(capabilities.as_str().as_bytes());
         let capabilities =
             Raw::part(&capabilities, std::str::from_utf8(&capabilities).unwrap_or_default());
-        Ok((request::to_raw_json(&info)?, Capabilities::of(Some(capabilities))))
+        Ok((request::to_raw_json(&info)?, capabilities))
     }
 }
 

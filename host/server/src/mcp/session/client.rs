@@ -24,29 +24,13 @@ use crate::mcp::message::raw::Raw;
 /// The most bytes of a client's capabilities, which are stored as long as its session is open.
 pub(in crate::mcp) const MAX_CAPABILITIES: usize = 64 << 10;
 
-/// The capabilities that a client declared.
-#[derive(Debug, Clone, Default)]
-pub(in crate::mcp) struct Capabilities {
-    text: Option<Raw>,
-}
-
-impl Capabilities {
-    /// Wraps this text, which is an object.
-    pub(in crate::mcp) fn of(text: Option<Raw>) -> Self {
-        Self { text }
-    }
-
-    /// Returns true if the client can show a form to its user.
-    pub(super) fn has_forms(&self) -> bool {
-        let declared =
-            self.text.as_ref().and_then(|text| text.member("elicitation")).filter(Raw::is_object);
-        let Some([form, url]) = declared.map(|elicitation| elicitation.members(["form", "url"]))
-        else {
-            return false;
-        };
-        // A declaration without a mode means forms.
-        form.is_some() || url.is_none()
-    }
+/// Returns true if a client with these capabilities can show a form to its user.
+fn has_forms(capabilities: &Raw) -> bool {
+    let declared = capabilities.member("elicitation").filter(Raw::is_object);
+    // A declaration without a mode means forms.
+    declared
+        .map(|elicitation| elicitation.members(["form", "url"]))
+        .is_some_and(|[form, url]| form.is_some() || url.is_none())
 }
 
 /// The client that sent a request. Cheap to clone.
@@ -58,7 +42,8 @@ struct Inner {
     /// The stream of the request. `None` if the client reads none.
     stream: Option<Arc<Outbox>>,
     session: Option<Arc<Session>>,
-    capabilities: Capabilities,
+    /// The capabilities that the client declared, an object.
+    capabilities: Option<Raw>,
 }
 
 /// A message of the server.
@@ -74,17 +59,13 @@ struct Message<T> {
 impl Client {
     /// Creates a client with a session.
     pub(in crate::mcp) fn of_session(session: &Arc<Session>, stream: Option<Arc<Outbox>>) -> Self {
-        let capabilities = session.capabilities.clone();
+        let capabilities = Some(session.capabilities.clone());
         Self(Arc::new(Inner { stream, session: Some(Arc::clone(session)), capabilities }))
     }
 
     /// Creates a client without a session.
     pub(in crate::mcp) fn alone(capabilities: Option<Raw>, stream: Option<Arc<Outbox>>) -> Self {
-        Self(Arc::new(Inner {
-            stream,
-            session: None,
-            capabilities: Capabilities::of(capabilities),
-        }))
+        Self(Arc::new(Inner { stream, session: None, capabilities }))
     }
 
     /// Returns the session, in the era of sessions.
@@ -94,7 +75,8 @@ impl Client {
 
     /// Returns true if the client can show a form to its user, and can be asked to.
     pub(in crate::mcp) fn has_forms(&self) -> bool {
-        self.0.capabilities.has_forms() && (self.0.session.is_none() || self.0.stream.is_some())
+        self.0.capabilities.as_ref().is_some_and(has_forms)
+            && (self.0.session.is_none() || self.0.stream.is_some())
     }
 
     /// Returns true if the client reads messages before the answer.
@@ -105,7 +87,7 @@ impl Client {
     /// Returns the capabilities that the client declared.
     #[must_use]
     pub fn capabilities(&self) -> ClientCapabilities {
-        self.0.capabilities.text.as_ref().and_then(Raw::read).unwrap_or_default()
+        self.0.capabilities.as_ref().and_then(Raw::read).unwrap_or_default()
     }
 
     /// Sends a notification to the client. It is dropped if the client does not read, or reads too

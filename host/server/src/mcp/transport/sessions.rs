@@ -19,8 +19,8 @@ use parking_lot::Mutex;
 use toolcell::controls::enforced;
 use toolcell::tenant::Reservation;
 
+use crate::mcp::message::raw::Raw;
 use crate::mcp::session::Session;
-use crate::mcp::session::client::Capabilities;
 use crate::mcp::session::outbox::{Outbox, Reader};
 use crate::observe::metrics::{Metrics, OpenSession};
 use crate::tenants::principal::Principal;
@@ -72,7 +72,7 @@ impl Sessions {
         &self,
         principal: &Principal,
         room: Reservation,
-        capabilities: Capabilities,
+        capabilities: Raw,
     ) -> Option<(Arc<str>, Opened)> {
         let id = random_id()?;
         let opened = Opened {
@@ -182,5 +182,5 @@ impl Drop for Stream {
 fn random_id() -> Option<Arc<str>> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
-    Some(bytes.iter().fold(String::new(), |id, byte| format!("{id}{byte:02x}")).into())
+    Some(format!("{:032x}", u128::from_be_bytes(bytes)).into())
 }
