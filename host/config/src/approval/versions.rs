@@ -180,5 +180,5 @@ fn signature_path(file: &Path) -> PathBuf {
 
 /// Returns the digest of bytes in the format of a lock.
 pub(crate) fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold("sha256:".to_owned(), |hex, byte| format!("{hex}{byte:02x}"))
+    format!("sha256:{:x}", Sha256::digest(bytes))
 }

@@ -152,7 +152,7 @@ impl Store {
         content: &[u8],
         (name, mime_type): (Option<&str>, &str),
     ) -> Result<ArtifactInfo, ArtifactError> {
-        let (id, directory) = (hex(&Sha256::digest(content)), directory_of(tenant));
+        let (id, directory) = (format!("{:x}", Sha256::digest(content)), directory_of(tenant));
         let head = Head { name: name.map(str::to_owned), mime_type: mime_type.to_owned() };
         let size = content.len() as u64;
         self.reserve(&directory, &id, size, part)?;
@@ -426,11 +426,7 @@ fn directory_of(tenant: Option<&str>) -> String {
         Some(tenant) => Sha256::new().chain_update("tenant ").chain_update(tenant),
         None => Sha256::new().chain_update("no tenant"),
     };
-    hex(&digest.finalize())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:x}", digest.finalize())
 }
 
 fn is_digest(name: &str) -> bool {

@@ -319,8 +319,7 @@ async fn digest(principal: &Principal, call: &ToolCall) -> Result<String, ErrorD
     let tree = Json::parse(call.arguments.clone())
         .map(|arguments| arguments.to_exact_value())
         .unwrap_or_default();
-    let digest = Sha256::digest(tree.to_string());
-    Ok(digest.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}")))
+    Ok(format!("{:x}", Sha256::digest(tree.to_string())))
 }
 
 /// Returns the answer of a repeated request to its earlier question.
