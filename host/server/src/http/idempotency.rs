@@ -50,14 +50,14 @@ const MAX_KEY: usize = 255;
 const RETRY: Duration = Duration::from_secs(1);
 
 type Fingerprint = [u8; 32];
-type Entries = HashMap<String, Entry>;
-type Principals = HashMap<Principal, Entries>;
+/// The requests, by the principal and its key.
+type Entries = HashMap<(Principal, String), Entry>;
 
 /// The store of answers.
 #[derive(Debug)]
 pub(crate) struct Idempotency {
     clock: Arc<dyn Clock>,
-    principals: Arc<Mutex<Principals>>,
+    entries: Arc<Mutex<Entries>>,
 }
 
 #[derive(Debug)]
@@ -78,9 +78,8 @@ pub(super) enum BeginResult {
 
 /// A key whose request is running.
 pub(super) struct Claim {
-    principals: Arc<Mutex<Principals>>,
-    principal: Principal,
-    key: String,
+    entries: Arc<Mutex<Entries>>,
+    key: (Principal, String),
 }
 
 /// Returns the key of a request, if it has one.
@@ -101,7 +100,7 @@ pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 
 impl Idempotency {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, principals: Arc::default() }
+        Self { clock, entries: Arc::default() }
     }
 
     /// Begins a request: claims its key, or returns the stored answer.
@@ -122,12 +121,10 @@ impl Idempotency {
         let is_fresh = |entry: &Entry| {
             entry.answer.is_none() || now.saturating_duration_since(entry.since) < LIFETIME
         };
-        let mut principals = self.principals.lock();
-        principals.retain(|_, entries| {
-            entries.retain(|_, entry| is_fresh(entry));
-            !entries.is_empty()
-        });
-        if let Some(entry) = principals.get(principal).and_then(|entries| entries.get(key)) {
+        let mut entries = self.entries.lock();
+        entries.retain(|_, entry| is_fresh(entry));
+        let key = (principal.clone(), key.to_owned());
+        if let Some(entry) = entries.get(&key) {
             return match &entry.answer {
                 _ if entry.request != request => Err(Problem::new(
                     StatusCode::UNPROCESSABLE_ENTITY,
@@ -145,9 +142,8 @@ impl Idempotency {
             };
         }
         for of in [KeyScope::Tenant(principal.tenant()), KeyScope::Principal(principal)] {
-            let used = of.usage(&principals);
-            if used.running >= of.times(MOST_RUNNING)
-                || used.keys >= of.times(MAX_KEYS) && !of.forget_oldest(&mut principals)
+            if of.usage(&entries).running >= of.times(MOST_RUNNING)
+                || !of.make_room(&mut entries, |used| used.keys < of.times(MAX_KEYS))
             {
                 let detail = "too many requests with idempotency keys are running";
                 return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "overloaded", detail)
@@ -155,9 +151,8 @@ impl Idempotency {
             }
         }
         let entry = Entry { request, since: now, answer: None };
-        principals.entry(principal.clone()).or_default().insert(key.to_owned(), entry);
-        let (principal, key) = (principal.clone(), key.to_owned());
-        Ok(BeginResult::First(Claim { principals: Arc::clone(&self.principals), principal, key }))
+        entries.insert(key.clone(), entry);
+        Ok(BeginResult::First(Claim { entries: Arc::clone(&self.entries), key }))
     }
 }
 
@@ -167,15 +162,13 @@ impl Claim {
         if answer.len() > MOST_BYTES {
             return;
         }
-        let mut principals = self.principals.lock();
-        for of in [KeyScope::Tenant(self.principal.tenant()), KeyScope::Principal(&self.principal)]
-        {
+        let mut entries = self.entries.lock();
+        let principal = &self.key.0;
+        for of in [KeyScope::Tenant(principal.tenant()), KeyScope::Principal(principal)] {
             let room = of.times(MOST_BYTES).saturating_sub(answer.len());
-            while of.usage(&principals).bytes > room && of.forget_oldest(&mut principals) {}
+            of.make_room(&mut entries, |used| used.bytes <= room);
         }
-        if let Some(entry) =
-            principals.get_mut(&self.principal).and_then(|entries| entries.get_mut(&self.key))
-        {
+        if let Some(entry) = entries.get_mut(&self.key) {
             entry.answer = Some(answer);
         }
     }
@@ -183,10 +176,8 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let mut principals = self.principals.lock();
-        if let Some(entries) = principals.get_mut(&self.principal)
-            && entries.get(&self.key).is_some_and(|entry| entry.answer.is_none())
-        {
+        let mut entries = self.entries.lock();
+        if entries.get(&self.key).is_some_and(|entry| entry.answer.is_none()) {
             entries.remove(&self.key);
         }
     }
@@ -224,33 +215,35 @@ impl KeyScope<'_> {
         }
     }
 
-    fn usage(self, principals: &Principals) -> KeyUsage {
-        let entries = principals
-            .iter()
-            .filter(|(principal, _)| self.includes(principal))
-            .flat_map(|(_, entries)| entries);
-        entries.fold(KeyUsage::default(), |used, (_, Entry { answer, .. })| KeyUsage {
+    fn usage(self, entries: &Entries) -> KeyUsage {
+        let theirs = entries.iter().filter(|((principal, _), _)| self.includes(principal));
+        theirs.fold(KeyUsage::default(), |used, (_, Entry { answer, .. })| KeyUsage {
             keys: used.keys + 1,
             running: used.running + usize::from(answer.is_none()),
             bytes: used.bytes + answer.as_ref().map_or(0, Bytes::len),
         })
     }
 
-    /// Removes the answer of the request that began first. Returns true if there was one.
-    fn forget_oldest(self, principals: &mut Principals) -> bool {
-        let theirs = principals
-            .iter_mut()
-            .filter(|(principal, _)| self.includes(principal))
-            .map(|(_, entries)| entries);
-        let oldest = theirs.filter_map(|entries| {
-            let answered = entries.iter().filter(|(_, entry)| entry.answer.is_some());
-            let (key, since) = answered
-                .map(|(key, entry)| (key.clone(), entry.since))
-                .min_by_key(|(_, since)| *since)?;
-            Some((since, key, entries))
-        });
-        let oldest = oldest.min_by_key(|(since, ..)| *since);
-        oldest.is_some_and(|(_, key, entries)| entries.remove(&key).is_some())
+    /// Removes the oldest answers until the rest fits. Returns true if it does.
+    fn make_room(self, entries: &mut Entries, fits: impl Fn(&KeyUsage) -> bool) -> bool {
+        let mut used = self.usage(entries);
+        if fits(&used) {
+            return true;
+        }
+        let answered = entries
+            .iter()
+            .filter(|((principal, _), entry)| self.includes(principal) && entry.answer.is_some());
+        let mut oldest: Vec<_> = answered.map(|(key, entry)| (entry.since, key.clone())).collect();
+        oldest.sort_by_key(|(since, _)| *since);
+        for (_, key) in oldest {
+            let answer = entries.remove(&key).and_then(|entry| entry.answer);
+            used.keys -= 1;
+            used.bytes -= answer.map_or(0, |answer| answer.len());
+            if fits(&used) {
+                return true;
+            }
+        }
+        false
     }
 }
 
@@ -271,7 +264,7 @@ mod tests {
     }
 
     fn usage_of(kept: &Idempotency, tenant: &str) -> KeyUsage {
-        KeyScope::Tenant(Some(tenant)).usage(&kept.principals.lock())
+        KeyScope::Tenant(Some(tenant)).usage(&kept.entries.lock())
     }
 
     #[test]
