@@ -10,7 +10,6 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -18,6 +17,8 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use toolcell::controls::enforced;
+
+use crate::service::running::until;
 
 /// A request of the connection is running.
 const BUSY: u64 = 0;
@@ -75,19 +76,12 @@ impl Connections {
 
     /// Returns when there is room for one more connection, or an idle one to close.
     pub(super) async fn room(&self) {
-        loop {
-            // Registered before the check, so that no notification between the two is missed.
-            let mut freed = pin!(self.0.freed.notified());
-            freed.as_mut().enable();
-            let has_room = {
-                let table = self.0.table.lock();
-                table.open.len() < self.0.most || longest_idle(&table).is_some()
-            };
-            if has_room {
-                return;
-            }
-            freed.await;
-        }
+        let look = || {
+            let table = self.0.table.lock();
+            let has_room = table.open.len() < self.0.most || longest_idle(&table).is_some();
+            has_room.then_some(())
+        };
+        until(&self.0.freed, look).await;
     }
 
     /// Adds a connection. In a full table, the connection that has been idle for longest is told to

@@ -27,6 +27,7 @@ use toolcell::controls::{bound, enforced};
 
 use super::message::raw::Raw;
 use crate::http::body::RequestResources;
+use crate::service::running::until;
 use outbox::Outbox;
 
 /// The running requests by their ids. Cheap to clone.
@@ -74,18 +75,13 @@ impl Requests {
     /// Returns when fewer than `most` are running, or none of them was cancelled. Cancelled ones
     /// end soon.
     pub(super) async fn settled(&self, most: usize) {
-        loop {
-            let mut ended = std::pin::pin!(self.0.ended.notified());
-            ended.as_mut().enable();
-            let is_settled = {
-                let running = self.0.running.lock();
-                running.len() < most || !running.values().any(CancellationToken::is_cancelled)
-            };
-            if is_settled {
-                return;
-            }
-            ended.await;
-        }
+        let look = || {
+            let running = self.0.running.lock();
+            let is_settled =
+                running.len() < most || !running.values().any(CancellationToken::is_cancelled);
+            is_settled.then_some(())
+        };
+        until(&self.0.ended, look).await;
     }
 }
 

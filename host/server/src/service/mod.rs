@@ -15,7 +15,7 @@ pub(crate) mod catalogue;
 pub(crate) mod facade;
 pub(crate) mod health;
 pub(crate) mod request_id;
-mod running;
+pub(crate) mod running;
 pub(crate) mod runs;
 mod search;
 pub(crate) mod served;

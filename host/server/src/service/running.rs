@@ -137,15 +137,20 @@ impl Running {
 
     /// Returns when no request is running.
     pub(crate) async fn wait_until_idle(&self) {
-        loop {
-            // Registered before the check, so that no end between the two is missed.
-            let mut ended = std::pin::pin!(self.ended.notified());
-            ended.as_mut().enable();
-            if self.count() == 0 {
-                return;
-            }
-            ended.await;
+        until(&self.ended, || (self.count() == 0).then_some(())).await;
+    }
+}
+
+/// Returns what `look` finds, which is called at first and after each notification of the waiters.
+pub(crate) async fn until<T>(changed: &Notify, mut look: impl FnMut() -> Option<T>) -> T {
+    loop {
+        // Registered before the check, so that no notification between the two is missed.
+        let mut next = std::pin::pin!(changed.notified());
+        next.as_mut().enable();
+        if let Some(found) = look() {
+            return found;
         }
+        next.await;
     }
 }
 

@@ -9,12 +9,13 @@
 //! resume after the last one it saw. A new reader replaces the earlier one.
 
 use std::collections::VecDeque;
-use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+
+use crate::service::running::until;
 
 /// Messages that are kept after they were read, for a client that resumes its stream.
 const KEPT_MESSAGES: usize = 16;
@@ -140,15 +141,7 @@ impl Outbox {
     }
 
     async fn until<T>(&self, mut look: impl FnMut(&mut State) -> Option<T>) -> T {
-        loop {
-            let mut news = pin!(self.changed.notified());
-            // Registered before the check, so that no notification between the two is missed.
-            news.as_mut().enable();
-            if let Some(seen) = look(&mut self.state.lock()) {
-                return seen;
-            }
-            news.await;
-        }
+        until(&self.changed, || look(&mut self.state.lock())).await
     }
 }
 
