@@ -68,21 +68,12 @@ impl fmt::Display for Signer {
 
 /// The reason why a text is not a publisher's key. The text is in no message, since it may be a
 /// private key by mistake.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidKey {
-    /// It is not an Ed25519 public key.
+    #[error("this is not an Ed25519 public key")]
     NotEd25519,
-    /// It belongs to this publisher.
+    #[error("this key already belongs to `{0}`")]
     Taken(String),
-}
-
-impl fmt::Display for InvalidKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotEd25519 => f.write_str("this is not an Ed25519 public key"),
-            Self::Taken(publisher) => write!(f, "this key already belongs to `{publisher}`"),
-        }
-    }
 }
 
 impl InvalidKey {
@@ -97,50 +88,29 @@ impl InvalidKey {
     }
 }
 
-/// The reason why a signature is not accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The reason why a signature is not accepted: the predicate of a sentence about the file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
-    /// The file does not exist.
+    #[error("is not there")]
     Missing,
-    /// The file is larger than any signature.
+    #[error("is too large for a signature")]
     TooLarge,
     /// The file is not a signature, or it has other content too.
+    #[error("is not an SSH signature")]
     NoSignature,
-    /// The key is of another type.
+    #[error("is not made with an Ed25519 key")]
     OtherAlgorithm,
     /// The namespace is another one: its text, truncated and escaped.
+    #[error("is made for `{0}`, not for `{own}`", own = NAMESPACE)]
     OtherPurpose(String),
-    /// The signature is not over these bytes.
+    #[error("is not a signature of these bytes")]
     OtherBytes,
-    /// The signature is valid, but by a key that no publisher has.
+    #[error("is made with a key that no publisher in the configuration has: {0}")]
     UnknownKey(String),
-    /// The signature is valid, but by a revoked key.
+    #[error("is made with a key of `{}` that was revoked: {}", _0.publisher, _0.key)]
     Revoked(Signer),
-    /// The signature is valid, but by another publisher.
+    #[error("is made by {0}")]
     OtherPublisher(Signer),
-}
-
-/// The predicate of a sentence about the file: "… is not an SSH signature".
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing => f.write_str("is not there"),
-            Self::TooLarge => f.write_str("is too large for a signature"),
-            Self::NoSignature => f.write_str("is not an SSH signature"),
-            Self::OtherAlgorithm => f.write_str("is not made with an Ed25519 key"),
-            Self::OtherPurpose(purpose) => {
-                write!(f, "is made for `{purpose}`, not for `{NAMESPACE}`")
-            }
-            Self::OtherBytes => f.write_str("is not a signature of these bytes"),
-            Self::UnknownKey(key) => {
-                write!(f, "is made with a key that no publisher in the configuration has: {key}")
-            }
-            Self::Revoked(Signer { publisher, key }) => {
-                write!(f, "is made with a key of `{publisher}` that was revoked: {key}")
-            }
-            Self::OtherPublisher(signer) => write!(f, "is made by {signer}"),
-        }
-    }
 }
 
 impl Fault {

@@ -10,7 +10,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// The error for a text in none of the accepted forms.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("write {expected}: {forms}")]
 pub struct InvalidUnit {
     /// The expected value, with an article.
     expected: &'static str,
@@ -24,14 +25,6 @@ impl InvalidUnit {
         self.expected
     }
 }
-
-impl fmt::Display for InvalidUnit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "write {}: {}", self.expected, self.forms)
-    }
-}
-
-impl std::error::Error for InvalidUnit {}
 
 /// Splits before the first character that is not part of a number.
 fn split(text: &str) -> (&str, &str) {
