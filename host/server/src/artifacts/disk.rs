@@ -28,12 +28,13 @@ use std::time::{Duration, Instant, SystemTime};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use toolcell::call::CallFiles;
 use toolcell::clock::Clock;
 use toolcell::controls::{bound, enforced};
 use toolcell::files::{TemporaryDirectory, remove_tree};
 
 use super::probe::Probe;
-use super::{ArtifactError, ArtifactInfo, ArtifactOptions, Artifacts};
+use super::{ArtifactError, ArtifactInfo, ArtifactOptions, Artifacts, MAX_MIME_TYPE, MAX_NAME};
 
 /// The most bytes of a head.
 const MAX_HEAD: usize = 1 << 10;
@@ -60,7 +61,7 @@ pub(crate) type Write = fn(&mut File, &[u8]) -> io::Result<()>;
 pub(super) struct Store {
     pub(super) options: ArtifactOptions,
     root: PathBuf,
-    clock: Arc<dyn Clock>,
+    pub(super) clock: Arc<dyn Clock>,
     /// By the name of the tenant's directory.
     tenants: Mutex<HashMap<String, Tenant>>,
     pub(super) probe: Probe,
@@ -152,6 +153,16 @@ impl Store {
         content: &[u8],
         (name, mime_type): (Option<&str>, &str),
     ) -> Result<ArtifactInfo, ArtifactError> {
+        if content.len() > self.options.artifact {
+            return Err(ArtifactError::TooLarge { limit: self.options.artifact });
+        }
+        if name.is_some_and(|name| name.len() > MAX_NAME || !CallFiles::is_name(name)) {
+            return Err(ArtifactError::InvalidName);
+        }
+        let is_visible = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+        if !(1..=MAX_MIME_TYPE).contains(&mime_type.len()) || !mime_type.bytes().all(is_visible) {
+            return Err(ArtifactError::InvalidType);
+        }
         let (id, directory) = (format!("{:x}", Sha256::digest(content)), directory_of(tenant));
         let head = Head { name: name.map(str::to_owned), mime_type: mime_type.to_owned() };
         let size = content.len() as u64;
@@ -167,18 +178,6 @@ impl Store {
         let info = kept.info(&id, self.clock.now());
         tenant.kept.insert(id, kept);
         Ok(info)
-    }
-
-    pub(super) fn set_quotas<'a>(&self, quotas: impl Iterator<Item = (Option<&'a str>, u64)>) {
-        let mut tenants = self.tenants.lock();
-        tenants.values_mut().for_each(|tenant| tenant.quota = None);
-        for (tenant, bytes) in quotas {
-            tenants.entry(directory_of(tenant)).or_default().quota = Some(bytes);
-        }
-    }
-
-    pub(super) fn clock(&self) -> &dyn Clock {
-        &*self.clock
     }
 
     /// Reserves space for an artifact that is about to be written.
@@ -246,6 +245,16 @@ impl Store {
 }
 
 impl Artifacts {
+    /// Sets the bytes that single tenants can store instead of [`ArtifactOptions::quota`], from now
+    /// on. Stored artifacts stay.
+    pub(crate) fn set_quotas<'a>(&self, quotas: impl Iterator<Item = (Option<&'a str>, u64)>) {
+        let mut tenants = self.0.tenants.lock();
+        tenants.values_mut().for_each(|tenant| tenant.quota = None);
+        for (tenant, bytes) in quotas {
+            tenants.entry(directory_of(tenant)).or_default().quota = Some(bytes);
+        }
+    }
+
     /// Returns the description of the tenant's artifact with this id.
     ///
     /// # Errors

@@ -192,12 +192,6 @@ impl Artifacts {
         self.0.options
     }
 
-    /// Sets the bytes that single tenants can store instead of [`ArtifactOptions::quota`], from now
-    /// on. Stored artifacts stay.
-    pub(crate) fn set_quotas<'a>(&self, quotas: impl Iterator<Item = (Option<&'a str>, u64)>) {
-        self.0.set_quotas(quotas);
-    }
-
     /// Removes expired artifacts each minute, by the store's clock, on a thread that may block: at
     /// most 1,000 files at once, and the directories of tenants that have none left. A tenant's own
     /// expired artifacts are also removed before each of its requests. Never returns.
@@ -206,7 +200,7 @@ impl Artifacts {
     /// # Cancel safety
     /// Cancel safe: a sweep that has begun runs to its end.
     pub async fn sweep_periodically(&self) {
-        let clock = self.0.clock();
+        let clock = &self.0.clock;
         loop {
             clock.sleep_until(clock.now() + SWEEP).await;
             let store = Arc::clone(&self.0);
@@ -232,7 +226,7 @@ impl Artifacts {
         name: Option<&str>,
         mime_type: &str,
     ) -> Result<ArtifactInfo, ArtifactError> {
-        self.put_within(1, tenant, content, (name, mime_type))
+        self.0.put_within(1, tenant, content, (name, mime_type))
     }
 
     /// Stores JSON that the tenant did not ask to store, if at most half of the quota is used
@@ -242,29 +236,7 @@ impl Artifacts {
         tenant: Option<&str>,
         json: &[u8],
     ) -> Result<ArtifactInfo, ArtifactError> {
-        self.put_within(2, tenant, json, (None, "application/json"))
-    }
-
-    fn put_within(
-        &self,
-        part: u64,
-        tenant: Option<&str>,
-        content: &[u8],
-        (name, mime_type): (Option<&str>, &str),
-    ) -> Result<ArtifactInfo, ArtifactError> {
-        if content.len() > self.0.options.artifact {
-            return Err(ArtifactError::TooLarge { limit: self.0.options.artifact });
-        }
-        if name
-            .is_some_and(|name| name.len() > MAX_NAME || !toolcell::call::CallFiles::is_name(name))
-        {
-            return Err(ArtifactError::InvalidName);
-        }
-        let is_visible = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
-        if !(1..=MAX_MIME_TYPE).contains(&mime_type.len()) || !mime_type.bytes().all(is_visible) {
-            return Err(ArtifactError::InvalidType);
-        }
-        self.0.put_within(part, tenant, content, (name, mime_type))
+        self.0.put_within(2, tenant, json, (None, "application/json"))
     }
 
     /// Reads an artifact of the tenant.
