@@ -387,19 +387,13 @@ fn algorithm(jwk: &Jwk) -> Option<Algorithm> {
         jwk.common.key_algorithm.map(|algorithm| algorithm.to_string().parse::<Algorithm>().ok());
     let (usual, others): (Algorithm, &[Algorithm]) = match &jwk.algorithm {
         AlgorithmParameters::RSA(_) => (Algorithm::RS256, &ring_provider::RSA),
-        AlgorithmParameters::EllipticCurve(parameters)
-            if parameters.curve == EllipticCurve::P256 =>
-        {
+        AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => {
             (Algorithm::ES256, &[])
         }
-        AlgorithmParameters::EllipticCurve(parameters)
-            if parameters.curve == EllipticCurve::P384 =>
-        {
+        AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P384 => {
             (Algorithm::ES384, &[])
         }
-        AlgorithmParameters::OctetKeyPair(parameters)
-            if parameters.curve == EllipticCurve::Ed25519 =>
-        {
+        AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => {
             (Algorithm::EdDSA, &[])
         }
         // Shared secrets among them: a party that can check such a token can also make one.

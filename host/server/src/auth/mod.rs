@@ -83,24 +83,14 @@ impl Authenticator {
     /// listens on loopback only.
     #[must_use]
     pub fn open() -> Self {
-        Self {
-            is_open: Arc::new(true.into()),
-            keys: None,
-            jwt: Arc::default(),
-            new_key: Arc::default(),
-        }
+        Self::with(true, None)
     }
 
     /// Accepts requests with a key of this store: `Authorization: Bearer tck_…`. A key that is
     /// added or revoked, also by another process, counts from the next request on.
     #[must_use]
     pub fn api_keys(store: ApiKeyStore) -> Self {
-        Self {
-            is_open: Arc::default(),
-            keys: Some(store),
-            jwt: Arc::default(),
-            new_key: Arc::default(),
-        }
+        Self::with(false, Some(store))
     }
 
     /// Accepts every request until this store has a key, or [`require_keys`](Self::require_keys) is
@@ -108,7 +98,12 @@ impl Authenticator {
     /// the last key is revoked.
     #[must_use]
     pub fn open_until_keys(store: ApiKeyStore) -> Self {
-        Self { is_open: Arc::new(true.into()), ..Self::api_keys(store) }
+        Self::with(true, Some(store))
+    }
+
+    fn with(is_open: bool, keys: Option<ApiKeyStore>) -> Self {
+        let is_open = Arc::new(is_open.into());
+        Self { is_open, keys, jwt: Arc::default(), new_key: Arc::default() }
     }
 
     /// Requires credentials from now on, in all clones.
@@ -121,11 +116,9 @@ impl Authenticator {
     /// Accepts requests with a token of this issuer: `Authorization: Bearer TOKEN`.
     #[must_use]
     pub fn jwt(issuer: JwtIssuer) -> Self {
-        Self {
-            is_open: Arc::default(),
-            jwt: Arc::new(ArcSwapOption::from_pointee(issuer)),
-            ..Self::open()
-        }
+        let auth = Self::with(false, None);
+        auth.replace_jwt(Some(issuer));
+        auth
     }
 
     /// Replaces the issuer whose tokens are accepted, from now on and in all clones. With `None` no
