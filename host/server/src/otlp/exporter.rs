@@ -5,8 +5,6 @@
 //! service reports `traces` as degraded; it stays ready. When a batch succeeds again, the report is
 //! cleared. The spans of a failed batch are lost.
 
-use std::fmt;
-
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
@@ -20,10 +18,10 @@ use crate::service::Service;
 const SOURCE: &str = "traces";
 
 /// The result of the last batch.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct State(Mutex<Inner>);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Inner {
     service: Option<Service>,
     /// The error of the last request, if it failed.
@@ -69,13 +67,6 @@ impl Inner {
         service.report_degraded(SOURCE, "the collector takes no spans", details);
     }
 }
-
-impl fmt::Debug for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("State").finish_non_exhaustive()
-    }
-}
-
 /// The exporter, which records the result of each batch.
 #[derive(Debug)]
 pub(super) struct Exporter {

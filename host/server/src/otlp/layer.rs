@@ -86,32 +86,23 @@ impl SpanLayer {
         fields: &Fields,
         parent: Option<&SpanContext>,
     ) -> (SpanContext, SpanId, bool) {
-        if let Some(remote) = remote(fields) {
-            let context = SpanContext::new(
-                remote.trace_id(),
+        let remote = remote(fields);
+        let is_remote = remote.is_some();
+        let parent = remote.as_ref().or(parent);
+        let context = match parent {
+            Some(parent) => SpanContext::new(
+                parent.trace_id(),
                 id,
-                remote.trace_flags() & TraceFlags::SAMPLED,
+                parent.trace_flags() & TraceFlags::SAMPLED,
                 false,
-                remote.trace_state().clone(),
-            );
-            return (context, remote.span_id(), true);
-        }
-        match parent {
-            Some(parent) => {
-                let state = parent.trace_state().clone();
-                (
-                    SpanContext::new(parent.trace_id(), id, parent.trace_flags(), false, state),
-                    parent.span_id(),
-                    false,
-                )
-            }
+                parent.trace_state().clone(),
+            ),
             None => {
                 let trace = self.ids.new_trace_id();
-                let context =
-                    SpanContext::new(trace, id, TraceFlags::SAMPLED, false, TraceState::NONE);
-                (context, SpanId::INVALID, false)
+                SpanContext::new(trace, id, TraceFlags::SAMPLED, false, TraceState::NONE)
             }
-        }
+        };
+        (context, parent.map_or(SpanId::INVALID, SpanContext::span_id), is_remote)
     }
 }
 
