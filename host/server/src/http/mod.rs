@@ -18,7 +18,7 @@ mod guard;
 pub(crate) mod guarded_body;
 mod idempotency;
 mod problem;
-mod run_routes;
+pub(crate) mod run_routes;
 mod schemas;
 mod status;
 mod tools;

@@ -21,7 +21,7 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
 use http::header::CONTENT_TYPE;
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::json;
 use toolcell::call::JsonReservation;
@@ -38,7 +38,7 @@ use crate::tenants::principal::Principal;
 use crate::tenants::refused::RequestError;
 
 /// Time without an event after which a comment keeps the connection of a stream open.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Time that a request waits for its turn to be parsed into a tree.
 const TREE_TIME: Duration = Duration::from_secs(10);
@@ -107,11 +107,7 @@ pub(super) async fn run(
     let run = body::parse::<forms::RunBody>(&read.bytes)?.request(&id)?;
     drop(read);
     let lines = lines(shared.service.stream(&principal, run).await?);
-    let mut response = sse(lines.map(|line| Ok(Event::default().data(line)))).into_response();
-    response
-        .headers_mut()
-        .insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-    Ok(response)
+    Ok(sse(lines.map(|line| Event::default().data(line))))
 }
 
 /// Returns the events of a run as JSON. The last is `run_halted`, or `run_finished` with the
@@ -148,10 +144,11 @@ struct Tally {
     is_halted: bool,
 }
 
-fn sse<S: Stream<Item = Result<Event, Infallible>> + Send + 'static>(
-    events: S,
-) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+/// Streams events. A proxy forwards each one immediately.
+pub(crate) fn sse(events: impl Stream<Item = Event> + Send + 'static) -> Response {
+    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
+    let events = Sse::new(events.map(Ok::<_, Infallible>)).keep_alive(keep_alive);
+    ([("x-accel-buffering", "no")], events).into_response()
 }
 
 /// Makes the steps of an agent loop for several calls, and answers with them and the turn's memory.

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use toolcell::controls::bound;
 use tracing::Instrument as _;
 
-use super::events::{self, DetachedRequest, KEEP_ALIVE};
+use super::events::{self, DetachedRequest};
 use super::headers::{self, Accepted, VERSION, header_text};
 use super::methods::known_method;
 use super::refusals::{
@@ -41,6 +41,7 @@ use crate::auth::single_header;
 use crate::http::Shared;
 use crate::http::body::{self, RequestResources};
 use crate::http::guarded_body::with_guard;
+use crate::http::run_routes::KEEP_ALIVE;
 use crate::mcp::McpOptions;
 use crate::mcp::handler::{self, Handler};
 use crate::mcp::message::raw::{Raw, read_id};

@@ -9,31 +9,27 @@
 //! the client has gone, it is cancelled, and runs on in the background for its grace period, to end
 //! by itself.
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::sse::Event;
 use axum::response::{IntoResponse as _, Response};
-use futures_util::{Stream, StreamExt as _, stream};
+use futures_util::{StreamExt as _, stream};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
+use crate::http::run_routes::sse;
 use crate::mcp::request::{self, Answer};
 use crate::mcp::session::outbox::{Outbox, Reader};
 
-/// Time without an event after which a comment keeps the connection of a stream open.
-pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The time after which a disconnected client resumes its stream.
 const RECONNECT: Duration = Duration::from_secs(3);
-/// A header that makes proxies forward events immediately.
-const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Returns an answer as JSON.
 pub(super) fn json(status: StatusCode, message: Vec<u8>) -> Response {
@@ -122,14 +118,6 @@ async fn answer_of(
 
 fn event(text: &[u8]) -> Event {
     Event::default().data(std::str::from_utf8(text).unwrap_or_default())
-}
-
-fn sse(events: impl Stream<Item = Event> + Send + 'static) -> Response {
-    let events =
-        Sse::new(events.map(Ok::<_, Infallible>)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
-    let mut response = events.into_response();
-    response.headers_mut().insert(BUFFERING, HeaderValue::from_static("no"));
-    response
 }
 
 type Running = Pin<Box<dyn Future<Output = Result<Answer, ErrorData>> + Send>>;
