@@ -132,15 +132,14 @@ pub(in crate::mcp) fn decode(bytes: &Bytes) -> Result<Message, BadMessage> {
     let id = match id {
         None => None,
         Some(id) => Some(read_id(id).ok_or_else(|| {
-            BadMessage::request(
-                None,
-                "the id is not a whole number of 64 bits or a text of at most 256 bytes",
-            )
+            let text = "the id is not a whole number of 64 bits or a text of at most 256 bytes";
+            BadMessage::request(None, text)
         })?),
     };
+    let bad = |id, text: &str| Err(BadMessage::request(id, text));
     let read = |text: &str| serde_json::from_str::<String>(text).ok();
     if version.and_then(read).as_deref() != Some("2.0") {
-        return Err(BadMessage::request(id, "`jsonrpc` is not \"2.0\""));
+        return bad(id, "`jsonrpc` is not \"2.0\"");
     }
     if let Some(params) = params
         && method.is_some()
@@ -153,28 +152,19 @@ pub(in crate::mcp) fn decode(bytes: &Bytes) -> Result<Message, BadMessage> {
     let params = params.map_or_else(Raw::empty, part);
     let meta = params.member("_meta");
     if meta.as_ref().is_some_and(|meta| !meta.is_object()) {
-        return Err(BadMessage::request(
-            id,
-            "the message does not fit the protocol: `_meta` is not an object",
-        ));
+        return bad(id, "the message does not fit the protocol: `_meta` is not an object");
     }
     let kind = match (method.map(read), id, result, error) {
         (Some(Some(method)), id, None, None) => call(method, id)?,
         (Some(_), id, _, _) => {
-            return Err(BadMessage::request(
-                id,
-                "`method` is not a text, or the message is also a response",
-            ));
+            return bad(id, "`method` is not a text, or the message is also a response");
         }
         (None, Some(id), Some(result), None) => {
             Kind::Response { id: Some(id), answer: Ok(part(result)) }
         }
         (None, id, None, Some(error)) => Kind::Response { id, answer: Err(part(error)) },
         (None, id, _, _) => {
-            return Err(BadMessage::request(
-                id,
-                "the message is not a request, a notification or a response",
-            ));
+            return bad(id, "the message is not a request, a notification or a response");
         }
     };
     Ok(Message { kind, params, meta: meta.map_or_else(Meta::default, Meta::of) })
