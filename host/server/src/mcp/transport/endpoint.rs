@@ -14,8 +14,7 @@
 //!
 //! Source: docs/mcp.md, "Bad input"; docs/threat-model.md, rows 72 to 77, 106 and 107.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
 
 use axum::Router;
 use axum::extract::{Extension, Request as HttpRequest, State};
@@ -70,31 +69,21 @@ struct Endpoint {
     service: Service,
     streams: Places,
     questions: Arc<Places>,
-    /// True if the task that sweeps the sessions runs.
-    is_watched: AtomicBool,
+    /// Starts the task that sweeps the sessions.
+    watch: Once,
 }
 
 /// Creates the route `/mcp`, for [`router`](crate::http::router) or
 /// [`ListenOptions::protected`](crate::ListenOptions::protected), which check Host,
 /// Origin and credentials of its requests.
 pub fn routes(service: Service, options: McpOptions) -> Router {
-    let McpOptions { sessions, session_idle, session_questions, streams, .. } = options;
-    let sessions = Arc::new(Sessions::new(
-        sessions,
-        session_idle,
-        session_questions,
-        service.metrics().clone(),
-    ));
-    let streams = Places::new(bound!(StreamCount, streams));
-    let questions = handler::question_places(&options);
-    let options = Arc::new(options);
     let endpoint = Endpoint {
-        options,
-        sessions,
+        sessions: Arc::new(Sessions::new(&options, service.metrics().clone())),
         service,
-        streams,
-        questions,
-        is_watched: AtomicBool::new(false),
+        streams: Places::new(bound!(StreamCount, options.streams)),
+        questions: handler::question_places(&options),
+        options: Arc::new(options),
+        watch: Once::new(),
     };
     Router::new().route("/mcp", any(handle)).with_state(Arc::new(endpoint))
 }
@@ -269,7 +258,7 @@ impl Endpoint {
         let opening = posted.handler.initialize(params);
         let (answer, capabilities) =
             opening.map_err(|error| BadMessage { id: Some(id.clone()), error })?;
-        let Some((name, _)) = self.sessions.open(principal, room, capabilities) else {
+        let Some(name) = self.sessions.open(principal, room, capabilities) else {
             let error = ErrorData::internal_error("the system has no randomness", None);
             let bad = BadMessage { id: Some(id), error };
             return Err(refusal(StatusCode::INTERNAL_SERVER_ERROR, bad));
@@ -428,17 +417,16 @@ impl Endpoint {
     /// Starts, at the first request, a task that ends sessions that are idle, whose key was
     /// revoked, or whose tenant is no longer served.
     fn watch(&self, shared: &Shared) {
-        if self.is_watched.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let (sessions, shared) = (Arc::downgrade(&self.sessions), shared.clone());
-        let pause = self.sessions.sweep_after(shared.options.recheck);
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(pause).await;
-                let Some(sessions) = sessions.upgrade() else { return };
-                sessions.sweep(|principal| shared.knows(principal));
-            }
+        self.watch.call_once(|| {
+            let (sessions, shared) = (Arc::downgrade(&self.sessions), shared.clone());
+            let pause = self.sessions.sweep_after(shared.options.recheck);
+            tokio::spawn(async move {
+                loop {
+                    tokio::time::sleep(pause).await;
+                    let Some(sessions) = sessions.upgrade() else { return };
+                    sessions.sweep(|principal| shared.knows(principal));
+                }
+            });
         });
     }
 }

@@ -86,34 +86,23 @@ pub(super) fn empty_stream() -> Response {
 
 /// Streams the messages about a request of the era without sessions, then its answer.
 pub(super) fn of_request(id: RequestId, lasting: DetachedRequest, outbox: Arc<Outbox>) -> Response {
-    let reader = outbox.read(0);
-    let start = (reader, outbox, Some((id, lasting)));
-    sse(stream::unfold(start, async |(mut reader, outbox, mut running)| {
+    let start = (outbox.read(0), outbox, id, lasting);
+    sse(stream::unfold(start, async |(mut reader, outbox, id, mut lasting)| {
         loop {
             tokio::select! {
                 biased;
                 message = reader.next() => {
                     let (_, text) = message?;
-                    return Some((event(&text), (reader, outbox, running)));
+                    return Some((event(&text), (reader, outbox, id, lasting)));
                 }
-                answer = answer_of(&mut running), if running.is_some() => {
-                    if let (Some((id, _)), Some(answer)) = (running.take(), answer) {
-                        outbox.send(request::message(id, answer));
-                    }
+                // Pending after the answer.
+                answer = &mut lasting => {
+                    outbox.send(request::message(id.clone(), answer));
                     outbox.end();
                 }
             }
         }
     }))
-}
-
-async fn answer_of(
-    running: &mut Option<(RequestId, DetachedRequest)>,
-) -> Option<Result<Answer, ErrorData>> {
-    match running {
-        Some((_, lasting)) => Some(lasting.await),
-        None => None,
-    }
 }
 
 fn event(text: &[u8]) -> Event {

@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use toolcell::controls::enforced;
 use toolcell::tenant::Reservation;
 
+use crate::mcp::McpOptions;
 use crate::mcp::message::raw::Raw;
 use crate::mcp::session::Session;
 use crate::mcp::session::outbox::{Outbox, Reader};
@@ -58,8 +59,10 @@ pub(super) struct Stream {
 }
 
 impl Sessions {
-    pub(super) fn new(most: usize, idle: Duration, questions: usize, metrics: Metrics) -> Self {
-        Self { open: Mutex::default(), places: Places::new(most), metrics, idle, questions }
+    pub(super) fn new(options: &McpOptions, metrics: Metrics) -> Self {
+        let (idle, questions) = (options.session_idle, options.session_questions);
+        let places = Places::new(options.sessions);
+        Self { open: Mutex::default(), places, metrics, idle, questions }
     }
 
     /// Reserves a slot for one more session of the principal's tenant.
@@ -67,13 +70,13 @@ impl Sessions {
         self.places.enter(principal)
     }
 
-    /// Opens a session. Returns its id and the session. `None`: the system has no randomness.
+    /// Opens a session. Returns its id. `None`: the system has no randomness.
     pub(super) fn open(
         &self,
         principal: &Principal,
         room: Reservation,
         capabilities: Raw,
-    ) -> Option<(Arc<str>, Opened)> {
+    ) -> Option<Arc<str>> {
         let id = random_id()?;
         let opened = Opened {
             session: Arc::new(Session::new(capabilities, Arc::default(), self.questions)),
@@ -81,8 +84,8 @@ impl Sessions {
             streams: Arc::default(),
             _held: Arc::new((room, self.metrics.session())),
         };
-        self.open.lock().insert(Arc::clone(&id), opened.clone());
-        Some((id, opened))
+        self.open.lock().insert(Arc::clone(&id), opened);
+        Some(id)
     }
 
     /// Returns the session, if the principal opened it and it is still open. It lives as long as

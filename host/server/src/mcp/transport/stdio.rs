@@ -212,8 +212,6 @@ struct Server {
     session: Option<Arc<Session>>,
     requests: Requests,
     tasks: JoinSet<()>,
-    most: usize,
-    most_questions: usize,
     /// Cancelled when no more lines are read.
     closing: CancellationToken,
 }
@@ -225,12 +223,11 @@ impl Server {
         options: McpOptions,
         outbox: Arc<Outbox>,
     ) -> Self {
-        let (most, most_questions) = (options.in_flight, options.session_questions);
         let questions = handler::question_places(&options);
         let handler = Handler::new(service, principal, Arc::new(options), questions);
         let (requests, tasks, closing) =
             (Requests::default(), JoinSet::new(), CancellationToken::new());
-        Self { handler, outbox, session: None, requests, tasks, most, most_questions, closing }
+        Self { handler, outbox, session: None, requests, tasks, closing }
     }
 
     /// Handles one line.
@@ -255,8 +252,9 @@ impl Server {
                 let opening = self.handler.initialize(&params);
                 let (answer, capabilities) =
                     opening.map_err(|error| BadMessage { id: Some(id.clone()), error })?;
+                let most_questions = self.handler.options().session_questions;
                 let mut session =
-                    Session::new(capabilities, Arc::clone(&self.outbox), self.most_questions);
+                    Session::new(capabilities, Arc::clone(&self.outbox), most_questions);
                 (session.requests, session.no_answers) =
                     (self.requests.clone(), self.closing.clone());
                 self.session = Some(Arc::new(session));
@@ -308,10 +306,11 @@ impl Server {
                 Client::alone(meta.capabilities.clone(), Some(Arc::clone(&self.outbox)))
             }
         };
-        self.requests.settled(self.most).await;
+        let most = self.handler.options().in_flight;
+        self.requests.settled(most).await;
         // A request that only reports changes ends with the last line.
         let end = if method == LISTEN { self.closing.clone() } else { CancellationToken::new() };
-        let is_full = self.requests.count() >= self.most;
+        let is_full = self.requests.count() >= most;
         let Some(running) = self.requests.enter(&id, &end) else {
             return Err(BadMessage::request(None, "a request with this id is running"));
         };
