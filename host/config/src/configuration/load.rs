@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::file::resolved::ResolvedComponent;
 use crate::paths::files;
 use crate::serving::engines::Engines;
-use crate::serving::loaded::{LoadedTools, Served};
+use crate::serving::loaded::{LoadedTools, Served, Source};
 use crate::serving::report::{ComponentProblem, Reason, Serving};
 use crate::serving::unset_secrets::UnsetSecret;
 use crate::tenants::settings::TenantSettings;
@@ -197,7 +197,7 @@ impl Loading<'_> {
         let (served, problem) = match self.file(&chosen).await {
             Ok((served, rebuilt)) => {
                 if let Some(approved) =
-                    self.lock.components.get(&name).filter(|old| old.digest == served.digest)
+                    self.lock.components.get(&name).filter(|old| old.digest == served.source.digest)
                 {
                     self.configuration.keep_used_version(&chosen, approved);
                 }
@@ -230,7 +230,7 @@ impl Loading<'_> {
         }
         // Without the bytes its signature cannot be checked.
         let is_plain = chosen.demand.is_none() && chosen.is_digest_allowed(wanted);
-        self.loaded_before(name, chosen, wanted).filter(|_| is_plain)
+        self.loaded_before(name, &Source::of(chosen, wanted.clone())).filter(|_| is_plain)
     }
 
     async fn checked(
@@ -241,10 +241,10 @@ impl Loading<'_> {
     ) -> Result<(Served, bool), Error> {
         let vetted = self.configuration.vet(self.lock, chosen, &bytes, signer)?;
         let name = chosen.configured.map_or("", |(name, _)| name);
-        let found = digest(&bytes);
-        let served = match self.loaded_before(name, chosen, &found) {
+        let source = Source::of(chosen, digest(&bytes));
+        let served = match self.loaded_before(name, &source) {
             Some(served) => served,
-            None => self.load(chosen, bytes, found).await?,
+            None => self.load(chosen, bytes, source).await?,
         };
         let rebuilt = self.configuration.confirm(&vetted, &served.component)?.is_some();
         chosen.check_tools(&served.component)?;
@@ -252,38 +252,26 @@ impl Loading<'_> {
     }
 
     /// Returns the component that was loaded before, if code and grants are the same.
-    fn loaded_before(
-        &self,
-        name: &str,
-        chosen: &ResolvedComponent<'_>,
-        digest: &str,
-    ) -> Option<Served> {
-        let before = self.before?.served.get(name)?;
-        let is_same = before.digest == digest
-            && before.grants == chosen.grants()
-            && before.isolation == chosen.isolation
-            && before.kind == chosen.kind();
-        is_same.then(|| before.clone())
+    fn loaded_before(&self, name: &str, source: &Source) -> Option<Served> {
+        self.before?.served.get(name).filter(|before| before.source == *source).cloned()
     }
 
     async fn load(
         &self,
         chosen: &ResolvedComponent<'_>,
         bytes: Vec<u8>,
-        digest: String,
+        source: Source,
     ) -> Result<Served, Error> {
-        let (engine, grants, isolation) =
-            (self.engines.of(chosen.isolation)?, chosen.grants(), chosen.isolation);
-        let again = self.reread(chosen, digest.clone());
-        let kind = chosen.kind();
-        let bytes = ComponentBytes::new(bytes, kind.clone());
+        let engine = self.engines.of(chosen.isolation)?;
+        let again = self.reread(chosen, source.digest.clone());
+        let bytes = ComponentBytes::new(bytes, source.kind.clone());
         let options = LoadOptions {
-            grants: grants.clone(),
+            grants: source.grants.clone(),
             source: Some(Arc::new(again)),
             ..LoadOptions::default()
         };
         let component = Component::load_with(engine, bytes, options).await?;
-        Ok(Served { component, digest, grants, isolation, kind })
+        Ok(Served { component, source })
     }
 
     /// Returns a function that reads the bytes of this digest again: from the kept versions,

@@ -25,7 +25,7 @@ use crate::approval::trust::{Approval, FoundConfiguration};
 use crate::error::{Error, Unapproved};
 use crate::schema::NAME;
 use crate::serving::engines::Engines;
-use crate::serving::loaded::LoadedTools;
+use crate::serving::loaded::{LoadedTools, Served};
 
 /// Serves a configuration, and reloads it on request or when a file changes.
 #[derive(Debug)]
@@ -168,19 +168,15 @@ impl ReloadChanges {
     }
 
     fn between(before: &LoadedTools, after: &LoadedTools) -> Self {
-        let digests = |loaded: &LoadedTools| -> BTreeMap<String, String> {
-            loaded.components().map(|(name, digest)| (name.to_owned(), digest.to_owned())).collect()
+        let (old, new) = (&before.served, &after.served);
+        let is_replaced = |(name, new): &(&String, &Served)| {
+            old.get(*name).is_some_and(|old| old.source != new.source)
         };
-        let (old, new) = (digests(before), digests(after));
-        let is_replaced = |name: &&String| match (before.served.get(*name), after.served.get(*name))
-        {
-            (Some(old), Some(new)) => !old.is_same(new),
-            (None, _) | (_, None) => false,
-        };
+        let replaced = new.iter().filter(is_replaced).map(|(name, _)| name.clone());
         Self {
             added: new.keys().filter(|name| !old.contains_key(*name)).cloned().collect(),
             removed: old.keys().filter(|name| !new.contains_key(*name)).cloned().collect(),
-            replaced: new.keys().filter(is_replaced).cloned().collect(),
+            replaced: replaced.collect(),
             definitions_changed: before.registry().list() != after.registry().list(),
         }
     }

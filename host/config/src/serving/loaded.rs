@@ -15,6 +15,7 @@ use toolcell::{Component, Executor, Grants, Registry};
 
 use super::report::ComponentProblem;
 use crate::approval::dev::Development;
+use crate::file::resolved::ResolvedComponent;
 use crate::schema::Isolation;
 use crate::tenants::issuer::Issuer;
 use crate::tenants::settings::TenantSettings;
@@ -37,19 +38,22 @@ pub struct LoadedTools {
 #[derive(Debug, Clone)]
 pub(crate) struct Served {
     pub(crate) component: Component,
+    pub(crate) source: Source,
+}
+
+/// The code, the use and the rights of a component: a component is loaded again if one differs.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Source {
     pub(crate) digest: String,
     pub(crate) grants: Grants,
     pub(crate) isolation: Isolation,
     pub(crate) kind: ComponentKind,
 }
 
-impl Served {
-    /// Returns true if code, use and rights are the same.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.digest == other.digest
-            && self.grants == other.grants
-            && self.isolation == other.isolation
-            && self.kind == other.kind
+impl Source {
+    pub(crate) fn of(chosen: &ResolvedComponent<'_>, digest: String) -> Self {
+        let (grants, isolation, kind) = (chosen.grants(), chosen.isolation, chosen.kind());
+        Self { digest, grants, isolation, kind }
     }
 }
 
@@ -96,7 +100,7 @@ impl LoadedTools {
 
     /// Returns the components that are served: name and digest.
     pub fn components(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.served.iter().map(|(name, served)| (name.as_str(), served.digest.as_str()))
+        self.served.iter().map(|(name, served)| (name.as_str(), served.source.digest.as_str()))
     }
 
     /// Returns the component of this name, if it is served.
