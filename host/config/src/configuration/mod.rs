@@ -131,15 +131,11 @@ impl Configuration {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn find(options: ReadOptions) -> Result<Self, Error> {
-        let found = search::nearest(&options);
-        match found.own {
-            Some(shown) => Self::of_file(shown, options, IsNamed::No),
-            None => Ok(Self {
-                hint: options.hint.clone(),
-                options,
-                foreign: found.foreign,
-                ..Self::default()
-            }),
+        match search::nearest(&options) {
+            (Some(shown), _) => Self::of_file(shown, options, IsNamed::No),
+            (None, foreign) => {
+                Ok(Self { hint: options.hint.clone(), options, foreign, ..Self::default() })
+            }
         }
     }
 

@@ -14,15 +14,6 @@ use crate::error::Error;
 use crate::paths::files::{self, ForeignFile};
 use crate::schema::NAME;
 
-/// The result of the search.
-#[derive(Default)]
-pub(super) struct Nearest {
-    /// The nearest file that does not belong to another user.
-    pub(super) own: Option<PathBuf>,
-    /// A nearer file that belongs to another user.
-    pub(super) foreign: Option<Ignored>,
-}
-
 /// A file that is not read, because another user controls its content.
 #[derive(Debug)]
 pub(super) struct Ignored {
@@ -31,9 +22,9 @@ pub(super) struct Ignored {
 }
 
 /// Searches upwards from the current directory. A file of another user is skipped, so that it does
-/// not hide a file above it.
-pub(super) fn nearest(options: &ReadOptions) -> Nearest {
-    let Some(here) = options.current_dir.clone() else { return Nearest::default() };
+/// not hide a file above it. Returns the nearest other file, and the nearest skipped one before it.
+pub(super) fn nearest(options: &ReadOptions) -> (Option<PathBuf>, Option<Ignored>) {
+    let Some(here) = options.current_dir.clone() else { return (None, None) };
     let is_here = !options.is_elsewhere;
     let shown = |path: PathBuf| match path.strip_prefix(&here) {
         Ok(short) if is_here => short.to_owned(),
@@ -42,13 +33,13 @@ pub(super) fn nearest(options: &ReadOptions) -> Nearest {
     let mut foreign = None;
     for path in here.ancestors().map(|dir| dir.join(NAME)).filter(|path| path.is_file()) {
         let Some(why) = files::foreign(&path) else {
-            return Nearest { own: Some(shown(path)), foreign };
+            return (Some(shown(path)), foreign);
         };
         let owner = why.owner;
         tracing::warn!(file = %path.display(), owner, "ignored a configuration that belongs to another user");
         foreign.get_or_insert_with(|| Ignored { reason: why, file: shown(path) });
     }
-    Nearest { own: None, foreign }
+    (None, foreign)
 }
 
 /// Returns the error of a command that needs the ignored file.
