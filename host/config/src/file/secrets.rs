@@ -114,114 +114,90 @@ impl Secrets {
             file.components.values().filter_map(|component| component.value.grants.as_ref());
         for (name, said) in granted.flat_map(|grants| &grants.value.secrets) {
             let look = look(options.secrets.has_shared(name, |tenant| own(tenant, name)));
-            self.fetch(
-                problems,
-                (base, options),
-                name,
-                &said.span,
-                said.value.source.as_ref(),
-                look,
-            );
+            let (source, place) = (said.value.source.as_ref(), &said.span);
+            self.fetch(problems, (base, options), (None, name), (source, place), look);
         }
         for (tenant, said) in &file.tenants {
             for (name, from) in &said.value.secret_values {
                 let look = look(options.secrets.has_own(tenant, name));
-                self.fetch_own(problems, (base, options), (tenant, name), from, look);
+                // With a misspelt name the tenant's calls would use the shared value.
+                if self.origins.contains_key(name) {
+                    let source = (Some(from), &from.span);
+                    self.fetch(problems, (base, options), (Some(tenant), name), source, look);
+                } else {
+                    let hint = names::did_you_mean(name, self.names(), || {
+                        match self.names().collect::<Vec<_>>().join(", ") {
+                            known if known.is_empty() => {
+                                "grant a component the secret first".to_owned()
+                            }
+                            known => {
+                                format!("the secrets that components are granted are: {known}")
+                            }
+                        }
+                    });
+                    let name = name.escape_debug();
+                    let message = format!("no component is granted the secret `{name}`");
+                    problems.error(&from.span, message, hint);
+                }
             }
         }
     }
 
-    /// Reads the value of a secret, if `approval` allows it.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.origins.keys().map(String::as_str)
+    }
+
+    /// Reads the value of a secret, or a tenant's own value, if `approval` allows it. A tenant's
+    /// value replaces only the value: the grants of the secret decide about the requests that get
+    /// it.
     fn fetch(
         &mut self,
         problems: &mut Problems<'_>,
         (base, options): (&Path, &ReadOptions),
-        name: &str,
-        place: &Range<usize>,
-        from: Option<&At<From>>,
+        (tenant, name): (Option<&String>, &String),
+        (from, place): (Option<&At<From>>, &Range<usize>),
         approval: Approval,
     ) {
-        let (origin, span) = match from {
-            None => (Origin::Variable(name.to_owned()), place),
-            Some(from) => match origin(
-                problems,
-                base,
-                &format!("the secret `{name}`"),
-                (&from.value, &from.span),
-            ) {
-                Some(found) => found,
-                None => return,
-            },
-        };
-        if let Some(first) = self.origins.insert(name.to_owned(), origin.clone()) {
-            if first != origin {
-                let message = format!(
-                    "the secret `{name}` is defined twice, with different values of `source`"
-                );
-                problems.error(
-                    span,
-                    message,
-                    "give one of the two another name: a name has one value in the whole file",
-                );
-            }
-            return;
-        }
-        if approval == Approval::Missing {
-            return;
-        }
-        match origin.value(
-            options,
-            &format!("the secret `{name}`"),
-            "give the secret `source = { file = \"FILE\" }`",
-        ) {
-            Ok(secret) => self.stored = std::mem::take(&mut self.stored).with(name, secret),
-            Err((message, hint)) => {
-                self.unset.insert(name.to_owned(), problems.at(span, message, hint));
-            }
-        }
-    }
-
-    /// Reads a tenant's own value, if `approval` allows it. It replaces only the value: the grants
-    /// of the secret decide about the requests that get it.
-    fn fetch_own(
-        &mut self,
-        problems: &mut Problems<'_>,
-        (base, options): (&Path, &ReadOptions),
-        (tenant, name): (&str, &str),
-        from: &At<From>,
-        approval: Approval,
-    ) {
-        // With a misspelt name the tenant's calls would use the shared value.
-        if !self.origins.contains_key(name) {
-            let known: Vec<_> = self.origins.keys().map(String::as_str).collect();
-            let hint = names::did_you_mean(name, known.iter().copied(), || match &*known {
-                [] => "grant a component the secret first".to_owned(),
-                _ => format!("the secrets that components are granted are: {}", known.join(", ")),
-            });
-            problems.error(
-                &from.span,
-                format!("no component is granted the secret `{}`", name.escape_debug()),
-                hint,
-            );
-            return;
-        }
         let secret = format!("the secret `{name}`");
-        let Some((origin, span)) = origin(problems, base, &secret, (&from.value, &from.span))
-        else {
-            return;
+        let found = match from {
+            None => Some((Origin::Variable(name.clone()), place)),
+            Some(from) => origin(problems, base, &secret, (&from.value, &from.span)),
         };
-        let own = self.own.entry(tenant.to_owned()).or_default();
-        own.origins.insert(name.to_owned(), origin.clone());
+        let Some((origin, span)) = found else { return };
+        let own = tenant.map(|tenant| self.own.entry(tenant.clone()).or_default());
+        let (origins, unset) = match own {
+            Some(own) => (&mut own.origins, &mut own.unset),
+            None => (&mut self.origins, &mut self.unset),
+        };
+        if let Some(first) = origins.insert(name.clone(), origin.clone()) {
+            if first != origin {
+                let message =
+                    format!("{secret} is defined twice, with different values of `source`");
+                let hint =
+                    "give one of the two another name: a name has one value in the whole file";
+                problems.error(span, message, hint);
+            }
+            return;
+        }
         if approval == Approval::Missing {
             return;
         }
-        let secret = format!("the secret `{name}` of the tenant `{tenant}`");
-        match origin.value(options, &secret, "write `{ file = \"FILE\" }`") {
-            Ok(secret) => {
-                self.stored = std::mem::take(&mut self.stored).with_tenant(tenant, name, secret)
+        let (secret, hint) = match tenant {
+            Some(tenant) => {
+                (format!("{secret} of the tenant `{tenant}`"), "write `{ file = \"FILE\" }`")
+            }
+            None => (secret, "give the secret `source = { file = \"FILE\" }`"),
+        };
+        match origin.value(options, &secret, hint) {
+            Ok(value) => {
+                let stored = std::mem::take(&mut self.stored);
+                self.stored = match tenant {
+                    Some(tenant) => stored.with_tenant(tenant, name, value),
+                    None => stored.with(name, value),
+                };
             }
             Err((message, hint)) => {
-                own.unset.insert(name.to_owned(), problems.at(span, message, hint));
+                unset.insert(name.clone(), problems.at(span, message, hint));
             }
         }
     }
