@@ -50,13 +50,12 @@ const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// Answers the requests of one principal. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Handler(Arc<Inner>);
-
-struct Inner {
-    service: Service,
-    principal: Principal,
-    options: Arc<McpOptions>,
-    questions: Arc<Places>,
+pub(super) struct Handler {
+    pub(super) service: Service,
+    pub(super) principal: Principal,
+    pub(super) options: Arc<McpOptions>,
+    /// The open questions of each tenant.
+    pub(super) questions: Arc<Places>,
 }
 
 /// Creates the counter of each tenant's open questions.
@@ -65,41 +64,20 @@ pub(super) fn question_places(options: &McpOptions) -> Arc<Places> {
 }
 
 impl Handler {
-    pub(super) fn new(
-        service: Service,
-        principal: Principal,
-        options: Arc<McpOptions>,
-        questions: Arc<Places>,
-    ) -> Self {
-        Self(Arc::new(Inner { service, principal, options, questions }))
-    }
-
-    pub(super) fn service(&self) -> &Service {
-        &self.0.service
-    }
-
-    pub(crate) fn principal(&self) -> &Principal {
-        &self.0.principal
-    }
-
-    pub(super) fn options(&self) -> &McpOptions {
-        &self.0.options
-    }
-
     /// Reserves a slot for one more open question of the tenant.
     pub(super) fn question_place(&self) -> Option<Reservation> {
-        self.0.questions.enter(&self.0.principal)
+        self.questions.enter(&self.principal)
     }
 
     /// Returns the error of a question over the limit, and counts it.
     pub(super) fn too_many_questions(&self) -> ErrorData {
-        self.0.service.refused(&self.0.principal, TOO_MANY_QUESTIONS);
+        self.service.refused(&self.principal, TOO_MANY_QUESTIONS);
         too_many_questions("tenant")
     }
 
     /// Returns true if the tool has an output schema.
     pub(super) fn promises_a_value(&self, name: &str) -> bool {
-        let view = self.0.service.view(&self.0.principal);
+        let view = self.service.view(&self.principal);
         view.is_ok_and(|view| {
             view.tools.get(name).is_some_and(|tool| tool.definition().output.is_some())
         })
@@ -127,7 +105,7 @@ impl Handler {
         if is_modern && REMOVED.contains(&method) {
             return Err(wire::unknown_method(method));
         }
-        let extension = &self.0.options.extension;
+        let extension = &self.options.extension;
         match method {
             "ping" => request::to_raw_json(&json!({})),
             "server/discover" => {
@@ -159,7 +137,7 @@ impl Handler {
             "resources/read" => adapt_to_era(self.read_resource(request).await?, is_modern),
             "resources/subscribe" | "resources/unsubscribe" => {
                 let uri = request.required("uri")?;
-                let (asked, _room) = request.extension_request(&self.0.principal).await?;
+                let (asked, _room) = request.extension_request(&self.principal).await?;
                 let done = if method == "resources/subscribe" {
                     extension.subscribe(uri, asked)
                 } else {
@@ -187,9 +165,9 @@ impl Handler {
         request: &Request,
         ask: impl FnOnce(&'a dyn McpExtension, P, ExtensionRequest) -> AnswerFuture<'a, T>,
     ) -> Result<T, ErrorData> {
-        let (params, _room) = request.tree(&self.0.principal).await?;
-        let (asked, _more) = request.extension_request(&self.0.principal).await?;
-        self.until_cancelled(request, ask(&*self.0.options.extension, params, asked)).await
+        let (params, _room) = request.tree(&self.principal).await?;
+        let (asked, _more) = request.extension_request(&self.principal).await?;
+        self.until_cancelled(request, ask(&*self.options.extension, params, asked)).await
     }
 
     /// Returns the extension's answer, unless the client cancels the request.
@@ -209,7 +187,7 @@ impl Handler {
         let cursor = cursor
             .map(|cursor| cursor.text().ok_or_else(|| request.invalid_params()))
             .transpose()?;
-        let page = self.0.service.tools(&self.0.principal, cursor.as_deref()).await;
+        let page = self.service.tools(&self.principal, cursor.as_deref()).await;
         let page = page.map_err(|refused| result::error_of(&refused))?;
         let mut listed = ListToolsResult::default();
         let is_modern = request.is_modern();
@@ -219,7 +197,7 @@ impl Handler {
             .filter_map(|tool| definitions::listed(tool.definition(), is_modern))
             .collect();
         if page.next.is_none() {
-            listed.tools.extend(self.0.options.extension.tools(&self.0.principal));
+            listed.tools.extend(self.options.extension.tools(&self.principal));
         }
         listed.next_cursor = page.next;
         Ok(listed)
@@ -228,14 +206,13 @@ impl Handler {
     async fn call_tool(&self, request: &Request) -> Result<Answer, ErrorData> {
         let name: String = request.required("name")?;
         let view =
-            self.0.service.view(&self.0.principal).map_err(|refused| result::error_of(&refused))?;
-        let is_extensions = || {
-            self.0.options.extension.tools(&self.0.principal).iter().any(|tool| tool.name == name)
-        };
+            self.service.view(&self.principal).map_err(|refused| result::error_of(&refused))?;
+        let is_extensions =
+            || self.options.extension.tools(&self.principal).iter().any(|tool| tool.name == name);
         if !view.tools.contains_key(&name) && is_extensions() {
-            let (params, _room) = request.tree(&self.0.principal).await?;
-            let (asked, _more) = request.extension_request(&self.0.principal).await?;
-            if let Some(answering) = self.0.options.extension.call_tool(params, asked) {
+            let (params, _room) = request.tree(&self.principal).await?;
+            let (asked, _more) = request.extension_request(&self.principal).await?;
+            if let Some(answering) = self.options.extension.call_tool(params, asked) {
                 let answer = self.until_cancelled(request, answering).await?;
                 return adapt_to_era(answer, request.is_modern());
             }
@@ -247,7 +224,7 @@ impl Handler {
     async fn list_resources(&self, request: &Request) -> Result<ListResourcesResult, ErrorData> {
         let is_first = request.params.member("cursor").is_none();
         let listed = self.extended(request, McpExtension::list_resources).await;
-        let Some(artifacts) = self.0.service.artifacts().filter(|_| is_first) else {
+        let Some(artifacts) = self.service.artifacts().filter(|_| is_first) else {
             return listed;
         };
         let mut listed = match listed {
@@ -257,15 +234,15 @@ impl Handler {
             }
             listed => listed?,
         };
-        listed.resources.extend(resources::list(artifacts, &self.0.principal).await?);
+        listed.resources.extend(resources::list(artifacts, &self.principal).await?);
         Ok(listed)
     }
 
     async fn read_resource(&self, request: &Request) -> Result<ReadResourceResponse, ErrorData> {
         let uri: String = request.required("uri")?;
-        let artifacts = self.0.service.artifacts();
+        let artifacts = self.service.artifacts();
         if let Some(artifacts) = artifacts.filter(|_| resources::is_artifact(&uri)) {
-            return Ok(resources::read(artifacts, &self.0.principal, uri).await?.into());
+            return Ok(resources::read(artifacts, &self.principal, uri).await?.into());
         }
         match self.extended(request, McpExtension::read_resource).await {
             // The server has the method, because it has artifacts, but the extension has no
@@ -288,7 +265,7 @@ impl Handler {
             wanted.member("toolsListChanged").and_then(|wants| wants.read()) == Some(true);
         let accepted = if wants_tools { json!({"toolsListChanged": true}) } else { json!({}) };
         let meta = json!({ SUBSCRIPTION: request.id });
-        let mut changes = Changes::new(self.0.service.clone(), self.0.principal.clone());
+        let mut changes = Changes::new(self.service.clone(), self.principal.clone());
         let acknowledged = json!({"notifications": accepted, "_meta": meta});
         request.client.send_notification(
             &json!({"method": "notifications/subscriptions/acknowledged", "params": acknowledged}),
@@ -313,7 +290,7 @@ impl Handler {
 
     /// Notifies the client of a session of changes, until the session ends.
     pub(super) fn tell_changes(&self, session: &Session) {
-        let mut changes = Changes::new(self.0.service.clone(), self.0.principal.clone());
+        let mut changes = Changes::new(self.service.clone(), self.principal.clone());
         let (common, end): (_, CancellationToken) =
             (Arc::clone(&session.common), session.end.clone());
         tokio::spawn(async move {

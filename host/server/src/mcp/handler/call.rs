@@ -49,8 +49,8 @@ pub(super) async fn call(
     let arguments =
         arguments.map_or_else(|| "{}".to_owned(), |arguments| arguments.as_str().to_owned());
     let call = ToolCall::new(request.id.to_string(), name, arguments);
-    let (principal, is_modern) = (handler.principal(), request.is_modern());
-    let sealer = || handler.service().sealer(principal);
+    let (principal, is_modern) = (&handler.principal, request.is_modern());
+    let sealer = || handler.service.sealer(principal);
     let mut resume = match state {
         None => question::in_meta(request.meta.resume.as_ref())?,
         Some(state) => {
@@ -79,7 +79,7 @@ pub(super) async fn call(
                         let is_promised = handler.promises_a_value(&call.name);
                         let mut result = result::of(&answer.completion, is_promised, is_modern)?;
                         if let (Some(artifacts), Some(value)) =
-                            (handler.service().artifacts(), result.cut_value())
+                            (handler.service.artifacts(), result.cut_value())
                             && let Some(link) =
                                 resources::store_value(artifacts, principal, value).await
                         {
@@ -137,7 +137,7 @@ async fn repeat_question(
     match question::form(question) {
         Some(form) => {
             let required =
-                question::input_required(form, question, call, handler.principal(), sealer).await?;
+                question::input_required(form, question, call, &handler.principal, sealer).await?;
             request::to_raw_json(&required)
         }
         None => {
@@ -157,7 +157,7 @@ async fn call_once(
     let mut request = CallRequest::new(call.clone());
     request.request_id = Some(id.clone());
     request.options.context = call_context(resume, asked).into();
-    request.options.stop_grace = handler.options().stop_grace;
+    request.options.stop_grace = handler.options.stop_grace;
     let level = match asked.client.session() {
         Some(session) => Some(*session.level.lock()),
         // Without a session the request itself sets the level.
@@ -169,7 +169,7 @@ async fn call_once(
         request.events = Some(Arc::new(move |event: Event| notices.notify(event)));
     }
     let mut is_cancelled = false;
-    let mut running = pin!(handler.service().call(handler.principal(), request));
+    let mut running = pin!(handler.service.call(&handler.principal, request));
     let answer = loop {
         tokio::select! {
             // Polled first, so that the call is registered when it is cancelled.
@@ -178,7 +178,7 @@ async fn call_once(
             () = asked.cancelled.cancelled(), if !is_cancelled => {
                 is_cancelled = true;
                 // Fails only if the call has ended.
-                let _ = handler.service().cancel(handler.principal(), &id);
+                let _ = handler.service.cancel(&handler.principal, &id);
             }
         }
     };

@@ -28,14 +28,14 @@ const NO_TOOLS: &str = "This server offers no tools to you now. `toolcell serve`
 impl Handler {
     /// Returns the schema of the arguments, if some of them are also sent as headers.
     pub(in crate::mcp) fn header_schema(&self, name: &str) -> Option<Value> {
-        let view = self.service().view(self.principal()).ok()?;
+        let view = self.service.view(&self.principal).ok()?;
         match view.tools.get(name) {
             // A tool that decides its own visibility must not be revealed by an error.
             Some(tool) if tool.definition().checks.visible => None,
             Some(tool) if !definitions::has_header_parameters(tool.definition()) => None,
             Some(tool) => tool.definition().parameters.clone(),
             None => {
-                let mut tools = self.options().extension.tools(self.principal()).into_iter();
+                let mut tools = self.options.extension.tools(&self.principal).into_iter();
                 tools
                     .find(|tool| tool.name == name)
                     .map(|tool| tool.input_schema.as_ref().clone().into())
@@ -49,18 +49,18 @@ impl Handler {
         tools.list_changed = Some(true);
         capabilities.tools = Some(tools);
         capabilities.logging = Some(Map::new());
-        if self.service().artifacts().is_some() {
+        if self.service.artifacts().is_some() {
             capabilities.resources = Some(ResourcesCapability::default());
         }
-        self.options().extension.capabilities(&mut capabilities);
+        self.options.extension.capabilities(&mut capabilities);
         capabilities
     }
 
     pub(in crate::mcp) fn info(&self) -> ServerConfig {
         let mut info = ServerConfig::new(self.capabilities());
         info.protocol_version = ProtocolVersion::V_2025_11_25;
-        info.server_info = Implementation::new(&self.options().name, env!("CARGO_PKG_VERSION"));
-        info.instructions.clone_from(&self.options().instructions);
+        info.server_info = Implementation::new(&self.options.name, env!("CARGO_PKG_VERSION"));
+        info.instructions.clone_from(&self.options.instructions);
         if self.has_no_tools() {
             let texts = info.instructions.iter().map(String::as_str).chain([NO_TOOLS]);
             info.instructions = Some(texts.collect::<Vec<_>>().join("\n"));
@@ -69,8 +69,8 @@ impl Handler {
     }
 
     fn has_no_tools(&self) -> bool {
-        self.service().view(self.principal()).is_ok_and(|view| view.tools.is_empty())
-            && self.options().extension.tools(self.principal()).is_empty()
+        self.service.view(&self.principal).is_ok_and(|view| view.tools.is_empty())
+            && self.options.extension.tools(&self.principal).is_empty()
     }
 
     /// Opens a session. Returns the answer, and the capabilities that the client declared.

@@ -35,10 +35,7 @@ fn has_forms(capabilities: &Raw) -> bool {
 
 /// The client that sent a request. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Client(Arc<Inner>);
-
-#[derive(Debug)]
-struct Inner {
+pub struct Client {
     /// The stream of the request. `None` if the client reads none.
     stream: Option<Arc<Outbox>>,
     session: Option<Arc<Session>>,
@@ -60,34 +57,34 @@ impl Client {
     /// Creates a client with a session.
     pub(in crate::mcp) fn of_session(session: &Arc<Session>, stream: Option<Arc<Outbox>>) -> Self {
         let capabilities = Some(session.capabilities.clone());
-        Self(Arc::new(Inner { stream, session: Some(Arc::clone(session)), capabilities }))
+        Self { stream, session: Some(Arc::clone(session)), capabilities }
     }
 
     /// Creates a client without a session.
     pub(in crate::mcp) fn alone(capabilities: Option<Raw>, stream: Option<Arc<Outbox>>) -> Self {
-        Self(Arc::new(Inner { stream, session: None, capabilities }))
+        Self { stream, session: None, capabilities }
     }
 
     /// Returns the session, in the era of sessions.
     pub(in crate::mcp) fn session(&self) -> Option<&Arc<Session>> {
-        self.0.session.as_ref()
+        self.session.as_ref()
     }
 
     /// Returns true if the client can show a form to its user, and can be asked to.
     pub(in crate::mcp) fn has_forms(&self) -> bool {
-        self.0.capabilities.as_ref().is_some_and(has_forms)
-            && (self.0.session.is_none() || self.0.stream.is_some())
+        self.capabilities.as_ref().is_some_and(has_forms)
+            && (self.session.is_none() || self.stream.is_some())
     }
 
     /// Returns true if the client reads messages before the answer.
     pub(in crate::mcp) fn can_receive(&self) -> bool {
-        self.0.stream.is_some()
+        self.stream.is_some()
     }
 
     /// Returns the capabilities that the client declared.
     #[must_use]
     pub fn capabilities(&self) -> ClientCapabilities {
-        self.0.capabilities.as_ref().and_then(Raw::read).unwrap_or_default()
+        self.capabilities.as_ref().and_then(Raw::read).unwrap_or_default()
     }
 
     /// Sends a notification to the client. It is dropped if the client does not read, or reads too
@@ -99,8 +96,8 @@ impl Client {
     pub(in crate::mcp) fn send_notification(&self, content: &impl Serialize) {
         let message = Message { jsonrpc: JsonRpcVersion2_0, id: None, content };
         let Ok(text) = serde_json::to_vec(&message) else { return };
-        let is_told = self.0.stream.as_ref().is_some_and(|stream| stream.notify(text.clone()));
-        if let (false, Some(session)) = (is_told, &self.0.session) {
+        let is_told = self.stream.as_ref().is_some_and(|stream| stream.notify(text.clone()));
+        if let (false, Some(session)) = (is_told, &self.session) {
             session.common.notify(text);
         }
     }
@@ -130,7 +127,7 @@ impl Client {
         &self,
         content: &impl Serialize,
     ) -> Result<PendingQuestion, ErrorData> {
-        let (Some(session), Some(stream)) = (&self.0.session, &self.0.stream) else {
+        let (Some(session), Some(stream)) = (&self.session, &self.stream) else {
             return Err(ErrorData::invalid_request(
                 "this client cannot be asked while its request runs",
                 None,

@@ -252,7 +252,7 @@ impl Endpoint {
             return bad("the header `MCP-Protocol-Version` is not `protocolVersion` of the params");
         }
         headers::check_method(headers, "initialize").map_err(|text| mismatch(&id, text))?;
-        let principal = posted.handler.principal();
+        let principal = &posted.handler.principal;
         let room = self.sessions.reserve(principal);
         let room = room.ok_or_else(|| self.too_many(principal, SESSIONS, Some(id.clone())))?;
         let opening = posted.handler.initialize(params);
@@ -282,14 +282,14 @@ impl Endpoint {
         mut request: Request,
     ) -> Result<Response, Refusal> {
         let PostedRequest { handler, accepted, resources: held } = posted;
-        admit(&self.service, &request, handler.principal()).await?;
+        admit(&self.service, &request, &handler.principal).await?;
         let mut place = None;
         if request.method == "subscriptions/listen" {
             if !accepted.events {
                 return Err(not_acceptable(Some(request.id), ACCEPT));
             }
-            let entered = self.streams.enter(handler.principal());
-            let refusal = || self.too_many(handler.principal(), STREAMS, Some(request.id.clone()));
+            let entered = self.streams.enter(&handler.principal);
+            let refusal = || self.too_many(&handler.principal, STREAMS, Some(request.id.clone()));
             place = Some(entered.ok_or_else(refusal)?);
         }
         let outbox = accepted.events.then(|| Arc::new(Outbox::default()));
@@ -390,12 +390,12 @@ impl Endpoint {
     }
 
     fn handler(&self, principal: &Principal) -> Handler {
-        Handler::new(
-            self.service.clone(),
-            principal.clone(),
-            Arc::clone(&self.options),
-            Arc::clone(&self.questions),
-        )
+        Handler {
+            service: self.service.clone(),
+            principal: principal.clone(),
+            options: Arc::clone(&self.options),
+            questions: Arc::clone(&self.questions),
+        }
     }
 
     /// Returns the refusal of a tenant at its limit. `what` has the code, and the words for the

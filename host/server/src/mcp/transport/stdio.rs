@@ -224,7 +224,7 @@ impl Server {
         outbox: Arc<Outbox>,
     ) -> Self {
         let questions = handler::question_places(&options);
-        let handler = Handler::new(service, principal, Arc::new(options), questions);
+        let handler = Handler { service, principal, options: Arc::new(options), questions };
         let (requests, tasks, closing) =
             (Requests::default(), JoinSet::new(), CancellationToken::new());
         Self { handler, outbox, session: None, requests, tasks, closing }
@@ -252,7 +252,7 @@ impl Server {
                 let opening = self.handler.initialize(&params);
                 let (answer, capabilities) =
                     opening.map_err(|error| BadMessage { id: Some(id.clone()), error })?;
-                let most_questions = self.handler.options().session_questions;
+                let most_questions = self.handler.options.session_questions;
                 let mut session =
                     Session::new(capabilities, Arc::clone(&self.outbox), most_questions);
                 (session.requests, session.no_answers) =
@@ -306,7 +306,7 @@ impl Server {
                 Client::alone(meta.capabilities.clone(), Some(Arc::clone(&self.outbox)))
             }
         };
-        let most = self.handler.options().in_flight;
+        let most = self.handler.options.in_flight;
         self.requests.settled(most).await;
         // A request that only reports changes ends with the last line.
         let end = if method == LISTEN { self.closing.clone() } else { CancellationToken::new() };
