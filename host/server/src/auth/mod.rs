@@ -137,12 +137,6 @@ impl Authenticator {
         self.jwt.load().as_ref().is_some_and(|issuer| issuer.has_keys())
     }
 
-    /// Waits until a token names a key that the issuer does not have. Counts tokens since the last
-    /// return.
-    async fn new_key(&self) {
-        self.new_key.notified().await;
-    }
-
     /// Returns true if every request is accepted.
     #[must_use]
     pub fn is_open(&self) -> bool {

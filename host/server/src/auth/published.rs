@@ -172,7 +172,7 @@ impl PublishedKeys {
                 sleep(self.pause).await;
                 tokio::select! {
                     () = sleep(self.refresh.saturating_sub(self.pause)) => {}
-                    () = auth.new_key() => {}
+                    () = auth.new_key.notified() => {}
                 }
             } else {
                 sleep(retry).await;

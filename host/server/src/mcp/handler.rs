@@ -24,7 +24,6 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use toolcell::controls::bound;
-use toolcell::tenant::Reservation;
 
 use super::McpOptions;
 use super::extension::{AnswerFuture, ExtensionRequest, McpExtension};
@@ -32,7 +31,6 @@ use super::message::raw::Raw;
 use super::message::wire;
 use super::request::{self, Answer, Request};
 use super::session::Session;
-use super::session::client::{TOO_MANY_QUESTIONS, too_many_questions};
 use crate::service::Service;
 use crate::tenants::principal::Principal;
 use crate::tenants::share::Places;
@@ -64,17 +62,6 @@ pub(super) fn question_places(options: &McpOptions) -> Arc<Places> {
 }
 
 impl Handler {
-    /// Reserves a slot for one more open question of the tenant.
-    pub(super) fn question_place(&self) -> Option<Reservation> {
-        self.questions.enter(&self.principal)
-    }
-
-    /// Returns the error of a question over the limit, and counts it.
-    pub(super) fn too_many_questions(&self) -> ErrorData {
-        self.service.refused(&self.principal, TOO_MANY_QUESTIONS);
-        too_many_questions("tenant")
-    }
-
     /// Returns true if the tool has an output schema.
     pub(super) fn promises_a_value(&self, name: &str) -> bool {
         let view = self.service.view(&self.principal);

@@ -81,39 +81,39 @@ impl Service {
     /// Reports a problem that makes the server not ready, or clears it with `None`. `source` names
     /// the reporting part, for example `configuration`. The text is public.
     pub fn report(&self, source: &str, problem: Option<String>) {
-        self.reports().set(source, problem.map(|message| (false, message, Vec::new())));
+        self.0.reports.set(source, problem.map(|message| (false, message, Vec::new())));
     }
 
     /// Like [`report`](Self::report), with lines that only the operator sees.
     pub fn report_with(&self, source: &str, problem: impl Into<String>, details: Vec<String>) {
-        self.reports().set(source, Some((false, problem.into(), details)));
+        self.0.reports.set(source, Some((false, problem.into(), details)));
     }
 
     /// Reports a failure while the server still takes calls, for example a component that cannot be
     /// loaded. Only the operator sees the details. A report without details clears it.
     pub fn report_degraded(&self, source: &str, summary: impl Into<String>, details: Vec<String>) {
-        self.reports().set(source, (!details.is_empty()).then(|| (true, summary.into(), details)));
+        self.0.reports.set(source, (!details.is_empty()).then(|| (true, summary.into(), details)));
     }
 
     /// Returns the public part: if the server takes calls, and the problems.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
-        let reports = self.reports().0.lock().clone();
+        let reports = self.0.reports.0.lock().clone();
         let since = reports.iter().map(|(source, report)| (source.clone(), report.since)).collect();
         let (mut problems, mut degraded) = (BTreeMap::new(), BTreeMap::new());
         for (source, report) in reports {
             let found = if report.is_degraded { &mut degraded } else { &mut problems };
             found.insert(source, report.message);
         }
-        if self.requests().is_ending() {
+        if self.0.running.is_ending() {
             problems.insert("server".into(), RequestError::Draining.to_string());
-        } else if self.requests().is_full() {
+        } else if self.0.running.is_full() {
             problems.insert("queue".into(), "the server runs as many requests as it can".into());
         }
         if self.artifacts().is_some_and(|artifacts| !artifacts.is_writable()) {
             problems.insert("artifacts".into(), "the artifact store cannot be written to".into());
         }
-        if !self.is_state_writable() {
+        if self.0.state.as_ref().is_some_and(|directory| !directory.is_writable()) {
             problems.insert(
                 "state_directory".into(),
                 "the state directory cannot be written to".into(),
@@ -126,7 +126,7 @@ impl Service {
     #[must_use]
     pub fn health(&self) -> Health {
         let readiness = self.readiness();
-        let reports = self.reports().0.lock();
+        let reports = self.0.reports.0.lock();
         let details = reports.iter().filter(|(_, report)| !report.details.is_empty());
         let details =
             details.map(|(source, report)| (source.clone(), report.details.clone())).collect();

@@ -229,10 +229,6 @@ impl Service {
         self.0.versions.send_replace(());
     }
 
-    pub(crate) fn reports(&self) -> &Reports {
-        &self.0.reports
-    }
-
     pub(crate) fn requests(&self) -> &Running {
         &self.0.running
     }
@@ -247,11 +243,6 @@ impl Service {
     #[must_use]
     pub fn metrics_text(&self) -> String {
         self.0.metrics.text(self.running())
-    }
-
-    /// Returns true if there is no state directory, or it can be written to.
-    pub(crate) fn is_state_writable(&self) -> bool {
-        self.0.state.as_ref().is_none_or(Probe::is_writable)
     }
 
     /// Returns a receiver that is notified when another version is served.

@@ -27,6 +27,7 @@ use toolcell::{CallContext, Event, Json, Question, Sealer, ToolCall};
 
 use super::{Handler, resources};
 use crate::mcp::request::{self, Answer, Request};
+use crate::mcp::session::client::{TOO_MANY_QUESTIONS, too_many_questions};
 use crate::service::calls::{self, CallRequest};
 use crate::service::request_id::RequestId;
 use crate::tenants::refused::RequestError;
@@ -209,8 +210,9 @@ async fn elicit(
     let failed = |text: &str| {
         ErrorData::internal_error(format!("the client did not answer the question: {text}"), None)
     };
-    let Some(_place) = handler.question_place() else {
-        let error = handler.too_many_questions();
+    let Some(_place) = handler.questions.enter(&handler.principal) else {
+        handler.service.refused(&handler.principal, TOO_MANY_QUESTIONS);
+        let error = too_many_questions("tenant");
         return Ok(Retry::Refused(question::refused_for_room(&question, &error)));
     };
     let bytes = serde_json::to_vec(&form).map_or(0, |text| text.len());

@@ -253,7 +253,7 @@ impl Endpoint {
         }
         headers::check_method(headers, "initialize").map_err(|text| mismatch(&id, text))?;
         let principal = &posted.handler.principal;
-        let room = self.sessions.reserve(principal);
+        let room = self.sessions.places.enter(principal);
         let room = room.ok_or_else(|| self.too_many(principal, SESSIONS, Some(id.clone())))?;
         let opening = posted.handler.initialize(params);
         let (answer, capabilities) =

@@ -30,7 +30,7 @@ use crate::tenants::share::Places;
 /// All open sessions.
 pub(super) struct Sessions {
     open: Mutex<HashMap<Arc<str>, Opened>>,
-    places: Places,
+    pub(super) places: Places,
     metrics: Metrics,
     idle: Duration,
     questions: usize,
@@ -63,11 +63,6 @@ impl Sessions {
         let (idle, questions) = (options.session_idle, options.session_questions);
         let places = Places::new(options.sessions);
         Self { open: Mutex::default(), places, metrics, idle, questions }
-    }
-
-    /// Reserves a slot for one more session of the principal's tenant.
-    pub(super) fn reserve(&self, principal: &Principal) -> Option<Reservation> {
-        self.places.enter(principal)
     }
 
     /// Opens a session. Returns its id. `None`: the system has no randomness.
