@@ -85,8 +85,7 @@ impl Default for HttpOptions {
 }
 
 /// State that the routes share. Cheap to clone.
-#[derive(Debug, Clone)]
-pub(crate) struct Shared(Arc<Inner>);
+pub(crate) type Shared = Arc<Inner>;
 
 #[derive(Debug)]
 pub(crate) struct Inner {
@@ -100,7 +99,7 @@ pub(crate) struct Inner {
     pub(crate) requests: Arc<Share>,
 }
 
-impl Shared {
+impl Inner {
     /// Returns true if a principal that was accepted before would still be accepted.
     pub(crate) fn knows(&self, principal: &Principal) -> bool {
         let is_accepted = self.auth.knows(principal) && self.service.serves(principal);
@@ -108,18 +107,10 @@ impl Shared {
     }
 
     /// Returns when the principal is no longer accepted.
-    pub(crate) async fn revoked(self, principal: Principal) {
+    pub(crate) async fn revoked(self: Arc<Self>, principal: Principal) {
         while self.knows(&principal) {
             tokio::time::sleep(self.options.recheck).await;
         }
-    }
-}
-
-impl std::ops::Deref for Shared {
-    type Target = Inner;
-
-    fn deref(&self) -> &Inner {
-        &self.0
     }
 }
 
@@ -135,7 +126,7 @@ pub fn router(
     let bodies = Share::new(options.bodies as u64);
     let requests = Share::new(options.requests as u64);
     let idempotency = Idempotency::new(service.clock());
-    let shared = Shared(Arc::new(Inner { service, auth, options, idempotency, bodies, requests }));
+    let shared = Arc::new(Inner { service, auth, options, idempotency, bodies, requests });
     let private = Router::new()
         .route("/v1/tools", get(tools::list))
         .route("/v1/tools/{name}", get(tools::one))
