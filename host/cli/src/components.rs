@@ -104,13 +104,10 @@ pub(crate) async fn approved(
         .development()
         .filter(|kind| **kind != Development::CommandLine || chosen.is_granted_anything())
     {
-        printer.note(
-            "warning",
-            &format!(
-                "development mode: {} is used without approval, {development}",
-                chosen.display_path()
-            ),
-        );
+        printer.warning(format!(
+            "development mode: {} is used without approval, {development}",
+            chosen.display_path()
+        ));
     }
     let component = loaded(printer, engines, config, chosen, bytes).await?;
     if let (Some(RebuiltComponent), Some((name, _))) =
@@ -119,12 +116,9 @@ pub(crate) async fn approved(
         let message = format!(
             "the code of the component `{name}` has changed since it was approved; its tools and imports are the same"
         );
-        printer.note("warning", &message);
+        printer.warning(&message);
         let approve = config.hint.command("approve", &[], &[name]);
-        printer.note(
-            "hint",
-            &format!("{approve} records the new code; set `digest` in `[components.{name}]` to refuse any other code"),
-        );
+        printer.hint(format!("{approve} records the new code; set `digest` in `[components.{name}]` to refuse any other code"));
     }
     Ok(component)
 }
@@ -138,13 +132,10 @@ pub(crate) async fn loaded(
     bytes: Vec<u8>,
 ) -> Result<Component, Failure> {
     if let (true, Some(file)) = (chosen.is_surprise, &config.file) {
-        printer.note(
-            "note",
-            &format!(
-                "{} was named by its path, and `{file}` configures it: the grants of `{file}` apply",
-                chosen.display_path()
-            ),
-        );
+        printer.note(format!(
+            "{} was named by its path, and `{file}` configures it: the grants of `{file}` apply",
+            chosen.display_path()
+        ));
     }
     let (engine, grants) = (engines.of(chosen.isolation)?, chosen.grants());
     let written = grants.directories.iter().find(|dir| dir.access == Access::Write);
@@ -447,8 +438,8 @@ pub(crate) async fn tools(
             Err(failure) if left_out.allows(&failure, components.len()) => {
                 let message =
                     format!("the tools of `{}` are left out: {}", chosen.word(), failure.message());
-                printer.note("warning", &message);
-                printer.note("hint", failure.hint());
+                printer.warning(&message);
+                printer.hint(failure.hint());
                 continue;
             }
             Err(failure) if is_read => return Err(failure.about(chosen.display_path())),
@@ -460,8 +451,8 @@ pub(crate) async fn tools(
             for (_, problem) in
                 tool.rights().into_iter().flat_map(|rights| config.unset_of(rights, tenant))
             {
-                printer.note("warning", &unset::problem_text(problem, &[name]));
-                printer.note("hint", &problem.hint);
+                printer.warning(unset::problem_text(problem, &[name]));
+                printer.hint(&problem.hint);
             }
             tools.push(config.stopped(tool.clone().with_limits(chosen.limits_of(name))));
         }

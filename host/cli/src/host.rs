@@ -124,11 +124,9 @@ impl Engines<'_> {
         self.cached.of(isolation).or_else(|error| {
             let engine = self.uncached.of(isolation)?;
             self.is_uncached.set(true);
-            self.printer.note("warning", &format!("{error}; compiled components are not kept"));
-            self.printer.note(
-                "hint",
-                &format!("{} with `--cache-dir DIR`, or pass `--no-cache`", error.hint()),
-            );
+            self.printer.warning(format!("{error}; compiled components are not kept"));
+            self.printer
+                .hint(format!("{} with `--cache-dir DIR`, or pass `--no-cache`", error.hint()));
             Ok(engine)
         })
     }
@@ -139,7 +137,7 @@ pub(crate) fn with_compile_notes(printer: &Printer, builder: EngineBuilder) -> E
     let printer = printer.clone();
     builder.on_compile(move |bytes| {
         if bytes > SMALL {
-            printer.step(&format!(
+            printer.step(format!(
                 "compiling a component of {}, which can take some seconds",
                 Size(bytes).rounded()
             ));
@@ -167,7 +165,7 @@ pub(crate) fn with_proxy_hint(printer: &Printer, egress: Egress, hint: Option<St
     static ONCE: Once = Once::new();
     let Some(hint) = hint else { return egress };
     let printer = printer.clone();
-    egress.on_no_connection(move || ONCE.call_once(|| printer.note("hint", &hint)))
+    egress.on_no_connection(move || ONCE.call_once(|| printer.hint(&hint)))
 }
 
 /// Makes an engine compile in a child of this program. The program is required: in this process, a
@@ -202,8 +200,8 @@ pub(crate) fn cache_dir(printer: &Printer, global: &Global) -> Option<PathBuf> {
     }
     let dir = global.cache_dir.clone().or_else(env::cache_dir);
     if dir.is_none() {
-        printer.note("warning", "no cache: neither `XDG_CACHE_HOME` nor `HOME` is set");
-        printer.note("hint", "pass `--cache-dir DIR`, or `--no-cache` if you want none");
+        printer.warning("no cache: neither `XDG_CACHE_HOME` nor `HOME` is set");
+        printer.hint("pass `--cache-dir DIR`, or `--no-cache` if you want none");
     }
     dir
 }
@@ -230,7 +228,7 @@ pub(crate) async fn load(
 pub(crate) async fn optimised(printer: &Printer, component: &Component, path: &Path) -> CodeTier {
     let size = component.inspection().size;
     if component.code() == CodeTier::Quick && size > SMALL {
-        printer.step(&format!(
+        printer.step(format!(
             "optimising a component of {}, which can take some seconds",
             Size(size).rounded()
         ));

@@ -76,7 +76,7 @@ pub(crate) fn warn_without_tenant(
         let message = format!(
             "`{file}` defines tenants, and `--tenant` is not given: the full grants of the component apply"
         );
-        printer.note("warning", &message);
+        printer.warning(&message);
     }
 }
 

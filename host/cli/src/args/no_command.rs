@@ -113,7 +113,7 @@ pub(crate) fn show(printer: &Printer, mut error: clap::Error) -> ExitStatus {
         Some(text) => printer.error_lines(&format!("{text}\n")),
         None => printer.lines(&format!("{text}\n")),
     }
-    printer.note("hint", &hint);
+    printer.hint(&hint);
     ExitStatus::BadUsage
 }
 

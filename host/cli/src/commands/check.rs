@@ -154,41 +154,37 @@ pub(crate) async fn check(
         printer.text(&format!("\n{}", of_tenants.join("\n")))?;
     }
     for warning in &warnings {
-        printer.note("warning", &warning.to_string());
-        printer.note("hint", &warning.hint);
+        printer.warning(&warning);
+        printer.hint(&warning.hint);
     }
     failures.iter().for_each(|failure| printer.failure(failure));
     for unset in &unset {
-        printer.note(
-            "error",
-            &unset::problem_text(unset.problem, &users(&config, *unset, &components)),
-        );
-        printer.note("hint", &unset.problem.hint);
+        printer.error(unset::problem_text(unset.problem, &users(&config, *unset, &components)));
+        printer.hint(&unset.problem.hint);
     }
     if config.approval == Approval::Missing {
         let message = "was found here, and you have not approved it in its present form: this check read none of its \
                        secrets, and a limit above the default counted as the default";
-        printer.note("warning", &format!("`{file}` {message}"));
+        printer.warning(format!("`{file}` {message}"));
     }
     if !unapproved.is_empty() {
-        printer.note(
-            "warning",
-            &format!("not approved, or changed since the approval: {}", unapproved.join(", ")),
-        );
+        printer.warning(format!(
+            "not approved, or changed since the approval: {}",
+            unapproved.join(", ")
+        ));
     }
     if config.approval == Approval::Missing || !unapproved.is_empty() {
         let approve = config.hint.command("approve", &[], &[]);
-        printer.note(
-            "hint",
-            &format!("run {approve}: it shows what is new or changed and asks for your approval"),
-        );
+        printer.hint(format!(
+            "run {approve}: it shows what is new or changed and asks for your approval"
+        ));
     } else if ok && !developed.is_empty() {
         let developed = developed.join(", ");
         let message =
             format!("`{file}` is valid; not approved, but used in development: {developed}");
-        printer.note("note", &message);
+        printer.note(&message);
     } else if ok {
-        printer.note("note", &format!("`{file}` is valid, and everything in it is approved"));
+        printer.note(format!("`{file}` is valid, and everything in it is approved"));
     }
     Ok(status)
 }

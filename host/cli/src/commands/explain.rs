@@ -171,19 +171,17 @@ pub(crate) async fn explain(
         }
     }
     if !is_usable {
-        printer.note(
-            "note",
-            &format!("no call can make this request, whatever is granted: {NO_IMPORT_TEXT}"),
-        );
+        printer
+            .note(format!("no call can make this request, whatever is granted: {NO_IMPORT_TEXT}"));
     } else if let Answer::Unresolved(problem) = &answer {
-        printer.note("note", &format!("a call would fail now: {problem}"));
+        printer.note(format!("a call would fail now: {problem}"));
     }
     if let Some((name, origin)) = &origin {
-        printer.note("note", &format!("the value of `{name}` comes from {origin}"));
+        printer.note(format!("the value of `{name}` comes from {origin}"));
     }
     for problem in unset.values() {
-        printer.note("warning", &unset::problem_text(problem, &[name]));
-        printer.note("hint", &problem.hint);
+        printer.warning(unset::problem_text(problem, &[name]));
+        printer.hint(&problem.hint);
     }
     if is_allowed {
         unapproved(printer, &config, &chosen, &component)?;
@@ -299,12 +297,9 @@ fn unapproved(
         && !components::is_approved(config, chosen, component, signer.as_ref())?
     {
         let approve = config.hint.command("approve", &[], &[]);
-        printer.note(
-            "note",
-            &format!(
-                "a call is refused until the component is approved: {approve} shows it and asks for your approval"
-            ),
-        );
+        printer.note(format!(
+            "a call is refused until the component is approved: {approve} shows it and asks for your approval"
+        ));
     }
     Ok(())
 }

@@ -72,18 +72,15 @@ pub(crate) fn init(
         )?;
         return Ok(ExitStatus::Ok);
     }
-    printer.note(
-        "note",
-        &format!("wrote `{}` with {}", path.display(), counted(found.len(), "component")),
-    );
+    printer.note(format!("wrote `{}` with {}", path.display(), counted(found.len(), "component")));
     for (name, FoundFile { file, kind }) in &found {
         let kind = kind.map(|kind| format!(", used as `{kind}`")).unwrap_or_default();
-        printer.note("component", &format!("{name}: {file}{kind}"));
+        printer.labelled("component", format!("{name}: {file}{kind}"));
     }
     if found.is_empty() {
-        printer.note("hint", "name a component in it, as its example shows");
+        printer.hint("name a component in it, as its example shows");
     }
-    printer.note("next", "type these commands");
+    printer.labelled("next", "type these commands");
     printer.text(&next.join("\n"))?;
     Ok(ExitStatus::Ok)
 }

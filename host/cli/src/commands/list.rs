@@ -85,7 +85,7 @@ pub(crate) async fn list(
         }
         for (path, found) in &findings {
             for (code, message) in lint::summaries(found) {
-                printer.note("warning", &format!("{path}: {message} ({code})"));
+                printer.warning(format!("{path}: {message} ({code})"));
             }
         }
         for (_, failure) in &failures {

@@ -55,10 +55,9 @@ pub(crate) fn tenant(
         TenantCommand::Add { name, json } => {
             let is_new = add(printer, &config, name)?;
             if !is_new && !json {
-                printer.note(
-                    "note",
-                    &format!("the tenant `{name}` is there already: this is a further key for it"),
-                );
+                printer.note(format!(
+                    "the tenant `{name}` is there already: this is a further key for it"
+                ));
             }
             show(printer, &store.add(name).map_err(failed)?, name, is_new, *json)
         }
@@ -101,18 +100,15 @@ fn add(printer: &Printer, config: &Config, name: &str) -> Result<bool, Failure> 
     }
     let mut file = OpenOptions::new().append(true).open(path).map_err(unwritable)?;
     file.write_all(section.as_bytes()).map_err(unwritable)?;
-    printer.note(
-        "note",
-        &format!(
-            "added `[tenants.{name}]` to `{}`",
-            config.file.as_deref().unwrap_or(config::NAME)
-        ),
-    );
+    printer.note(format!(
+        "added `[tenants.{name}]` to `{}`",
+        config.file.as_deref().unwrap_or(config::NAME)
+    ));
     if config.found.is_some() {
-        printer.note(
-            "hint",
-            &format!("{} approves the file as it is now", config.hint.command("approve", &[], &[])),
-        );
+        printer.hint(format!(
+            "{} approves the file as it is now",
+            config.hint.command("approve", &[], &[])
+        ));
     }
     Ok(true)
 }
@@ -129,7 +125,7 @@ fn show(
             &json!({ "tenant": tenant, "added": is_new, "id": key.id, "key": key.key.expose() }),
         )?;
     } else {
-        printer.note("note", &format!("this is the only time that the key {} is shown", key.id));
+        printer.note(format!("this is the only time that the key {} is shown", key.id));
         printer.text(key.key.expose())?;
     }
     Ok(ExitStatus::Ok)
@@ -152,7 +148,7 @@ fn revoke(
     if json {
         printer.json(&json!({ "id": id }))?;
     } else {
-        printer.note("note", &format!("the key {id} is refused from now on"));
+        printer.note(format!("the key {id} is refused from now on"));
     }
     Ok(ExitStatus::Ok)
 }
@@ -189,14 +185,11 @@ fn list(
     rows.extend(without.map(|name| vec![name.clone(), "no key".to_owned(), String::new()]));
     rows.sort();
     if rows.is_empty() {
-        printer.note("note", "there are no tenants and no keys");
-        printer.note(
-            "hint",
-            &format!(
-                "{} adds a tenant and makes a key",
-                config.hint.command("tenant", &["add"], &["NAME"])
-            ),
-        );
+        printer.note("there are no tenants and no keys");
+        printer.hint(format!(
+            "{} adds a tenant and makes a key",
+            config.hint.command("tenant", &["add"], &["NAME"])
+        ));
     } else {
         printer.text(&table::columns(0, usize::MAX, &rows))?;
     }

@@ -46,11 +46,11 @@ pub(crate) struct Remedy {
 
 impl Remedy {
     pub(crate) fn print(&self, printer: &Printer) {
-        self.warnings.iter().for_each(|warning| printer.note("warning", warning));
-        self.notes.iter().for_each(|note| printer.note("note", note));
-        self.hints.iter().for_each(|hint| printer.note("hint", hint));
+        self.warnings.iter().for_each(|warning| printer.warning(warning));
+        self.notes.iter().for_each(|note| printer.note(note));
+        self.hints.iter().for_each(|hint| printer.hint(hint));
         if let Some(approve) = &self.approval {
-            printer.note("hint", &format!("after the change of the configuration, {approve}"));
+            printer.hint(format!("after the change of the configuration, {approve}"));
         }
     }
 }

@@ -55,14 +55,14 @@ impl<'a> NotOffered<'a> {
 
     /// Prints it as a warning.
     pub(crate) fn warn(&self, printer: &Printer) {
-        printer.note("warning", &self.sentence());
-        printer.note("hint", &self.hint());
+        printer.warning(self.sentence());
+        printer.hint(self.hint());
     }
 
     /// Prints it as the decision about a request.
     pub(crate) fn print_decision(&self, printer: &Printer) -> Result<(), Failure> {
         printer.text(&self.sentence())?;
-        printer.note("hint", &self.hint());
+        printer.hint(self.hint());
         Ok(())
     }
 

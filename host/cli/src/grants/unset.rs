@@ -29,10 +29,10 @@ pub(crate) fn print_refused<'a>(
     tool: &str,
 ) {
     let problems: Vec<_> = problems.collect();
-    problems.iter().for_each(|problem| printer.note("error", &problem_text(problem, &[tool])));
+    problems.iter().for_each(|problem| printer.error(problem_text(problem, &[tool])));
     if problems.is_empty() {
-        printer.note("error", &refusal.to_string());
+        printer.error(&refusal);
     }
-    printer.note("  reason", refusal.kind());
-    problems.iter().for_each(|problem| printer.note("hint", &problem.hint));
+    printer.labelled("  reason", refusal.kind());
+    problems.iter().for_each(|problem| printer.hint(&problem.hint));
 }

@@ -152,14 +152,14 @@ impl Interrupt {
                     "running calls have {} s to finish; a second signal stops now",
                     time.as_secs()
                 );
-                self.0.printer.note("interrupted", &words);
+                self.0.printer.labelled("interrupted", &words);
                 continue;
             }
             let words = format!(
                 "the call has {} s to finish; press Ctrl-C again to stop now",
                 GRACE.as_secs()
             );
-            self.0.printer.note("interrupted", &words);
+            self.0.printer.labelled("interrupted", &words);
             self.later(GRACE + LAST, Self::give_up);
         }
     }

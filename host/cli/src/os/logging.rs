@@ -30,8 +30,8 @@ pub(crate) fn start(printer: &Printer, verbose: u8, traces: &Traces) {
         .map(|filter| filter.parse::<Targets>())
         .transpose()
         .unwrap_or_else(|error| {
-            printer.note("warning", &format!("`TOOLCELL_LOG` is ignored: {error}"));
-            printer.note("hint", "write for instance `TOOLCELL_LOG=toolcell=debug`");
+            printer.warning(format!("`TOOLCELL_LOG` is ignored: {error}"));
+            printer.hint("write for instance `TOOLCELL_LOG=toolcell=debug`");
             None
         });
     let writer = printer.clone();
@@ -49,8 +49,8 @@ pub(crate) fn report_panics(printer: &Printer) {
     std::panic::set_hook(Box::new(move |panic| {
         let place =
             panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
-        printer.note("bug", &format!("toolcell has a bug at {place}"));
-        printer.note("hint", "please report it, with the command that you typed");
+        printer.labelled("bug", format!("toolcell has a bug at {place}"));
+        printer.hint("please report it, with the command that you typed");
     }));
 }
 

@@ -38,10 +38,9 @@ pub(crate) fn notify(printer: &Printer, state: State) {
     };
     if let Err(error) = send(&socket, message) {
         let socket = socket.to_string_lossy();
-        printer.note(
-            "warning",
-            &format!("the supervisor at NOTIFY_SOCKET={socket} was not told {message}: {error}"),
-        );
+        printer.warning(format!(
+            "the supervisor at NOTIFY_SOCKET={socket} was not told {message}: {error}"
+        ));
     }
 }
 

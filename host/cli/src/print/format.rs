@@ -36,9 +36,9 @@ pub(crate) fn parser(own: &'static str) -> impl TypedValueParser<Value = Format>
 pub(crate) fn print_notes(printer: &Printer, notes: &[Note]) {
     let notes: BTreeSet<_> = notes.iter().map(ToString::to_string).collect();
     for note in notes.iter().take(MAX_NOTES) {
-        printer.note("note", note);
+        printer.note(note);
     }
     if let more @ 1.. = notes.len().saturating_sub(MAX_NOTES) {
-        printer.note("note", &format!("{more} more changes are not listed"));
+        printer.note(format!("{more} more changes are not listed"));
     }
 }

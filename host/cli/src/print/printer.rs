@@ -12,6 +12,7 @@
 //! `CLICOLOR_FORCE`).
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write};
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -90,10 +91,9 @@ impl Printer {
         self.out(&shown.text)?;
         self.note_removed(shown.lost);
         if let cut @ 1.. = shown.cut {
-            self.note(
-                "note",
-                &format!("cut off {cut} more characters; a pipe and `--json` get all of them"),
-            );
+            self.note(format!(
+                "cut off {cut} more characters; a pipe and `--json` get all of them"
+            ));
         }
         Ok(())
     }
@@ -115,12 +115,28 @@ impl Printer {
 
     /// Prints `label: text` on standard error. Further lines of the text are indented, so that they
     /// cannot be taken for our own lines.
-    pub(crate) fn note(&self, label: &str, text: &str) {
-        if self.is_quiet && !ALWAYS_PRINTED.contains(&label.trim_start()) {
-            return;
-        }
-        let (clean, _) = clean::text(text.trim_end());
-        self.err(&format!("{}: {}\n", self.coloured(label), clean.replace('\n', "\n    ")));
+    pub(crate) fn labelled(&self, label: &str, text: impl Display) {
+        self.point(label, &format!("{}: ", self.coloured(label)), &text);
+    }
+
+    /// Prints `error: text`.
+    pub(crate) fn error(&self, text: impl Display) {
+        self.labelled("error", text);
+    }
+
+    /// Prints `warning: text`.
+    pub(crate) fn warning(&self, text: impl Display) {
+        self.labelled("warning", text);
+    }
+
+    /// Prints `note: text`.
+    pub(crate) fn note(&self, text: impl Display) {
+        self.labelled("note", text);
+    }
+
+    /// Prints `hint: text`.
+    pub(crate) fn hint(&self, text: impl Display) {
+        self.labelled("hint", text);
     }
 
     /// Prints a failure: as text on standard error, or as JSON on standard output. If the JSON
@@ -136,17 +152,17 @@ impl Printer {
     pub(crate) fn failure(&self, failure: &Failure) {
         let problems = failure.problems();
         for problem in problems {
-            self.note("error", &problem.to_string());
-            self.note("hint", &problem.hint);
+            self.error(&problem);
+            self.hint(&problem.hint);
         }
         if !problems.is_empty() {
             return;
         }
-        self.note("error", &failure.message());
+        self.error(failure.message());
         for cause in failure.causes() {
-            self.note("  caused by", &cause);
+            self.labelled("  caused by", &cause);
         }
-        self.note("hint", failure.hint());
+        self.hint(failure.hint());
     }
 
     /// Prints an error of several lines of our own, on standard error.
@@ -191,18 +207,23 @@ impl Printer {
 
     /// Prints one of several points below the note before, which has this label: with `--quiet`
     /// both are printed or neither.
-    pub(crate) fn print_item(&self, label: &str, text: &str) {
-        if self.is_quiet && !ALWAYS_PRINTED.contains(&label) {
+    pub(crate) fn print_item(&self, label: &str, text: impl Display) {
+        self.point(label, "  - ", &text);
+    }
+
+    /// Prints a text after its beginning, unless `--quiet` leaves out texts with this label.
+    fn point(&self, label: &str, start: &str, text: &dyn Display) {
+        if self.is_quiet && !ALWAYS_PRINTED.contains(&label.trim_start()) {
             return;
         }
-        let (clean, _) = clean::text(text.trim_end());
-        self.err(&format!("  - {}\n", clean.replace('\n', "\n    ")));
+        let (clean, _) = clean::text(text.to_string().trim_end());
+        self.err(&format!("{start}{}\n", clean.replace('\n', "\n    ")));
     }
 
     /// Prints the next step of the work, if no spinner can be drawn.
-    pub(crate) fn step(&self, text: &str) {
+    pub(crate) fn step(&self, text: impl Display) {
         if !io::stderr().is_terminal() {
-            self.note("note", text);
+            self.note(text);
         }
     }
 
@@ -238,12 +259,9 @@ impl Printer {
 
     fn note_removed(&self, characters: usize) {
         if characters > 0 {
-            self.note(
-                "note",
-                &format!(
-                    "left out {characters} invisible or control characters; `--json` escapes them"
-                ),
-            );
+            self.note(format!(
+                "left out {characters} invisible or control characters; `--json` escapes them"
+            ));
         }
     }
 

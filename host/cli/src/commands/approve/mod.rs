@@ -124,7 +124,7 @@ pub(crate) async fn approve(
             printer.json(&matter.to_json(true))?;
         } else {
             let what = if is_whole { format!("everything in `{file}`") } else { names_of(&matter) };
-            printer.note("note", &format!("{what} is approved in its present form"));
+            printer.note(format!("{what} is approved in its present form"));
         }
         return Ok(ExitStatus::Ok);
     }
@@ -374,10 +374,7 @@ impl Review<'_> {
             None if self.components.is_empty() => format!("the components of `{}`", self.file),
             _ => names_of(self),
         };
-        printer.note(
-            "note",
-            &format!("approved: {file}{components} in `{}`", self.lock.display_path()),
-        );
+        printer.note(format!("approved: {file}{components} in `{}`", self.lock.display_path()));
         if let Some(only) = only {
             let rest = self
                 .config
@@ -386,7 +383,7 @@ impl Review<'_> {
                 .filter(|name| !only.contains(*name))
                 .map(String::as_str);
             let rest = rest.collect::<Vec<_>>().join(", ");
-            printer.note("note", &format!("not approved yet: {rest}"));
+            printer.note(format!("not approved yet: {rest}"));
         }
     }
 }

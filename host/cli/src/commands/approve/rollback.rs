@@ -32,19 +32,16 @@ pub(crate) fn rollback(
         printer.json(&json!(done))?;
         return Ok(ExitStatus::Ok);
     }
-    printer.note(
-        "note",
-        &format!(
-            "`{}` was rolled back from {} to {}, which was approved before",
-            done.component, done.from, done.to
-        ),
-    );
+    printer.note(format!(
+        "`{}` was rolled back from {} to {}, which was approved before",
+        done.component, done.from, done.to
+    ));
     if let Some(kept) = &done.backup {
         let message = format!(
             "the file that was replaced was never approved: a copy is in `{}`",
             kept.display()
         );
-        printer.note("note", &message);
+        printer.note(&message);
     }
     Ok(ExitStatus::Ok)
 }

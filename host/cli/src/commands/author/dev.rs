@@ -43,7 +43,7 @@ pub(crate) async fn dev(
         if let Err(failure) = build_and_test(printer, global, &args.project).await {
             printer.failure(&failure);
         }
-        printer.note("note", "waiting for a change; Ctrl-C ends");
+        printer.note("waiting for a change; Ctrl-C ends");
         while marks(&args.project) == seen {
             tokio::time::sleep(args.watch_interval.0).await;
         }
@@ -52,7 +52,7 @@ pub(crate) async fn dev(
 
 async fn build_and_test(printer: &Printer, global: &Global, project: &Path) -> Result<(), Failure> {
     let built = built(printer, project, None)?;
-    printer.note("built", &built.component.to_string_lossy());
+    printer.labelled("built", &built.component.to_string_lossy());
     let files = cases::find(project)?;
     let report = test::run(
         printer,

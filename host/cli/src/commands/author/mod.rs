@@ -39,11 +39,8 @@ pub(crate) fn create(printer: &Printer, args: &NewArgs) -> Result<ExitStatus, Fa
         printer.json(&written)?;
         return Ok(ExitStatus::Ok);
     }
-    printer.note(
-        "note",
-        &format!("made `{}`: {}", created.directory.display(), created.files.join(", ")),
-    );
-    printer.note("next", "type these commands");
+    printer.note(format!("made `{}`: {}", created.directory.display(), created.files.join(", ")));
+    printer.labelled("next", "type these commands");
     printer.text(&next.join("\n"))?;
     Ok(ExitStatus::Ok)
 }
@@ -90,18 +87,17 @@ pub(crate) async fn build(
         return Ok(ExitStatus::Ok);
     }
     let size = Size(built.size).rounded();
-    printer.note("note", &format!("built {size} in {:.1} s", built.time.as_secs_f64()));
+    printer.note(format!("built {size} in {:.1} s", built.time.as_secs_f64()));
     printer.text(&built.component.to_string_lossy())?;
     Ok(ExitStatus::Ok)
 }
 
 fn built(printer: &Printer, project: &Path, output: Option<&Path>) -> Result<BuildOutput, Failure> {
     let spinner = printer.spinner("building");
-    let built =
-        toolcell_author::build_with(project, output, &|step| printer.step(&step.to_string()))?;
+    let built = toolcell_author::build_with(project, output, &|step| printer.step(step))?;
     drop(spinner);
     if !built.warnings.is_empty() {
-        printer.note("warning", &built.warnings);
+        printer.warning(&built.warnings);
     }
     Ok(built)
 }

@@ -68,7 +68,7 @@ pub(crate) async fn test(
             options.seed = args.fuzz_seed;
             let cases = cases(printer, global, component, &[])?;
             let all = options.calls * cases.tools().await?.len();
-            printer.step(&format!("making {} with generated arguments", counted(all, "call")));
+            printer.step(format!("making {} with generated arguments", counted(all, "call")));
             let bar = printer.bar(all as u64, "calls with generated arguments");
             Some(cases.fuzz(&options, bar.counter()).await?)
         }

@@ -95,10 +95,7 @@ async fn run(
     if let silent @ 1.. = calls.unreadable.iter().filter(|call| call.id.is_none()).count() {
         let gets = if silent == 1 { "gets" } else { "get" };
         let silent = counted(silent, "call");
-        printer.note(
-            "warning",
-            &format!("{silent} cannot be read and, without an id, {gets} no message"),
-        );
+        printer.warning(format!("{silent} cannot be read and, without an id, {gets} no message"));
     }
     // If the key has no place, questions are sealed with a generated key, and no later command can
     // answer them.
@@ -124,7 +121,7 @@ async fn run(
     let registry = Registry::new();
     registry.register_all(config::offered_tools(&config, &options.call.context, tools))?;
     if calls.ids().is_empty() {
-        printer.note("note", "the list has no calls: no tool was called");
+        printer.note("the list has no calls: no tool was called");
     }
     let executor = config.executor().with_limits(limits).with_sealer(sealer);
     let (logs, summary) = (Arc::<Logs>::default(), Arc::<Summary>::default());
@@ -143,10 +140,7 @@ async fn run(
     summary.print(printer, unreadable);
     if let Some(Logged { log_bytes_dropped, .. }) = logs.lossy() {
         let lost = Size(log_bytes_dropped).rounded();
-        printer.note(
-            "warning",
-            &format!("the tools' logs exceeded their limits: {lost} were dropped"),
-        );
+        printer.warning(format!("the tools' logs exceeded their limits: {lost} were dropped"));
     }
     if let (Some(RunHalt::AskUser { .. }), Some(failure)) = (&halted, unkept) {
         printer.failure(&failure.about("this run's questions cannot be answered later"));

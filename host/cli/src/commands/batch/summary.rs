@@ -45,7 +45,7 @@ impl Summary {
     /// be read.
     pub(super) fn print(&self, printer: &Printer, unreadable: usize) {
         if let Some(line) = self.line(unreadable) {
-            printer.note("summary", &line);
+            printer.labelled("summary", &line);
         }
     }
 

@@ -139,32 +139,27 @@ pub(crate) async fn inspect(
     }
     seen.described(&component).for_each(|tool| warn(printer, "", tool));
     for (_, problem) in component.unusable_tools() {
-        printer.note("warning", &format!("a tool is left out: {}", clean::escaped(problem)));
+        printer.warning(format!("a tool is left out: {}", clean::escaped(problem)));
     }
     if let Some(kind) = &proposal {
         let word = kind.word();
-        printer.note(
-            "note",
-            if matches!(kind, ComponentKind::Command(_)) {
-                "this is a WASI program, not a component for toolcell; the tool shown is what it becomes with `as = \"command\"`"
-            } else {
-                "the component does not describe tools; the tools shown are what its functions become with `as = \"functions\"`"
-            },
-        );
+        let note = if matches!(kind, ComponentKind::Command(_)) {
+            "this is a WASI program, not a component for toolcell; the tool shown is what it becomes with `as = \"command\"`"
+        } else {
+            "the component does not describe tools; the tools shown are what its functions become with `as = \"functions\"`"
+        };
+        printer.note(note);
         let run = config.hint.command("run", &["--as", word], &[&chosen.word()]);
-        printer.note(
-            "hint",
-            &format!(
-                "call it with {run}, or write `as = \"{word}\"` in its section of `toolcell.toml`"
-            ),
-        );
+        printer.hint(format!(
+            "call it with {run}, or write `as = \"{word}\"` in its section of `toolcell.toml`"
+        ));
     }
     if let Err(failure) = usable {
-        printer.note("note", &format!("the component cannot be called yet: {}", failure.message()));
-        printer.note("hint", failure.hint());
+        printer.note(format!("the component cannot be called yet: {}", failure.message()));
+        printer.hint(failure.hint());
         if component.definitions().any(|tool| !tool.needs.is_empty()) {
             let learn = advice::how_to_learn(&config, chosen, &component);
-            printer.note("hint", &format!("to grant less, {learn}"));
+            printer.hint(format!("to grant less, {learn}"));
         }
     }
     Ok(ExitStatus::Ok)
@@ -185,15 +180,12 @@ fn proposal(chosen: &ResolvedComponent<'_>, examination: &Inspection) -> Option<
 /// enforced. `of` names the component if that is not clear.
 pub(crate) fn warn(printer: &Printer, of: &str, tool: &Definition) {
     for problem in tool.unenforced() {
-        printer.note("warning", &format!("{of}{}: {}", tool.name, clean::escaped(&problem)));
+        printer.warning(format!("{of}{}: {}", tool.name, clean::escaped(&problem)));
     }
     for suspicion in tool.suspicions() {
         let (place, excerpt) =
             (clean::escaped(&suspicion.pointer), clean::escaped(&suspicion.excerpt));
-        printer.note(
-            "warning",
-            &format!("{of}{}{place} {}: \"{excerpt}\"", tool.name, suspicion.kind),
-        );
+        printer.warning(format!("{of}{}{place} {}: \"{excerpt}\"", tool.name, suspicion.kind));
     }
 }
 

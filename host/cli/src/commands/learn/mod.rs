@@ -162,8 +162,8 @@ pub(crate) async fn learn(
                 faults,
             );
         } else {
-            printer.note("error", &refusal.to_string());
-            printer.note("hint", refusal.hint());
+            printer.error(&refusal);
+            printer.hint(refusal.hint());
         }
         return Ok(ExitStatus::Refusal);
     }
@@ -208,22 +208,22 @@ pub(crate) async fn learn(
         return Ok(ExitStatus::Ok);
     }
     for warning in &warnings {
-        printer.note("warning", warning);
+        printer.warning(warning);
     }
     let is_added = !(asked.is_empty() && changes.is_empty());
     if !is_added {
         if sections.is_empty() {
-            printer.note("note", "the tool asked for nothing that needs a further grant");
+            printer.note("the tool asked for nothing that needs a further grant");
         }
     } else {
         printer.text(&pasted.lines.join("\n"))?;
-        printer.note(
-            "hint",
-            &format!("to allow this call, {}; then:", pasted.order("the lines printed above")),
-        );
+        printer.hint(format!(
+            "to allow this call, {}; then:",
+            pasted.order("the lines printed above")
+        ));
         grant_text::steps(&chosen, &asked).iter().for_each(|step| printer.print_item("hint", step));
         let approve = config.hint.command("approve", &[], &[]);
-        printer.print_item("hint", &format!("approve the configuration: {approve}"));
+        printer.print_item("hint", format!("approve the configuration: {approve}"));
         for (directory, _) in asked.directories() {
             let is_itself =
                 |request: &str| request.split_once(' ').is_some_and(|(_, path)| path == directory);
@@ -241,47 +241,38 @@ pub(crate) async fn learn(
                     format!(" and {} more", more.len())
                 };
                 let shown = shown.join(", ");
-                printer.note(
-                    "note",
-                    &format!("`{directory}` is granted with all that it holds: the tool asked for {shown}{more}"),
-                );
+                printer.note(format!("`{directory}` is granted with all that it holds: the tool asked for {shown}{more}"));
             }
         }
     }
     if !narrowed.is_empty() {
         let listed = narrowed.iter().cloned().collect::<Vec<_>>().join(", ");
-        printer.note(
-            "note",
-            &format!("granted to the component, and taken away from this call: {listed}"),
-        );
+        printer.note(format!("granted to the component, and taken away from this call: {listed}"));
     }
     for (section, lines) in &sections {
-        printer.note(
-            "hint",
-            &format!(
-                "[{section}] narrows this call; to allow it, write there:\n{}",
-                lines.join("\n")
-            ),
-        );
+        printer.hint(format!(
+            "[{section}] narrows this call; to allow it, write there:\n{}",
+            lines.join("\n")
+        ));
     }
     if let (Some(approve), false, false) =
         (grant_text::approval(&config, &chosen), sections.is_empty(), is_added)
     {
-        printer.note("hint", &format!("after the change of the configuration, {approve}"));
+        printer.hint(format!("after the change of the configuration, {approve}"));
     }
     if !granted.is_empty() {
         let listed = granted.iter().cloned().collect::<Vec<_>>().join(", ");
         let is_used = if is_approved { "and used" } else { "but not approved, so not used" };
-        printer.note("note", &format!("already granted {is_used}: {listed}"));
+        printer.note(format!("already granted {is_used}: {listed}"));
     }
     if !is_approved && chosen.is_granted_anything() {
         let approve = config.hint.command("approve", &[], &[]);
-        printer.note("hint", &format!("{approve} shows the grants and asks for your approval"));
+        printer.hint(format!("{approve} shows the grants and asks for your approval"));
     }
     for denial in
         denials.iter().filter(|denial| matches!(denial.layer, Layer::Declaration | Layer::Host))
     {
-        printer.note("note", &format!("{denial}; {}", denial.hint()));
+        printer.note(format!("{denial}; {}", denial.hint()));
     }
     // CPython reads all variables when it starts, whatever the tool does.
     let is_python = chosen
@@ -292,13 +283,10 @@ pub(crate) async fn learn(
         && !definition.needs.iter().any(|need| need.kind == "environment")
     {
         let message = "the tool read its environment variables, but declares none, and toolcell cannot see which ones it needs: ask its author";
-        printer.note("note", message);
+        printer.note(message);
     }
     if names_host {
-        printer.note(
-            "note",
-            "host names were not resolved: `toolcell explain` shows whether a host has a private address",
-        );
+        printer.note("host names were not resolved: `toolcell explain` shows whether a host has a private address");
     }
     let unused: Vec<_> =
         definition.needs.iter().filter(|need| !is_used(definition, need, &recorded)).collect();
@@ -307,19 +295,13 @@ pub(crate) async fn learn(
             .iter()
             .map(|need| format!("{} {} (its reason: {})", need.kind, need.pattern, need.reason))
             .collect();
-        printer.note(
-            "note",
-            &format!(
-                "the tool also declares needs that this call did not use; the call works without a grant for them:\n{}",
-                listed.join("\n")
-            ),
-        );
+        printer.note(format!(
+            "the tool also declares needs that this call did not use; the call works without a grant for them:\n{}",
+            listed.join("\n")
+        ));
     }
     if let Some(ending) = ending(&result) {
-        printer.note(
-            "note",
-            &format!("the dry run failed ({ending}): a real run may need more grants"),
-        );
+        printer.note(format!("the dry run failed ({ending}): a real run may need more grants"));
     }
     Ok(ExitStatus::Ok)
 }

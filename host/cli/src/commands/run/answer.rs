@@ -34,15 +34,15 @@ pub(super) fn ask(printer: &Printer, question: &Question) -> Option<Json> {
         }
         let answer = answer(typed, &types, &choices);
         if !choices.is_empty() && !choices.contains(&answer) {
-            printer.note("error", "the answer is none of the options");
+            printer.error("the answer is none of the options");
             continue;
         }
         let answer = Json::from(answer);
         match question.check_answer(&answer) {
             Ok(()) => return Some(answer),
             Err(faults) => {
-                printer.note("error", "the answer is not what the tool asks for");
-                faults.iter().for_each(|fault| printer.print_item("error", &fault.to_string()));
+                printer.error("the answer is not what the tool asks for");
+                faults.iter().for_each(|fault| printer.print_item("error", fault));
             }
         }
     }

@@ -27,34 +27,31 @@ pub(crate) fn print_faults(
     let is_read = typed.is_some_and(|typed| typed == "-" || typed.starts_with('@'));
     let place = files::place_of_arguments(typed);
     let read = if is_read { format!(" from {place}") } else { String::new() };
-    printer.note("error", &format!("the arguments{read} do not fit the tool's parameters"));
+    printer.error(format!("the arguments{read} do not fit the tool's parameters"));
     // Not printed for arguments that are too large.
     let is_empty = text.trim().is_empty()
         && faults.iter().any(|fault| matches!(fault.kind, FaultKind::Required { .. }));
     if is_empty {
         printer.print_item(
             "error",
-            &format!("{place} is empty, or only white space, which means `{{}}`"),
+            format!("{place} is empty, or only white space, which means `{{}}`"),
         );
     }
     for fault in faults {
-        printer.print_item("error", &fault.to_string());
+        printer.print_item("error", fault);
     }
     if let [only] = call.arguments.as_slice()
         && Path::new(only).is_file()
     {
         // The name of a file, typed without its `@`.
-        printer.note("hint", &format!("did you mean `{}`?", quoted(&format!("@{only}"))));
+        printer.hint(format!("did you mean `{}`?", quoted(&format!("@{only}"))));
         return;
     }
     let is_syntax = faults.iter().any(|fault| matches!(fault.kind, FaultKind::Syntax { .. }));
     let text =
         call.tool.iter().chain(&call.arguments).find(|word| word.trim_start().starts_with('{'));
     if let Some(meant) = text.filter(|_| is_syntax).and_then(|text| json_repair::repaired(text)) {
-        printer.note(
-            "hint",
-            &format!("did you mean {}?", quoted(&clean::json_line(&meant.to_string()))),
-        );
+        printer.hint(format!("did you mean {}?", quoted(&clean::json_line(&meant.to_string()))));
         return;
     }
     let inspect = again.command("inspect", &[], &[&call.component.to_string_lossy()]);
@@ -63,5 +60,5 @@ pub(crate) fn print_faults(
         true if is_read => format!("write one JSON object to {place}; "),
         true => "write NAME=VALUE, or one JSON object in quotes for the shell; ".to_owned(),
     };
-    printer.note("hint", &format!("{form}{inspect} shows the parameters"));
+    printer.hint(format!("{form}{inspect} shows the parameters"));
 }

@@ -90,12 +90,12 @@ impl Live {
                     }
                     Message::End { has_panic } => {
                         if !has_panic {
-                            held.0.iter().for_each(|(label, text)| printer.note(label, text));
+                            held.0.iter().for_each(|(label, text)| printer.labelled(label, text));
                         }
                         return;
                     }
                 };
-                lines.iter().for_each(|(label, text)| printer.note(label, text));
+                lines.iter().for_each(|(label, text)| printer.labelled(label, text));
             }
         };
         let thread = std::thread::Builder::new().name("toolcell-lines".into()).spawn(show).ok();

@@ -162,7 +162,7 @@ pub(crate) async fn run(
                 context.resume = Some(resume);
                 continue;
             }
-            printer.note("hint", &resume::hint(&typed, question));
+            printer.hint(resume::hint(&typed, question));
         } else if args.json {
             printer.json(&completion)?;
         } else {
@@ -181,7 +181,7 @@ pub(crate) async fn run(
             }
         }
         if args.usage {
-            printer.note("usage", &usage_line(&completion));
+            printer.labelled("usage", usage_line(&completion));
         }
         return Ok(ExitStatus::from(&completion.result));
     }
@@ -261,13 +261,10 @@ impl Call<'_> {
         let mut completion = executor.call(tool, call, options).await;
         let denials = live.finish(&completion.result);
         if let lost @ 1.. = completion.usage.log_bytes_dropped {
-            printer.note(
-                "warning",
-                &format!(
-                    "the tool's log exceeded its limit: {} were dropped",
-                    Size(lost).rounded()
-                ),
-            );
+            printer.warning(format!(
+                "the tool's log exceeded its limit: {} were dropped",
+                Size(lost).rounded()
+            ));
         }
         if let Some(size) = &arguments.oversize {
             state_size(&mut completion, size.clone());

@@ -51,7 +51,7 @@ pub(super) fn show(
         CallResult::Outcome(Outcome::AskUser(question)) => self::question(printer, question),
         CallResult::Outcome(Outcome::Halt(Halt { reason, result, .. })) => {
             value(printer, result)?;
-            printer.note("halt", &clean::note(reason));
+            printer.labelled("halt", clean::note(reason));
             Ok(())
         }
         CallResult::ToolError(error) => {
@@ -79,24 +79,24 @@ fn value(printer: &Printer, json: &Json) -> Result<(), Failure> {
 fn ok(printer: &Printer, output: &Output) -> Result<(), Failure> {
     value(printer, &output.value)?;
     if let Some(message) = &output.message {
-        printer.note("message", &clean::note(message));
+        printer.labelled("message", clean::note(message));
     }
     for part in &output.parts {
         let media = |Media { mime_type, data }: &Media| {
             format!("{mime_type}, {}", Size(data.len() as u64).rounded())
         };
         match part {
-            Part::Text { text } => printer.note("text", &clean::note(text)),
-            Part::Image(image) => printer.note("image", &media(image)),
-            Part::Audio(audio) => printer.note("audio", &media(audio)),
+            Part::Text { text } => printer.labelled("text", clean::note(text)),
+            Part::Image(image) => printer.labelled("image", media(image)),
+            Part::Audio(audio) => printer.labelled("audio", media(audio)),
             Part::Resource(Resource { uri, content, .. }) => {
                 let size = Size(content.as_bytes().len() as u64).rounded();
-                printer.note("resource", &clean::note(&format!("{uri}, {size}")));
+                printer.labelled("resource", clean::note(&format!("{uri}, {size}")));
             }
             Part::ResourceLink { uri, name, .. } => {
                 let link =
                     name.as_ref().map_or_else(|| uri.clone(), |name| format!("{name} {uri}"));
-                printer.note("link", &clean::note(&link));
+                printer.labelled("link", clean::note(&link));
             }
         }
     }
@@ -201,30 +201,30 @@ fn tool_error(
         // The message of another runtime was printed above, unchanged. With `--quiet` it was not.
         raised.panic_message = None;
     }
-    printer.note("error", &shown.to_string());
+    printer.error(&shown);
     // A runtime that ends a tool with its own message does so by a trap, whose cause adds no
     // information.
     if let Some(members) = json.as_object_mut().filter(|_| has_own_message(error)) {
         members.remove("cause");
     }
-    printer.note("  reason", &reason(&json));
+    printer.labelled("  reason", reason(&json));
     shown_lines(lines)
         .iter()
         .take(FRAMES)
-        .for_each(|line| printer.note("  at", &clean::note(line)));
+        .for_each(|line| printer.labelled("  at", clean::note(line)));
     if let (ToolError::HandlerRaised(Crash { backtrace, .. }), []) = (error, lines) {
         functions(printer, backtrace);
     }
-    printer.note("hint", &hint(typed, tool, error));
+    printer.hint(hint(typed, tool, error));
 }
 
 /// Prints the functions on the stack, innermost first.
 fn functions(printer: &Printer, backtrace: &[String]) {
     let named = backtrace.iter().filter(|frame| !frame.starts_with(NAMELESS)).take(FRAMES);
-    let shown = named.map(|frame| printer.note("  in", frame)).count();
+    let shown = named.map(|frame| printer.labelled("  in", frame)).count();
     if backtrace.len() > shown {
         let more = if shown > 0 { "more functions" } else { "functions without names" };
-        printer.note("  in", &format!("{} {more}, see `--json`", backtrace.len() - shown));
+        printer.labelled("  in", format!("{} {more}, see `--json`", backtrace.len() - shown));
     }
 }
 
@@ -406,9 +406,9 @@ fn print_refusal(printer: &Printer, typed: &TypedCall<'_>, refusal: &Refusal) {
         } else {
             (refusal.to_string(), refusal.hint())
         };
-        printer.note("error", &error);
-        printer.note("  reason", refusal.kind());
-        printer.note("hint", hint);
+        printer.error(&error);
+        printer.labelled("  reason", refusal.kind());
+        printer.hint(hint);
         return;
     };
     argument_faults::print_faults(printer, &typed.args.call, typed.again, typed.arguments, faults);

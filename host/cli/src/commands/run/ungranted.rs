@@ -35,14 +35,14 @@ pub(super) fn not_granted(
     });
     let clauses: Vec<_> = gaps.iter().filter_map(Gap::clause).chain(named).collect();
     for clause in &clauses {
-        printer.note("note", &format!("`{}` {clause}", typed.tool));
+        printer.note(format!("`{}` {clause}", typed.tool));
     }
     if !clauses.is_empty() {
         let component = typed.args.call.component.to_string_lossy();
         let arguments = resume::repeated(typed).unwrap_or_else(|| "-".to_owned());
         let options: Vec<_> = typed.used_as.into_iter().flat_map(|word| ["--as", word]).collect();
         let learn = typed.again.command("learn", &options, &[&component, typed.tool, &arguments]);
-        printer.note("hint", &format!("{learn} shows what this call asks for"));
+        printer.hint(format!("{learn} shows what this call asks for"));
     }
 }
 

@@ -151,12 +151,12 @@ async fn serving(
         printer.json(&listening)?;
     } else {
         if let Some(metrics) = &metrics_url {
-            printer.note("metrics", metrics);
+            printer.labelled("metrics", metrics);
         }
         let tools = loaded.registry().toolbox().tools().count();
-        printer.note(
+        printer.labelled(
             "serving",
-            &format!(
+            format!(
                 "{} at {url}/v1 and {url}/mcp, {}",
                 counted(tools, "tool"),
                 if is_open {
@@ -288,8 +288,8 @@ async fn keyed(printer: &Printer, auth: &Authenticator, args: &ServeArgs) {
     while auth.is_open() {
         tokio::time::sleep(args.watch_interval.0).await;
     }
-    printer.note("warning", "there are tenants or keys now: from now on each request needs a key");
-    printer.note("hint", "`toolcell tenant add-key NAME` makes one");
+    printer.warning("there are tenants or keys now: from now on each request needs a key");
+    printer.hint("`toolcell tenant add-key NAME` makes one");
     std::future::pending().await
 }
 
@@ -329,13 +329,12 @@ fn options(args: &ServeArgs) -> Result<ListenOptions, Failure> {
 fn print_notice(printer: &Printer, args: &ServeArgs, notice: Notice) {
     match notice {
         Notice::Reloaded { changes, loaded } => {
-            printer.note("reloaded", &summary(&changes, &loaded));
+            printer.labelled("reloaded", summary(&changes, &loaded));
             // A reader of standard output that went away does not end the server.
             let _ = print_problems(printer, args, &loaded);
         }
         Notice::NotReloaded(error) => {
-            printer.note(
-                "warning",
+            printer.warning(
                 "the changed configuration is not used: the server keeps the previous one",
             );
             printer.failure(&Failure::from(error));
@@ -343,11 +342,11 @@ fn print_notice(printer: &Printer, args: &ServeArgs, notice: Notice) {
         Notice::IssuerKeysLost { error, has_earlier } => {
             let until =
                 if has_earlier { "the earlier ones stay in use" } else { "every token is refused" };
-            printer.note("warning", &format!("the keys of the issuer cannot be used: {until}"));
+            printer.warning(format!("the keys of the issuer cannot be used: {until}"));
             printer.failure(&no_issuer(error));
         }
         Notice::IssuerKeysFound => {
-            printer.note("note", "the keys of the issuer can be fetched and used again")
+            printer.note("the keys of the issuer can be fetched and used again")
         }
     }
 }

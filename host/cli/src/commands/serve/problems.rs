@@ -60,14 +60,11 @@ pub(super) fn print_problems(
         } else {
             String::new()
         };
-        printer.note(label, &format!("{place}{problem}"));
-        printer.note("hint", &problem.hint());
+        printer.labelled(label, format!("{place}{problem}"));
+        printer.hint(problem.hint());
     }
     for (name, why) in loaded.development_components() {
-        printer.note(
-            "warning",
-            &format!("development mode: `{name}` is served without approval, {why}"),
-        );
+        printer.warning(format!("development mode: `{name}` is served without approval, {why}"));
     }
     if args.check {
         let tools = loaded.registry().toolbox().tools().count();
