@@ -32,7 +32,6 @@ use crate::grants::{advice, gaps, grant_text, unset};
 use crate::host::{self, Engines};
 use crate::os::state;
 use crate::print::failure::Failure;
-use crate::print::printer::Printer;
 
 /// Reads a component and checks its signature and digest. Returns its bytes, and the signer if a
 /// signature is required.
@@ -48,13 +47,11 @@ pub(crate) fn bytes(chosen: &ResolvedComponent<'_>) -> Result<(Vec<u8>, Option<S
 
 /// Loads the component under its grants. Returns it with its signer, if a signature is required.
 pub(crate) async fn load(
-    printer: &Printer,
     engines: &Engines<'_>,
-    config: &Config,
     chosen: &ResolvedComponent<'_>,
 ) -> Result<(Component, Option<Signer>), Failure> {
     let (bytes, signer) = bytes(chosen)?;
-    let loaded = loaded(printer, engines, config, chosen, bytes).await;
+    let loaded = loaded(engines, chosen, bytes).await;
     loaded
         .map(|component| (component, signer))
         .map_err(|failure| failure.about(chosen.display_path()))
@@ -62,13 +59,11 @@ pub(crate) async fn load(
 
 /// Loads one component for use, in its approved form.
 pub(crate) async fn alone(
-    printer: &Printer,
     engines: &Engines<'_>,
-    config: &Config,
     chosen: &ResolvedComponent<'_>,
 ) -> Result<Component, Failure> {
-    let (vetted, lock) = (bytes(chosen)?, Lock::beside(config)?);
-    let component = approved(printer, engines, config, &lock, chosen, vetted).await;
+    let (vetted, lock) = (bytes(chosen)?, Lock::beside(engines.config)?);
+    let component = approved(engines, &lock, chosen, vetted).await;
     component.map_err(|failure| failure.about(chosen.display_path()))
 }
 
@@ -92,13 +87,12 @@ pub(crate) fn is_approved(
 /// Loads a component from its bytes under its grants, for use. If a configuration names it, it must
 /// be in its approved form.
 pub(crate) async fn approved(
-    printer: &Printer,
     engines: &Engines<'_>,
-    config: &Config,
     lock: &Lock,
     chosen: &ResolvedComponent<'_>,
     (bytes, signer): (Vec<u8>, Option<Signer>),
 ) -> Result<Component, Failure> {
+    let Engines { printer, config, .. } = engines;
     let vetted = config.vet(lock, chosen, &bytes, signer.as_ref())?;
     if let Some(development) = chosen
         .development()
@@ -109,7 +103,7 @@ pub(crate) async fn approved(
             chosen.display_path()
         ));
     }
-    let component = loaded(printer, engines, config, chosen, bytes).await?;
+    let component = loaded(engines, chosen, bytes).await?;
     if let (Some(RebuiltComponent), Some((name, _))) =
         (config.confirm(&vetted, &component)?, chosen.configured)
     {
@@ -125,14 +119,12 @@ pub(crate) async fn approved(
 
 /// Loads a component from its bytes under its grants.
 pub(crate) async fn loaded(
-    printer: &Printer,
     engines: &Engines<'_>,
-    config: &Config,
     chosen: &ResolvedComponent<'_>,
     bytes: Vec<u8>,
 ) -> Result<Component, Failure> {
-    if let (true, Some(file)) = (chosen.is_surprise, &config.file) {
-        printer.note(format!(
+    if let (true, Some(file)) = (chosen.is_surprise, &engines.config.file) {
+        engines.printer.note(format!(
             "{} was named by its path, and `{file}` configures it: the grants of `{file}` apply",
             chosen.display_path()
         ));
@@ -162,8 +154,15 @@ pub(crate) async fn loaded(
         (Some(_) | None, _) => {}
     }
     let component = ComponentBytes::new(bytes, chosen.kind());
-    let loaded =
-        host::load(printer, engine, component, &chosen.path, grants, OnMissingGrant::Refused).await;
+    let loaded = host::load(
+        engines.printer,
+        engine,
+        component,
+        &chosen.path,
+        grants,
+        OnMissingGrant::Refused,
+    )
+    .await;
     match loaded {
         Ok(component) => {
             chosen.check_tools(&component)?;
@@ -172,8 +171,10 @@ pub(crate) async fn loaded(
         Err(error) if error.is_not_granted() => {
             let failure = Failure::from(error);
             let Ok((bytes, _)) = chosen.bytes() else { return Err(failure) };
-            Err(match load_without_grants(printer, engines, bytes, chosen).await {
-                Ok(component) => failure.with_hint(how_to_grant(config, chosen, &component)),
+            Err(match load_without_grants(engines, bytes, chosen).await {
+                Ok(component) => {
+                    failure.with_hint(how_to_grant(engines.config, chosen, &component))
+                }
                 Err(_) => failure,
             })
         }
@@ -184,27 +185,26 @@ pub(crate) async fn loaded(
 /// Loads the component without grants: each use of an import is denied. For `inspect` and the like,
 /// and to learn its needs.
 pub(crate) async fn load_without_grants(
-    printer: &Printer,
     engines: &Engines<'_>,
     bytes: Vec<u8>,
     chosen: &ResolvedComponent<'_>,
 ) -> Result<Component, Failure> {
     let component = ComponentBytes::new(bytes, chosen.kind());
-    let loaded = granted(printer, engines, component, chosen, Grants::default()).await;
+    let loaded = granted(engines, component, chosen, Grants::default()).await;
     loaded.map_err(|failure| failure.about(chosen.display_path()))
 }
 
 /// Loads the component under other grants than the configuration's. Uses of further imports are
 /// denied.
 pub(crate) async fn granted(
-    printer: &Printer,
     engines: &Engines<'_>,
     component: ComponentBytes,
     chosen: &ResolvedComponent<'_>,
     grants: Grants,
 ) -> Result<Component, Failure> {
     let engine = engines.of(chosen.isolation)?;
-    Ok(host::load(printer, engine, component, &chosen.path, grants, OnMissingGrant::Denied).await?)
+    Ok(host::load(engines.printer, engine, component, &chosen.path, grants, OnMissingGrant::Denied)
+        .await?)
 }
 
 /// Returns the names of the imports that have to be granted before a component with these tools can
@@ -415,13 +415,12 @@ impl OnUnusable {
 /// Returns the tools of several components, for calls of this tenant. They are in the order of the
 /// components, then in each component's own order.
 pub(crate) async fn tools(
-    printer: &Printer,
     engines: &Engines<'_>,
-    config: &Config,
     components: &[ResolvedComponent<'_>],
     left_out: OnUnusable,
     tenant: Option<&str>,
 ) -> Result<Vec<Tool>, Failure> {
+    let Engines { printer, config, .. } = engines;
     let lock = Lock::beside(config)?;
     let mut tools = Vec::<Tool>::new();
     let mut homes = ToolOwners::default();
@@ -430,7 +429,7 @@ pub(crate) async fn tools(
         // The error of a file that cannot be read already names the file.
         let is_read = read.is_ok();
         let used = match read {
-            Ok(read) => approved(printer, engines, config, &lock, chosen, read).await,
+            Ok(read) => approved(engines, &lock, chosen, read).await,
             Err(failure) => Err(failure),
         };
         let component = match used {

@@ -38,7 +38,8 @@ const SMALL: u64 = 1 << 20;
 
 /// The engines of one command.
 pub(crate) struct Engines<'a> {
-    printer: &'a Printer,
+    pub(crate) printer: &'a Printer,
+    pub(crate) config: &'a Config,
     cached: ConfiguredEngines,
     /// Used without a cache, and if the cache cannot be used.
     uncached: ConfiguredEngines,
@@ -52,7 +53,7 @@ pub(crate) fn engines<'a>(
     printer: &'a Printer,
     global: &Global,
     calls: usize,
-    config: &Config,
+    config: &'a Config,
 ) -> Result<Engines<'a>, Failure> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     // Two cells for each call: a tenant leaves as many cells to other tenants of the configuration
@@ -75,7 +76,7 @@ pub(crate) fn engines<'a>(
     });
     let is_uncached = Cell::new(cache_dir(printer, global).is_none());
     let state = state::dir(global.state_dir.as_deref());
-    Ok(Engines { printer, cached, uncached, is_uncached, state })
+    Ok(Engines { printer, config, cached, uncached, is_uncached, state })
 }
 
 /// Returns the engines of the configuration with the global options: the cache's size, a child

@@ -131,7 +131,7 @@ async fn tools(
         chosen.into_iter().map(|chosen| chosen.with_isolation(Isolation::Process)).collect();
     match chosen.as_slice() {
         [only] if !args.beside => {
-            let component = components::alone(printer, &engines, &config, only).await?;
+            let component = components::alone(&engines, only).await?;
             let limited = |tool: &Tool| {
                 config.stopped(tool.clone().with_limits(only.limits_of(&tool.definition().name)))
             };
@@ -139,7 +139,7 @@ async fn tools(
         }
         several => {
             let (left_out, tenant) = (OnUnusable::unless(!args.all), args.tenant.as_deref());
-            components::tools(printer, &engines, &config, several, left_out, tenant).await
+            components::tools(&engines, several, left_out, tenant).await
         }
     }
 }

@@ -57,7 +57,7 @@ pub(crate) async fn check(
     let (mut unapproved, mut developed, mut homes) =
         (Vec::new(), Vec::new(), ToolOwners::default());
     for chosen in config.all() {
-        let loaded = components::load(printer, &engines, &config, &chosen).await;
+        let loaded = components::load(&engines, &chosen).await;
         let loaded =
             loaded.map_err(|failure| failure.about(format_args!("[components.{}]", name(&chosen))));
         if let Ok((component, _)) = &loaded {

@@ -45,8 +45,7 @@ pub(crate) async fn explain(
         .map_err(|bad| unreadable(&config, (&component, tool.as_deref(), &request), &bad))?;
     let context = config::for_tenant(&config, CallContext::default(), args.tenant.as_deref())?;
     let engines = host::engines(printer, global, 1, &config)?;
-    let FoundTool { chosen, component, tool } =
-        find(printer, &engines, &config, &component, tool.as_deref()).await?;
+    let FoundTool { chosen, component, tool } = find(&engines, &component, tool.as_deref()).await?;
     let name = tool.definition().name.as_str();
     let called = if let Request::Invoke { tool, .. } = &request { Some(&**tool) } else { None };
     let reached = std::iter::once(name).chain(called);
@@ -313,22 +312,13 @@ pub(crate) struct FoundTool<'a> {
 
 /// Returns the component's tool of this name, or its only tool. Missing grants do not matter here.
 pub(crate) async fn find<'a>(
-    printer: &Printer,
-    engines: &Engines<'_>,
-    config: &'a Config,
+    engines: &Engines<'a>,
     component: &Path,
     tool: Option<&str>,
 ) -> Result<FoundTool<'a>, Failure> {
-    let chosen = components::choose(config, component)?;
-    let component = load(printer, engines, &chosen).await?;
+    let chosen = components::choose(engines.config, component)?;
+    let (bytes, _) = components::bytes(&chosen)?;
+    let component = components::load_without_grants(engines, bytes, &chosen).await?;
     let tool = target::tool(component.tools(), tool, &chosen.display_path())?.clone();
     Ok(FoundTool { chosen, component, tool })
-}
-
-async fn load(
-    printer: &Printer,
-    engines: &Engines<'_>,
-    chosen: &ResolvedComponent<'_>,
-) -> Result<Component, Failure> {
-    components::load_without_grants(printer, engines, components::bytes(chosen)?.0, chosen).await
 }

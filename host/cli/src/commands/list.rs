@@ -36,7 +36,7 @@ pub(crate) async fn list(
     for word in &components::typed_components(&config, &args.components)? {
         let name = word.display().to_string();
         let loaded = match components::choose(&config, word) {
-            Ok(chosen) => load_component(printer, &engines, &chosen).await,
+            Ok(chosen) => load_component(&engines, &chosen).await,
             Err(failure) => Err(failure),
         };
         match loaded {
@@ -97,14 +97,13 @@ pub(crate) async fn list(
 
 /// Loads a component without grants. Returns it with the findings for its author.
 async fn load_component(
-    printer: &Printer,
     engines: &Engines<'_>,
     chosen: &ResolvedComponent<'_>,
 ) -> Result<(Component, Vec<Finding>), Failure> {
     let (bytes, _) = components::bytes(chosen)?;
     let contents =
         Contents::of(&bytes).map_err(|error| Failure::from(error).about(chosen.display_path()))?;
-    let component = components::load_without_grants(printer, engines, bytes, chosen).await?;
+    let component = components::load_without_grants(engines, bytes, chosen).await?;
     chosen.check_tools(&component)?;
     let tools: Vec<_> = component.definitions().collect();
     let findings = lint::findings(&chosen.kind(), component.inspection(), &contents, &tools);

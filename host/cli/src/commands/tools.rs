@@ -30,7 +30,7 @@ pub(crate) async fn tools(
         components::chosen(&config, &components::typed_components(&config, &args.components)?)?;
     let engines = host::engines(printer, global, 1, &config)?;
     let left_out = OnUnusable::unless(!args.components.is_empty());
-    let tools = components::tools(printer, &engines, &config, &components, left_out, None).await?;
+    let tools = components::tools(&engines, &components, left_out, None).await?;
     let definitions = tools.iter().map(Tool::definition);
     match args.format {
         Format::Own => printer.json(&definitions.collect::<Vec<_>>())?,

@@ -103,9 +103,7 @@ pub(crate) async fn approve(
     for chosen in chosen(&config, file, &args.components)? {
         let Some((name, _)) = chosen.configured else { continue };
         let about = |failure: Failure| failure.about(format_args!("[components.{name}]"));
-        seen.push(
-            review_component(printer, &engines, &config, (name, chosen)).await.map_err(about)?,
-        );
+        seen.push(review_component(&engines, (name, chosen)).await.map_err(about)?);
     }
     let locked = lock.components.keys().chain(lock.others.keys());
     let gone =
@@ -227,14 +225,12 @@ fn chosen<'a>(
 /// Loads a component without grants, asks for its definitions, and computes the effective grants of
 /// each tool.
 async fn review_component<'a>(
-    printer: &Printer,
     engines: &Engines<'_>,
-    config: &Config,
     (name, chosen): (&'a str, ResolvedComponent<'a>),
 ) -> Result<ReviewedComponent<'a>, Failure> {
     let (bytes, signer) = components::bytes(&chosen)?;
     let contents = Contents::of(&bytes)?;
-    let component = components::load_without_grants(printer, engines, bytes, &chosen).await?;
+    let component = components::load_without_grants(engines, bytes, &chosen).await?;
     chosen.check_tools(&component)?;
     let grants = Arc::new(chosen.grants());
     let rights = |tool: &toolcell::Tool| {
@@ -248,7 +244,7 @@ async fn review_component<'a>(
         .map(|(tool, rights)| (tool.name.clone(), effective::effective(rights)))
         .collect();
     let of = |(tool, rights): &(&Definition, Rights)| {
-        let gaps = gaps::missing_needs(config, name, rights, tool).into_iter();
+        let gaps = gaps::missing_needs(engines.config, name, rights, tool).into_iter();
         gaps.map(|gap| (tool.name.clone(), gap)).collect::<Vec<_>>()
     };
     let gaps = tools.iter().flat_map(of).collect();

@@ -116,7 +116,7 @@ async fn run(
         let engines = host::engines(printer, global, at_once, &config)?;
         let left_out = OnUnusable::unless(are_named);
         let tenant = options.call.context.tenant.as_deref();
-        components::tools(printer, &engines, &config, &components, left_out, tenant).await?
+        components::tools(&engines, &components, left_out, tenant).await?
     };
     let registry = Registry::new();
     registry.register_all(config::offered_tools(&config, &options.call.context, tools))?;

@@ -83,12 +83,12 @@ pub(crate) async fn inspect(
     let proposal = proposal(&chosen, &examination);
     let kind = proposal.clone().unwrap_or_else(|| chosen.kind());
     let bytes = ComponentBytes::new(bytes, kind.clone());
-    let loaded = components::granted(printer, &engines, bytes, &chosen, Grants::default())
-        .await
-        .and_then(|component| {
+    let loaded = components::granted(&engines, bytes, &chosen, Grants::default()).await.and_then(
+        |component| {
             chosen.check_tools(&component)?;
             Ok(component)
-        });
+        },
+    );
     let grants = chosen.grants();
     let tools = || loaded.iter().flat_map(Component::definitions);
     let (barred, missing) = (

@@ -88,7 +88,7 @@ pub(crate) async fn learn(
     )?;
     let recorder = Recorder::new();
     let engines = host::engines(printer, global, 1, &config)?.dry_run(&recorder);
-    let found = explain::find(printer, &engines, &config, &args.call.component, target.tool).await;
+    let found = explain::find(&engines, &args.call.component, target.tool).await;
     let found = found.map_err(|failure| {
         let chosen = components::choose(&config, &args.call.component);
         chosen.map_or_else(
@@ -116,7 +116,7 @@ pub(crate) async fn learn(
     let used = overlay.map_or(used.clone(), |overlay| without_narrowed(used, &overlay));
     let mut root = DryRunFiles::new(used, tool.definition())?;
     let bytes = ComponentBytes::new(bytes, chosen.kind());
-    let component = components::granted(printer, &engines, bytes, &chosen, root.grants()).await;
+    let component = components::granted(&engines, bytes, &chosen, root.grants()).await;
     let component = component.map_err(|failure| failure.about(chosen.display_path()))?;
     let tool = component.tool(&name)?.clone().with_limits(chosen.limits_of(&name));
     let denials = Arc::<Mutex<Vec<Denial>>>::default();

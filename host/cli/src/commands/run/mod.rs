@@ -200,9 +200,7 @@ async fn callable(
     let engines = host::engines(printer, global, 1, config)?.inline();
     let registry = Registry::new();
     let tenant = context.tenant.as_deref();
-    let tools =
-        components::tools(printer, &engines, config, &components, OnUnusable::Unusable, tenant)
-            .await?;
+    let tools = components::tools(&engines, &components, OnUnusable::Unusable, tenant).await?;
     registry.register_all(config::offered_tools(config, context, tools))?;
     Ok(registry)
 }
@@ -298,7 +296,7 @@ async fn tool(
         return Ok((tool, rights.unwrap_or_default()));
     }
     let engines = host::engines(printer, global, 1, config)?.inline();
-    let component = components::alone(printer, &engines, config, chosen).await?;
+    let component = components::alone(&engines, chosen).await?;
     let offered = config::offered_tools(config, context, component.tools().iter().cloned());
     let tool = target::tool(&offered, name, &chosen.display_path())?.clone();
     let limits = chosen.limits_of(&tool.definition().name);
