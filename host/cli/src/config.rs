@@ -1,8 +1,8 @@
 //! Reads the configuration with the options of the command line.
 //!
-//! Every command that uses `toolcell.toml` calls [`read`], or [`read_with`] if it needs no values
-//! of secrets or only some. The file is the one that `--config` names, else the variable
-//! `TOOLCELL_CONFIG`, else the first that is found in this directory or above. [`for_tenant`] puts
+//! Every command that uses `toolcell.toml` calls [`read`], with the secrets whose values it needs.
+//! The file is the one that `--config` names, else the variable `TOOLCELL_CONFIG`, else the first
+//! that is found in this directory or above. [`for_tenant`] puts
 //! the tenant of `--tenant` into the context of calls and refuses one that the configuration does
 //! not have; [`offered_tools`] leaves only the tools that this tenant is offered. The types of
 //! `toolcell-config` that commands use are re-exported here.
@@ -42,13 +42,8 @@ pub(crate) struct Options<'a> {
     pub(crate) compile_time: Time,
 }
 
-/// Finds and reads the configuration, with the values of all secrets.
-pub(crate) fn read(typed: Options<'_>) -> Result<Config, Failure> {
-    read_with(typed, SecretSelection::All)
-}
-
 /// Finds and reads the configuration, with the values of the wanted secrets only.
-pub(crate) fn read_with(typed: Options<'_>, wanted: SecretSelection) -> Result<Config, Failure> {
+pub(crate) fn read(typed: Options<'_>, wanted: SecretSelection) -> Result<Config, Failure> {
     let mut options =
         ReadOptions::from_environment().with_wanted(wanted).with_hint_command(hint_command(typed));
     if let Some(dir) = typed.cache_dir {

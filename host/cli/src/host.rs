@@ -25,7 +25,9 @@ use toolcell::{Component, Engine, Error, Grants};
 use toolcell_config::Engines as ConfiguredEngines;
 
 use crate::args::{self, Global};
-use crate::config::{self, Config, Isolation};
+use crate::config::{self, Config, Isolation, SecretSelection};
+use crate::os::interrupt::Interrupt;
+use crate::os::traces::Traces;
 use crate::os::{env, state};
 use crate::print::failure::Failure;
 use crate::print::printer::Printer;
@@ -35,6 +37,21 @@ use crate::print::units::{Date, Size};
 const SPINNER_DELAY: Duration = Duration::from_millis(150);
 /// Bytes of a component that compiles fast enough for no message.
 const SMALL: u64 = 1 << 20;
+
+/// The global options, and the parts of the process that `main` starts for every command.
+pub(crate) struct Cli {
+    pub(crate) printer: Printer,
+    pub(crate) global: Global,
+    pub(crate) interrupt: Interrupt,
+    pub(crate) traces: Traces,
+}
+
+impl Cli {
+    /// Finds and reads the configuration, with the values of the wanted secrets only.
+    pub(crate) fn config(&self, wanted: SecretSelection) -> Result<Config, Failure> {
+        config::read((&self.global).into(), wanted)
+    }
+}
 
 /// The engines of one command.
 pub(crate) struct Engines<'a> {
@@ -50,11 +67,11 @@ pub(crate) struct Engines<'a> {
 
 /// Prepares engines for this many concurrent calls, with the cache if it can be used.
 pub(crate) fn engines<'a>(
-    printer: &'a Printer,
-    global: &Global,
+    cli: &'a Cli,
     calls: usize,
     config: &'a Config,
 ) -> Result<Engines<'a>, Failure> {
+    let Cli { printer, global, .. } = cli;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     // Two cells for each call: a tenant leaves as many cells to other tenants of the configuration
     // as it holds.
@@ -64,7 +81,7 @@ pub(crate) fn engines<'a>(
         .min(Engine::MAX_CELLS);
     let now = global.now.map(|Date(date)| date);
     let fixed = Deterministic { now, seed: global.seed, ..Deterministic::default() };
-    let cached = of_configuration(printer, global, config)?.with(|builder| {
+    let cached = of_configuration(cli, config)?.with(|builder| {
         let builder = with_compile_notes(printer, builder).deterministic(fixed);
         builder.cells(cells).threads(calls.min(cores))
     });
@@ -74,22 +91,19 @@ pub(crate) fn engines<'a>(
         let builder = builder.without_cache();
         if calls > 1 { builder } else { builder.optimise(Optimise::Never) }
     });
-    let is_uncached = Cell::new(cache_dir(printer, global).is_none());
+    let is_uncached = Cell::new(cache_dir(cli).is_none());
     let state = state::dir(global.state_dir.as_deref());
     Ok(Engines { printer, config, cached, uncached, is_uncached, state })
 }
 
 /// Returns the engines of the configuration with the global options: the cache's size, a child
 /// process for compiling, and the hint for requests without a connection.
-pub(crate) fn of_configuration(
-    printer: &Printer,
-    global: &Global,
-    config: &Config,
-) -> Result<ConfiguredEngines, Failure> {
+pub(crate) fn of_configuration(cli: &Cli, config: &Config) -> Result<ConfiguredEngines, Failure> {
+    let global = &cli.global;
     let worker = compile_worker(env::own_program(), global.max_compile_time.0)?;
     let (bytes, hint) = (global.cache_size.0, proxy_hint(config));
     let engines = config.engines().with(|builder| worker(builder).cache_bytes(bytes));
-    Ok(engines.with_egress(|egress| with_proxy_hint(printer, egress, hint)))
+    Ok(engines.with_egress(|egress| with_proxy_hint(&cli.printer, egress, hint)))
 }
 
 impl Engines<'_> {
@@ -195,7 +209,8 @@ pub(crate) fn program_path(
     })
 }
 
-pub(crate) fn cache_dir(printer: &Printer, global: &Global) -> Option<PathBuf> {
+pub(crate) fn cache_dir(cli: &Cli) -> Option<PathBuf> {
+    let Cli { printer, global, .. } = cli;
     if global.no_cache {
         return None;
     }

@@ -30,6 +30,7 @@ use os::{core_dumps, env, lines, logging, stdout};
 use std::process::ExitCode;
 
 use args::{Args, Command, no_command};
+use host::Cli;
 use os::interrupt::Interrupt;
 use os::traces::Traces;
 use print::exit::ExitStatus;
@@ -54,57 +55,53 @@ fn main() -> ExitCode {
         return if lines::work(frames).is_ok() { ExitStatus::Ok } else { ExitStatus::Failed }
             .into();
     }
-    let printer = if args.global.quiet { printer.quiet() } else { printer };
+    let Args { global, command } = args;
+    let printer = if global.quiet { printer.quiet() } else { printer };
     if let Some(failure) = unprintable() {
         return printer.show_failure(&failure, false).into();
     }
-    let json = args.command.is_json();
-    let traces = match Traces::start(args.command.collector()) {
+    let json = command.is_json();
+    let traces = match Traces::start(command.collector()) {
         Ok(traces) => traces,
         Err(failure) => return printer.show_failure(&failure, json).into(),
     };
-    logging::start(&printer, args.global.verbose, &traces);
+    logging::start(&printer, global.verbose, &traces);
     let interrupt = Interrupt::begin(&printer);
-    let status = match dispatch(&printer, &interrupt, &traces, args) {
+    let cli = Cli { printer, global, interrupt, traces };
+    let status = match dispatch(&cli, command) {
         Ok(status) => status,
-        Err(failure) => printer.show_failure(&failure, json),
+        Err(failure) => cli.printer.show_failure(&failure, json),
     };
-    interrupt.end();
+    cli.interrupt.end();
     status.into()
 }
 
-fn dispatch(
-    printer: &Printer,
-    interrupt: &Interrupt,
-    traces: &Traces,
-    args: Args,
-) -> Result<ExitStatus, Failure> {
-    let Args { global, command } = args;
+fn dispatch(cli: &Cli, command: Command) -> Result<ExitStatus, Failure> {
     // Calls run on the engine's own threads; this thread only waits for them.
     let waiting = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     match command {
-        Command::Init(args) => init::init(printer, &global, &args),
-        Command::Run(args) => waiting.block_on(run::run(printer, interrupt, &global, &args)),
-        Command::Batch(args) => waiting.block_on(batch::batch(printer, interrupt, &global, &args)),
-        Command::Inspect(args) => waiting.block_on(inspect::inspect(printer, &global, &args)),
-        Command::List(args) => waiting.block_on(list::list(printer, &global, &args)),
-        Command::Tools(args) => waiting.block_on(tools::tools(printer, &global, &args)),
-        Command::Approve(args) => waiting.block_on(approve::approve(printer, &global, &args)),
-        Command::Rollback(args) => rollback::rollback(printer, &global, &args),
-        Command::Check(args) => waiting.block_on(check::check(printer, &global, &args)),
-        Command::Explain(args) => waiting.block_on(explain::explain(printer, &global, &args)),
-        Command::Learn(args) => waiting.block_on(learn::learn(printer, &global, &args)),
-        Command::Serve(args) => serve::serve(printer, interrupt, traces, &global, &args),
-        Command::Tenant(args) => tenant::tenant(printer, &global, &args),
-        Command::New(args) => author::create(printer, &args),
-        Command::Build(args) => waiting.block_on(author::build(printer, &global, &args)),
-        Command::Test(args) => waiting.block_on(commands::author::test(printer, &global, &args)),
-        Command::Dev(args) => waiting.block_on(commands::author::dev(printer, &global, &args)),
+        Command::Init(args) => init::init(cli, &args),
+        Command::Run(args) => waiting.block_on(run::run(cli, &args)),
+        Command::Batch(args) => waiting.block_on(batch::batch(cli, &args)),
+        Command::Inspect(args) => waiting.block_on(inspect::inspect(cli, &args)),
+        Command::List(args) => waiting.block_on(list::list(cli, &args)),
+        Command::Tools(args) => waiting.block_on(tools::tools(cli, &args)),
+        Command::Approve(args) => waiting.block_on(approve::approve(cli, &args)),
+        Command::Rollback(args) => rollback::rollback(cli, &args),
+        Command::Check(args) => waiting.block_on(check::check(cli, &args)),
+        Command::Explain(args) => waiting.block_on(explain::explain(cli, &args)),
+        Command::Learn(args) => waiting.block_on(learn::learn(cli, &args)),
+        Command::Serve(args) => serve::serve(cli, &args),
+        Command::Tenant(args) => tenant::tenant(cli, &args),
+        Command::New(args) => author::create(&cli.printer, &args),
+        Command::Build(args) => waiting.block_on(author::build(cli, &args)),
+        Command::Test(args) => waiting.block_on(author::test(cli, &args)),
+        Command::Dev(args) => waiting.block_on(author::dev(cli, &args)),
         Command::Completions { shell } => {
-            printer.text(&args::complete::script(shell)?)?;
+            cli.printer.text(&args::complete::script(shell)?)?;
             Ok(ExitStatus::Ok)
         }
-        Command::WorkerProcess(args) => worker_process::work(printer, &global, &args, &waiting),
+        Command::WorkerProcess(args) => worker_process::work(cli, &args, &waiting),
         // `main` handles them before any set-up.
         Command::CompileWorker { .. } | Command::LinesWorker { .. } => Ok(ExitStatus::Failed),
     }

@@ -18,14 +18,13 @@ use tokio::runtime::Runtime;
 use toolcell::Tool;
 use toolcell::process::{Worker, WorkerProcess};
 
-use crate::args::{Global, WORKER_PROCESS, WorkerArgs};
+use crate::args::{WORKER_PROCESS, WorkerArgs};
 use crate::components::{self, OnUnusable};
-use crate::config::{self, Config, Isolation, SecretSelection};
-use crate::host;
+use crate::config::{Config, Isolation, SecretSelection};
+use crate::host::{self, Cli};
 use crate::os::env;
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
-use crate::print::printer::Printer;
 
 /// Bytes of a call's words that a child gets for its hints: a longer command is not repeated.
 const MAX_CALL: usize = 16 << 10;
@@ -51,7 +50,7 @@ pub(crate) enum ToolUse {
 
 /// Starts the child and waits for its tools.
 pub(crate) async fn start(
-    global: &Global,
+    cli: &Cli,
     config: &Config,
     hosted: &ChildOptions<'_>,
 ) -> Result<WorkerProcess, Failure> {
@@ -68,9 +67,15 @@ pub(crate) async fn start(
         .map(|hint| format!("--proxy-hint={hint}").into())
         .into_iter()
         .collect();
-    let words =
-        [vec![WORKER_PROCESS.into()], global.words(), typed, call, hint, hosted.words(&secrets)]
-            .concat();
+    let words = [
+        vec![WORKER_PROCESS.into()],
+        cli.global.words(),
+        typed,
+        call,
+        hint,
+        hosted.words(&secrets),
+    ]
+    .concat();
     // Temporary files go to this process's directory, which is removed with its content: a killed
     // child does not remove its files.
     let mut worker_process = WorkerProcess::builder(program)
@@ -101,30 +106,21 @@ impl ChildOptions<'_> {
 }
 
 /// Runs in the child: hosts the tools until the parent is gone.
-pub(crate) fn work(
-    printer: &Printer,
-    global: &Global,
-    args: &WorkerArgs,
-    waiting: &Runtime,
-) -> Result<ExitStatus, Failure> {
+pub(crate) fn work(cli: &Cli, args: &WorkerArgs, waiting: &Runtime) -> Result<ExitStatus, Failure> {
     let ward = Worker::begin()?;
-    match waiting.block_on(tools(printer, global, args)) {
+    match waiting.block_on(tools(cli, args)) {
         Ok(tools) => ward.serve(tools)?,
         Err(failure) => ward.refuse(failure.to_words())?,
     }
     Ok(ExitStatus::Ok)
 }
 
-async fn tools(
-    printer: &Printer,
-    global: &Global,
-    args: &WorkerArgs,
-) -> Result<Vec<Tool>, Failure> {
+async fn tools(cli: &Cli, args: &WorkerArgs) -> Result<Vec<Tool>, Failure> {
     let wanted = SecretSelection::Only { names: args.secrets.clone(), tenant: args.tenant.clone() };
-    let mut config = config::read_with(global.into(), wanted)?;
+    let mut config = cli.config(wanted)?;
     config.hint = config.hint.with_call(args.call.iter().cloned());
     let config = components::with_command_line_grants(config, &args.components, &args.grants)?;
-    let engines = host::engines(printer, global, args.calls, &config)?;
+    let engines = host::engines(cli, args.calls, &config)?;
     let engines = engines.with_proxy_hint(args.proxy_hint.clone());
     let chosen = components::chosen(&config, &args.components)?;
     let chosen: Vec<_> =

@@ -90,5 +90,5 @@ fn config(matches: &Option<ArgMatches>) -> Option<Config> {
     let (_, command) = matches.as_ref()?.subcommand()?;
     let Args { global, .. } = Args::try_parse_from(["toolcell", "check"]).ok()?;
     let global = Global { config: named(command), ..global };
-    config::read_with((&global).into(), SecretSelection::None).ok()
+    config::read((&global).into(), SecretSelection::None).ok()
 }

@@ -17,17 +17,17 @@ use toolcell::tenant::Quota;
 use toolcell::{Component, Limits, Overlay, Tool};
 
 use super::approve;
-use crate::args::{CheckArgs, Global};
+use crate::args::CheckArgs;
 use crate::clash::ToolOwners;
 use crate::config::{
     self, Approval, ApprovalState, Config, Effective, Isolation, Lock, Problem, ResolvedComponent,
-    Signer, UnsetSecret, effective,
+    SecretSelection, Signer, UnsetSecret, effective,
 };
 use crate::grants::gaps::{self, Gap};
 use crate::grants::{secrets, unset};
+use crate::host::Cli;
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
-use crate::print::printer::Printer;
 use crate::print::units::{Count, Size, Time};
 use crate::print::{clean, table};
 use crate::{components, host};
@@ -36,22 +36,19 @@ use crate::{components, host};
 const MAX_COLUMN: usize = 24;
 
 /// Runs the command: validates the configuration, loads its components, and prints the grants.
-pub(crate) async fn check(
-    printer: &Printer,
-    global: &Global,
-    args: &CheckArgs,
-) -> Result<ExitStatus, Failure> {
+pub(crate) async fn check(cli: &Cli, args: &CheckArgs) -> Result<ExitStatus, Failure> {
+    let printer = &cli.printer;
     if args.schema {
         printer.json_text(&serde_json::to_string_pretty(&config::schema())?)?;
         return Ok(ExitStatus::Ok);
     }
-    let config = config::read(global.into())?;
+    let config = cli.config(SecretSelection::All)?;
     let Some(file) = config.file.clone() else {
         let hint = "create a configuration with `toolcell init`, or name one with `--config FILE`";
         return Err(config.missing(hint).into());
     };
     let lock = Lock::beside(&config)?;
-    let engines = host::engines(printer, global, 1, &config)?;
+    let engines = host::engines(cli, 1, &config)?;
     let (mut shown, mut failures, mut components, mut clashes) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut unapproved, mut developed, mut homes) =

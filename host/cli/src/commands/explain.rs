@@ -19,7 +19,7 @@ use toolcell::grants::{
 use toolcell::http::Egress;
 use toolcell::{CallContext, Component, Tool};
 
-use crate::args::{ExplainArgs, Global, target};
+use crate::args::{ExplainArgs, target};
 use crate::built::CURRENT_DIR;
 use crate::components;
 use crate::config::{self, Config, Problem, ResolvedComponent, SecretSelection};
@@ -28,23 +28,20 @@ use crate::grants::decision::{self, Answer, Rule};
 use crate::grants::offered::NotOffered;
 use crate::grants::unset;
 use crate::grants::uses::{NO_IMPORT_TEXT, can_request};
-use crate::host::{self, Engines};
+use crate::host::{self, Cli, Engines};
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
 use crate::print::printer::Printer;
 
 /// Runs the command: decides about the request and prints the decision, its rule and the remedy.
-pub(crate) async fn explain(
-    printer: &Printer,
-    global: &Global,
-    args: &ExplainArgs,
-) -> Result<ExitStatus, Failure> {
-    let config = config::read_with(global.into(), SecretSelection::None)?;
+pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus, Failure> {
+    let printer = &cli.printer;
+    let config = cli.config(SecretSelection::None)?;
     let Some((component, tool, request)) = args.words() else { return Err(missing(&config, &[])) };
     let request = Request::parse(&request)
         .map_err(|bad| unreadable(&config, (&component, tool.as_deref(), &request), &bad))?;
     let context = config::for_tenant(&config, CallContext::default(), args.tenant.as_deref())?;
-    let engines = host::engines(printer, global, 1, &config)?;
+    let engines = host::engines(cli, 1, &config)?;
     let FoundTool { chosen, component, tool } = find(&engines, &component, tool.as_deref()).await?;
     let name = tool.definition().name.as_str();
     let called = if let Request::Invoke { tool, .. } = &request { Some(&**tool) } else { None };
@@ -94,7 +91,7 @@ pub(crate) async fn explain(
         None
     };
     let unset = if is_allowed {
-        unset_secrets(global, &rights, context.tenant.as_deref())?
+        unset_secrets(cli, &rights, context.tenant.as_deref())?
     } else {
         BTreeMap::new()
     };
@@ -195,7 +192,7 @@ pub(crate) async fn explain(
 /// values are read after the component was asked for its tools, so that no guest code runs while
 /// they are in memory.
 fn unset_secrets(
-    global: &Global,
+    cli: &Cli,
     rights: &Rights,
     tenant: Option<&str>,
 ) -> Result<BTreeMap<String, Problem>, Failure> {
@@ -203,10 +200,7 @@ fn unset_secrets(
     if names.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let config = config::read_with(
-        global.into(),
-        SecretSelection::Only { names, tenant: tenant.map(str::to_owned) },
-    )?;
+    let config = cli.config(SecretSelection::Only { names, tenant: tenant.map(str::to_owned) })?;
     Ok(config
         .unset_of(rights, tenant)
         .map(|(name, problem)| (name.clone(), problem.clone()))

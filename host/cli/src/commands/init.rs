@@ -20,12 +20,12 @@ use toolcell::grants::toml_text;
 use toolcell::{Definition, Engine};
 use toolcell_config::text::quoted;
 
-use crate::args::{Global, InitArgs};
+use crate::args::InitArgs;
 use crate::config;
+use crate::host::Cli;
 use crate::os::env;
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
-use crate::print::printer::Printer;
 use crate::print::units::counted;
 
 /// The file, with `COMPONENTS` for the sections of components and `NAME` for the component of the
@@ -45,11 +45,8 @@ struct FoundFile {
 }
 
 /// Writes the file, and prints the next commands.
-pub(crate) fn init(
-    printer: &Printer,
-    global: &Global,
-    args: &InitArgs,
-) -> Result<ExitStatus, Failure> {
+pub(crate) fn init(cli: &Cli, args: &InitArgs) -> Result<ExitStatus, Failure> {
+    let Cli { printer, global, .. } = cli;
     let path =
         global.config.clone().or_else(env::config).unwrap_or_else(|| PathBuf::from(config::NAME));
     let folder =

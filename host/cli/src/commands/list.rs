@@ -12,12 +12,11 @@ use toolcell::component::Contents;
 
 use super::inspect;
 use super::inspect::lint::{self, Finding};
-use crate::args::{Global, ListArgs};
-use crate::config::{self, ResolvedComponent, SecretSelection};
-use crate::host::Engines;
+use crate::args::ListArgs;
+use crate::config::{ResolvedComponent, SecretSelection};
+use crate::host::{Cli, Engines};
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
-use crate::print::printer::Printer;
 use crate::print::table;
 use crate::{components, host};
 
@@ -25,13 +24,10 @@ use crate::{components, host};
 const SENTENCE: usize = 100;
 
 /// Runs the command. A component that cannot be used does not keep the others from being listed.
-pub(crate) async fn list(
-    printer: &Printer,
-    global: &Global,
-    args: &ListArgs,
-) -> Result<ExitStatus, Failure> {
-    let config = config::read_with(global.into(), SecretSelection::None)?;
-    let engines = host::engines(printer, global, 1, &config)?;
+pub(crate) async fn list(cli: &Cli, args: &ListArgs) -> Result<ExitStatus, Failure> {
+    let printer = &cli.printer;
+    let config = cli.config(SecretSelection::None)?;
+    let engines = host::engines(cli, 1, &config)?;
     let (mut tools, mut findings, mut failures) = (Vec::new(), Vec::new(), Vec::new());
     for word in &components::typed_components(&config, &args.components)? {
         let name = word.display().to_string();

@@ -14,8 +14,9 @@ use anyhow::anyhow;
 use serde_json::json;
 use toolcell_server::auth::{ApiKeyStore, KeyStoreError, NewKey};
 
-use crate::args::{Global, TenantArgs, TenantCommand};
+use crate::args::{TenantArgs, TenantCommand};
 use crate::config::{self, Config, SecretSelection};
+use crate::host::Cli;
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
 use crate::print::printer::Printer;
@@ -44,12 +45,9 @@ pub(crate) fn failed(error: KeyStoreError) -> Failure {
     Failure::file(error, hint)
 }
 
-pub(crate) fn tenant(
-    printer: &Printer,
-    global: &Global,
-    args: &TenantArgs,
-) -> Result<ExitStatus, Failure> {
-    let config = config::read_with(global.into(), SecretSelection::None)?;
+pub(crate) fn tenant(cli: &Cli, args: &TenantArgs) -> Result<ExitStatus, Failure> {
+    let printer = &cli.printer;
+    let config = cli.config(SecretSelection::None)?;
     let store = store(&config)?;
     match &args.command {
         TenantCommand::Add { name, json } => {

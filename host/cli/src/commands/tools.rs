@@ -9,26 +9,22 @@
 
 use toolcell::Tool;
 
-use crate::args::{Global, ToolsArgs};
+use crate::args::ToolsArgs;
 use crate::components::{self, OnUnusable};
-use crate::config::{self, SecretSelection};
-use crate::host;
+use crate::config::SecretSelection;
+use crate::host::{self, Cli};
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
 use crate::print::format::{self, Format};
-use crate::print::printer::Printer;
 
 /// Prints the definitions. A tool that the format cannot express is left out with a note; if none
 /// can be expressed, that is an error.
-pub(crate) async fn tools(
-    printer: &Printer,
-    global: &Global,
-    args: &ToolsArgs,
-) -> Result<ExitStatus, Failure> {
-    let config = config::read_with(global.into(), SecretSelection::None)?;
+pub(crate) async fn tools(cli: &Cli, args: &ToolsArgs) -> Result<ExitStatus, Failure> {
+    let printer = &cli.printer;
+    let config = cli.config(SecretSelection::None)?;
     let components =
         components::chosen(&config, &components::typed_components(&config, &args.components)?)?;
-    let engines = host::engines(printer, global, 1, &config)?;
+    let engines = host::engines(cli, 1, &config)?;
     let left_out = OnUnusable::unless(!args.components.is_empty());
     let tools = components::tools(&engines, &components, left_out, None).await?;
     let definitions = tools.iter().map(Tool::definition);

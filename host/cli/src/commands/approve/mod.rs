@@ -26,14 +26,14 @@ use toolcell::grants::Rights;
 use toolcell::{Component, Definition, names};
 use toolcell_config::file::without_password;
 
-use crate::args::{ApproveArgs, Global};
+use crate::args::ApproveArgs;
 use crate::components;
 use crate::config::{
-    self, Approval, ApprovalState, ApprovedVersion, Config, Difference, Effective,
-    FoundConfiguration, Lock, Page, Problem, ResolvedComponent, SecretSelection, Signer, effective,
+    Approval, ApprovalState, ApprovedVersion, Config, Difference, Effective, FoundConfiguration,
+    Lock, Page, Problem, ResolvedComponent, SecretSelection, Signer, effective,
 };
 use crate::grants::gaps::{self, Gap};
-use crate::host::{self, Engines};
+use crate::host::{self, Cli, Engines};
 use crate::os::files;
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
@@ -78,12 +78,9 @@ struct Review<'a> {
 
 /// Runs the command: compares the components with the lock, prints the page, asks, and writes the
 /// lock.
-pub(crate) async fn approve(
-    printer: &Printer,
-    global: &Global,
-    args: &ApproveArgs,
-) -> Result<ExitStatus, Failure> {
-    let config = config::read_with(global.into(), SecretSelection::None)?;
+pub(crate) async fn approve(cli: &Cli, args: &ApproveArgs) -> Result<ExitStatus, Failure> {
+    let printer = &cli.printer;
+    let config = cli.config(SecretSelection::None)?;
     let Some(file) = config.file.as_deref() else {
         let hint = "go to the directory of the file, or name one with `--config FILE`; \
                     a component that is run by its path needs no approval";
@@ -98,7 +95,7 @@ pub(crate) async fn approve(
     };
     let is_whole = args.components.is_empty();
     let lock = Lock::beside(&config)?;
-    let engines = host::engines(printer, global, 1, &config)?;
+    let engines = host::engines(cli, 1, &config)?;
     let mut seen = Vec::new();
     for chosen in chosen(&config, file, &args.components)? {
         let Some((name, _)) = chosen.configured else { continue };

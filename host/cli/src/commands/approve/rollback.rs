@@ -9,19 +9,16 @@
 
 use serde_json::json;
 
-use crate::args::{Global, RollbackArgs};
-use crate::config::{self, SecretSelection};
+use crate::args::RollbackArgs;
+use crate::config::SecretSelection;
+use crate::host::Cli;
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
-use crate::print::printer::Printer;
 
 /// Runs the command: goes back to the previous version, and prints it.
-pub(crate) fn rollback(
-    printer: &Printer,
-    global: &Global,
-    args: &RollbackArgs,
-) -> Result<ExitStatus, Failure> {
-    let config = config::read_with(global.into(), SecretSelection::None)?;
+pub(crate) fn rollback(cli: &Cli, args: &RollbackArgs) -> Result<ExitStatus, Failure> {
+    let printer = &cli.printer;
+    let config = cli.config(SecretSelection::None)?;
     if config.file.is_none() {
         let hint = "go to the directory of the file, or name one with `--config FILE`; \
                     a component that is run by its path has no earlier version";

@@ -15,10 +15,10 @@ use toolcell::component::ComponentKind;
 use toolcell_author::cases::{self, Options};
 
 use super::{built, test};
-use crate::args::{DevArgs, Global};
+use crate::args::DevArgs;
+use crate::host::Cli;
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
-use crate::print::printer::Printer;
 
 /// Folders that builds write to and that hold no source.
 const SKIPPED: [&str; 3] = ["target", "node_modules", ".git"];
@@ -30,17 +30,14 @@ const DEPTH: usize = 16;
 type Mark = (i64, i64, u64);
 
 /// Builds and tests now and after each change. A signal ends the process.
-pub(crate) async fn dev(
-    printer: &Printer,
-    global: &Global,
-    args: &DevArgs,
-) -> Result<ExitStatus, Failure> {
+pub(crate) async fn dev(cli: &Cli, args: &DevArgs) -> Result<ExitStatus, Failure> {
+    let printer = &cli.printer;
     // An error here: without a project there is nothing to watch.
     toolcell_author::component_of(&args.project)?;
     loop {
         // Taken before the build, so that a change during the build starts the next one.
         let seen = marks(&args.project);
-        if let Err(failure) = build_and_test(printer, global, &args.project).await {
+        if let Err(failure) = build_and_test(cli, &args.project).await {
             printer.failure(&failure);
         }
         printer.note("waiting for a change; Ctrl-C ends");
@@ -50,18 +47,14 @@ pub(crate) async fn dev(
     }
 }
 
-async fn build_and_test(printer: &Printer, global: &Global, project: &Path) -> Result<(), Failure> {
+async fn build_and_test(cli: &Cli, project: &Path) -> Result<(), Failure> {
+    let printer = &cli.printer;
     let built = built(printer, project, None)?;
     printer.labelled("built", &built.component.to_string_lossy());
     let files = cases::find(project)?;
-    let report = test::run(
-        printer,
-        global,
-        (&built.component, ComponentKind::Tools),
-        &files,
-        &Options::default(),
-    )
-    .await?;
+    let report =
+        test::run(cli, (&built.component, ComponentKind::Tools), &files, &Options::default())
+            .await?;
     test::show(printer, &report)
 }
 

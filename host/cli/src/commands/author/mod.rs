@@ -18,7 +18,8 @@ use serde_json::json;
 use toolcell_author::{BuildOutput, Language};
 use toolcell_config::text::quoted;
 
-use crate::args::{BuildArgs, Global, NewArgs};
+use crate::args::{BuildArgs, NewArgs};
+use crate::host::Cli;
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
 use crate::print::printer::Printer;
@@ -59,20 +60,15 @@ struct BuiltJson<'a> {
 }
 
 /// Builds a project.
-pub(crate) async fn build(
-    printer: &Printer,
-    global: &Global,
-    args: &BuildArgs,
-) -> Result<ExitStatus, Failure> {
+pub(crate) async fn build(cli: &Cli, args: &BuildArgs) -> Result<ExitStatus, Failure> {
+    let printer = &cli.printer;
     let built = built(printer, &args.project, args.output.as_deref())?;
     if args.json {
         // The tools of a Python component are left out: to list them, the component would have to
         // be compiled, which takes long and happens at its first call.
         let tools = match built.language {
             Language::JavaScript | Language::TypeScript => Some(built.tools),
-            Language::Rust | Language::C => {
-                Some(test::tools(printer, global, &built.component).await?)
-            }
+            Language::Rust | Language::C => Some(test::tools(cli, &built.component).await?),
             Language::Python | _ => None,
         };
         let warnings = Some(built.warnings).filter(|warnings| !warnings.is_empty());

@@ -20,8 +20,8 @@ use toolcell_author::cases::{
 use toolcell_config::file::name_of_file;
 
 use super::built;
-use crate::args::{Global, TestArgs};
-use crate::host;
+use crate::args::TestArgs;
+use crate::host::{self, Cli};
 use crate::os::env;
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
@@ -39,11 +39,8 @@ struct JsonReport<'a> {
 }
 
 /// Builds the project unless a component is named, and runs its cases.
-pub(crate) async fn test(
-    printer: &Printer,
-    global: &Global,
-    args: &TestArgs,
-) -> Result<ExitStatus, Failure> {
+pub(crate) async fn test(cli: &Cli, args: &TestArgs) -> Result<ExitStatus, Failure> {
+    let printer = &cli.printer;
     // Files that cannot be read are an error before anything is built.
     let files = cases::find(&args.project)?;
     for file in &files {
@@ -61,12 +58,12 @@ pub(crate) async fn test(
     let component = (component.as_path(), kind);
     let options =
         Options { filter: args.filter.clone(), update: args.update, coverage: args.coverage };
-    let report = run(printer, global, component.clone(), &files, &options).await?;
+    let report = run(cli, component.clone(), &files, &options).await?;
     let fuzzed = match args.fuzz {
         Some(calls) => {
             let mut options = FuzzOptions::new(calls as usize);
             options.seed = args.fuzz_seed;
-            let cases = cases(printer, global, component, &[])?;
+            let cases = cases(cli, component, &[])?;
             let all = options.calls * cases.tools().await?.len();
             printer.step(format!("making {} with generated arguments", counted(all, "call")));
             let bar = printer.bar(all as u64, "calls with generated arguments");
@@ -99,13 +96,12 @@ pub(crate) async fn test(
 
 /// Runs the cases of these files.
 pub(super) async fn run(
-    printer: &Printer,
-    global: &Global,
+    cli: &Cli,
     component: (&Path, ComponentKind),
     files: &[PathBuf],
     options: &Options,
 ) -> Result<Report, Failure> {
-    let report = cases(printer, global, component, files)?.run(options).await?;
+    let report = cases(cli, component, files)?.run(options).await?;
     if report.cases.is_empty() {
         let message = "no case was run: the files have no cases, or no name of a case contains the text of `--filter`";
         return Err(Failure::usage(
@@ -117,24 +113,20 @@ pub(super) async fn run(
 }
 
 /// Returns the names of the component's tools.
-pub(super) async fn tools(
-    printer: &Printer,
-    global: &Global,
-    component: &Path,
-) -> Result<Vec<String>, Failure> {
-    Ok(cases(printer, global, (component, ComponentKind::Tools), &[])?.tools().await?)
+pub(super) async fn tools(cli: &Cli, component: &Path) -> Result<Vec<String>, Failure> {
+    Ok(cases(cli, (component, ComponentKind::Tools), &[])?.tools().await?)
 }
 
 /// Reads the cases of these files, for an engine that uses the command's cache.
 fn cases(
-    printer: &Printer,
-    global: &Global,
+    cli: &Cli,
     (component, kind): (&Path, ComponentKind),
     files: &[PathBuf],
 ) -> Result<Cases, Failure> {
+    let global = &cli.global;
     let worker = host::compile_worker(env::own_program(), global.max_compile_time.0)?;
-    let engine = host::with_compile_notes(printer, worker(Engine::builder()));
-    let engine = match host::cache_dir(printer, global) {
+    let engine = host::with_compile_notes(&cli.printer, worker(Engine::builder()));
+    let engine = match host::cache_dir(cli) {
         Some(dir) => engine.cache(dir).cache_bytes(global.cache_size.0),
         None => engine,
     };

@@ -30,9 +30,10 @@ use toolcell::{
     Runner, Sealer, Usage,
 };
 
-use crate::args::{BatchArgs, Global, context};
+use crate::args::{BatchArgs, context};
 use crate::components::{self, OnUnusable};
-use crate::os::interrupt::{self, Interrupt};
+use crate::host::Cli;
+use crate::os::interrupt;
 use crate::os::state;
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
@@ -46,32 +47,22 @@ use summary::Summary;
 use watched::Watched;
 
 /// Runs the command. With `--stream`, a failure is printed as an event too.
-pub(crate) async fn batch(
-    printer: &Printer,
-    interrupt: &Interrupt,
-    global: &Global,
-    args: &BatchArgs,
-) -> Result<ExitStatus, Failure> {
+pub(crate) async fn batch(cli: &Cli, args: &BatchArgs) -> Result<ExitStatus, Failure> {
     // The options are checked before any file is read, and the calls are read before anything is
     // compiled.
     let shown = OutputForm::from_args(args)?;
-    let ended = run(printer, interrupt, global, args, shown).await;
+    let ended = run(cli, args, shown).await;
     if let (OutputForm::Events(form), Err(failure)) = (shown, &ended) {
         // If standard output cannot be written, the error on standard error remains.
-        let _ = form.failed(printer, failure);
+        let _ = form.failed(&cli.printer, failure);
     }
     ended
 }
 
-async fn run(
-    printer: &Printer,
-    interrupt: &Interrupt,
-    global: &Global,
-    args: &BatchArgs,
-    shown: OutputForm,
-) -> Result<ExitStatus, Failure> {
+async fn run(cli: &Cli, args: &BatchArgs, shown: OutputForm) -> Result<ExitStatus, Failure> {
+    let Cli { printer, interrupt, global, .. } = cli;
     let context = context(args)?;
-    let config = config::read(global.into())?;
+    let config = cli.config(config::SecretSelection::All)?;
     let words = components::typed_components(&config, &args.components)?;
     let config = components::with_command_line_grants(config, &words, &args.grants.typed())?;
     let components = components::chosen(&config, &words)?;
@@ -111,9 +102,9 @@ async fn run(
         let (components, tenant) = (&words, options.call.context.tenant.as_deref());
         let together = if are_named { ToolUse::Several } else { ToolUse::All };
         let hosted = ChildOptions { components, tenant, calls: at_once, together };
-        worker_process::start(global, &config, &hosted).await?.tools().to_vec()
+        worker_process::start(cli, &config, &hosted).await?.tools().to_vec()
     } else {
-        let engines = host::engines(printer, global, at_once, &config)?;
+        let engines = host::engines(cli, at_once, &config)?;
         let left_out = OnUnusable::unless(are_named);
         let tenant = options.call.context.tenant.as_deref();
         components::tools(&engines, &components, left_out, tenant).await?

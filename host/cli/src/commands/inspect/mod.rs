@@ -23,9 +23,10 @@ use toolcell::grants::Rights;
 use toolcell::tool::{Hints, Need};
 use toolcell::{Component, Definition, Grants};
 
-use crate::args::{Global, InspectArgs, target};
-use crate::config::{self, Effective, ResolvedComponent, SecretSelection, Signer, effective};
+use crate::args::{InspectArgs, target};
+use crate::config::{Effective, ResolvedComponent, SecretSelection, Signer, effective};
 use crate::grants::advice;
+use crate::host::Cli;
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
 use crate::print::printer::Printer;
@@ -67,19 +68,16 @@ impl Facts<'_> {
 }
 
 /// Runs the command: examines the component, loads it if possible, and prints the facts.
-pub(crate) async fn inspect(
-    printer: &Printer,
-    global: &Global,
-    args: &InspectArgs,
-) -> Result<ExitStatus, Failure> {
-    let config = config::read_with(global.into(), SecretSelection::None)?;
+pub(crate) async fn inspect(cli: &Cli, args: &InspectArgs) -> Result<ExitStatus, Failure> {
+    let printer = &cli.printer;
+    let config = cli.config(SecretSelection::None)?;
     let chosen = components::choose(&config, &args.component)?;
     let (bytes, signer) = components::bytes(&chosen)?;
     let examination = Inspection::of(&bytes)
         .map_err(|error| Failure::from(error).about(chosen.display_path()))?;
     let contents =
         Contents::of(&bytes).map_err(|error| Failure::from(error).about(chosen.display_path()))?;
-    let engines = host::engines(printer, global, 1, &config)?;
+    let engines = host::engines(cli, 1, &config)?;
     let proposal = proposal(&chosen, &examination);
     let kind = proposal.clone().unwrap_or_else(|| chosen.kind());
     let bytes = ComponentBytes::new(bytes, kind.clone());

@@ -32,16 +32,16 @@ use toolcell::{
 
 use super::explain::{self, FoundTool};
 use super::run::{argument_faults, live};
-use crate::args::{DEFAULT_ID, Global, LearnArgs, target};
+use crate::args::{DEFAULT_ID, LearnArgs, target};
 use crate::config::{self, Config, SecretSelection};
 use crate::grants::advice;
 use crate::grants::dry_run_files::{DryRunFiles, directory_of};
 use crate::grants::grant_text::{self, Change};
 use crate::grants::offered::NotOffered;
+use crate::host::Cli;
 use crate::print::clean;
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
-use crate::print::printer::Printer;
 use crate::{components, host};
 use changed::Changed;
 
@@ -72,14 +72,11 @@ struct Learned {
 }
 
 /// Runs the command.
-pub(crate) async fn learn(
-    printer: &Printer,
-    global: &Global,
-    args: &LearnArgs,
-) -> Result<ExitStatus, Failure> {
+pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus, Failure> {
+    let printer = &cli.printer;
     let target = target::Target::of_call(&args.call, args.kind.as_deref() == Some("command"))?;
     let arguments = target.arguments.read()?;
-    let config = config::read_with(global.into(), SecretSelection::None)?;
+    let config = cli.config(SecretSelection::None)?;
     let used_as: Vec<_> = args.kind.iter().map(|kind| format!("as={kind}")).collect();
     let config = components::with_command_line_grants(
         config,
@@ -87,7 +84,7 @@ pub(crate) async fn learn(
         &used_as,
     )?;
     let recorder = Recorder::new();
-    let engines = host::engines(printer, global, 1, &config)?.dry_run(&recorder);
+    let engines = host::engines(cli, 1, &config)?.dry_run(&recorder);
     let found = explain::find(&engines, &args.call.component, target.tool).await;
     let found = found.map_err(|failure| {
         let chosen = components::choose(&config, &args.call.component);

@@ -31,11 +31,11 @@ use toolcell::{
 use toolcell_author::SourceLine;
 
 use crate::args::target::{self, Target};
-use crate::args::{Global, RunArgs, context};
+use crate::args::{RunArgs, context};
 use crate::components::{self, OnUnusable};
-use crate::config::{self, Config, HintCommand, Problem, ResolvedComponent};
+use crate::config::{self, Config, HintCommand, Problem, ResolvedComponent, SecretSelection};
 use crate::grants::advice::{self, RequestOrigin};
-use crate::host;
+use crate::host::{self, Cli};
 use crate::os::files::Arguments;
 use crate::os::interrupt::{self, Interrupt};
 use crate::os::{lines, state};
@@ -76,12 +76,8 @@ struct TypedCall<'a> {
 
 /// Runs the command: makes the call, again after each answer at the terminal, and prints the
 /// result.
-pub(crate) async fn run(
-    printer: &Printer,
-    interrupt: &Interrupt,
-    global: &Global,
-    args: &RunArgs,
-) -> Result<ExitStatus, Failure> {
+pub(crate) async fn run(cli: &Cli, args: &RunArgs) -> Result<ExitStatus, Failure> {
+    let Cli { printer, interrupt, .. } = cli;
     // The options are checked before any file is read, and all files are read before anything is
     // compiled.
     let context =
@@ -89,7 +85,7 @@ pub(crate) async fn run(
     let is_program = args.grants.typed().iter().any(|grant| grant == "as=command");
     let target = Target::of_call(&args.call, is_program)?;
     let arguments = target.arguments.read()?;
-    let mut config = config::read(global.into())?;
+    let mut config = cli.config(SecretSelection::All)?;
     config.hint = config.hint.with_call(args.call.tool.iter().chain(&args.call.arguments).cloned());
     let config = components::with_command_line_grants(
         config,
@@ -102,12 +98,12 @@ pub(crate) async fn run(
     let chosen = chosen.with_isolation(config.isolation_of(context.tenant.as_deref()));
     let limits = args.limits.over(chosen.limits);
     // An answer needs the sealer at once, a question at the end; any other call does without it.
-    let (sealer, mut unsealed) = match state::sealer(global.state_dir.as_deref()) {
+    let (sealer, mut unsealed) = match state::sealer(cli.global.state_dir.as_deref()) {
         Ok(sealer) => (Some(sealer), None),
         Err(failure) if context.resume.is_some() => return Err(failure),
         Err(failure) => (None, Some(failure)),
     };
-    let found = tool(printer, global, (args, target.tool), &config, &chosen, &context).await;
+    let found = tool(cli, (args, target.tool), &config, &chosen, &context).await;
     let (tool, rights) =
         &found.map_err(|failure| target::not_found(failure, &args.call, &chosen.kind()))?;
     let name = tool.definition().name.as_str();
@@ -116,7 +112,7 @@ pub(crate) async fn run(
     let executor = config.executor().with_limits(limits);
     let executor = sealer.into_iter().fold(executor, Executor::with_sealer);
     let executor = if tool.rights().is_some_and(|rights| !rights.granted().invoke.is_empty()) {
-        let others = callable(printer, global, &config, &context).await?;
+        let others = callable(cli, &config, &context).await?;
         executor.with_callable(move |name| others.get(name))
     } else {
         executor
@@ -189,15 +185,10 @@ pub(crate) async fn run(
 
 /// Returns the tools that a tool can call: those of each usable component of the configuration, if
 /// the tenant is offered them.
-async fn callable(
-    printer: &Printer,
-    global: &Global,
-    config: &Config,
-    context: &CallContext,
-) -> Result<Registry, Failure> {
+async fn callable(cli: &Cli, config: &Config, context: &CallContext) -> Result<Registry, Failure> {
     let words: Vec<_> = config.components.keys().map(PathBuf::from).collect();
     let components = components::chosen(config, &words)?;
-    let engines = host::engines(printer, global, 1, config)?.inline();
+    let engines = host::engines(cli, 1, config)?.inline();
     let registry = Registry::new();
     let tenant = context.tenant.as_deref();
     let tools = components::tools(&engines, &components, OnUnusable::Unusable, tenant).await?;
@@ -274,8 +265,7 @@ impl Call<'_> {
 /// Loads the tool, in this process or in a worker process. Returns it with its rights. For a tenant
 /// only the offered tools exist.
 async fn tool(
-    printer: &Printer,
-    global: &Global,
+    cli: &Cli,
     (args, name): (&RunArgs, Option<&str>),
     config: &Config,
     chosen: &ResolvedComponent<'_>,
@@ -285,7 +275,7 @@ async fn tool(
         let components = std::slice::from_ref(&args.call.component);
         let tenant = context.tenant.as_deref();
         let hosted = ChildOptions { components, tenant, calls: 1, together: ToolUse::Single };
-        let worker = worker_process::start(global, config, &hosted).await?;
+        let worker = worker_process::start(cli, config, &hosted).await?;
         let offered = config::offered_tools(config, context, worker.tools().iter().cloned());
         let tool = target::tool(&offered, name, &chosen.display_path())?.clone();
         // The worker process does not send the rights of its tools. They are computed from the same
@@ -295,7 +285,7 @@ async fn tool(
         let rights = Rights::in_component(chosen.grants().into(), tool.definition(), &definitions);
         return Ok((tool, rights.unwrap_or_default()));
     }
-    let engines = host::engines(printer, global, 1, config)?.inline();
+    let engines = host::engines(cli, 1, config)?.inline();
     let component = components::alone(&engines, chosen).await?;
     let offered = config::offered_tools(config, context, component.tools().iter().cloned());
     let tool = target::tool(&offered, name, &chosen.display_path())?.clone();

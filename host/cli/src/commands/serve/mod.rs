@@ -30,13 +30,12 @@ use toolcell_server::{
 };
 
 use super::tenant;
-use crate::args::{Global, ServeArgs};
+use crate::args::ServeArgs;
 use crate::config::{self, SecretSelection};
-use crate::host;
+use crate::host::{self, Cli};
 use crate::os::interrupt::Interrupt;
 use crate::os::state;
 use crate::os::supervisor::{self, State};
-use crate::os::traces::Traces;
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
 use crate::print::printer::Printer;
@@ -44,18 +43,12 @@ use crate::print::units::counted;
 use problems::{print_problems, summary};
 
 /// Serves until a signal ends it.
-pub(crate) fn serve(
-    printer: &Printer,
-    interrupt: &Interrupt,
-    traces: &Traces,
-    global: &Global,
-    args: &ServeArgs,
-) -> Result<ExitStatus, Failure> {
+pub(crate) fn serve(cli: &Cli, args: &ServeArgs) -> Result<ExitStatus, Failure> {
     allow_open_files();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
-        let ended = serving(printer, interrupt, traces, global, args).await;
-        traces.finish().await;
+        let ended = serving(cli, args).await;
+        cli.traces.finish().await;
         ended
     });
     // Ends without waiting for components that are being optimised.
@@ -71,21 +64,16 @@ fn allow_open_files() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-async fn serving(
-    printer: &Printer,
-    interrupt: &Interrupt,
-    traces: &Traces,
-    global: &Global,
-    args: &ServeArgs,
-) -> Result<ExitStatus, Failure> {
-    let configuration = config::read_with(global.into(), SecretSelection::All)?;
+async fn serving(cli: &Cli, args: &ServeArgs) -> Result<ExitStatus, Failure> {
+    let Cli { printer, interrupt, global, .. } = cli;
+    let configuration = cli.config(SecretSelection::All)?;
     if configuration.file.is_none() {
         return Err(configuration.missing("create a configuration with `toolcell init`, or name one with `--config FILE`: the server serves the components that the file lists").into());
     }
     let file = configuration.file.clone().unwrap_or_default();
     let keys = tenant::store(&configuration)?;
-    let engines = host::of_configuration(printer, global, &configuration)?;
-    let has_cache = host::cache_dir(printer, global).is_some();
+    let engines = host::of_configuration(cli, &configuration)?;
+    let has_cache = host::cache_dir(cli).is_some();
     let engines = engines.with(|builder| {
         let builder = builder.cells(args.max_cells);
         if has_cache { builder } else { builder.without_cache() }
@@ -117,7 +105,7 @@ async fn serving(
         .into_iter()
         .fold(service, ServiceBuilder::state_directory);
     let service = service.artifacts(artifacts(args)?).build()?;
-    traces.report_to(&service);
+    cli.traces.report_to(&service);
     if args.stdio {
         let principal = Principal::new(args.tenant.as_deref(), "stdio");
         return on_stdio(printer, interrupt, args, &configured, service, principal).await;
