@@ -77,10 +77,24 @@ impl Error {
         Self::new(ErrorKind::Usage, message, hint)
     }
 
-    /// The error for a file that cannot be used, with the reason.
-    pub(crate) fn file(doing: &str, path: &Path, error: &io::Error) -> Self {
-        let hint = "check the path and its permissions";
-        Self::new(ErrorKind::File, format!("cannot {doing} `{}`: {error}", path.display()), hint)
+    pub(crate) fn source(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Source, message, hint)
+    }
+
+    pub(crate) fn toolchain(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Toolchain, message, hint)
+    }
+
+    pub(crate) fn cases(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Cases, message, hint)
+    }
+
+    /// Returns a function that makes the error for a file that cannot be used, with the reason.
+    pub(crate) fn file(doing: &str, path: &Path) -> impl Fn(io::Error) -> Self + Copy {
+        move |error| {
+            let message = format!("cannot {doing} `{}`: {error}", path.display());
+            Self::new(ErrorKind::File, message, "check the path and its permissions")
+        }
     }
 
     /// The error for a module of the author, or one that it imports, whose evaluation runs for too
@@ -89,11 +103,7 @@ impl Error {
         let message = format!(
             "the module `{entry}` does not end: what is at the top level of it, or of a module that it imports, runs for too long"
         );
-        Self::new(
-            ErrorKind::Source,
-            message,
-            "move the work into the handler, which runs at each call",
-        )
+        Self::source(message, "move the work into the handler, which runs at each call")
     }
 
     /// The error for faults in the author's source.
@@ -104,14 +114,14 @@ impl Error {
             [] => "the source cannot be parsed".to_owned(),
         };
         let hint = place_hint(faults.first().map_or("", |fault| fault.file.as_str()));
-        Self { faults, ..Self::new(ErrorKind::Source, message, hint) }
+        Self { faults, ..Self::source(message, hint) }
     }
 
     /// The error for an exception in the author's source, with the places on its stack.
     pub(crate) fn exception(message: String) -> Self {
         let first = message.lines().find(|line| line.starts_with("    at ")).unwrap_or_default();
         let hint = place_hint(first);
-        Self::new(ErrorKind::Source, message, hint)
+        Self::source(message, hint)
     }
 
     pub(crate) fn with_faults(self, faults: Vec<Fault>) -> Self {

@@ -186,7 +186,7 @@ fn name(folder: &Path, source: &Path) -> Result<String, Error> {
     let named = if source.is_file() {
         source.with_extension("")
     } else {
-        folder.canonicalize().map_err(|error| Error::file("read the folder", folder, &error))?
+        folder.canonicalize().map_err(Error::file("read the folder", folder))?
     };
     Ok(named
         .file_name()
@@ -241,6 +241,6 @@ fn write(path: &Path, component: &[u8]) -> Result<(), Error> {
     let written = fs::write(&beside, component).and_then(|()| fs::rename(&beside, path));
     written.map_err(|error| {
         let _ = fs::remove_file(&beside);
-        Error::file("write", path, &error)
+        Error::file("write", path)(error)
     })
 }

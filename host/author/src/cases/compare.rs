@@ -16,7 +16,7 @@ use toolcell::{CallResult, Completion, Outcome};
 
 use super::file::{Budget, Expect};
 use crate::lines::format_lines;
-use crate::{Error, ErrorKind, SourceLine};
+use crate::{Error, SourceLine};
 
 /// Characters of a result that are shown.
 const MAX_SHOWN: usize = 2000;
@@ -58,11 +58,7 @@ pub(super) fn failures(
     }
     if let Some(schema) = &expect.ok_schema {
         let validator = jsonschema::draft202012::new(schema).map_err(|error| {
-            Error::new(
-                ErrorKind::Cases,
-                format!("`ok_schema` is not a JSON Schema: {error}"),
-                "correct the schema",
-            )
+            Error::cases(format!("`ok_schema` is not a JSON Schema: {error}"), "correct the schema")
         })?;
         let fits = seen.ok.as_ref().is_some_and(|value| validator.is_valid(value));
         check(fits, format!("ok, with a value that fits the schema {schema}"));

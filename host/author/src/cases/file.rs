@@ -297,7 +297,7 @@ pub fn find(project: &Path) -> Result<Vec<PathBuf>, Error> {
     if found.is_empty() {
         let message = format!("there are no cases in `{}`", project.display());
         let hint = "write `cases.yaml`; `toolcell new` makes one to start with";
-        return Err(Error::new(ErrorKind::Cases, message, hint));
+        return Err(Error::cases(message, hint));
     }
     Ok(found)
 }
@@ -318,17 +318,16 @@ fn is_json(path: &Path) -> bool {
 /// [`ErrorKind::File`] if it cannot be read, [`ErrorKind::Cases`] if it is invalid; the message
 /// names the place.
 pub fn read(path: &Path) -> Result<Suite, Error> {
-    let size = fs::metadata(path).map_err(|error| Error::file("read", path, &error))?.len();
-    let fault = |problem: String, hint: &str| {
-        Error::new(ErrorKind::Cases, format!("{}: {problem}", path.display()), hint)
-    };
+    let size = fs::metadata(path).map_err(Error::file("read", path))?.len();
+    let fault =
+        |problem: String, hint: &str| Error::cases(format!("{}: {problem}", path.display()), hint);
     if size > MAX_FILE {
         return Err(fault(
             format!("it has {size} bytes, and at most {MAX_FILE} are read"),
             "split it: put files into `cases/`",
         ));
     }
-    let text = fs::read_to_string(path).map_err(|error| Error::file("read", path, &error))?;
+    let text = fs::read_to_string(path).map_err(Error::file("read", path))?;
     let read = parse(path, &text);
     let hint = "`cases.schema.json`, which `toolcell new` writes, describes this format";
     let suite = read.map_err(|problem| fault(problem, hint))?;

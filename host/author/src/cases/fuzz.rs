@@ -20,7 +20,7 @@ use super::generate::Generator;
 use super::run::Cases;
 use super::shrink::simplified;
 use crate::lines::format_lines;
-use crate::{Error, ErrorKind, SourceLine};
+use crate::{Error, SourceLine};
 
 /// Calls that are spent on shrinking the arguments of one failure.
 const SHRINKING: usize = 300;
@@ -119,7 +119,7 @@ impl Cases {
         let validator = jsonschema::draft202012::new(&schema).map_err(|error| {
             let message =
                 format!("the parameters of `{}` are not a JSON Schema: {error}", tool.name);
-            Error::new(ErrorKind::Source, message, "correct the schema")
+            Error::source(message, "correct the schema")
         })?;
         let mut generator = Generator::new(&schema, options.seed);
         let mut report = FuzzReport {
@@ -214,11 +214,7 @@ impl Cases {
         let secrets = secrets.map(|need| (need.pattern.clone(), PLACEHOLDER.to_owned())).collect();
         let case = Case { arguments: Some(arguments.clone()), secrets, ..Case::default() };
         let completion = self.complete(&case, tool).await.map_err(|(problem, hint)| {
-            Error::new(
-                ErrorKind::Cases,
-                format!("`{}` cannot be called: {problem}", tool.name),
-                hint,
-            )
+            Error::cases(format!("`{}` cannot be called: {problem}", tool.name), hint)
         })?;
         Ok(completion.result)
     }

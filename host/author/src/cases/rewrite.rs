@@ -17,7 +17,7 @@ use saphyr_parser::{Event, Parser, Span};
 use serde_json::{Map, Value};
 
 use super::file::{Expect, Suite, parse};
-use crate::{Error, ErrorKind};
+use crate::Error;
 
 /// The member of a case that has its expected ending.
 const EXPECT: &str = "expect";
@@ -57,7 +57,7 @@ impl Node {
 /// Writes the endings of the cases with these numbers into the file. Apart from them, the file must
 /// still parse to `suite`.
 pub(super) fn write_endings(path: &Path, suite: &Suite, updated: &[usize]) -> Result<(), Error> {
-    let text = fs::read_to_string(path).map_err(|error| Error::file("read", path, &error))?;
+    let text = fs::read_to_string(path).map_err(Error::file("read", path))?;
     let endings: Vec<_> = updated
         .iter()
         .filter_map(|number| Some((*number, suite.cases.get(*number)?.expect.as_ref()?)))
@@ -72,9 +72,9 @@ pub(super) fn write_endings(path: &Path, suite: &Suite, updated: &[usize]) -> Re
         );
         let hint =
             "run again without `--update`, and write the endings that it tells into the file";
-        return Err(Error::new(ErrorKind::Cases, message, hint));
+        return Err(Error::cases(message, hint));
     };
-    fs::write(path, written).map_err(|error| Error::file("write", path, &error))
+    fs::write(path, written).map_err(Error::file("write", path))
 }
 
 /// Returns the text with the endings of the cases with these numbers. Returns `None` if the text

@@ -31,7 +31,7 @@ use toolcell::{
 use super::coverage::coverage;
 use super::file::{self, Case, Context, Exchange, Expect, OtherTool, Suite};
 use super::{CaseReport, OfferedTool, Report, compare, others, rewrite};
-use crate::{Error, ErrorKind, SourceLine, source_lines};
+use crate::{Error, SourceLine, source_lines};
 
 /// The name of the key-value store of a case.
 const STORE: &str = "case";
@@ -64,9 +64,10 @@ impl Cases {
     /// Reads the component and the files of cases. `engine` configures compilation and the cache.
     ///
     /// # Errors
-    /// [`ErrorKind::File`] and [`ErrorKind::Cases`].
+    /// [`ErrorKind::File`](crate::ErrorKind::File) and
+    /// [`ErrorKind::Cases`](crate::ErrorKind::Cases).
     pub fn read(engine: EngineBuilder, component: &Path, files: &[PathBuf]) -> Result<Self, Error> {
-        let bytes = fs::read(component).map_err(|error| Error::file("read", component, &error))?;
+        let bytes = fs::read(component).map_err(Error::file("read", component))?;
         let files: Result<_, Error> =
             files.iter().map(|path| Ok((path.clone(), file::read(path)?))).collect();
         // Cases run one at a time, so they need no fair scheduling. On threads of lower priority, a
@@ -91,9 +92,9 @@ impl Cases {
     /// Runs the cases, one after the other.
     ///
     /// # Errors
-    /// [`ErrorKind::Cases`] for a case that cannot be run, for example because its tool is unknown;
-    /// [`ErrorKind::Source`] if the component cannot be loaded. A case that ends otherwise than
-    /// expected is part of the report.
+    /// [`ErrorKind::Cases`](crate::ErrorKind::Cases) for a case that cannot be run, for example
+    /// because its tool is unknown; [`ErrorKind::Source`](crate::ErrorKind::Source) if the
+    /// component cannot be loaded. A case that ends otherwise than expected is part of the report.
     ///
     /// # Cancel safety
     /// May be dropped. A file is written only after all of its cases have run.
@@ -161,7 +162,7 @@ impl Cases {
     ) -> Result<CaseReport, Error> {
         let fault = |problem: String, hint: &str| {
             let message = format!("{}: the case `{}`: {problem}", path.display(), case.name);
-            Error::new(ErrorKind::Cases, message, hint)
+            Error::cases(message, hint)
         };
         let known = || tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
         let tool = match (&case.tool, tools) {
@@ -372,5 +373,5 @@ fn date(text: &str) -> Option<SystemTime> {
 }
 
 fn unusable_component(error: toolcell::Error) -> Error {
-    Error::new(ErrorKind::Source, format!("the component cannot be used: {error}"), error.hint())
+    Error::source(format!("the component cannot be used: {error}"), error.hint())
 }

@@ -28,7 +28,7 @@ use self::compiler::Compiler;
 pub(crate) use self::compiler::PACKAGE;
 use super::scratch::Scratch;
 use super::step::Step;
-use crate::{Error, ErrorKind, Fault};
+use crate::{Error, Fault};
 
 const WORLD: &str = "toolbox-with-grants";
 const WIT: [(&str, &str); 2] = [
@@ -73,8 +73,7 @@ pub(crate) fn build(
     tell: &dyn Fn(Step),
 ) -> Result<Compiled, Error> {
     let typed = folder;
-    let folder =
-        folder.canonicalize().map_err(|error| Error::file("read the folder", folder, &error))?;
+    let folder = folder.canonicalize().map_err(Error::file("read the folder", folder))?;
     let scratch = Scratch::new("c")?;
     tell(Step::Find { program: "a C compiler".to_owned() });
     let compiler = Compiler::find(&folder, typed, &scratch)?;
@@ -108,12 +107,11 @@ pub(crate) fn build(
     if !done.status.success() {
         return Err(compiler_error(&said));
     }
-    let module = fs::read(&module).map_err(|error| Error::file("read", &module, &error))?;
+    let module = fs::read(&module).map_err(Error::file("read", &module))?;
     let component = component(&module, &folder, &authors)?;
     if !names::has_function(&module, REGISTERS)? {
         let message = format!("the source of `{entry}` has no tool");
-        return Err(Error::new(
-            ErrorKind::Source,
+        return Err(Error::source(
             message,
             "write TOOLCELL_TOOL(…) after a function, as in toolcell.h",
         ));
@@ -125,7 +123,7 @@ pub(crate) fn build(
 fn files_beside(folder: &Path, entry: &str) -> Result<Vec<PathBuf>, Error> {
     let below = Path::new(entry).parent().unwrap_or(Path::new(""));
     let place = folder.join(below);
-    let fault = |error| Error::file("read the folder", &place, &error);
+    let fault = Error::file("read the folder", &place);
     let mut files = Vec::new();
     for found in fs::read_dir(&place).map_err(fault)? {
         let path = below.join(found.map_err(fault)?.file_name());
@@ -171,11 +169,7 @@ fn component(module: &[u8], folder: &Path, files: &[PathBuf]) -> Result<Vec<u8>,
         .and_then(|mut encoder| encoder.encode());
     encoded.map_err(|error| {
         let message = format!("the compiled module is not a tool: {error:#}");
-        Error::new(
-            ErrorKind::Source,
-            message,
-            "remove imports and exports of your own from the source",
-        )
+        Error::source(message, "remove imports and exports of your own from the source")
     })
 }
 
@@ -183,12 +177,8 @@ fn component(module: &[u8], folder: &Path, files: &[PathBuf]) -> Result<Vec<u8>,
 fn compiler_error(said: &str) -> Error {
     let faults = said.lines().filter_map(fault).collect();
     let hint = "correct the source where the compiler's message points";
-    Error::new(
-        ErrorKind::Source,
-        format!("the compiler refused the source:\n{}", said.trim_end()),
-        hint,
-    )
-    .with_faults(faults)
+    Error::source(format!("the compiler refused the source:\n{}", said.trim_end()), hint)
+        .with_faults(faults)
 }
 
 /// Parses one line `FILE:LINE:COLUMN: error: MESSAGE`.

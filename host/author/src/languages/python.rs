@@ -18,7 +18,7 @@ use std::time::Duration;
 use super::scratch::Scratch;
 use super::step::Step;
 use super::venv;
-use crate::{Error, ErrorKind};
+use crate::Error;
 
 const PROGRAM: &str = "componentize-py";
 /// The version of componentize-py that is used.
@@ -62,9 +62,7 @@ pub(crate) fn build(
     entry: &str,
     tell: &dyn Fn(Step),
 ) -> Result<(Vec<u8>, String), Error> {
-    let absolute = |path: &Path| {
-        path.canonicalize().map_err(|error| Error::file("read the folder", path, &error))
-    };
+    let absolute = |path: &Path| path.canonicalize().map_err(Error::file("read the folder", path));
     let typed = folder;
     let folder = absolute(folder)?;
     tell(Step::Find { program: format!("{PROGRAM} {VERSION}") });
@@ -80,8 +78,7 @@ pub(crate) fn build(
     let module = entry.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     // componentize-py would leave its temporary files behind if it is interrupted.
     let temporary = scratch.join("tmp");
-    fs::create_dir(&temporary)
-        .map_err(|error| Error::file("make the folder", &temporary, &error))?;
+    fs::create_dir(&temporary).map_err(Error::file("make the folder", &temporary))?;
     let text = format!("from toolcell._load import load\n\nTool = load({module:?}, {below:?})\n");
     scratch.write(&format!("sdk/{ENTRY}.py"), &text)?;
     let out = scratch.join("out.wasm");
@@ -101,7 +98,7 @@ pub(crate) fn build(
         .arg(&out);
     tell(Step::Run { program: PROGRAM, source: source.to_owned() });
     run(&mut command, COMPILE_TIMEOUT, &Module { folder: typed, name: source, below: &below })?;
-    let component = fs::read(&out).map_err(|error| Error::file("read", &out, &error))?;
+    let component = fs::read(&out).map_err(Error::file("read", &out))?;
     let warnings = fs::read_to_string(scratch.join(WARNINGS)).unwrap_or_default();
     Ok((component, warnings.trim_end().to_owned()))
 }
@@ -197,14 +194,13 @@ fn find(folder: &Path) -> Result<Program, String> {
 
 fn missing(folder: &Path, why: &str) -> Error {
     let message = format!("Python tools are built by componentize-py: {why}");
-    Error::new(ErrorKind::Toolchain, message, venv::hint("it", folder, PACKAGE))
+    Error::toolchain(message, venv::hint("it", folder, PACKAGE))
 }
 
 /// Returns the error for a Python exception: its traceback, with the author's lines only.
 fn fault(output: &str, below: &str) -> Error {
     let hint = "correct the source where Python's message points";
-    Error::new(
-        ErrorKind::Source,
+    Error::source(
         format!("the module cannot be loaded:\n{}", author_traceback(output, below)),
         hint,
     )
@@ -242,6 +238,7 @@ fn output_text(done: &Output) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
 
     #[test]
     fn page_and_checks_install_the_same_version() {

@@ -14,7 +14,7 @@ use std::{fs, io};
 use serde::Deserialize;
 
 use super::native;
-use crate::{Error, ErrorKind};
+use crate::Error;
 
 const TARGET: &str = "wasm32-wasip2";
 /// The name of the guest SDK's crate.
@@ -45,7 +45,7 @@ pub(crate) fn build(folder: &Path) -> Result<Vec<u8>, Error> {
         .map_err(|error| missing(&error))?;
     if !done.status.success() {
         let hint = "correct what cargo reports above";
-        return Err(Error::new(ErrorKind::Source, "cargo could not build the crate", hint));
+        return Err(Error::source("cargo could not build the crate", hint));
     }
     let messages = String::from_utf8_lossy(&done.stdout);
     let files = messages.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok());
@@ -55,13 +55,9 @@ pub(crate) fn build(folder: &Path) -> Result<Vec<u8>, Error> {
     let Some(component) = artifacts.rfind(|path| path.extension() == Some(OsStr::new("wasm")))
     else {
         let hint = "add `[lib]` with `crate-type = [\"cdylib\"]` to its `Cargo.toml`";
-        return Err(Error::new(
-            ErrorKind::Source,
-            "the crate has no component: it is not a `cdylib`",
-            hint,
-        ));
+        return Err(Error::source("the crate has no component: it is not a `cdylib`", hint));
     };
-    fs::read(&component).map_err(|error| Error::file("read", &component, &error))
+    fs::read(&component).map_err(Error::file("read", &component))
 }
 
 /// Returns an error if the crate uses the guest SDK and rustc is too old for it. rustc runs in the
@@ -87,7 +83,7 @@ fn is_new_enough(folder: &Path) -> Result<(), Error> {
             let message =
                 format!("rustc {version} is installed, and {GUEST} needs {NEEDED} or later");
             let hint = "update it with `rustup update`, unless a `rust-toolchain.toml` of the project names this version";
-            Err(Error::new(ErrorKind::Toolchain, message, hint))
+            Err(Error::toolchain(message, hint))
         }
         _ => Ok(()),
     }
@@ -110,14 +106,10 @@ fn has_target(folder: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let message = format!("the Rust toolchain has no standard library for {TARGET}");
-    Err(Error::new(
-        ErrorKind::Toolchain,
-        message,
-        format!("install it with `rustup target add {TARGET}`"),
-    ))
+    Err(Error::toolchain(message, format!("install it with `rustup target add {TARGET}`")))
 }
 
 fn missing(error: &io::Error) -> Error {
     let hint = "install Rust with rustup (https://rustup.rs), or make a JavaScript tool, which needs no toolchain";
-    Error::new(ErrorKind::Toolchain, format!("cargo or rustc cannot be started: {error}"), hint)
+    Error::toolchain(format!("cargo or rustc cannot be started: {error}"), hint)
 }

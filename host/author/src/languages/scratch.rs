@@ -20,8 +20,7 @@ impl Scratch {
     /// Creates a folder. Its name contains `purpose`.
     pub(crate) fn new(purpose: &str) -> Result<Self, Error> {
         let made = tempfile::Builder::new().prefix(&format!("toolcell-{purpose}-")).tempdir();
-        made.map(Self)
-            .map_err(|error| Error::file("make a folder in", &tempfile::env::temp_dir(), &error))
+        made.map(Self).map_err(Error::file("make a folder in", &tempfile::env::temp_dir()))
     }
 
     /// Returns a path in the folder.
@@ -33,9 +32,8 @@ impl Scratch {
     pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) -> Result<PathBuf, Error> {
         let path = self.join(path);
         let folder = path.parent().unwrap_or(&path);
-        fs::create_dir_all(folder)
-            .map_err(|error| Error::file("make the folder", folder, &error))?;
-        fs::write(&path, content).map_err(|error| Error::file("write", &path, &error))?;
+        fs::create_dir_all(folder).map_err(Error::file("make the folder", folder))?;
+        fs::write(&path, content).map_err(Error::file("write", &path))?;
         Ok(path)
     }
 }

@@ -13,13 +13,13 @@ use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::runtime::Optimise;
 use toolcell::{Component, Definition, Engine};
 
-use crate::{Error, ErrorKind};
+use crate::Error;
 
 /// Returns the names of the tools, and warnings about tools that cannot be used and schemas that
 /// are not enforced. `hint` says where the author corrects them.
 ///
 /// # Errors
-/// [`ErrorKind::Source`] if the component cannot be loaded.
+/// [`ErrorKind::Source`](crate::ErrorKind::Source) if the component cannot be loaded.
 pub(crate) fn names(component: &[u8], hint: &str) -> Result<(Vec<String>, Vec<String>), Error> {
     let named = || {
         let runtime =
@@ -29,8 +29,7 @@ pub(crate) fn names(component: &[u8], hint: &str) -> Result<(Vec<String>, Vec<St
         let options = LoadOptions { missing: OnMissingGrant::Denied, ..LoadOptions::default() };
         let loading = Component::load_with(&engine, component, options);
         let loaded = runtime.block_on(loading);
-        let loaded =
-            loaded.map_err(|error| Error::new(ErrorKind::Source, error.to_string(), hint))?;
+        let loaded = loaded.map_err(|error| Error::source(error.to_string(), hint))?;
         let left_out = loaded.unusable_tools().map(|(_, problem)| problem.to_owned());
         let warnings = left_out.chain(loaded.described().flat_map(unenforced)).collect();
         Ok((loaded.definitions().map(|tool| tool.name.clone()).collect(), warnings))

@@ -192,16 +192,14 @@ fn is_free(folder: &Path) -> Result<(), Error> {
             ))
         }
         Err(error) if error.kind() == IoError::NotFound => Ok(()),
-        Err(error) => Err(Error::file("make the folder", folder, &error)),
+        Err(error) => Err(Error::file("make the folder", folder)(error)),
     }
 }
 
 /// Writes a file, which must not exist yet.
 fn write(path: &Path, text: &str) -> Result<(), Error> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(|error| Error::file("make the folder", folder, &error))?;
+    fs::create_dir_all(folder).map_err(Error::file("make the folder", folder))?;
     let opened = OpenOptions::new().write(true).create_new(true).open(path);
-    opened
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .map_err(|error| Error::file("write", path, &error))
+    opened.and_then(|mut file| file.write_all(text.as_bytes())).map_err(Error::file("write", path))
 }

@@ -11,9 +11,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::Error;
 use crate::languages::scratch::Scratch;
 use crate::languages::{native, venv};
-use crate::{Error, ErrorKind};
 
 /// The Python package of Zig that the hint tells users to install.
 pub(crate) const PACKAGE: &str = "ziglang==0.17.1";
@@ -147,7 +147,7 @@ impl Compiler {
 /// Returns the error for a missing compiler, with the reason.
 pub(super) fn missing(folder: &Path, why: &str) -> Error {
     let message = format!("no usable C compiler was found: {why}");
-    Error::new(ErrorKind::Toolchain, message, venv::hint("Zig", folder, PACKAGE))
+    Error::toolchain(message, venv::hint("Zig", folder, PACKAGE))
 }
 
 /// Returns the standard output of a program, if the program succeeds.
@@ -166,6 +166,7 @@ fn is_known(version: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
 
     #[test]
     fn missing_compiler_error_has_install_command() {

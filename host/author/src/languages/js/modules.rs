@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::machine::{Compiled, Machine, Stopped};
-use crate::{Error, ErrorKind, Fault};
+use crate::{Error, Fault};
 use missing_names::Absent;
 use package::ImportKind;
 use resolve::Resolver;
@@ -151,8 +151,7 @@ fn collected(
     entry: &str,
     pages: &BTreeSet<String>,
 ) -> Result<(Modules, Absent), Error> {
-    let root =
-        project.canonicalize().map_err(|error| Error::file("read the folder", project, &error))?;
+    let root = project.canonicalize().map_err(Error::file("read the folder", project))?;
     let mut reader = Machine::start(READER, &COMPILED)?;
     let mut resolver = Resolver::new(&root, pages);
     let mut files = BTreeMap::new();
@@ -302,28 +301,24 @@ fn read(
     absent: &mut Absent,
 ) -> Result<Text, Error> {
     let path = root.join(name);
-    let real = path.canonicalize().map_err(|error| Error::file("read", &path, &error))?;
+    let real = path.canonicalize().map_err(Error::file("read", &path))?;
     if !real.starts_with(root) {
         let message = format!("`{name}` is outside of the project");
-        return Err(Error::new(
-            ErrorKind::Source,
-            message,
-            "copy the file into the project's folder",
-        ));
+        return Err(Error::source(message, "copy the file into the project's folder"));
     }
-    let size = fs::metadata(&path).map_err(|error| Error::file("read", &path, &error))?.len();
+    let size = fs::metadata(&path).map_err(Error::file("read", &path))?.len();
     *bytes += size;
     if *bytes > MAX_SOURCES {
         let message = format!("the modules have more than {MAX_SOURCES} bytes together");
         let hint = "import less: one function by its path, where a package offers it";
-        return Err(Error::new(ErrorKind::Source, message, hint));
+        return Err(Error::source(message, hint));
     }
     if size > MAX_SOURCE {
         let message =
             format!("`{name}` is too large: {size} bytes, and at most {MAX_SOURCE} are read");
-        return Err(Error::new(ErrorKind::Source, message, "split it into modules"));
+        return Err(Error::source(message, "split it into modules"));
     }
-    let source = fs::read_to_string(&path).map_err(|error| Error::file("read", &path, &error))?;
+    let source = fs::read_to_string(&path).map_err(Error::file("read", &path))?;
     if path.extension().is_some_and(|extension| extension == "json") {
         return match serde_json::from_str::<serde::de::IgnoredAny>(&source) {
             Ok(_) => Ok(Text::Json(source)),
@@ -333,8 +328,7 @@ fn read(
     let given = json!({ "name": name, "source": source, "package": resolve::is_of_package(name) });
     let answer = reader.exchange(given.to_string().as_bytes());
     let answer = answer.map_err(|stopped| match stopped {
-        Stopped::Fuel => Error::new(
-            ErrorKind::Source,
+        Stopped::Fuel => Error::source(
             format!("the modules up to `{name}` take too long to parse"),
             "import less",
         ),
@@ -342,7 +336,7 @@ fn read(
             let message = format!(
                 "`{name}` cannot be parsed: it is nested too deeply or needs too much memory"
             );
-            Error::new(ErrorKind::Source, message, "simplify the file, or import less")
+            Error::source(message, "simplify the file, or import less")
         }
         Stopped::Other(error) => error,
     })?;

@@ -29,9 +29,9 @@ use wit_component::ComponentEncoder;
 use super::machine::{Compiled, Machine, Stopped};
 use super::modules::Modules;
 use super::trim::{self, Unused};
+use crate::Error;
 use crate::cases::grants;
 use crate::languages::tools;
-use crate::{Error, ErrorKind};
 
 /// The runtimes: `guest-sdk/js`, built by `cargo xtask js-runtime`, with the compiled form of the
 /// output of [`Wizer::instrument`].
@@ -94,11 +94,7 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
         // for an import of a name that is not exported.
         Answer::Error { error } => {
             let message = format!("{}: {error}", modules.entry);
-            return Err(Error::new(
-                ErrorKind::Source,
-                message,
-                "correct this file, or one that it imports",
-            ));
+            return Err(Error::source(message, "correct this file, or one that it imports"));
         }
     };
     machine.keep_memory();
@@ -128,7 +124,7 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
             Engine::MAX_COMPONENT
         );
         let hint = "import less: one function by its path, where a package offers it";
-        return Err(Error::new(ErrorKind::Source, message, hint));
+        return Err(Error::source(message, hint));
     }
     let warnings =
         drawn.into_iter().chain(definitions.iter().flat_map(tools::unenforced)).collect();
@@ -145,12 +141,12 @@ fn checked(given: Value) -> Result<Definition, Error> {
     let name = given["name"].as_str().unwrap_or_default().to_owned();
     let fault = |problem: String| {
         let message = format!("the definition of the tool `{name}` is not valid: {problem}");
-        Error::new(ErrorKind::Source, message, HINT)
+        Error::source(message, HINT)
     };
     let given: DefinitionForm =
         serde_json::from_value(given).map_err(|error| fault(error.to_string()))?;
     grants(&given.needs, &[]).map_err(|problem| fault(format!("in `needs`: {problem}")))?;
-    let to_error = |error: toolcell::Error| Error::new(ErrorKind::Source, error.to_string(), HINT);
+    let to_error = |error: toolcell::Error| Error::source(error.to_string(), HINT);
     let mut definition = Definition::new(given.name, given.description).map_err(to_error)?;
     (definition.parameters, definition.output, definition.needs) =
         (given.parameters, given.output, given.needs);
@@ -169,7 +165,7 @@ fn stopped(stopped: Stopped, entry: &str) -> Error {
                 "the modules cannot be evaluated: {trap}; values are nested too deeply, the chain of imports is too long, or \
                  they need too much memory"
             );
-            Error::new(ErrorKind::Source, message, "simplify the modules, or import less")
+            Error::source(message, "simplify the modules, or import less")
         }
         Stopped::Other(error) => error,
     }

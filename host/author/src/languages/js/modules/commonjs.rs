@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use super::{File, SDK, Text};
-use crate::{Error, ErrorKind};
+use crate::Error;
 
 /// Maximum number of names that all fronts export, without those that are imported.
 const MAX_NAMES: usize = 100_000;
@@ -31,7 +31,7 @@ pub(super) fn front_name(name: &str) -> String {
 /// exports: those that its text exports, and those that are imported.
 ///
 /// # Errors
-/// [`ErrorKind::Source`] if there are more than [`MAX_NAMES`].
+/// [`ErrorKind::Source`](crate::ErrorKind::Source) if there are more than [`MAX_NAMES`].
 pub(super) fn names(
     files: &BTreeMap<String, File>,
 ) -> Result<BTreeMap<&str, BTreeSet<&str>>, Error> {
@@ -63,7 +63,7 @@ pub(super) fn names(
             let message = format!(
                 "the CommonJS modules that are imported export more than {MAX_NAMES} names"
             );
-            return Err(Error::new(ErrorKind::Source, message, "import fewer packages"));
+            return Err(Error::source(message, "import fewer packages"));
         }
     }
     for known in names.values_mut() {

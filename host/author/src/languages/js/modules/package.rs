@@ -103,7 +103,7 @@ impl Package {
             }
             _ => return Ok(None),
         }
-        let text = fs::read_to_string(path).map_err(|error| Error::file("read", path, &error))?;
+        let text = fs::read_to_string(path).map_err(Error::file("read", path))?;
         let members: IndexMap<String, &RawValue> =
             serde_json::from_str(text.trim_start_matches('\u{feff}'))
                 .map_err(|error| Error::faults(vec![fault(name, &error)]))?;

@@ -17,7 +17,7 @@ use toolcell::names;
 
 use super::SDK;
 use super::package::{ImportKind, MAX_PATH, Package, Replacement};
-use crate::{Error, ErrorKind};
+use crate::Error;
 
 /// The name of an empty module.
 pub(super) const EMPTY: &str = "//empty";
@@ -410,7 +410,7 @@ fn no_file(specifier: &str, path: &str) -> String {
 }
 
 fn fault(from: &str, message: &str, hint: &str) -> Result<String, Error> {
-    Err(Error::new(ErrorKind::Source, format!("{from}: {message}"), hint))
+    Err(Error::source(format!("{from}: {message}"), hint))
 }
 
 fn folder(name: &str) -> PathBuf {
