@@ -19,37 +19,20 @@ use crate::languages::{native, venv};
 pub(crate) const PACKAGE: &str = "ziglang==0.17.1";
 /// The first and the last version of Zig that are accepted, without the patch number.
 const VERSIONS: [(u32, u32); 2] = [(0, 14), (0, 17)];
-/// Stack size in bytes, the same as for a Rust tool.
-const STACK: &str = "-Wl,-z,stack-size=1048576";
-/// Arguments for every compiler. The warnings that are errors are those about undefined behaviour.
-const ARGUMENTS: [&str; 23] = [
-    "-mexec-model=reactor",
-    "-std=gnu17",
-    "-O2",
-    "-gdwarf-4",
-    "-gline-tables-only",
+/// Arguments for every compiler. The stack has the same size as a Rust tool's. The warnings that
+/// are errors are those about undefined behaviour.
+const ARGUMENTS: [&str; 5] = [
+    "-mexec-model=reactor -std=gnu17 -O2 -gdwarf-4 -gline-tables-only -Wl,-z,stack-size=1048576",
     // Zig would define NDEBUG and so remove assertions.
     "-UNDEBUG",
     // Replaces the allocation functions by ones that end the call when memory is exhausted.
     // Otherwise a program that does not check the result would write to address 0, which is
     // ordinary memory.
-    "-Dmalloc=tc_malloc",
-    "-Dcalloc=tc_calloc",
-    "-Drealloc=tc_realloc",
-    "-Daligned_alloc=tc_aligned_alloc",
-    "-Dposix_memalign=tc_posix_memalign",
-    "-Dstrdup=tc_strdup",
-    "-Dstrndup=tc_strndup",
-    "-fno-sanitize=undefined",
-    "-fno-strict-aliasing",
-    "-Wall",
-    "-Werror=return-type",
-    "-Werror=implicit-function-declaration",
-    "-Werror=incompatible-pointer-types",
-    "-Werror=int-conversion",
-    "-Werror=format-security",
-    "-Werror=uninitialized",
-    STACK,
+    "-Dmalloc=tc_malloc -Dcalloc=tc_calloc -Drealloc=tc_realloc -Daligned_alloc=tc_aligned_alloc \
+     -Dposix_memalign=tc_posix_memalign -Dstrdup=tc_strdup -Dstrndup=tc_strndup",
+    "-fno-sanitize=undefined -fno-strict-aliasing -Wall",
+    "-Werror=return-type -Werror=implicit-function-declaration -Werror=incompatible-pointer-types \
+     -Werror=int-conversion -Werror=format-security -Werror=uninitialized",
 ];
 /// Names of the clang binary, the preferred one first.
 const CLANGS: [&str; 4] = ["clang", "clang-22", "clang-19", "clang-14"];
@@ -136,12 +119,16 @@ impl Compiler {
     /// Returns a command that compiles and links the files that are added to it.
     pub(super) fn command(&self) -> Command {
         let mut command = native::command(&self.program);
-        command.args(&self.arguments).args(ARGUMENTS).stdin(Stdio::null());
+        command.args(&self.arguments).args(arguments()).stdin(Stdio::null());
         if let Some(cache) = &self.cache {
             command.env("ZIG_GLOBAL_CACHE_DIR", cache);
         }
         command
     }
+}
+
+fn arguments() -> impl Iterator<Item = &'static str> {
+    ARGUMENTS.iter().flat_map(|words| words.split_whitespace())
 }
 
 /// Returns the error for a missing compiler, with the reason.
@@ -203,7 +190,7 @@ mod tests {
         let names =
             ["malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign", "strdup", "strndup"];
         let in_place: Vec<_> =
-            ARGUMENTS.iter().filter_map(|argument| argument.strip_prefix("-D")).collect();
+            arguments().filter_map(|argument| argument.strip_prefix("-D")).collect();
         assert_eq!(in_place, names.map(|name| format!("{name}=tc_{name}")));
         let (source, memory) =
             (include_str!("../../../c/toolcell.c"), include_str!("../../../c/memory.inc"));

@@ -30,40 +30,9 @@ const PACKAGE_ENDINGS: [&str; 4] = [".js", ".mjs", ".cjs", ".json"];
 /// Maximum number of redirections from one specifier to another.
 const MAX_STEPS: u32 = 16;
 /// Built-in modules of Node, without those that are also packages.
-const NODE: [&str; 32] = [
-    "assert",
-    "async_hooks",
-    "buffer",
-    "child_process",
-    "cluster",
-    "console",
-    "crypto",
-    "dgram",
-    "dns",
-    "events",
-    "fs",
-    "http",
-    "http2",
-    "https",
-    "module",
-    "net",
-    "os",
-    "path",
-    "perf_hooks",
-    "process",
-    "querystring",
-    "readline",
-    "stream",
-    "timers",
-    "tls",
-    "tty",
-    "url",
-    "util",
-    "v8",
-    "vm",
-    "worker_threads",
-    "zlib",
-];
+const NODE: &str = "assert async_hooks buffer child_process cluster console crypto dgram dns
+    events fs http http2 https module net os path perf_hooks process querystring
+    readline stream timers tls tty url util v8 vm worker_threads zlib";
 
 /// The reason why a package with compiled code cannot be used.
 const ADDON: &str = "native code for Node.js, and a tool runs WebAssembly";
@@ -230,7 +199,9 @@ impl<'p> Resolver<'p> {
         let home = homes.into_iter().find(|home| self.root.join(home).is_dir());
         let Some(home) = home.filter(|_| !specifier.starts_with("node:")) else {
             let module = specifier.strip_prefix("node:").unwrap_or(name);
-            if specifier.starts_with("node:") || NODE.contains(&module) {
+            if specifier.starts_with("node:")
+                || NODE.split_whitespace().any(|known| known == module)
+            {
                 let hint = "use what the module `toolcell` exports, or a package that is written for browsers";
                 let message = format!(
                     "cannot import `{specifier}`: it is a module of Node.js, and a tool does not run in Node.js"
