@@ -5,7 +5,7 @@
 //! [`Expect`] with the expected ending. [`find`] returns the case files of a project folder.
 //! [`read`] parses one: JSON if its name ends in `.json`, otherwise YAML. It refuses files over 16
 //! MiB, unknown members, two cases with one name, and answers that contradict themselves; the error
-//! names the file. Unset members are left out when the types are serialised.
+//! names the file. An [`Expect`] is also written; its unset members are left out.
 //!
 //! Not here: the execution of cases, in `run.rs`, and the rewriting of a file, in `rewrite.rs`.
 
@@ -24,7 +24,7 @@ use crate::{Error, ErrorKind};
 const NAMES: [&str; 3] = ["cases.yaml", "cases.yml", "cases.json"];
 
 /// The cases of one file.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
     /// The cases.
@@ -32,82 +32,66 @@ pub struct Suite {
 }
 
 /// One call and its expected ending.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
     /// The name, which says what the case shows. Unique in its file.
     pub name: String,
     /// The tool's name. `None` for a component with one tool.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// The arguments of the call. `None` means `{}`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
     /// The context of the call.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<Context>,
     /// Answers to requests. Each can be used more than once.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub http: Vec<Exchange>,
     /// Values of secrets by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub secrets: BTreeMap<String, String>,
     /// Keys that exist before the call. A string is stored as it is, every other value as JSON.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub kv: BTreeMap<String, Value>,
     /// Other tools that the tool can call, and the endings of these calls. Each can be used more
     /// than once.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub tools: Vec<OtherTool>,
     /// The time at the start of the call, in RFC 3339.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub now: Option<String>,
     /// The seed of random numbers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// The expected ending. A case with `None` fails unless `--update` writes it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Expect>,
     /// Upper bounds on the resources of the call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
 }
 
 /// The context of a call, with the members of `toolcell run --context`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Context {
     /// The caller's session.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// The id of the provider's request.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     /// The conversation.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<String>,
     /// The id of the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
     /// The tenant on whose behalf the call is made.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
     /// Free JSON.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
     /// The number of the attempt, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
     /// The user's answer to the question of an earlier call.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
     /// The state that the earlier call left.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<Value>,
 }
 
 /// An expected request and its answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exchange {
     /// The method.
@@ -122,34 +106,28 @@ pub struct Exchange {
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     /// The body of the answer as text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
     /// The body of the answer as JSON.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub json: Option<Value>,
 }
 
 /// An expected call of another tool and its ending: `ok`, `error`, `ask_user` or `halt`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OtherTool {
     /// The tool's name.
     pub name: String,
     /// The arguments that a call must have. `None` matches every call that no earlier answer
     /// matches.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
     /// `ok` with this value.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present")]
     pub ok: Option<Value>,
     /// `error` with this message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// `ask_user` with this question.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask_user: Option<String>,
     /// `halt` for this reason.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub halt: Option<String>,
 }
 
@@ -177,41 +155,41 @@ pub struct Expect {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub ok: Option<Value>,
     /// `ok` with a value that this JSON Schema accepts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ok_schema: Option<Value>,
     /// `ok` with a value whose text or JSON contains this.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ok_contains: Option<String>,
     /// The text or JSON of an `ok` value matches this pattern.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ok_matches: Option<Pattern>,
     /// `error` with this message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// `error` with a message that contains this.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_contains: Option<String>,
     /// The message of an `error` matches this pattern.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_matches: Option<Pattern>,
     /// `ask_user` with this question.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ask_user: Option<String>,
     /// `halt` for this reason.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub halt: Option<String>,
     /// A tool error with this reason, for example `handler_raised`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_error: Option<String>,
     /// A refusal of this kind, for example `invalid_arguments`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
     /// The message of a tool error or a refusal contains this.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub message_contains: Option<String>,
     /// The message of a tool error or a refusal, including the source lines of a trap, matches this
     /// pattern.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub message_matches: Option<Pattern>,
 }
 
@@ -253,18 +231,15 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
 }
 
 /// Upper bounds on the resources of a call.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
     /// Fuel, in instruction units.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fuel: Option<u64>,
     /// Bytes of memory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
     /// Milliseconds from the start of the call to its end. The duration depends on the machine, so
     /// leave a margin.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<u64>,
 }
 
