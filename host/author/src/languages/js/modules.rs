@@ -65,19 +65,24 @@ struct File {
 }
 
 /// The content of a file.
+#[derive(Deserialize)]
+#[serde(untagged)]
 enum Text {
     Module {
         source: String,
         /// The names that it imports, by specifier.
         imports: BTreeMap<String, BTreeSet<String>>,
         dynamic: Vec<Dynamic>,
+        #[serde(default)]
         lines: Vec<u32>,
     },
     CommonJs {
         source: String,
+        #[serde(rename = "commonjs")]
         facts: CommonJs,
         dynamic: Vec<Dynamic>,
     },
+    #[serde(skip)]
     Json(String),
 }
 
@@ -103,18 +108,9 @@ struct Dynamic {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Read {
-    Module {
-        source: String,
-        imports: BTreeMap<String, BTreeSet<String>>,
-        dynamic: Vec<Dynamic>,
-        free: Vec<Free>,
-        #[serde(default)]
-        lines: Vec<u32>,
-    },
-    CommonJs {
-        source: String,
-        commonjs: CommonJs,
-        dynamic: Vec<Dynamic>,
+    Text {
+        #[serde(flatten)]
+        text: Text,
         free: Vec<Free>,
     },
     Faults {
@@ -341,13 +337,9 @@ fn read(
         Stopped::Other(error) => error,
     })?;
     match serde_json::from_slice(&answer).map_err(Error::internal)? {
-        Read::Module { source, imports, dynamic, free, lines } => {
-            absent.add(name, false, &free);
-            Ok(Text::Module { source, imports, dynamic, lines })
-        }
-        Read::CommonJs { source, commonjs: facts, dynamic, free } => {
-            absent.add(name, true, &free);
-            Ok(Text::CommonJs { source, facts, dynamic })
+        Read::Text { text, free } => {
+            absent.add(name, matches!(text, Text::CommonJs { .. }), &free);
+            Ok(text)
         }
         Read::Faults { faults } => Err(Error::faults(
             faults.into_iter().map(|fault| Fault { file: name.to_owned(), ..fault }).collect(),
