@@ -10,7 +10,7 @@
 use std::path::{Path, PathBuf};
 
 use wasm_encoder::{CustomSection, Module, NameMap, NameSection, RawSection};
-use wasmparser::{KnownCustom, Name, Parser, Payload};
+use wasmparser::{KnownCustom, Name, Naming, Parser, Payload};
 
 use super::lines;
 use crate::Error;
@@ -30,27 +30,13 @@ pub(super) fn only_needed(
     folder: &Path,
     files: &[PathBuf],
 ) -> Result<Vec<u8>, Error> {
-    let mut kept = Module::new();
-    let mut functions = NameMap::new();
-    for payload in Parser::new(0).parse_all(module) {
-        let payload = payload.map_err(Error::internal)?;
-        if let Payload::CustomSection(section) = &payload {
-            if let KnownCustom::Name(names) = section.as_known() {
-                for name in names {
-                    let Name::Function(map) = name.map_err(Error::internal)? else { continue };
-                    for naming in map {
-                        let naming = naming.map_err(Error::internal)?;
-                        functions.append(naming.index, display_name(naming.name));
-                    }
-                }
-            }
-        } else if let Some((id, range)) = payload.as_section() {
-            let data = module.get(range).unwrap_or_default();
-            kept.section(&RawSection { id, data });
-        }
+    let mut kept = sections(module, |_| false)?;
+    let mut named = NameMap::new();
+    for function in functions(module)? {
+        named.append(function.index, display_name(function.name));
     }
     let mut names = NameSection::new();
-    names.functions(&functions);
+    names.functions(&named);
     kept.section(&names);
     for (name, data) in lines::of_authors(module, folder, files)? {
         kept.section(&CustomSection { name: name.into(), data: data.into() });
@@ -61,32 +47,44 @@ pub(super) fn only_needed(
 /// Returns the module without its `producers` section, which names the language of the adapter
 /// instead of the tool's.
 pub(super) fn without_producers(module: &[u8]) -> Result<Vec<u8>, Error> {
+    Ok(sections(module, |known| !matches!(known, KnownCustom::Producers(_)))?.finish())
+}
+
+/// Returns the sections of a module, of its custom sections those that `is_kept` accepts.
+fn sections(module: &[u8], is_kept: fn(KnownCustom<'_>) -> bool) -> Result<Module, Error> {
     let mut kept = Module::new();
     for payload in Parser::new(0).parse_all(module) {
         let payload = payload.map_err(Error::internal)?;
-        let is_producers = matches!(&payload, Payload::CustomSection(section) if matches!(section.as_known(), KnownCustom::Producers(_)));
-        if let Some((id, range)) = payload.as_section().filter(|_| !is_producers) {
+        let is_dropped =
+            matches!(&payload, Payload::CustomSection(section) if !is_kept(section.as_known()));
+        if let Some((id, range)) = payload.as_section().filter(|_| !is_dropped) {
             kept.section(&RawSection { id, data: module.get(range).unwrap_or_default() });
         }
     }
-    Ok(kept.finish())
+    Ok(kept)
 }
 
 /// Returns true if the module has a function of this name.
 pub(super) fn has_function(module: &[u8], wanted: &str) -> Result<bool, Error> {
+    Ok(functions(module)?.iter().any(|function| function.name == wanted))
+}
+
+/// Returns the functions that have a name.
+fn functions(module: &[u8]) -> Result<Vec<Naming<'_>>, Error> {
+    let mut functions = Vec::new();
     for payload in Parser::new(0).parse_all(module) {
         if let Payload::CustomSection(section) = payload.map_err(Error::internal)?
             && let KnownCustom::Name(names) = section.as_known()
         {
             for name in names {
-                let Name::Function(functions) = name.map_err(Error::internal)? else { continue };
-                if functions.into_iter().flatten().any(|function| function.name == wanted) {
-                    return Ok(true);
+                let Name::Function(map) = name.map_err(Error::internal)? else { continue };
+                for naming in map {
+                    functions.push(naming.map_err(Error::internal)?);
                 }
             }
         }
     }
-    Ok(false)
+    Ok(functions)
 }
 
 fn display_name(name: &str) -> &str {
