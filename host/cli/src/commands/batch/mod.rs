@@ -18,7 +18,6 @@ mod watched;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 use serde_json::json;
@@ -27,7 +26,7 @@ use toolcell::provider::agui_events;
 use toolcell::run::{RunEvent, RunFailure, RunHalt, SettledCall};
 use toolcell::{
     AbortSignal, CallContext, CallOptions, Event, Executor, Limits, Provider, Registry, RunOptions,
-    Runner, Sealer, Usage,
+    Runner, Sealer,
 };
 
 use crate::args::{BatchArgs, context};
@@ -43,23 +42,23 @@ use crate::print::units::{Size, counted};
 use crate::worker_process::{self, ChildOptions, ToolUse};
 use crate::{config, host};
 use calls::List;
-use summary::Summary;
+use summary::{Logged, Summary};
 use watched::Watched;
 
 /// Runs the command. With `--stream`, a failure is printed as an event too.
 pub(crate) async fn batch(cli: &Cli, args: &BatchArgs) -> Result<ExitStatus, Failure> {
     // The options are checked before any file is read, and the calls are read before anything is
     // compiled.
-    let shown = OutputForm::from_args(args)?;
-    let ended = run(cli, args, shown).await;
-    if let (OutputForm::Events(form), Err(failure)) = (shown, &ended) {
+    let events = Form::from_args(args)?;
+    let ended = run(cli, args, events).await;
+    if let (Some(form), Err(failure)) = (events, &ended) {
         // If standard output cannot be written, the error on standard error remains.
         let _ = form.failed(&cli.printer, failure);
     }
     ended
 }
 
-async fn run(cli: &Cli, args: &BatchArgs, shown: OutputForm) -> Result<ExitStatus, Failure> {
+async fn run(cli: &Cli, args: &BatchArgs, events: Option<Form>) -> Result<ExitStatus, Failure> {
     let Cli { printer, interrupt, global, .. } = cli;
     let context = context(args)?;
     let config = cli.config(config::SecretSelection::All)?;
@@ -115,21 +114,28 @@ async fn run(cli: &Cli, args: &BatchArgs, shown: OutputForm) -> Result<ExitStatu
         printer.note("the list has no calls: no tool was called");
     }
     let executor = config.executor().with_limits(limits).with_sealer(sealer);
-    let (logs, summary) = (Arc::<Logs>::default(), Arc::<Summary>::default());
+    let summary = Arc::<Summary>::default();
     let given_up = interrupt.give_up_signal();
     let unreadable = calls.unreadable.len();
     let executor = executor.with_additional_events(summary.counter());
-    let batch =
-        Batch { printer, registry, executor, calls, options, given_up, logs: Arc::clone(&logs) };
-    let halted = match shown {
-        OutputForm::Messages(format) => batch.messages(format).await.map_err(with_policy)?,
-        OutputForm::Events(form) => match batch.events(form).await? {
+    let batch = Batch {
+        printer,
+        registry,
+        executor,
+        calls,
+        options,
+        given_up,
+        summary: Arc::clone(&summary),
+    };
+    let halted = match events {
+        None => batch.messages(args.format).await.map_err(with_policy)?,
+        Some(form) => match batch.events(form).await? {
             ControlFlow::Continue(halted) => halted,
             ControlFlow::Break(status) => return Ok(status),
         },
     };
     summary.print(printer, unreadable);
-    if let Some(Logged { log_bytes_dropped, .. }) = logs.lossy() {
+    if let Some(Logged { log_bytes_dropped, .. }) = summary.lossy_logs() {
         let lost = Size(log_bytes_dropped).rounded();
         printer.warning(format!("the tools' logs exceeded their limits: {lost} were dropped"));
     }
@@ -139,13 +145,6 @@ async fn run(cli: &Cli, args: &BatchArgs, shown: OutputForm) -> Result<ExitStatu
     Ok(halted.as_ref().map_or(ExitStatus::Ok, ExitStatus::from))
 }
 
-/// The output on standard output.
-#[derive(Clone, Copy)]
-enum OutputForm {
-    Messages(Format),
-    Events(Form),
-}
-
 /// The formats of events.
 #[derive(Clone, Copy)]
 enum Form {
@@ -153,12 +152,13 @@ enum Form {
     AgUi,
 }
 
-impl OutputForm {
-    fn from_args(args: &BatchArgs) -> Result<Self, Failure> {
+impl Form {
+    /// Returns the form of events, if `--stream` asks for them.
+    fn from_args(args: &BatchArgs) -> Result<Option<Self>, Failure> {
         match args.format {
-            format if !args.stream => Ok(Self::Messages(format)),
-            Format::Own => Ok(Self::Events(Form::Own)),
-            Format::Of(Provider::AgUi) => Ok(Self::Events(Form::AgUi)),
+            _ if !args.stream => Ok(None),
+            Format::Own => Ok(Some(Self::Own)),
+            Format::Of(Provider::AgUi) => Ok(Some(Self::AgUi)),
             Format::Of(provider) => Err(Failure::usage(
                 format!("there is no form of events for `--format {provider}`"),
                 "leave out `--stream`, or write `--format agui` or `--format messages`",
@@ -211,7 +211,7 @@ struct Batch<'a> {
     calls: List,
     options: RunOptions,
     given_up: AbortSignal,
-    logs: Arc<Logs>,
+    summary: Arc<Summary>,
 }
 
 /// The result of a run, with its messages in one of the formats.
@@ -224,39 +224,11 @@ struct RunReport<T> {
     logged: Option<Logged>,
 }
 
-/// Bytes that all tools of a run logged; the sum of the two is all that they wrote.
-#[derive(Serialize)]
-struct Logged {
-    log_bytes: u64,
-    log_bytes_dropped: u64,
-}
-
-/// Bytes that the tools logged, counted during the run.
-#[derive(Default)]
-struct Logs {
-    kept: AtomicU64,
-    lost: AtomicU64,
-}
-
-impl Logs {
-    fn count(&self, usage: &Usage) {
-        self.kept.fetch_add(usage.log_bytes, Ordering::Relaxed);
-        self.lost.fetch_add(usage.log_bytes_dropped, Ordering::Relaxed);
-    }
-
-    /// Returns the numbers if log bytes were lost.
-    fn lossy(&self) -> Option<Logged> {
-        let log_bytes_dropped = self.lost.load(Ordering::Relaxed);
-        (log_bytes_dropped > 0)
-            .then(|| Logged { log_bytes: self.kept.load(Ordering::Relaxed), log_bytes_dropped })
-    }
-}
-
 impl Batch<'_> {
     /// Prints all messages at the end. A progress bar counts the calls until then.
     async fn messages(self, format: Format) -> Result<Option<RunHalt>, Failure> {
         let bar = self.printer.bar(self.calls.calls.len() as u64, "calls");
-        let (printer, logs, count) = (self.printer, Arc::clone(&self.logs), bar.counter());
+        let (printer, summary, count) = (self.printer, Arc::clone(&self.summary), bar.counter());
         let order = self.calls.ids();
         let unread =
             self.calls.unreadable_messages().map(|message| (message.tool_call_id.clone(), message));
@@ -264,13 +236,8 @@ impl Batch<'_> {
         let mut run = self.watched();
         while let Some(event) = run.next().await {
             match event {
-                RunEvent::Call(Event::Completed { usage, parent, .. }) => {
-                    logs.count(&usage);
-                    // A call that a tool made is not in the list.
-                    if parent.is_none() {
-                        count();
-                    }
-                }
+                // A call that a tool made is not in the list.
+                RunEvent::Call(Event::Completed { parent: None, .. }) => count(),
                 RunEvent::Settled { message, .. } => {
                     drop(messages.insert(message.tool_call_id.clone(), message))
                 }
@@ -280,7 +247,7 @@ impl Batch<'_> {
         }
         drop(bar);
         let messages: Vec<Message> = order.iter().filter_map(|id| messages.remove(id)).collect();
-        let (halted, logged) = (run.halted(), logs.lossy());
+        let (halted, logged) = (run.halted(), summary.lossy_logs());
         let halt = halted.clone();
         match format {
             Format::Own => printer.json(&RunReport { messages: &messages, halt, logged })?,
@@ -300,7 +267,7 @@ impl Batch<'_> {
 
     /// Prints events as they happen. Breaks if the run cannot start or the reader has gone away.
     async fn events(self, form: Form) -> Result<ControlFlow<ExitStatus, Option<RunHalt>>, Failure> {
-        let (printer, logs) = (self.printer, Arc::clone(&self.logs));
+        let printer = self.printer;
         let gone = ControlFlow::Break(ExitStatus::Ok);
         let mut finished =
             Finished { kind: "run_finished", calls: self.calls.ids().len(), failed: 0 };
@@ -313,12 +280,8 @@ impl Batch<'_> {
         }
         let mut run = self.watched();
         while let Some(event) = run.next().await {
-            match &event {
-                RunEvent::Call(Event::Completed { usage, .. }) => logs.count(usage),
-                RunEvent::Settled { message, .. } => {
-                    finished.failed += usize::from(message.is_error)
-                }
-                RunEvent::Call(_) | RunEvent::Halted(_) | RunEvent::Error(_) | _ => {}
+            if let RunEvent::Settled { message, .. } = &event {
+                finished.failed += usize::from(message.is_error);
             }
             if form.print(printer, &event)?.is_break() {
                 return Ok(gone);
@@ -350,7 +313,14 @@ impl Form {
     fn print(self, printer: &Printer, event: &RunEvent) -> Result<ControlFlow<()>, Failure> {
         match self {
             Self::Own => printer.event(event),
-            Self::AgUi => print_each(&agui_events(event), |event| printer.event(event)),
+            Self::AgUi => {
+                for event in agui_events(event) {
+                    if printer.event(&event)?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+                Ok(ControlFlow::Continue(()))
+            }
         }
     }
 
@@ -385,17 +355,4 @@ fn unreadable_event(message: Message) -> RunEvent {
     let settled =
         SettledCall::Encoded { id: message.tool_call_id.clone(), content: message.content.clone() };
     RunEvent::Settled { settled, message }
-}
-
-/// Prints values until the reader goes away.
-fn print_each<T>(
-    values: &[T],
-    print: impl Fn(&T) -> Result<ControlFlow<()>, Failure>,
-) -> Result<ControlFlow<()>, Failure> {
-    for value in values {
-        if print(value)?.is_break() {
-            return Ok(ControlFlow::Break(()));
-        }
-    }
-    Ok(ControlFlow::Continue(()))
 }

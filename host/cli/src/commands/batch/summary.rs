@@ -3,14 +3,15 @@
 //! `batch` passes the sink of [`Summary::counter`] to the executor, which sends it the events of
 //! all calls. After the run, [`Summary::print`] writes a note such as "3 calls: 2 ok, 1 refusal;
 //! p50 1.2 ms, …", with the median and the 99th percentile of the times. Fuel counts executed
-//! instructions. A call that another tool made is part of that tool's call and is not counted. No
-//! note is printed if no call was made.
+//! instructions. A call that another tool made is part of that tool's call and is not counted; its
+//! log is. No note is printed if no call was made.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use serde::Serialize;
 use toolcell::{CallResult, Event};
 
 use crate::print::printer::Printer;
@@ -25,6 +26,14 @@ struct Totals {
     endings: BTreeMap<&'static str, usize>,
     walls: Vec<Duration>,
     fuel: u64,
+    logged: Logged,
+}
+
+/// Bytes that all tools of a run logged; the sum of the two is all that they wrote.
+#[derive(Debug, Default, Clone, Copy, Serialize)]
+pub(super) struct Logged {
+    log_bytes: u64,
+    pub(super) log_bytes_dropped: u64,
 }
 
 impl Summary {
@@ -32,13 +41,21 @@ impl Summary {
     pub(super) fn counter(self: &Arc<Self>) -> impl Fn(Event) + Send + Sync + 'static {
         let summary = Arc::clone(self);
         move |event| {
-            if let Event::Completed { result, usage, parent: None, .. } = event {
-                let mut seen = summary.0.lock();
+            let Event::Completed { result, usage, parent, .. } = event else { return };
+            let mut seen = summary.0.lock();
+            seen.logged.log_bytes += usage.log_bytes;
+            seen.logged.log_bytes_dropped += usage.log_bytes_dropped;
+            if parent.is_none() {
                 *seen.endings.entry(ending(&result)).or_default() += 1;
                 seen.walls.push(usage.wall);
                 seen.fuel = seen.fuel.saturating_add(usage.fuel.unwrap_or_default());
             }
         }
+    }
+
+    /// Returns the bytes of the tools' logs if some were lost.
+    pub(super) fn lossy_logs(&self) -> Option<Logged> {
+        Some(self.0.lock().logged).filter(|logged| logged.log_bytes_dropped > 0)
     }
 
     /// Prints the summary if any call was made. `unreadable` is the number of calls that could not
@@ -50,7 +67,7 @@ impl Summary {
     }
 
     fn line(&self, unreadable: usize) -> Option<String> {
-        let Totals { endings, walls, fuel } = &mut *self.0.lock();
+        let Totals { endings, walls, fuel, .. } = &mut *self.0.lock();
         walls.sort_unstable();
         let (p50, p99) = (percentile(walls, 50)?, percentile(walls, 99)?);
         let calls = counted(walls.len(), "call");
