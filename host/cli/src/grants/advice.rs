@@ -21,11 +21,13 @@ use toolcell::{Component, Definition, Grants};
 
 use super::decision::{self, Answer, Rule};
 use super::dry_run_files::directory_of;
+use super::gaps::{self, Gap};
 use super::grant_text;
 use crate::config::{Config, Development, ResolvedComponent};
 use crate::print::printer::Printer;
 
 /// The origin of the requests: a tool of a component, for a tenant.
+#[derive(Clone, Copy)]
 pub(crate) struct RequestOrigin<'a> {
     pub(crate) config: &'a Config,
     pub(crate) chosen: &'a ResolvedComponent<'a>,
@@ -56,6 +58,12 @@ impl Remedy {
 }
 
 impl RequestOrigin<'_> {
+    /// Returns the needs that the tool declares and is not granted.
+    pub(crate) fn missing_needs(&self) -> Vec<Gap> {
+        let component = self.chosen.configured.map_or("", |(name, _)| name);
+        gaps::missing_needs(self.config, component, self.rights, self.definition)
+    }
+
     /// Returns the advice for these denials. `is_known` returns true if a host's name may be looked
     /// up. `component` is given if it may import more than is granted.
     pub(crate) async fn remedy(

@@ -16,12 +16,11 @@ mod report;
 mod resume;
 mod ungranted;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use toolcell::call::Resume;
-use toolcell::component::{ComponentKind, Contents};
+use toolcell::component::Contents;
 use toolcell::grants::{Denial, Rights};
 use toolcell::outcome::CrashKind;
 use toolcell::{
@@ -33,11 +32,11 @@ use toolcell_author::SourceLine;
 use crate::args::target::{self, Target};
 use crate::args::{RunArgs, context};
 use crate::components::{self, OnUnusable};
-use crate::config::{self, Config, HintCommand, Problem, ResolvedComponent, SecretSelection};
+use crate::config::{self, Config, ResolvedComponent, SecretSelection};
 use crate::grants::advice::{self, RequestOrigin};
 use crate::host::{self, Cli};
 use crate::os::files::Arguments;
-use crate::os::interrupt::{self, Interrupt};
+use crate::os::interrupt;
 use crate::os::{lines, state};
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
@@ -46,30 +45,14 @@ use crate::print::units::Size;
 use crate::worker_process::{self, ChildOptions, ToolUse};
 use live::Live;
 
-/// The command line, and the values derived from it.
+/// One call: the command line, and the values derived from it.
 struct TypedCall<'a> {
     args: &'a RunArgs,
-    tool: &'a str,
+    tool: &'a Tool,
     /// The arguments as JSON text.
     arguments: &'a str,
     limits: Limits,
-    /// The tool's own section of the configuration, if it has one.
-    section: Option<String>,
-    /// Problems with the values of secrets, by name.
-    unset: &'a BTreeMap<String, Problem>,
-    /// The program and options that the next command needs too.
-    again: &'a HintCommand,
-    config: &'a Config,
-    /// The component's name in the configuration.
-    component: &'a str,
-    /// The rights of the tool.
-    rights: &'a Rights,
-    /// The component's file.
-    file: &'a Path,
-    /// True if the component is used as a command.
-    is_command: bool,
-    /// The word for `--as`, if the next command needs it.
-    used_as: Option<&'static str>,
+    origin: RequestOrigin<'a>,
     /// True if a request of the call was denied.
     is_denied: bool,
 }
@@ -106,7 +89,6 @@ pub(crate) async fn run(cli: &Cli, args: &RunArgs) -> Result<ExitStatus, Failure
     let found = tool(cli, (args, target.tool), &config, &chosen, &context).await;
     let (tool, rights) =
         &found.map_err(|failure| target::not_found(failure, &args.call, &chosen.kind()))?;
-    let name = tool.definition().name.as_str();
     let arguments = arguments.of(tool.definition());
 
     let executor = config.executor().with_limits(limits);
@@ -117,13 +99,10 @@ pub(crate) async fn run(cli: &Cli, args: &RunArgs) -> Result<ExitStatus, Failure
     } else {
         executor
     };
-    let unset = config.unset_for(context.tenant.as_deref());
-    let unset: BTreeMap<_, _> =
-        unset.map(|(name, problem)| (name.clone(), problem.clone())).collect();
-    let call = Call { printer, interrupt, args, executor, tool, arguments: &arguments };
     let mut context = context;
     loop {
-        let (completion, denials) = call.complete(context.clone()).await;
+        let (completion, denials) =
+            complete(cli, args, &executor, tool, &arguments, context.clone()).await;
         let question = if let CallResult::Outcome(Outcome::AskUser(question)) = &completion.result {
             Some(question)
         } else {
@@ -134,21 +113,13 @@ pub(crate) async fn run(cli: &Cli, args: &RunArgs) -> Result<ExitStatus, Failure
         {
             return Err(failure.about("the tool asks a question that cannot be sealed"));
         }
-        let section = chosen.section_of(name);
+        let (tenant, definition) = (context.tenant.as_deref(), tool.definition());
         let typed = TypedCall {
             args,
-            tool: name,
+            tool,
             arguments: &arguments.text,
             limits,
-            section,
-            unset: &unset,
-            again: &config.hint,
-            config: &config,
-            component: chosen.configured.map_or("", |(name, _)| name),
-            rights,
-            file: &chosen.path,
-            is_command: matches!(chosen.kind(), ComponentKind::Command(_)),
-            used_as: advice::used_as(&chosen),
+            origin: RequestOrigin { config: &config, chosen: &chosen, tenant, definition, rights },
             is_denied: !denials.is_empty(),
         };
         if let Some(question) = question.filter(|_| !args.json) {
@@ -163,17 +134,14 @@ pub(crate) async fn run(cli: &Cli, args: &RunArgs) -> Result<ExitStatus, Failure
             printer.json(&completion)?;
         } else {
             let (shown, lines) = for_a_person(&chosen, completion.result.clone());
-            report::show(printer, &typed, tool, &shown, &lines)?;
+            report::show(printer, &typed, &shown, &lines)?;
             // A tool that succeeded did not need such a file.
             let is_ok = completion.output().is_some();
             let denials: Vec<_> =
                 denials.into_iter().filter(|denial| !is_ok || !live::is_top_file(denial)).collect();
             if !denials.is_empty() {
-                let (tenant, definition) = (context.tenant.as_deref(), tool.definition());
-                let asker =
-                    RequestOrigin { config: &config, chosen: &chosen, tenant, definition, rights };
                 let is_known = |name: &str| advice::is_known(definition, &arguments.text, name);
-                asker.remedy(&denials, is_known, None).await.print(printer);
+                typed.origin.remedy(&denials, is_known, None).await.print(printer);
             }
         }
         if args.usage {
@@ -224,42 +192,34 @@ fn ask_user(printer: &Printer, question: &Question) -> Option<Resume> {
     answer::ask(printer, question).map(|answer| Resume { answer, state: question.state.clone() })
 }
 
-/// A call that is made once, and again with each answer.
-struct Call<'a> {
-    printer: &'a Printer,
-    interrupt: &'a Interrupt,
-    args: &'a RunArgs,
-    executor: Executor,
-    tool: &'a Tool,
-    arguments: &'a Arguments,
-}
-
-impl Call<'_> {
-    /// Makes the call. Returns its completion with the denials.
-    async fn complete(&self, context: CallContext) -> (Completion, Vec<Denial>) {
-        let Self { printer, interrupt, args, executor, tool, arguments } = self;
-        let live = Live::start(printer);
-        let call = ToolCall::new(&args.id, &*tool.definition().name, arguments.text.clone());
-        let options = CallOptions {
-            context: Arc::new(context),
-            abort: interrupt.abort_signal(),
-            stop_grace: interrupt::GRACE,
-            ..CallOptions::default()
-        };
-        let executor = executor.clone().with_events(live.sink());
-        let mut completion = executor.call(tool, call, options).await;
-        let denials = live.finish(&completion.result);
-        if let lost @ 1.. = completion.usage.log_bytes_dropped {
-            printer.warning(format!(
-                "the tool's log exceeded its limit: {} were dropped",
-                Size(lost).rounded()
-            ));
-        }
-        if let Some(size) = &arguments.oversize {
-            state_size(&mut completion, size.clone());
-        }
-        (completion, denials)
+/// Makes the call. Returns its completion with the denials.
+async fn complete(
+    cli: &Cli,
+    args: &RunArgs,
+    executor: &Executor,
+    tool: &Tool,
+    arguments: &Arguments,
+    context: CallContext,
+) -> (Completion, Vec<Denial>) {
+    let live = Live::start(&cli.printer);
+    let call = ToolCall::new(&args.id, &*tool.definition().name, arguments.text.clone());
+    let options = CallOptions {
+        context: Arc::new(context),
+        abort: cli.interrupt.abort_signal(),
+        stop_grace: interrupt::GRACE,
+        ..CallOptions::default()
+    };
+    let executor = executor.clone().with_events(live.sink());
+    let mut completion = executor.call(tool, call, options).await;
+    let denials = live.finish(&completion.result);
+    if let lost @ 1.. = completion.usage.log_bytes_dropped {
+        let lost = Size(lost).rounded();
+        cli.printer.warning(format!("the tool's log exceeded its limit: {lost} were dropped"));
     }
+    if let Some(size) = &arguments.oversize {
+        state_size(&mut completion, size.clone());
+    }
+    (completion, denials)
 }
 
 /// Loads the tool, in this process or in a worker process. Returns it with its rights. For a tenant

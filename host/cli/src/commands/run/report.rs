@@ -9,6 +9,7 @@
 //!
 //! Not here: the form for programs, which is the JSON of the completion (result and usage).
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use serde::Serialize;
@@ -17,14 +18,15 @@ use toolcell::outcome::{
     Crash, CrashKind, Exit, Halt, HandlerError, LimitHit, LimitKind, Media, Output, Part, Resource,
     ReturnRule, Timeout,
 };
-use toolcell::{CallResult, Definition, Json, Limits, Outcome, Question, Refusal, Tool, ToolError};
+use toolcell::{CallResult, Json, Limits, Outcome, Question, Refusal, ToolError};
 use toolcell_author::{SourceLine, shown_lines};
 
 use super::live::has_panic;
 use super::ungranted::not_granted;
 use super::{TypedCall, argument_faults, resume};
 use crate::built;
-use crate::grants::{gaps, unset};
+use crate::grants::advice::RequestOrigin;
+use crate::grants::unset;
 use crate::print::failure::Failure;
 use crate::print::printer::Printer;
 use crate::print::units::{Count, Size, Time};
@@ -40,14 +42,14 @@ const NAMELESS: &str = "func[";
 pub(super) fn show(
     printer: &Printer,
     typed: &TypedCall<'_>,
-    tool: &Tool,
     result: &CallResult,
     lines: &[SourceLine],
 ) -> Result<(), Failure> {
     match result {
         CallResult::Outcome(Outcome::Ok(output)) => ok(printer, output),
-        CallResult::Outcome(Outcome::Error(error)) => handler_error(printer, error)
-            .map(|()| not_granted(printer, typed, tool.definition(), &error.message)),
+        CallResult::Outcome(Outcome::Error(error)) => {
+            handler_error(printer, error).map(|()| not_granted(printer, typed, &error.message))
+        }
         CallResult::Outcome(Outcome::AskUser(question)) => self::question(printer, question),
         CallResult::Outcome(Outcome::Halt(Halt { reason, result, .. })) => {
             value(printer, result)?;
@@ -55,9 +57,9 @@ pub(super) fn show(
             Ok(())
         }
         CallResult::ToolError(error) => {
-            tool_error(printer, typed, tool, error, lines);
+            tool_error(printer, typed, error, lines);
             if let ToolError::HandlerRaised(_) | ToolError::HandlerExit(_) = error {
-                not_granted(printer, typed, tool.definition(), "");
+                not_granted(printer, typed, "");
             }
             Ok(())
         }
@@ -125,13 +127,6 @@ fn handler_error(printer: &Printer, error: &HandlerError) -> Result<(), Failure>
     })
 }
 
-/// Returns true if a tool declares a need of which no part is granted.
-fn lacks_grants(typed: &TypedCall<'_>, definition: &Definition) -> bool {
-    gaps::missing_needs(typed.config, typed.component, typed.rights, definition)
-        .iter()
-        .any(|gap| gap.clause().is_some())
-}
-
 /// Prints a tool's question, its options, and the schema of the answer.
 pub(super) fn question(printer: &Printer, question: &Question) -> Result<(), Failure> {
     let mut text = vec![question.question.clone()];
@@ -185,13 +180,7 @@ fn has_own_message(error: &ToolError) -> bool {
         && raised.backtrace.is_empty()
 }
 
-fn tool_error(
-    printer: &Printer,
-    typed: &TypedCall<'_>,
-    tool: &Tool,
-    error: &ToolError,
-    lines: &[SourceLine],
-) {
+fn tool_error(printer: &Printer, typed: &TypedCall<'_>, error: &ToolError, lines: &[SourceLine]) {
     let mut json = serde_json::to_value(error).unwrap_or_default();
     let mut shown = error.clone();
     if let ToolError::HandlerRaised(raised) = &mut shown
@@ -215,7 +204,7 @@ fn tool_error(
     if let (ToolError::HandlerRaised(Crash { backtrace, .. }), []) = (error, lines) {
         functions(printer, backtrace);
     }
-    printer.hint(hint(typed, tool, error));
+    printer.hint(hint(typed, error));
 }
 
 /// Prints the functions on the stack, innermost first.
@@ -251,14 +240,17 @@ fn is_nameless(backtrace: &[String]) -> bool {
 }
 
 /// Returns the advice for a tool error.
-fn hint(typed: &TypedCall<'_>, tool: &Tool, error: &ToolError) -> String {
-    let own = tool.limits();
-    let tell = if built::is_of_project(typed.file, typed.again) {
+fn hint(typed: &TypedCall<'_>, error: &ToolError) -> String {
+    let RequestOrigin { config, chosen, definition, .. } = typed.origin;
+    let own = typed.tool.limits();
+    let tell = if built::is_of_project(&chosen.path, &config.hint) {
         "correct it"
     } else {
         "tell its author"
     };
-    let bug = if typed.is_denied || lacks_grants(typed, tool.definition()) {
+    // A need of which no part is granted.
+    let lacks_grants = || typed.origin.missing_needs().iter().any(|gap| gap.clause().is_some());
+    let bug = if typed.is_denied || lacks_grants() {
         format!("what is not granted may be the cause; otherwise it is a bug in the tool: {tell}")
     } else {
         format!("a bug in the tool: {tell}")
@@ -311,7 +303,7 @@ fn hint(typed: &TypedCall<'_>, tool: &Tool, error: &ToolError) -> String {
             raise(typed, "fuel", Count(typed.limits.fuel), Count(own.fuel))
         }
         ToolError::Timeout(Timeout::Deadline { .. } | Timeout::Blocked { .. }) => {
-            match tool.definition().max_execution.filter(|bound| *bound <= typed.limits.timeout) {
+            match definition.max_execution.filter(|bound| *bound <= typed.limits.timeout) {
                 Some(bound) => format!(
                     "the tool itself allows no more than {}: give the tool less to do",
                     Time(bound)
@@ -321,7 +313,8 @@ fn hint(typed: &TypedCall<'_>, tool: &Tool, error: &ToolError) -> String {
         }
         ToolError::InvalidReturn(ReturnRule::TooLarge { .. }) => {
             let (by_all, own) = (Size(typed.limits.result), Size(own.result));
-            raise_or(typed, ("result", "max-result"), by_all, own, "ask the tool for less")
+            let place = limit_place(typed, ("result", "max-result"), by_all, own);
+            format!("{place}, or ask the tool for less")
         }
         ToolError::InvalidReturn(ReturnRule::TooManyParts { .. }) => {
             "ask the tool for less".to_owned()
@@ -355,32 +348,20 @@ fn fixed(kind: LimitKind, tell: &str) -> String {
     }
 }
 
-/// Returns the place to raise a limit: the option, or the tool's own section if that limit is
-/// tighter.
+/// Returns the advice for a limit that has one name in the file and among the options.
 fn raise<T: PartialOrd + Display>(typed: &TypedCall<'_>, limit: &str, by_all: T, own: T) -> String {
-    raise_or(typed, (limit, limit), by_all, own, "give the tool less to do")
+    format!("{}, or give the tool less to do", limit_place(typed, (limit, limit), by_all, own))
 }
 
-/// Returns the advice for a limit by its names in the file and among the options, with an
-/// alternative.
-fn raise_or<T: PartialOrd + Display>(
-    typed: &TypedCall<'_>,
-    (limit, option): (&str, &str),
-    by_all: T,
-    own: T,
-    instead: &str,
-) -> String {
-    format!("{}, or {instead}", limit_place(typed, (limit, option), by_all, own))
-}
-
-/// Returns the place to raise a limit, with its present value.
+/// Returns the place to raise a limit, with its present value: the option, or the tool's own
+/// section if that limit is tighter. The names are those in the file and among the options.
 fn limit_place<T: PartialOrd + Display>(
     typed: &TypedCall<'_>,
     (limit, option): (&str, &str),
     by_all: T,
     own: T,
 ) -> String {
-    match &typed.section {
+    match typed.origin.chosen.section_of(&typed.origin.definition.name) {
         Some(section) if own < by_all => {
             format!("raise `{limit}` in [{section}.limits] (now {own})")
         }
@@ -389,12 +370,14 @@ fn limit_place<T: PartialOrd + Display>(
 }
 
 fn print_refusal(printer: &Printer, typed: &TypedCall<'_>, refusal: &Refusal) {
+    let RequestOrigin { config, definition, tenant, .. } = typed.origin;
     if let Refusal::UnsetSecret(names) = refusal {
+        let unset: BTreeMap<_, _> = config.unset_for(tenant).collect();
         return unset::print_refused(
             printer,
             refusal,
-            names.iter().filter_map(|name| typed.unset.get(name)),
-            typed.tool,
+            names.iter().filter_map(|name| unset.get(name).copied()),
+            &definition.name,
         );
     }
     let Refusal::InvalidArguments(faults) = refusal else {
@@ -411,7 +394,7 @@ fn print_refusal(printer: &Printer, typed: &TypedCall<'_>, refusal: &Refusal) {
         printer.hint(hint);
         return;
     };
-    argument_faults::print_faults(printer, &typed.args.call, typed.again, typed.arguments, faults);
+    argument_faults::print_faults(printer, &typed.args.call, &config.hint, typed.arguments, faults);
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub(super) fn hint(typed: &TypedCall<'_>, question: &Question) -> String {
         env::program(),
         "run".into(),
         args.call.component.to_string_lossy().into_owned(),
-        typed.tool.to_owned(),
+        typed.origin.definition.name.clone(),
     ];
     let mut before = "to answer, replace ANSWER with your answer:";
     if let Some(arguments) = repeated(typed) {
@@ -36,7 +36,7 @@ pub(super) fn hint(typed: &TypedCall<'_>, question: &Question) -> String {
         words.push("-".to_owned());
         before = "to answer, replace ANSWER with your answer, and repeat the standard input:";
     }
-    words.extend(typed.again.words());
+    words.extend(typed.origin.config.hint.words());
     words.extend(args.limits.words());
     // A new option that changes the call needs a line: without it, the pasted call differs.
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);

@@ -6,11 +6,12 @@
 //! error text for an absolute path that may not be read. If there is any note, a hint with the
 //! `learn` command follows. Paths of the system are skipped.
 
-use toolcell::Definition;
+use toolcell::component::ComponentKind;
 use toolcell::grants::{Access, Decision, Request, Rights};
 
 use super::{TypedCall, live, resume};
-use crate::grants::gaps::{self, Gap};
+use crate::grants::advice::{self, RequestOrigin};
+use crate::grants::gaps::Gap;
 use crate::print::clean;
 use crate::print::printer::Printer;
 
@@ -21,27 +22,26 @@ const FILE_ERRORS: [&str; 5] = ["open", "no such file", "not found", "bad file",
 /// Prints the declared needs of a failed tool that are not granted: the tool's error text may not
 /// name the cause. A command has no directory for a path that is not granted, and makes no host
 /// call: only its text names the path.
-pub(super) fn not_granted(
-    printer: &Printer,
-    typed: &TypedCall<'_>,
-    definition: &Definition,
-    words: &str,
-) {
-    let gaps = gaps::missing_needs(typed.config, typed.component, typed.rights, definition);
+pub(super) fn not_granted(printer: &Printer, typed: &TypedCall<'_>, words: &str) {
+    let RequestOrigin { config, chosen, definition, rights, .. } = typed.origin;
+    let gaps = typed.origin.missing_needs();
+    let is_command = matches!(chosen.kind(), ComponentKind::Command(_));
     let is_of_files = FILE_ERRORS.iter().any(|error| words.to_ascii_lowercase().contains(error));
-    let named = path(words, typed.rights).filter(|_| typed.is_command && is_of_files);
+    let named = path(words, rights).filter(|_| is_command && is_of_files);
     let named = named.map(|path| {
         clean::note(&clean::escaped(&format!("names `{path}`, which is not granted"))).into_owned()
     });
     let clauses: Vec<_> = gaps.iter().filter_map(Gap::clause).chain(named).collect();
     for clause in &clauses {
-        printer.note(format!("`{}` {clause}", typed.tool));
+        printer.note(format!("`{}` {clause}", definition.name));
     }
     if !clauses.is_empty() {
         let component = typed.args.call.component.to_string_lossy();
         let arguments = resume::repeated(typed).unwrap_or_else(|| "-".to_owned());
-        let options: Vec<_> = typed.used_as.into_iter().flat_map(|word| ["--as", word]).collect();
-        let learn = typed.again.command("learn", &options, &[&component, typed.tool, &arguments]);
+        let options: Vec<_> =
+            advice::used_as(chosen).into_iter().flat_map(|word| ["--as", word]).collect();
+        let learn =
+            config.hint.command("learn", &options, &[&component, &definition.name, &arguments]);
         printer.hint(format!("{learn} shows what this call asks for"));
     }
 }
@@ -60,8 +60,8 @@ fn path<'a>(text: &'a str, rights: &Rights) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use toolcell::Grants;
     use toolcell::grants::DirectoryQuota;
+    use toolcell::{Definition, Grants};
 
     use super::*;
 
