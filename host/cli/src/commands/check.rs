@@ -54,46 +54,29 @@ pub(crate) async fn check(cli: &Cli, args: &CheckArgs) -> Result<ExitStatus, Fai
     let (mut unapproved, mut developed, mut homes) =
         (Vec::new(), Vec::new(), ToolOwners::default());
     for chosen in config.all() {
-        let loaded = components::load(&engines, &chosen).await;
-        let loaded =
-            loaded.map_err(|failure| failure.about(format_args!("[components.{}]", name(&chosen))));
-        if let Ok((component, _)) = &loaded {
-            host::optimised(printer, component, &chosen.path).await;
-        }
-        let judged = match &loaded {
-            Ok((component, signer)) => {
-                let standing =
-                    approve::approval_state(&lock, name(&chosen), component, signer.as_ref());
-                let signer = signer.as_ref();
-                if standing != ApprovalState::Unchanged {
-                    let list = if chosen.development().is_some() {
-                        &mut developed
-                    } else {
-                        &mut unapproved
-                    };
-                    list.push(name(&chosen));
-                }
-                if args.json {
-                    to_json(&config, &chosen, component, signer, standing)
-                } else {
-                    Value::String(to_text(&config, &chosen, component, signer, standing))
-                }
+        let name = name(&chosen);
+        let (component, signer) = match components::load(&engines, &chosen).await {
+            Ok(loaded) => loaded,
+            Err(failure) => {
+                let failure = failure.about(format_args!("[components.{name}]"));
+                shown.push(json!({ "name": name, "error": failure.to_json() }));
+                failures.push(failure);
+                continue;
             }
-            Err(failure) if args.json => {
-                json!({ "name": name(&chosen), "error": failure.to_json() })
-            }
-            Err(_) => Value::Null,
         };
-        shown.push(judged);
-        match loaded {
-            Ok((component, _)) => {
-                let added =
-                    component.definitions().map(|tool| homes.add(&tool.name, name(&chosen)));
-                clashes.extend(added.filter_map(Result::err));
-                components.push((name(&chosen), component));
-            }
-            Err(failure) => failures.push(failure),
+        host::optimised(printer, &component, &chosen.path).await;
+        let state = approve::approval_state(&lock, name, &component, signer.as_ref());
+        if state != ApprovalState::Unchanged {
+            let is_developed = chosen.development().is_some();
+            let list = if is_developed { &mut developed } else { &mut unapproved };
+            list.push(name);
         }
+        let (config, signer) = (&config, signer.as_ref());
+        let checked = Checked { config, chosen: &chosen, component: &component, signer, state };
+        shown.push(if args.json { checked.to_json() } else { checked.to_text().into() });
+        let added = component.definitions().map(|tool| homes.add(&tool.name, name));
+        clashes.extend(added.filter_map(Result::err));
+        components.push((name, component));
     }
     clashes.extend(homes.check().err());
     // Warnings, not errors: `run` can use each component alone.
@@ -226,13 +209,6 @@ fn users(config: &Config, unset: UnsetSecret<'_>, components: &[(&str, Component
     tools.map(|tool| tool.definition().name.clone()).collect()
 }
 
-/// Returns the declared needs of a tool that are not granted.
-fn not_granted(config: &Config, chosen: &ResolvedComponent<'_>, tool: &Tool) -> Vec<Gap> {
-    tool.rights()
-        .map(|rights| gaps::missing_needs(config, name(chosen), rights, tool.definition()))
-        .unwrap_or_default()
-}
-
 fn name<'a>(chosen: &ResolvedComponent<'a>) -> &'a str {
     chosen.configured.map_or("", |(name, _)| name)
 }
@@ -244,71 +220,12 @@ fn effective_grants(tool: &Tool, overlay: Option<&std::sync::Arc<Overlay>>) -> E
     effective::effective(&rights)
 }
 
-fn to_json(
-    config: &Config,
-    chosen: &ResolvedComponent<'_>,
-    component: &Component,
-    signer: Option<&Signer>,
-    standing: ApprovalState,
-) -> Value {
-    let tool = |tool: &Tool| {
-        let tenants: serde_json::Map<_, _> = config
-            .tenants
-            .iter()
-            .map(|(name, tenant)| {
-                let is_offered = config.offers(Some(name), &tool.definition().name);
-                (
-                    name.clone(),
-                    json!(
-                        is_offered.then(|| effective_grants(tool, tenant.tenant.overlay.as_ref()))
-                    ),
-                )
-            })
-            .collect();
-        let definition = tool.definition();
-        let limits = limits(&chosen.limits.tightened(&chosen.limits_of(&definition.name)));
-        let (name, needs) = (&definition.name, &definition.needs);
-        json!({
-            "name": name, "needs": needs, "unmet_needs": not_granted(config, chosen, tool), "rights": effective_grants(tool, None), "limits": limits,
-            "tenants": tenants,
-        })
-    };
-    json!({
-        "name": name(chosen),
-        "path": chosen.path.to_string_lossy(),
-        "digest": component.inspection().digest,
-        "signed_by": signer,
-        "state": standing,
-        "development": chosen.development().is_some(),
-        "limits": limits(&chosen.limits),
-        "isolation": chosen.isolation,
-        "tenant_isolation": tenants(config, chosen).collect::<BTreeMap<_, _>>(),
-        "tools": component.tools().iter().map(tool).collect::<Vec<_>>(),
-    })
-}
-
 fn limits(limits: &Limits) -> Value {
     json!({
         "timeout_ms": u64::try_from(limits.timeout.as_millis()).unwrap_or(u64::MAX),
         "fuel": limits.fuel,
         "memory": limits.memory,
     })
-}
-
-/// Returns the isolation of each tenant's calls.
-fn tenants<'a>(
-    config: &'a Config,
-    chosen: &ResolvedComponent<'_>,
-) -> impl Iterator<Item = (&'a str, Isolation)> {
-    let own = chosen.isolation;
-    config.tenants.keys().map(move |name| (name.as_str(), config.isolation_of(Some(name)).max(own)))
-}
-
-/// Returns the component's isolation, and that of each tenant with a stronger one.
-fn isolation(config: &Config, chosen: &ResolvedComponent<'_>) -> String {
-    let more = tenants(config, chosen).filter(|(_, isolation)| *isolation != chosen.isolation);
-    let more = more.map(|(name, isolation)| format!(", for {name} {}", isolation.word()));
-    format!("{}{}", chosen.isolation.word(), more.collect::<String>())
 }
 
 fn limits_text(limits: &Limits) -> String {
@@ -320,49 +237,105 @@ fn limits_text(limits: &Limits) -> String {
     )
 }
 
-fn to_text(
-    config: &Config,
-    chosen: &ResolvedComponent<'_>,
-    component: &Component,
-    signer: Option<&Signer>,
-    standing: ApprovalState,
-) -> String {
-    let limits = &chosen.limits;
-    let mut text = vec![format!(
-        "component {} ({}): {}",
-        name(chosen),
-        clean::escaped(&chosen.display_path()),
-        standing.word()
-    )];
-    text.extend(signer.map(|signer| format!("  signed by {signer}")));
-    text.extend(
-        chosen.development().map(|why| format!("  DEVELOPMENT: used without approval, {why}")),
-    );
-    text.push(format!("  {}", limits_text(limits)));
-    text.push(format!("  isolation {}", isolation(config, chosen)));
-    for tool in component.tools() {
-        let own = effective_grants(tool, None);
-        let tool_name = &tool.definition().name;
-        text.push(format!("  tool {tool_name}"));
-        let tightened = limits.tightened(&chosen.limits_of(tool_name));
-        if tightened != *limits {
-            text.push(format!("    {}", limits_text(&tightened)));
-        }
-        text.push(table::columns(4, MAX_COLUMN, &effective::rows(&own)));
-        for gap in not_granted(config, chosen, tool) {
-            text.push(format!("    ! {}", gap.text()));
-        }
-        for (name, tenant) in &config.tenants {
-            let theirs = effective_grants(tool, tenant.tenant.overlay.as_ref());
-            if !config.offers(Some(name), tool_name) {
-                text.push(format!("    for {name}: not offered"));
-            } else if theirs == own {
-                text.push(format!("    for {name}: the same grants"));
-            } else {
-                text.push(format!("    for {name}:"));
-                text.push(table::columns(6, MAX_COLUMN, &effective::rows(&theirs)));
+/// A component that was loaded, and its approval.
+struct Checked<'a> {
+    config: &'a Config,
+    chosen: &'a ResolvedComponent<'a>,
+    component: &'a Component,
+    signer: Option<&'a Signer>,
+    state: ApprovalState,
+}
+
+impl Checked<'_> {
+    fn to_json(&self) -> Value {
+        let Self { config, chosen, component, signer, state } = self;
+        let tool = |tool: &Tool| {
+            let definition = tool.definition();
+            let tenants = config.tenants.iter().map(|(name, tenant)| {
+                let is_offered = config.offers(Some(name), &definition.name);
+                (name, is_offered.then(|| effective_grants(tool, tenant.tenant.overlay.as_ref())))
+            });
+            let tenants: BTreeMap<_, _> = tenants.collect();
+            let limits = limits(&chosen.limits.tightened(&chosen.limits_of(&definition.name)));
+            json!({
+                "name": definition.name, "needs": definition.needs, "unmet_needs": self.not_granted(tool),
+                "rights": effective_grants(tool, None), "limits": limits, "tenants": tenants,
+            })
+        };
+        json!({
+            "name": name(chosen),
+            "path": chosen.path.to_string_lossy(),
+            "digest": component.inspection().digest,
+            "signed_by": signer,
+            "state": state,
+            "development": chosen.development().is_some(),
+            "limits": limits(&chosen.limits),
+            "isolation": chosen.isolation,
+            "tenant_isolation": self.tenants().collect::<BTreeMap<_, _>>(),
+            "tools": component.tools().iter().map(tool).collect::<Vec<_>>(),
+        })
+    }
+
+    fn to_text(&self) -> String {
+        let Self { config, chosen, component, signer, state } = self;
+        let limits = &chosen.limits;
+        let mut text = vec![format!(
+            "component {} ({}): {}",
+            name(chosen),
+            clean::escaped(&chosen.display_path()),
+            state.word()
+        )];
+        text.extend(signer.map(|signer| format!("  signed by {signer}")));
+        text.extend(
+            chosen.development().map(|why| format!("  DEVELOPMENT: used without approval, {why}")),
+        );
+        text.push(format!("  {}", limits_text(limits)));
+        text.push(format!("  isolation {}", self.isolation()));
+        for tool in component.tools() {
+            let own = effective_grants(tool, None);
+            let tool_name = &tool.definition().name;
+            text.push(format!("  tool {tool_name}"));
+            let tightened = limits.tightened(&chosen.limits_of(tool_name));
+            if tightened != *limits {
+                text.push(format!("    {}", limits_text(&tightened)));
+            }
+            text.push(table::columns(4, MAX_COLUMN, &effective::rows(&own)));
+            for gap in self.not_granted(tool) {
+                text.push(format!("    ! {}", gap.text()));
+            }
+            for (name, tenant) in &config.tenants {
+                let theirs = effective_grants(tool, tenant.tenant.overlay.as_ref());
+                if !config.offers(Some(name), tool_name) {
+                    text.push(format!("    for {name}: not offered"));
+                } else if theirs == own {
+                    text.push(format!("    for {name}: the same grants"));
+                } else {
+                    text.push(format!("    for {name}:"));
+                    text.push(table::columns(6, MAX_COLUMN, &effective::rows(&theirs)));
+                }
             }
         }
+        text.join("\n")
     }
-    text.join("\n")
+
+    /// Returns the declared needs of a tool that are not granted.
+    fn not_granted(&self, tool: &Tool) -> Vec<Gap> {
+        let Some(rights) = tool.rights() else { return Vec::new() };
+        gaps::missing_needs(self.config, name(self.chosen), rights, tool.definition())
+    }
+
+    /// Returns the isolation of each tenant's calls.
+    fn tenants(&self) -> impl Iterator<Item = (&str, Isolation)> {
+        let of_tenant =
+            move |name: &str| self.config.isolation_of(Some(name)).max(self.chosen.isolation);
+        self.config.tenants.keys().map(move |name| (name.as_str(), of_tenant(name)))
+    }
+
+    /// Returns the component's isolation, and that of each tenant with a stronger one.
+    fn isolation(&self) -> String {
+        let own = self.chosen.isolation;
+        let more = self.tenants().filter(|(_, isolation)| *isolation != own);
+        let more = more.map(|(name, isolation)| format!(", for {name} {}", isolation.word()));
+        format!("{}{}", own.word(), more.collect::<String>())
+    }
 }
