@@ -15,7 +15,7 @@
 mod page;
 pub(crate) mod rollback;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use toolcell::component::ImportStatus::Inert;
 use toolcell::component::{Contents, Inspection};
 use toolcell::controls::enforced;
 use toolcell::grants::Rights;
-use toolcell::{Component, Definition, names};
+use toolcell::{Component, names};
 use toolcell_config::file::without_password;
 
 use crate::args::ApproveArgs;
@@ -56,12 +56,10 @@ struct ReviewedComponent<'a> {
     now: ApprovedVersion,
     inspection: Inspection,
     contents: Contents,
-    /// The effective grants of each tool, by name.
-    effective: Vec<(String, Effective)>,
     /// Declared needs that are not granted, each with the tool's name.
     gaps: Vec<(String, Gap)>,
-    /// The rights of each tool.
-    rights: Vec<Rights>,
+    /// The rights of each tool, by name.
+    rights: BTreeMap<String, Rights>,
 }
 
 /// Everything that one approval is about.
@@ -107,7 +105,7 @@ pub(crate) async fn approve(cli: &Cli, args: &ApproveArgs) -> Result<ExitStatus,
         locked.filter(|name| is_whole && !config.components.contains_key(*name)).cloned().collect();
     let idle = {
         let loaded = seen.iter().map(|seen| {
-            let tools = seen.now.tools.values().zip(seen.rights.iter().cloned()).collect();
+            let tools = seen.now.tools.values().zip(seen.rights.values().cloned()).collect();
             gaps::Loaded { name: seen.name, inspection: &seen.inspection, tools }
         });
         let loaded: Vec<_> = loaded.collect();
@@ -219,8 +217,8 @@ fn chosen<'a>(
     Ok(config.all().filter(is_asked).collect())
 }
 
-/// Loads a component without grants, asks for its definitions, and computes the effective grants of
-/// each tool.
+/// Loads a component without grants, asks for its definitions, and computes the rights of each
+/// tool.
 async fn review_component<'a>(
     engines: &Engines<'_>,
     (name, chosen): (&'a str, ResolvedComponent<'a>),
@@ -230,39 +228,28 @@ async fn review_component<'a>(
     let component = components::load_without_grants(engines, bytes, &chosen).await?;
     chosen.check_tools(&component)?;
     let grants = Arc::new(chosen.grants());
-    let rights = |tool: &toolcell::Tool| {
-        tool.rights().cloned().unwrap_or_default().with_granted(Arc::clone(&grants))
-    };
-    let mut tools: Vec<_> =
-        component.tools().iter().map(|tool| (tool.definition(), rights(tool))).collect();
-    tools.sort_unstable_by(|(one, _), (other, _)| one.name.cmp(&other.name));
-    let may = tools
-        .iter()
-        .map(|(tool, rights)| (tool.name.clone(), effective::effective(rights)))
-        .collect();
-    let of = |(tool, rights): &(&Definition, Rights)| {
-        let gaps = gaps::missing_needs(engines.config, name, rights, tool).into_iter();
-        gaps.map(|gap| (tool.name.clone(), gap)).collect::<Vec<_>>()
-    };
-    let gaps = tools.iter().flat_map(of).collect();
+    let mut rights = BTreeMap::new();
+    let mut gaps = Vec::new();
+    for tool in component.tools() {
+        let (tool, own) = (tool.definition(), tool.rights().cloned().unwrap_or_default());
+        let own = own.with_granted(Arc::clone(&grants));
+        let missing = gaps::missing_needs(engines.config, name, &own, tool).into_iter();
+        gaps.extend(missing.map(|gap| (tool.name.clone(), gap)));
+        rights.insert(tool.name.clone(), own);
+    }
+    gaps.sort_by(|(one, _), (other, _)| one.cmp(other));
     let now =
         ApprovedVersion::of(&component, signer.as_ref().map(|signer| signer.publisher.clone()));
-    let rights = tools.into_iter().map(|(_, rights)| rights).collect();
-    let examination = component.inspection().clone();
-    Ok(ReviewedComponent {
-        name,
-        signer,
-        now,
-        inspection: examination,
-        contents,
-        effective: may,
-        gaps,
-        rights,
-        chosen,
-    })
+    let inspection = component.inspection().clone();
+    Ok(ReviewedComponent { name, signer, now, inspection, contents, gaps, rights, chosen })
 }
 
 impl ReviewedComponent<'_> {
+    /// Returns the effective grants of each tool, by name.
+    fn effective(&self) -> impl Iterator<Item = (&String, Effective)> {
+        self.rights.iter().map(|(tool, rights)| (tool, effective::effective(rights)))
+    }
+
     /// Returns the imports that have no effect.
     fn inert(&self) -> BTreeSet<String> {
         let imports = self.inspection.imports.iter();
@@ -320,7 +307,7 @@ impl Review<'_> {
             shown["unmet_needs"] =
                 seen.gaps.iter().map(|(tool, gap)| json!({ "tool": tool, "need": gap })).collect();
             shown["rights"] =
-                seen.effective.iter().map(|(tool, may)| (tool.clone(), json!(may))).collect();
+                seen.effective().map(|(tool, may)| (tool.clone(), json!(may))).collect();
             shown
         });
         json!({

@@ -58,9 +58,9 @@ impl Review<'_> {
             if !given.is_empty() {
                 page.block(&table::columns(2, MAX_COLUMN, &given));
             }
-            for (tool, may) in &seen.effective {
+            for (tool, may) in seen.effective() {
                 page.lines.push(format!("  tool {tool}"));
-                page.block(&table::columns(4, MAX_COLUMN, &effective::rows(may)));
+                page.block(&table::columns(4, MAX_COLUMN, &effective::rows(&may)));
                 page.is_cut |= may.values().flatten().any(|rule| rule == TOO_MANY);
             }
         }
