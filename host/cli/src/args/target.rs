@@ -2,11 +2,10 @@
 //!
 //! `run` and `learn` call [`Target::of_call`] with the words that were entered on the command line.
 //! It decides by the form of the first word alone if it is a tool's name or the first argument:
-//! `{…}`, `[…]`, `"…"`, `@FILE`, `-` and `NAME=VALUE` are arguments. Then [`TypedArguments::read`]
-//! reads a file or standard input if one is named. [`Read::of`] makes JSON text once the tool is
-//! known: a `NAME=VALUE` is text unless the tool's schema expects another type there, and
-//! `NAME:=JSON` is always JSON. [`tool`] finds the tool in the component, with the nearest name as
-//! a hint.
+//! `{…}`, `[…]`, `"…"`, `@FILE`, `-` and `NAME=VALUE` are arguments. It reads a file or standard
+//! input if one is named. [`TypedArguments::of`] makes JSON text once the tool is known: a
+//! `NAME=VALUE` is text unless the tool's schema expects another type there, and `NAME:=JSON` is
+//! always JSON. [`tool`] finds the tool in the component, with the nearest name as a hint.
 //!
 //! Not here: the check of the arguments against the schema, which the library does at the call.
 
@@ -23,80 +22,57 @@ use crate::os::files::{self, Arguments};
 use crate::print::failure::Failure;
 use crate::print::schema;
 
-/// The words after a component.
-#[derive(Debug, PartialEq, Eq)]
+/// The words after a component, with the content of a file or of standard input.
 pub(crate) struct Target<'a> {
     /// The tool's name. A component with one tool needs none.
     pub(crate) tool: Option<&'a str>,
     pub(crate) arguments: TypedArguments<'a>,
 }
 
-/// Arguments in their typed form.
-#[derive(Debug, PartialEq, Eq)]
+/// Arguments before the tool is known.
 pub(crate) enum TypedArguments<'a> {
     /// One JSON object, `@FILE`, or `-`.
-    Text(&'a str),
+    Text(Arguments),
     /// `NAME=VALUE` and `NAME:=JSON`.
     Members(Vec<Member<'a>>),
 }
 
 /// `NAME=VALUE` or `NAME:=JSON`.
-#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Member<'a> {
     name: &'a str,
     value: &'a str,
     is_json: bool,
 }
 
-/// Arguments after files were read, before the tool is known.
-#[derive(Debug)]
-pub(crate) enum Read<'a> {
-    Text(Arguments),
-    Members(Vec<Member<'a>>),
-}
-
 impl<'a> Target<'a> {
-    /// Parses the words after a component. For a program, the error explains how its words are
-    /// typed.
+    /// Separates the tool's name from the arguments, and reads the file or standard input that they
+    /// refer to. For a program, the error explains how its words are typed.
     ///
     /// # Errors
-    /// As [`of`](Self::of).
+    /// The words are neither one text nor members, a member is given twice or is not JSON, or the
+    /// file cannot be read.
     pub(crate) fn of_call(call: &'a CallArgs, is_program: bool) -> Result<Self, Failure> {
-        let target = Self::of(call.tool.as_deref(), &call.arguments);
-        target.map_err(|failure| if is_program { of_program(failure, call) } else { failure })
-    }
-
-    /// Separates the tool's name from the arguments.
-    ///
-    /// # Errors
-    /// The words are neither one text nor members, or a member is given twice or is not JSON.
-    pub(crate) fn of(tool: Option<&'a str>, rest: &'a [String]) -> Result<Self, Failure> {
-        let words = tool
-            .filter(|word| is_arguments(word))
-            .into_iter()
-            .chain(rest.iter().map(String::as_str));
-        let words: Vec<_> = words.collect();
-        let tool = tool.filter(|word| !is_arguments(word));
-        let arguments = match words.as_slice() {
-            [] => TypedArguments::Text("{}"),
-            [only] if member(only).is_none() => TypedArguments::Text(only),
-            several => TypedArguments::Members(members(several)?),
+        let (first, tool): (Option<&str>, _) = match call.tool.as_deref() {
+            Some(word) if is_arguments(word) => (Some(word), None),
+            tool => (None, tool),
         };
-        Ok(Self { tool, arguments })
+        let words: Vec<_> =
+            first.into_iter().chain(call.arguments.iter().map(|word| &**word)).collect();
+        let text = |text: &str| {
+            files::arguments(text, Limits::DEFAULT_ARGUMENTS).map(TypedArguments::Text)
+        };
+        let arguments = match words.as_slice() {
+            [] => text("{}"),
+            [only] if member(only).is_none() => text(only),
+            several => members(several)
+                .map(TypedArguments::Members)
+                .map_err(|failure| if is_program { of_program(failure, call) } else { failure }),
+        };
+        Ok(Self { tool, arguments: arguments? })
     }
 }
 
-impl<'a> TypedArguments<'a> {
-    /// Reads the file or standard input that a text refers to.
-    pub(crate) fn read(self) -> Result<Read<'a>, Failure> {
-        match self {
-            Self::Text(text) => files::arguments(text, Limits::DEFAULT_ARGUMENTS).map(Read::Text),
-            Self::Members(members) => Ok(Read::Members(members)),
-        }
-    }
-}
-
-impl Read<'_> {
+impl TypedArguments<'_> {
     /// Returns the arguments for this tool.
     pub(crate) fn of(self, tool: &Definition) -> Arguments {
         match self {
@@ -256,9 +232,10 @@ mod tests {
     use super::*;
 
     fn target(words: &[&str]) -> Result<(Option<String>, String), String> {
-        let rest: Vec<_> = words.iter().skip(1).map(|word| (*word).to_owned()).collect();
-        let target =
-            Target::of(words.first().copied(), &rest).map_err(|failure| failure.message())?;
+        let mut words = words.iter().map(|word| (*word).to_owned());
+        let call =
+            CallArgs { component: ".".into(), tool: words.next(), arguments: words.collect() };
+        let target = Target::of_call(&call, false).map_err(|failure| failure.message())?;
         let definition = Definition::new("t", "").unwrap().with_parameters(json!({
             "properties": {
                 "n": {"type": "integer"}, "on": {"type": ["boolean", "null"]}, "either": {"type": ["string", "number"]},
@@ -267,12 +244,7 @@ mod tests {
             },
             "$defs": {"List": {"type": "array"}}
         }));
-        let tool = target.tool.map(str::to_owned);
-        target
-            .arguments
-            .read()
-            .map(|read| (tool, read.of(&definition).text))
-            .map_err(|failure| failure.message())
+        Ok((target.tool.map(str::to_owned), target.arguments.of(&definition).text))
     }
 
     #[test]

@@ -75,7 +75,6 @@ struct Learned {
 pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus, Failure> {
     let printer = &cli.printer;
     let target = target::Target::of_call(&args.call, args.kind.as_deref() == Some("command"))?;
-    let arguments = target.arguments.read()?;
     let config = cli.config(SecretSelection::None)?;
     let used_as: Vec<_> = args.kind.iter().map(|kind| format!("as={kind}")).collect();
     let config = components::with_command_line_grants(
@@ -95,7 +94,7 @@ pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus, Fai
     })?;
     let FoundTool { chosen, component, tool } = found;
     let name = tool.definition().name.clone();
-    let arguments = arguments.of(tool.definition());
+    let arguments = target.arguments.of(tool.definition());
     let (bytes, signer) = components::bytes(&chosen)?;
     let is_approved = components::is_approved(&config, &chosen, &component, signer.as_ref())?;
     let granted = chosen.grants();

@@ -67,7 +67,6 @@ pub(crate) async fn run(cli: &Cli, args: &RunArgs) -> Result<ExitStatus, Failure
         context::context(args.context.as_deref(), args.answer.as_deref(), args.state.as_deref())?;
     let is_program = args.grants.typed().iter().any(|grant| grant == "as=command");
     let target = Target::of_call(&args.call, is_program)?;
-    let arguments = target.arguments.read()?;
     let mut config = cli.config(SecretSelection::All)?;
     config.hint = config.hint.with_call(args.call.tool.iter().chain(&args.call.arguments).cloned());
     let config = components::with_command_line_grants(
@@ -89,7 +88,7 @@ pub(crate) async fn run(cli: &Cli, args: &RunArgs) -> Result<ExitStatus, Failure
     let found = tool(cli, (args, target.tool), &config, &chosen, &context).await;
     let (tool, rights) =
         &found.map_err(|failure| target::not_found(failure, &args.call, &chosen.kind()))?;
-    let arguments = arguments.of(tool.definition());
+    let arguments = target.arguments.of(tool.definition());
 
     let executor = config.executor().with_limits(limits);
     let executor = sealer.into_iter().fold(executor, Executor::with_sealer);
