@@ -44,8 +44,8 @@ fn main() -> ExitCode {
     args::complete::answer();
     let printer = Printer::new();
     logging::report_panics(&printer);
-    let args = match no_command::read(env::args().collect()) {
-        Ok(args) => args,
+    let (args, json) = match no_command::read(env::args().collect()) {
+        Ok(parsed) => parsed,
         Err(error) => return no_command::show(&printer, error).into(),
     };
     if let Command::CompileWorker { order } = &args.command {
@@ -60,7 +60,6 @@ fn main() -> ExitCode {
     if let Some(failure) = unprintable() {
         return printer.show_failure(&failure, false).into();
     }
-    let json = command.is_json();
     let traces = match Traces::start(command.collector()) {
         Ok(traces) => traces,
         Err(failure) => return printer.show_failure(&failure, json).into(),

@@ -209,33 +209,6 @@ pub(crate) const WORKER_PROCESS: &str = "worker-process";
 pub(crate) const HIDDEN: [&str; 3] = [COMPILE_WORKER, WORKER_PROCESS, lines::WORKER];
 
 impl Command {
-    /// Returns true if `--json` was typed.
-    pub(crate) fn is_json(&self) -> bool {
-        match self {
-            Self::Run(args) => args.json,
-            Self::Batch(args) => args.json,
-            Self::Tools(args) => args.json,
-            Self::Inspect(args) => args.json,
-            Self::List(args) => args.json,
-            Self::Approve(args) => args.json,
-            Self::Rollback(args) => args.json,
-            Self::Check(args) => args.json,
-            Self::Explain(args) => args.json,
-            Self::Learn(args) => args.json,
-            Self::Init(args) => args.json,
-            Self::Serve(args) => args.json,
-            Self::Tenant(args) => args.command.is_json(),
-            Self::New(args) => args.json,
-            Self::Build(args) => args.json,
-            Self::Test(args) => args.json,
-            Self::Dev(_)
-            | Self::Completions { .. }
-            | Self::CompileWorker { .. }
-            | Self::WorkerProcess(_)
-            | Self::LinesWorker { .. } => false,
-        }
-    }
-
     /// Returns the address of the collector of spans, if `serve` got one.
     pub(crate) fn collector(&self) -> Option<&str> {
         #[cfg(feature = "otlp")]

@@ -11,7 +11,7 @@
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory as _, Parser as _};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 
 use crate::args::{Args, HIDDEN};
 use crate::config::quoted;
@@ -25,16 +25,25 @@ const LAST_LINE: &str = "For more information, try '--help'.";
 /// The prefix of the parser's tips.
 const TIP: &str = "tip: ";
 
-/// Parses the command line. The parser takes a word such as `-5` for an option; after an option, it
-/// is parsed again as that option's value.
-pub(crate) fn read(words: Vec<OsString>) -> Result<Args, clap::Error> {
-    Args::try_parse_from(&words).or_else(|error| {
+/// Parses the command line. Returns it with true if `--json` was typed. The parser takes a word
+/// such as `-5` for an option; after an option, it is parsed again as that option's value.
+pub(crate) fn read(words: Vec<OsString>) -> Result<(Args, bool), clap::Error> {
+    let parsed = Args::command().try_get_matches_from(&words).and_then(|matches| {
+        let args = Args::from_arg_matches(&matches)?;
+        Ok((args, is_json(&matches)))
+    });
+    parsed.or_else(|error| {
         let Some(joined) = with_negative(&words, &error) else { return Err(error) };
         // A flag takes no value.
         read(joined).map_err(|with_value| {
             if with_value.kind() == ErrorKind::TooManyValues { error } else { with_value }
         })
     })
+}
+
+fn is_json(matches: &ArgMatches) -> bool {
+    matches.try_get_one("json").is_ok_and(|json| json == Some(&true))
+        || matches.subcommand().is_some_and(|(_, command)| is_json(command))
 }
 
 /// Joins an unexpected negative number with the option before it. None if that is not the error.
@@ -134,7 +143,7 @@ fn command() -> Vec<String> {
     let seen = Args::command().ignore_errors(true).try_get_matches_from(env::args()).ok();
     let mut names = Vec::new();
     let mut within = seen.as_ref();
-    while let Some((name, inner)) = within.and_then(clap::ArgMatches::subcommand) {
+    while let Some((name, inner)) = within.and_then(ArgMatches::subcommand) {
         names.push(name.to_owned());
         within = Some(inner);
     }

@@ -163,14 +163,3 @@ pub(crate) enum TenantCommand {
         json: bool,
     },
 }
-
-impl TenantCommand {
-    pub(crate) fn is_json(&self) -> bool {
-        match self {
-            Self::Add { json, .. }
-            | Self::AddKey { json, .. }
-            | Self::RevokeKey { json, .. }
-            | Self::List { json } => *json,
-        }
-    }
-}
