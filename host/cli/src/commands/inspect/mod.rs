@@ -41,16 +41,16 @@ const MAX_COLUMN: usize = 48;
 
 /// The facts that are shown.
 struct Facts<'a> {
-    chosen: &'a ResolvedComponent<'a>,
-    inspection: &'a Inspection,
-    contents: &'a Contents,
-    signer: Option<&'a Signer>,
-    kind: &'a ComponentKind,
+    chosen: ResolvedComponent<'a>,
+    inspection: Inspection,
+    contents: Contents,
+    signer: Option<Signer>,
+    kind: ComponentKind,
     /// `missing`: imports that have to be granted. `barred`: those that would have to be if no
     /// grant existed.
-    missing: &'a [String],
-    barred: &'a [String],
-    grants: &'a Grants,
+    missing: Vec<String>,
+    barred: Vec<String>,
+    grants: Grants,
     /// The tool that is shown; absent: all tools.
     tool: Option<&'a str>,
 }
@@ -73,12 +73,12 @@ pub(crate) async fn inspect(cli: &Cli, args: &InspectArgs) -> Result<ExitStatus,
     let config = cli.config(SecretSelection::None)?;
     let chosen = components::choose(&config, &args.component)?;
     let (bytes, signer) = components::bytes(&chosen)?;
-    let examination = Inspection::of(&bytes)
+    let inspection = Inspection::of(&bytes)
         .map_err(|error| Failure::from(error).about(chosen.display_path()))?;
     let contents =
         Contents::of(&bytes).map_err(|error| Failure::from(error).about(chosen.display_path()))?;
     let engines = host::engines(cli, 1, &config)?;
-    let proposal = proposal(&chosen, &examination);
+    let proposal = proposal(&chosen, &inspection);
     let kind = proposal.clone().unwrap_or_else(|| chosen.kind());
     let bytes = ComponentBytes::new(bytes, kind.clone());
     let loaded = components::granted(&engines, bytes, &chosen, Grants::default()).await.and_then(
@@ -89,29 +89,18 @@ pub(crate) async fn inspect(cli: &Cli, args: &InspectArgs) -> Result<ExitStatus,
     );
     let grants = chosen.grants();
     let tools = || loaded.iter().flat_map(Component::definitions);
-    let (barred, missing) = (
-        components::missing_imports(&examination, tools(), &Grants::default()),
-        components::missing_imports(&examination, tools(), &grants),
-    );
+    let no_grants = Grants::default();
+    let barred = components::missing_imports(&inspection, tools(), &no_grants);
+    let missing = components::missing_imports(&inspection, tools(), &grants);
     if let (Ok(component), Some(name)) = (&loaded, &args.tool)
         && !component.definitions().any(|tool| tool.name == *name)
     {
         let known = component.definitions().map(|tool| tool.name.as_str());
         return Err(target::unknown(name, known));
     }
-    let (signer, missing, barred, grants) = (signer.as_ref(), &*missing, &*barred, &grants);
-    let (chosen, examination, contents, kind) = (&chosen, &examination, &contents, &kind);
-    let seen = Facts {
-        chosen,
-        inspection: examination,
-        contents,
-        signer,
-        kind,
-        missing,
-        barred,
-        grants,
-        tool: args.tool.as_deref(),
-    };
+    let tool = args.tool.as_deref();
+    let seen = Facts { chosen, inspection, contents, signer, kind, missing, barred, grants, tool };
+    let chosen = &seen.chosen;
     let usable = match &loaded {
         Ok(component) => components::ungranted(&config, chosen, component).map_or(Ok(()), Err),
         Err(failure) => Err(Failure::of_words(&failure.to_words())),
@@ -192,26 +181,26 @@ fn to_json(
     loaded: Option<&Component>,
     usable: &Result<(), Failure>,
 ) -> Result<serde_json::Value, Failure> {
-    let Facts { chosen, inspection: examination, contents, signer, kind, barred, .. } = seen;
-    let imports = examination.imports.iter().map(|(name, standing)| {
+    let Facts { chosen, inspection, contents, signer, kind, barred, .. } = seen;
+    let imports = inspection.imports.iter().map(|(name, standing)| {
         let modules: Vec<_> = contents.callers(name).collect();
         json!({ "name": name, "status": standing, "modules": modules })
     });
     let mut shown = json!({
         "component": chosen.path.to_string_lossy(),
-        "digest": examination.digest,
+        "digest": inspection.digest,
         "signed_by": signer,
-        "size": examination.size,
+        "size": inspection.size,
         "imports": imports.collect::<Vec<_>>(),
         "isolation": chosen.isolation,
         "loadable": usable.is_ok(),
     });
-    contents::add_to(&mut shown, (examination, contents), barred, loaded.is_none());
+    contents::add_to(&mut shown, (inspection, contents), barred, loaded.is_none());
     if let Err(failure) = usable {
         shown["error"] = failure.to_json();
     }
-    if **kind != ComponentKind::Tools {
-        shown["as"] = json!({ "kind": kind.word(), "settings": kind.to_string(), "proposed": **kind != chosen.kind() });
+    if *kind != ComponentKind::Tools {
+        shown["as"] = json!({ "kind": kind.word(), "settings": kind.to_string(), "proposed": *kind != chosen.kind() });
     }
     if let Some(component) = loaded {
         let compile_time = component.compile_time();
@@ -233,7 +222,7 @@ fn to_json(
             .map(|(tool, problem)| json!({"tool": tool, "problem": problem}))
             .collect();
         let tools: Vec<_> = component.definitions().collect();
-        shown["lint"] = json!(lint::findings(kind, examination, contents, &tools));
+        shown["lint"] = json!(lint::findings(kind, inspection, contents, &tools));
     }
     Ok(shown)
 }
@@ -249,29 +238,19 @@ fn effective_grants(
 }
 
 fn to_text(seen: &Facts<'_>, loaded: Option<&Component>) -> Result<String, Failure> {
-    let Facts {
-        chosen,
-        inspection: examination,
-        contents,
-        signer,
-        kind,
-        missing,
-        barred,
-        grants,
-        tool: _,
-    } = seen;
+    let Facts { chosen, inspection, contents, signer, kind, .. } = seen;
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let mut facts = vec![
         row("component", path(&chosen.path)),
-        row("digest", examination.digest.clone()),
-        row("size", contents::sizes(examination.size, contents)),
+        row("digest", inspection.digest.clone()),
+        row("size", contents::sizes(inspection.size, contents)),
     ];
     facts.extend(contents::producers(contents).map(|names| row("made with", names)));
-    if **kind != ComponentKind::Tools {
-        let proposed = if **kind == chosen.kind() { "" } else { " (proposed)" };
+    if *kind != ComponentKind::Tools {
+        let proposed = if *kind == chosen.kind() { "" } else { " (proposed)" };
         facts.push(row("used as", format!("{}{proposed}", clean::escaped(&kind.to_string()))));
     }
-    facts.extend(signer.map(|signer| row("signed by", signer.to_string())));
+    facts.extend(signer.as_ref().map(|signer| row("signed by", signer.to_string())));
     if let Some(component) = loaded {
         let when = match component.compile_time() {
             Some(time) => format!("now, in {} ms", time.as_millis()),
@@ -282,12 +261,12 @@ fn to_text(seen: &Facts<'_>, loaded: Option<&Component>) -> Result<String, Failu
         facts.push(row("isolation", format!("{}{memory}", chosen.isolation.word())));
     }
     // The error that follows has the reason.
-    let without = contents::without_grants_shown(examination, barred);
+    let without = contents::without_grants_shown(inspection, &seen.barred);
     facts.push(row(
         "without grants",
         if loaded.is_some() { without } else { contents::REFUSED.to_owned() },
     ));
-    let imports = imports(examination, missing, grants, contents);
+    let imports = imports(inspection, &seen.missing, &seen.grants, contents);
     let mut text = vec![table::columns(0, MAX_COLUMN, &facts), String::new(), imports];
     for definition in loaded.iter().flat_map(|component| seen.definitions(component)) {
         text.extend([String::new(), tool(definition)]);
@@ -303,7 +282,7 @@ fn to_text(seen: &Facts<'_>, loaded: Option<&Component>) -> Result<String, Failu
     }
     let tools: Vec<_> = loaded.iter().flat_map(|component| component.definitions()).collect();
     let lint =
-        lint::finding_lines(&lint::findings(kind, examination, contents, &tools), contents, &tools);
+        lint::finding_lines(&lint::findings(kind, inspection, contents, &tools), contents, &tools);
     if !lint.is_empty() {
         text.push(String::new());
         text.extend(lint);
