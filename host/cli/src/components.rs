@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use toolcell::component::{ComponentBytes, Inspection, OnMissingGrant};
-use toolcell::grants::{Access, Suggestion};
+use toolcell::grants::{Access, Directory, Suggestion};
 use toolcell::{Component, Definition, Grants, Tool};
 use toolcell_config::Error;
 use toolcell_config::approval::RebuiltComponent;
@@ -131,27 +131,24 @@ pub(crate) async fn loaded(
     }
     let (engine, grants) = (engines.of(chosen.isolation)?, chosen.grants());
     let written = grants.directories.iter().find(|dir| dir.access == Access::Write);
-    match (&engines.state, written) {
-        (None, _) if !grants.kv.is_empty() => {
-            let message =
-                anyhow!("no place for stored keys: neither `XDG_STATE_HOME` nor `HOME` is set");
-            let hint = "pass `--state-dir DIR`: commands with the same DIR share the stored keys";
-            return Err(Failure::file(message, hint));
-        }
-        (None, Some(written)) => {
-            let message = anyhow!(
-                "cannot record how much of its quota the directory `{}` uses: neither `XDG_STATE_HOME` nor `HOME` is set",
-                written.name
-            );
-            let hint = "pass `--state-dir DIR`: commands with the same DIR share the quota of the granted directory";
+    let kept = if grants.kv.is_empty() {
+        let record = |dir: &Directory| {
+            format!("cannot record how much of its quota the directory `{}` uses", dir.name)
+        };
+        written.map(|dir| (record(dir), "the quota of the granted directory"))
+    } else {
+        Some(("no place for stored keys".to_owned(), "the stored keys"))
+    };
+    match (&engines.state, kept) {
+        (None, Some((problem, shared))) => {
+            let message = anyhow!("{problem}: neither `XDG_STATE_HOME` nor `HOME` is set");
+            let hint = format!("pass `--state-dir DIR`: commands with the same DIR share {shared}");
             return Err(Failure::file(message, hint));
         }
         // An unusable state directory is an error now: during a call it would look like a fault of
         // the tool.
-        (Some(state), written) if written.is_some() || !grants.kv.is_empty() => {
-            state::create_state_dir(state)?
-        }
-        (Some(_) | None, _) => {}
+        (Some(state), Some(_)) => state::create_state_dir(state)?,
+        (_, None) => {}
     }
     let component = ComponentBytes::new(bytes, chosen.kind());
     let loaded = host::load(

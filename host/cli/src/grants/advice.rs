@@ -84,15 +84,9 @@ impl RequestOrigin<'_> {
             match denial.layer {
                 Layer::Component => {
                     let above = suggest(&mut asked, self.definition, &request);
-                    let is_new = |above: &str| {
-                        !self
-                            .chosen
-                            .grants()
-                            .directories
-                            .iter()
-                            .any(|directory| directory.name == above)
-                    };
-                    remedy.notes.extend(above.filter(|above| is_new(above)).map(|above| {
+                    let granted = self.chosen.grants().directories;
+                    let is_new = |above: &&str| granted.iter().all(|dir| dir.name != *above);
+                    remedy.notes.extend(above.filter(is_new).map(|above| {
                         format!(
                             "the path is taken for a file: the grant is for its directory `{above}`, with all that it \
                              holds"
@@ -153,14 +147,10 @@ impl RequestOrigin<'_> {
         let narrowed = narrowed.into_iter();
         remedy.hints.extend(narrowed.map(|(layer, requests)| self.widening_hint(*layer, requests)));
         let is_one = denials.len() == 1;
-        let mut hints: Vec<_> = others
-            .into_iter()
-            .map(
-                |(denial, hint)| {
-                    if is_one { hint } else { format!("`{}`: {hint}", denial.request) }
-                },
-            )
-            .collect();
+        let hints = others.into_iter().map(|(denial, hint)| {
+            if is_one { hint } else { format!("`{}`: {hint}", denial.request) }
+        });
+        let mut hints: Vec<_> = hints.collect();
         hints.dedup();
         remedy.hints.extend(hints);
         remedy

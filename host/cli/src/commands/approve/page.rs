@@ -9,7 +9,7 @@
 //! needs (accesses that a tool declares) that are not granted, and imports that no tool declares.
 //! Untrusted texts are escaped.
 
-use toolcell::grants::GrantKind;
+use toolcell::grants::{Directory, GrantKind};
 use toolcell::names;
 
 use super::{MAX_COLUMN, Review, ReviewedComponent};
@@ -33,13 +33,12 @@ impl Review<'_> {
             // isolation.
             page.append(Page::of_texts(found.before().as_deref(), &found.text));
         }
-        let shown = || {
-            let is_shown = |difference: &Difference<'_>| {
-                difference.state() != ApprovalState::Unchanged || self.is_found()
-            };
-            self.differences().filter(move |(_, difference)| is_shown(difference))
+        let is_shown = |difference: &Difference<'_>| {
+            difference.state() != ApprovalState::Unchanged || self.is_found()
         };
-        for (seen, difference) in shown() {
+        let shown: Vec<_> =
+            self.differences().filter(|(_, difference)| is_shown(difference)).collect();
+        for (seen, difference) in &shown {
             let standing = difference.state();
             let path = clean::escaped(&seen.chosen.display_path());
             page.lines.push(format!("component {} ({path}): {}", seen.name, standing.word()));
@@ -52,7 +51,7 @@ impl Review<'_> {
                 ApprovalState::Unchanged => {}
             }
         }
-        for (seen, _) in shown() {
+        for (seen, _) in &shown {
             page.lines.push(format!("grants of {}", seen.name));
             let given = self.grant_rows(&seen.chosen);
             if !given.is_empty() {
@@ -80,16 +79,11 @@ impl Review<'_> {
     /// Returns the warnings, one a line.
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        for (seen, difference) in self
-            .differences()
-            .filter(|(_, difference)| difference.state() != ApprovalState::Unchanged)
-        {
-            warnings.extend(
-                difference
-                    .warnings()
-                    .into_iter()
-                    .map(|warning| format!("{}: {warning}", seen.name)),
-            );
+        for (seen, difference) in self.differences() {
+            if difference.state() != ApprovalState::Unchanged {
+                let own = difference.warnings().into_iter();
+                warnings.extend(own.map(|warning| format!("{}: {warning}", seen.name)));
+            }
         }
         for (name, first) in self.confusable_names() {
             warnings.push(format!(
@@ -126,45 +120,32 @@ impl Review<'_> {
     /// variables, and so on) and with limits that differ from the defaults.
     pub(super) fn grant_rows(&self, chosen: &config::ResolvedComponent<'_>) -> Vec<Vec<String>> {
         let grants = chosen.grants();
-        let row = |kind: &str, name: &str, what: String| {
-            vec![kind.to_owned(), clean::escaped(name), clean::escaped(&what)]
+        let mut rows = Vec::new();
+        let mut row = |kind: &str, name: &str, what: &str| {
+            rows.push(vec![kind.to_owned(), clean::escaped(name), clean::escaped(what)]);
         };
-        let directories = grants.directories.iter().map(|directory| {
-            row(
-                "directory",
-                &directory.name,
-                format!("{}, to {}", directory.path.display(), directory.access),
-            )
-        });
-        let variables =
-            grants.environment.iter().map(|(name, value)| row("environment", name, value.clone()));
-        let of_secret = |name: &String| secrets::origin(self.config, name);
-        let secrets = grants.secrets.iter();
-        let secrets = secrets.map(|(name, use_)| {
-            row("secret", name, format!("{}, for {}", of_secret(name), use_.destination))
-        });
-        let revealed = grants.remaining(GrantKind::Reveal, &[]).into_iter();
-        let revealed = revealed.map(|name| row("REVEALED", &name, of_secret(&name)));
-        let said = chosen.configured.map_or(chosen.limits, |(_, configured)| configured.limits);
-        let limits = config::unusual(&said).into_iter();
-        let limits = limits.map(|[name, said, usual]| {
-            row("limit", &name, format!("{said}; the default is {usual}"))
-        });
-        let store = grants.store.iter().filter(|_| !grants.kv.is_empty());
-        let stores = store.map(|name| {
-            row(
-                "keys",
-                name,
-                "its stored keys stay when the component is updated; other configurations cannot see them".into(),
-            )
-        });
-        directories
-            .chain(variables)
-            .chain(secrets)
-            .chain(revealed)
-            .chain(stores)
-            .chain(limits)
-            .collect()
+        for Directory { name, path, access, .. } in &grants.directories {
+            row("directory", name, &format!("{}, to {access}", path.display()));
+        }
+        for (name, value) in &grants.environment {
+            row("environment", name, value);
+        }
+        for (name, used) in &grants.secrets {
+            let origin = secrets::origin(self.config, name);
+            row("secret", name, &format!("{origin}, for {}", used.destination));
+        }
+        for name in grants.remaining(GrantKind::Reveal, &[]) {
+            row("REVEALED", &name, &secrets::origin(self.config, &name));
+        }
+        if let Some(name) = grants.store.as_ref().filter(|_| !grants.kv.is_empty()) {
+            let kept = "its stored keys stay when the component is updated; other configurations cannot see them";
+            row("keys", name, kept);
+        }
+        let limits = chosen.configured.map_or(chosen.limits, |(_, configured)| configured.limits);
+        for [name, said, usual] in config::unusual(&limits) {
+            row("limit", &name, &format!("{said}; the default is {usual}"));
+        }
+        rows
     }
 }
 

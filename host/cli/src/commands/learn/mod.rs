@@ -228,15 +228,10 @@ pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus, Fai
             };
             let of = tried.iter().filter(is_of);
             let paths: Vec<_> = of.map(|(_, denial)| format!("`{}`", denial.request)).collect();
-            if let Some((shown, more)) =
-                paths.split_at_checked(MAX_PATHS.min(paths.len())).filter(|_| !paths.is_empty())
-            {
-                let more = if more.is_empty() {
-                    String::new()
-                } else {
-                    format!(" and {} more", more.len())
-                };
-                let shown = shown.join(", ");
+            if !paths.is_empty() {
+                let more = paths.len().saturating_sub(MAX_PATHS);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                let shown = paths[..paths.len().min(MAX_PATHS)].join(", ");
                 printer.note(format!("`{directory}` is granted with all that it holds: the tool asked for {shown}{more}"));
             }
         }
