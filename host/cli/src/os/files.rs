@@ -62,35 +62,21 @@ pub(crate) struct Arguments {
 
 /// Returns the typed arguments, or the content of `@FILE` or of standard input for `-`.
 pub(crate) fn arguments(typed: &str, limit: u64) -> Result<Arguments, Failure> {
-    let mut bytes = Vec::new();
-    let (source, size) = if typed == "-" {
-        let read = read_bounded(io::stdin().lock(), limit, &mut bytes)
-            .context("cannot read standard input");
-        let size = read.map_err(|error| Failure::file(error, "pipe a JSON object into it"))?;
-        ("standard input".to_owned(), (size > limit).then(|| format!("more than {limit}")))
-    } else if let Some(path) = typed.strip_prefix('@').map(Path::new) {
-        let source = format!("`{}`", path.display());
-        let file = open(path, ARGUMENTS_HINT)?;
-        let known = file.metadata().map_or(0, |metadata| metadata.len());
-        let read =
-            read_bounded(file, limit, &mut bytes).with_context(|| format!("cannot read {source}"));
-        let size = read.map_err(|error| Failure::file(error, ARGUMENTS_HINT))?;
-        (
-            source,
-            (size > limit).then(|| {
-                if known > limit { known.to_string() } else { format!("more than {limit}") }
-            }),
-        )
-    } else {
-        return Ok(Arguments { text: typed.to_owned(), oversize: None });
+    let (path, hint) = match typed.strip_prefix('@').map(Path::new) {
+        Some(path) => (Some(path), ARGUMENTS_HINT),
+        None if typed == "-" => (None, "pipe a JSON object into it"),
+        None => return Ok(Arguments { text: typed.to_owned(), oversize: None }),
     };
-    // Oversized arguments may be cut within a character. That is not an error of its own.
-    let bytes = if size.is_some() {
-        String::from_utf8_lossy(&bytes).into_owned().into_bytes()
-    } else {
-        bytes
-    };
-    Ok(Arguments { text: text(bytes, &source)?, oversize: size })
+    let (mut bytes, size, source) = bounded(path, limit, hint)?;
+    let mut oversize = None;
+    if size > limit {
+        let known = path.and_then(|path| path.metadata().ok()).map_or(0, |file| file.len());
+        oversize =
+            Some(if known > limit { known.to_string() } else { format!("more than {limit}") });
+        // They may be cut within a character. That is not an error of its own.
+        bytes = String::from_utf8_lossy(&bytes).into_owned().into_bytes();
+    }
+    Ok(Arguments { text: text(bytes, &source)?, oversize })
 }
 
 /// Returns the source of the arguments in words.
@@ -104,26 +90,30 @@ pub(crate) fn place_of_arguments(typed: Option<&str>) -> String {
 
 /// Reads a list of calls. Returns its text, and its source in words.
 pub(crate) fn calls(path: &Path) -> Result<(String, String), Failure> {
-    let mut bytes = Vec::new();
-    let is_input = path == Path::new("-");
-    let source =
-        if is_input { "standard input".to_owned() } else { format!("`{}`", path.display()) };
-    let read = if is_input {
-        read_bounded(io::stdin().lock(), MAX_CALLS_TEXT, &mut bytes)
-    } else {
-        read_bounded(open(path, CALLS_HINT)?, MAX_CALLS_TEXT, &mut bytes)
-    };
-    match read.with_context(|| format!("cannot read {source}")) {
-        Ok(size) if size > MAX_CALLS_TEXT => {
-            let message = anyhow!(
-                "{source} is too large for a list of calls: the limit is {}",
-                Size(MAX_CALLS_TEXT)
-            );
-            Err(Failure::file(message, "make several batches of it"))
-        }
-        Ok(_) => Ok((text(bytes, &source)?, source)),
-        Err(error) => Err(Failure::file(error, CALLS_HINT)),
+    let file = Some(path).filter(|path| *path != Path::new("-"));
+    let (bytes, size, source) = bounded(file, MAX_CALLS_TEXT, CALLS_HINT)?;
+    if size > MAX_CALLS_TEXT {
+        let limit = Size(MAX_CALLS_TEXT);
+        let message = anyhow!("{source} is too large for a list of calls: the limit is {limit}");
+        return Err(Failure::file(message, "make several batches of it"));
     }
+    Ok((text(bytes, &source)?, source))
+}
+
+/// Reads a file, or standard input, up to one byte more than `limit`. Returns the bytes, their
+/// number, and the source in words.
+fn bounded(path: Option<&Path>, limit: u64, hint: &str) -> Result<(Vec<u8>, u64, String), Failure> {
+    let mut bytes = Vec::new();
+    let (source, read) = match path {
+        Some(path) => {
+            let file = open(path, hint)?;
+            (format!("`{}`", path.display()), read_bounded(file, limit, &mut bytes))
+        }
+        None => ("standard input".to_owned(), read_bounded(io::stdin().lock(), limit, &mut bytes)),
+    };
+    let read = read.with_context(|| format!("cannot read {source}"));
+    let size = read.map_err(|error| Failure::file(error, hint))?;
+    Ok((bytes, size, source))
 }
 
 /// Reads a crate's `Cargo.toml`.
