@@ -101,8 +101,8 @@ pub(crate) fn deciding_rule(
                 is_covered.then_some(Rule { text: rule, line })
             });
             let scratch = || {
-                let line = lines.line(&["components", name, "grants", "scratch"])?;
-                Some(Rule { text: "scratch".to_owned(), line })
+                let part = lines.part(&["components", name, "grants", "scratch"])?;
+                Some(Rule { text: "scratch".to_owned(), line: part.line })
             };
             return found.or_else(scratch);
         }
@@ -112,7 +112,7 @@ pub(crate) fn deciding_rule(
         Answer::Denied(Denial { layer: Layer::Tenant, .. }) => vec!["tenants", tenant?, narrowed],
         Answer::Denied(_) => return None,
     };
-    let (text, line) = (lines.text_at(&place)?, lines.line(&place)?);
+    let Item { text, line, .. } = lines.part(&place)?;
     Some(Rule {
         text: format!("{narrowed} = {}", text.split_whitespace().collect::<Vec<_>>().join(" ")),
         line,

@@ -70,7 +70,7 @@ impl Narrowing {
     /// Returns the section that narrows this kind of a tool's grants.
     fn of(config: &Config, component: &str, tool: &str, kind: GrantKind) -> Option<Self> {
         let place = ["components", component, "tools", tool, kind.row().section];
-        let line = RuleLines::read(config)?.line(&place)?;
+        let line = RuleLines::read(config)?.part(&place)?.line;
         Some(Self {
             section: format!("components.{component}.tools.{tool}"),
             file: config.file.clone()?,
@@ -237,17 +237,10 @@ fn useless_rule(config: &Config, components: &[Loaded<'_>], rule: &ConfiguredRul
         RuleSection::Component(name) => {
             let tools = found(name).map(|found| found.tools.as_slice()).unwrap_or_default();
             let sections = sections(config, name, tools, kind, only);
-            let declared: Vec<_> =
-                tools.iter().flat_map(|(tool, _)| &tool.needs).filter_map(layer).collect();
+            let needs = tools.iter().flat_map(|(tool, _)| &tool.needs).filter_map(layer);
+            let rules = needs.filter(|(of, ..)| *of == kind).map(|(_, rule, _)| rule);
             let declared: BTreeSet<_> =
-                declared.iter().filter(|(of, ..)| *of == kind).map(|(_, rule, _)| rule).collect();
-            let shown = || {
-                declared
-                    .iter()
-                    .map(|rule| format!("`{}`", clean::escaped(rule)))
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            };
+                rules.map(|rule| format!("`{}`", clean::escaped(&rule))).collect();
             let is_silent = !tools.iter().any(|(tool, _)| tool.declares_needs());
             // Without a grant of each kind that it imports, a component cannot be called.
             let is_granted_more =
@@ -265,7 +258,7 @@ fn useless_rule(config: &Config, components: &[Loaded<'_>], rule: &ConfiguredRul
                     format!("{useless}: no tool of `{name}` declares it"),
                     format!(
                         "in place of it, write what the tools declare: {}; {} shows all of it",
-                        shown(),
+                        declared.into_iter().collect::<Vec<_>>().join(", "),
                         inspect(name)
                     ),
                 ),

@@ -344,7 +344,8 @@ fn inline_grants(rules: &RuleLines, name: &str) -> Option<Item> {
 /// `[components.NAME.grants.secrets]`. A line for the grants themselves needs their header first.
 fn has_only_parts(rules: &RuleLines, name: &str) -> bool {
     let keys = rules.items(&["components", name, "grants"]);
-    let header = rules.text_at(&["components", name, "grants"]).unwrap_or_default();
+    let header = rules.part(&["components", name, "grants"]).map(|part| part.text);
+    let header = header.as_deref().unwrap_or_default().trim();
     let is_own = header.starts_with('[')
         && header.trim_end_matches([']', ' ', '"', '\'']).ends_with("grants");
     !is_own && !keys.is_empty() && keys.iter().all(|key| rules.before(key).starts_with('['))

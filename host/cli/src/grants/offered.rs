@@ -11,7 +11,7 @@
 use serde_json::{Value, json};
 use toolcell::grants::{Request, toml_text};
 
-use super::rule_lines::RuleLines;
+use super::rule_lines::{Item, RuleLines};
 use crate::config::Config;
 use crate::print::failure::Failure;
 use crate::print::printer::Printer;
@@ -36,9 +36,9 @@ impl<'a> NotOffered<'a> {
         let tenant = tenant?;
         let lines = RuleLines::read(config);
         let list = lines.and_then(|lines| {
-            let place = ["tenants", tenant, "tools"];
-            let text = lines.text_at(&place)?.split_whitespace().collect::<Vec<_>>().join(" ");
-            Some((format!("tools = {text}"), lines.line(&place)?))
+            let Item { text, line, .. } = lines.part(&["tenants", tenant, "tools"])?;
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            Some((format!("tools = {text}"), line))
         });
         Some(Self { tenant, tool, file: config.file.as_deref().unwrap_or_default(), list })
     }

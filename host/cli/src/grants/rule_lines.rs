@@ -39,19 +39,8 @@ impl RuleLines {
         Self(text)
     }
 
-    /// Returns the line of a member.
-    pub(crate) fn line(&self, place: &[&str]) -> Option<usize> {
-        self.at(place, |value| value.span()).map(|span| self.line_of(&span))
-    }
-
-    /// Returns a member's value in its written form. For a table with a header of its own that is
-    /// the header.
-    pub(crate) fn text_at(&self, place: &[&str]) -> Option<&str> {
-        let span = self.at(place, |value| value.span())?;
-        self.0.get(span).map(str::trim)
-    }
-
-    /// Returns a member's value with its place. Its text is as in [`text_at`](Self::text_at).
+    /// Returns a member's value in its written form, with its place. For a table with a header of
+    /// its own that is the header.
     pub(crate) fn part(&self, place: &[&str]) -> Option<Item> {
         let span = self.at(place, |value| value.span())?;
         Some(Item { text: self.0.get(span.clone())?.to_owned(), line: self.line_of(&span), span })
@@ -131,9 +120,9 @@ mod tests {
         );
         assert_eq!(items("secrets"), [("key".to_owned(), 10)]);
         assert!(items("reveal").is_empty());
-        assert_eq!(lines.line(&["components", "x", "grants"]), Some(3));
-        assert_eq!(lines.text_at(&["components", "x", "grants", "kv"]), Some("[\"read a\"]"));
-        let header = lines.text_at(&["components", "x", "grants", "secrets"]);
-        assert_eq!(header, Some("[components.x.grants.secrets]"));
+        assert_eq!(lines.part(&["components", "x", "grants"]).unwrap().line, 3);
+        let text = |kind: &str| lines.part(&["components", "x", "grants", kind]).unwrap().text;
+        assert_eq!(text("kv"), "[\"read a\"]");
+        assert_eq!(text("secrets").trim(), "[components.x.grants.secrets]");
     }
 }
