@@ -71,23 +71,15 @@ impl<'a> Generator<'a> {
         if let Some(value) = map.get("const") {
             return value.clone();
         }
-        if let Some(values) =
-            map.get("enum").and_then(Value::as_array).filter(|values| !values.is_empty())
-        {
+        if let Some(values) = items(map, "enum") {
             return self.one(values).clone();
         }
-        let examples =
-            map.get("examples").and_then(Value::as_array).filter(|examples| !examples.is_empty());
-        if let Some(examples) = examples.filter(|_| self.random.u8(..4) == 0) {
+        if let Some(examples) = items(map, "examples").filter(|_| self.random.u8(..4) == 0) {
             return self.one(examples).clone();
         }
-        for key in ["anyOf", "oneOf"] {
-            if let Some(choices) =
-                map.get(key).and_then(Value::as_array).filter(|choices| !choices.is_empty())
-            {
-                let choice = self.one(choices);
-                return self.alternative_value(map, choice, depth);
-            }
+        if let Some(choices) = items(map, "anyOf").or_else(|| items(map, "oneOf")) {
+            let choice = self.one(choices);
+            return self.alternative_value(map, choice, depth);
         }
         if let Some(parts) = map.get("allOf").and_then(Value::as_array) {
             let begin = self.plain(map, depth);
@@ -271,6 +263,11 @@ fn merged(one: Value, other: Value) -> Value {
         }
         (_, other) => other,
     }
+}
+
+/// Returns a list that has items.
+fn items<'v>(map: &'v Map<String, Value>, key: &str) -> Option<&'v Vec<Value>> {
+    map.get(key)?.as_array().filter(|items| !items.is_empty())
 }
 
 fn names<'v>(map: &'v Map<String, Value>, key: &str) -> impl Iterator<Item = &'v str> {
