@@ -20,22 +20,14 @@ use crate::print::printer::Printer;
 /// Time for the supervisor to take a datagram.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A state that the supervisor is notified of.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum State {
-    /// The server listens.
-    Ready,
-    /// A signal ends the server.
-    Stopping,
-}
+/// The message that the server listens.
+pub(crate) const READY: &str = "READY=1";
+/// The message that a signal ends the server.
+pub(crate) const STOPPING: &str = "STOPPING=1";
 
-/// Notifies the supervisor, if `NOTIFY_SOCKET` is set.
-pub(crate) fn notify(printer: &Printer, state: State) {
+/// Sends a message to the supervisor, if `NOTIFY_SOCKET` is set.
+pub(crate) fn notify(printer: &Printer, message: &str) {
     let Some(socket) = env::notify_socket() else { return };
-    let message = match state {
-        State::Ready => "READY=1",
-        State::Stopping => "STOPPING=1",
-    };
     if let Err(error) = send(&socket, message) {
         let socket = socket.to_string_lossy();
         printer.warning(format!(

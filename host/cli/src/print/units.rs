@@ -27,29 +27,14 @@ pub(crate) fn number(text: &str) -> Result<u64, String> {
 }
 
 /// Returns a parser of whole numbers in these bounds.
-pub(crate) fn whole_number_parser<T>(
-    bounds: RangeInclusive<T>,
-) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
-where
-    T: FromStr + PartialOrd + fmt::Display + Clone + Send + Sync + 'static,
-{
+pub(crate) fn whole_number_parser(
+    bounds: RangeInclusive<u32>,
+) -> impl Fn(&str) -> Result<u32, String> + Clone {
     move |text| {
         let wanted = || format!("write a whole number from {} to {}", bounds.start(), bounds.end());
         text.parse().ok().filter(|number| bounds.contains(number)).ok_or_else(wanted)
     }
 }
-
-/// The error of a text that is not a date.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BadDate;
-
-impl fmt::Display for BadDate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("write a date from 1970 to 9999, such as `2026-01-31T12:00:00Z`, or whole seconds since 1970")
-    }
-}
-
-impl std::error::Error for BadDate {}
 
 /// A date: RFC 3339, or whole seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
@@ -62,14 +47,15 @@ impl fmt::Display for Date {
 }
 
 impl FromStr for Date {
-    type Err = BadDate;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, BadDate> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let seconds =
             || SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(text.parse().ok()?));
         let date =
             humantime::parse_rfc3339(text).ok().or_else(seconds).filter(|date| *date < last());
-        date.map(Self).ok_or(BadDate)
+        let wanted = "write a date from 1970 to 9999, such as `2026-01-31T12:00:00Z`, or whole seconds since 1970";
+        date.map(Self).ok_or_else(|| wanted.to_owned())
     }
 }
 

@@ -35,7 +35,7 @@ use crate::config::{self, SecretSelection};
 use crate::host::{self, Cli};
 use crate::os::interrupt::Interrupt;
 use crate::os::state;
-use crate::os::supervisor::{self, State};
+use crate::os::supervisor;
 use crate::print::exit::ExitStatus;
 use crate::print::failure::Failure;
 use crate::print::printer::Printer;
@@ -156,10 +156,10 @@ async fn serving(cli: &Cli, args: &ServeArgs) -> Result<ExitStatus, Failure> {
         );
     }
     drop(loaded);
-    supervisor::notify(printer, State::Ready);
+    supervisor::notify(printer, supervisor::READY);
     let serving = server.serve(async {
         stop.raised().await;
-        supervisor::notify(printer, State::Stopping);
+        supervisor::notify(printer, supervisor::STOPPING);
     });
     tokio::select! {
         () = serving => {}
