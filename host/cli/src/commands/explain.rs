@@ -41,14 +41,14 @@ pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus,
     let request = Request::parse(&request)
         .map_err(|bad| unreadable(&config, (&component, tool.as_deref(), &request), &bad))?;
     let context = config::for_tenant(&config, CallContext::default(), args.tenant.as_deref())?;
+    let tenant = context.tenant.as_deref();
     let engines = host::engines(cli, 1, &config)?;
     let FoundTool { chosen, component, tool } = find(&engines, &component, tool.as_deref()).await?;
-    let name = tool.definition().name.as_str();
+    let definition = tool.definition();
+    let name = definition.name.as_str();
     let called = if let Request::Invoke { tool, .. } = &request { Some(&**tool) } else { None };
     let reached = std::iter::once(name).chain(called);
-    if let Some(unreached) =
-        NotOffered::first_not_offered(&config, context.tenant.as_deref(), reached)
-    {
+    if let Some(unreached) = NotOffered::first_not_offered(&config, tenant, reached) {
         if args.json {
             let (denial, decided_by) = unreached.to_json(&request);
             printer.json(&json!({
@@ -64,8 +64,10 @@ pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus,
     // The rights come from the tool's needs and the file's grants, also for a component that could
     // not be loaded with these grants.
     let rights = tool.rights().cloned().unwrap_or_default().with_granted(chosen.grants().into());
-    let tenant = context.tenant.as_ref().and_then(|tenant| config.tenants.get(tenant));
-    let rights = rights.narrowed(tenant.and_then(|settings| settings.tenant.overlay.clone()), None);
+    let overlay = tenant.and_then(|tenant| config.tenants.get(tenant)?.tenant.overlay.clone());
+    let rights = rights.narrowed(overlay, None);
+    let asker =
+        RequestOrigin { config: &config, chosen: &chosen, tenant, definition, rights: &rights };
     let egress = Egress::new();
     let mut answer = decision::decided_by(&egress, &rights, &request).await;
     if let Answer::Denied(denial @ Denial { layer: Layer::Component, .. }) = &mut answer
@@ -74,27 +76,17 @@ pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus,
         denial.grant = Some(Suggestion::of_rule(&rule).lines().concat());
     }
     let is_usable = can_request(component.inspection(), &request);
-    let rule = decision::deciding_rule(
-        &config,
-        &chosen,
-        (context.tenant.as_deref(), name),
-        &request,
-        &answer,
-    );
+    let rule = asker.deciding_rule(&request, &answer);
     let file = config.file.as_deref().unwrap_or_default();
     let is_allowed = matches!(answer, Answer::Allowed | Answer::Unresolved(_));
     let origin = if let (true, Request::Secret { name } | Request::Reveal { name }) =
         (is_allowed, &request)
     {
-        config.origin(context.tenant.as_deref(), name).map(|origin| (name, origin))
+        config.origin(tenant, name).map(|origin| (name, origin))
     } else {
         None
     };
-    let unset = if is_allowed {
-        unset_secrets(cli, &rights, context.tenant.as_deref())?
-    } else {
-        BTreeMap::new()
-    };
+    let unset = if is_allowed { unset_secrets(cli, &rights, tenant)? } else { BTreeMap::new() };
     // A request can be allowed although the component cannot be called.
     let unusable =
         is_allowed.then(|| components::ungranted(&config, &chosen, &component)).flatten();
@@ -132,22 +124,16 @@ pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus,
         printer.json(&shown)?;
         return Ok(status);
     }
-    let by = |rule: &Rule| format!("`{}` (`{file}`, line {})", rule.text, rule.line);
-    let (tenant, definition) = (context.tenant.as_deref(), tool.definition());
-    let asker =
-        RequestOrigin { config: &config, chosen: &chosen, tenant, definition, rights: &rights };
+    let by = |before: &str, after: &str| match &rule {
+        Some(Rule { text, line }) => format!("{before}`{text}` (`{file}`, line {line}){after}"),
+        None => String::new(),
+    };
     match &answer {
         Answer::Allowed | Answer::Unresolved(_) => {
-            printer.text(
-                &rule.as_ref().map_or_else(
-                    || "allowed".to_owned(),
-                    |rule| format!("allowed by {}", by(rule)),
-                ),
-            )?;
+            printer.text(&format!("allowed{}", by(" by ", "")))?;
         }
         Answer::Denied(denial) => {
-            let by = rule.as_ref().map(|rule| format!(", by {}", by(rule))).unwrap_or_default();
-            printer.text(&format!("{denial}{by}"))?;
+            printer.text(&format!("{denial}{}", by(", by ", "")))?;
             // A grant does not help a component that cannot make the request.
             if is_usable {
                 let denials = std::slice::from_ref(denial);
@@ -155,10 +141,7 @@ pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus,
             }
         }
         Answer::Private(networks) => {
-            let by = rule
-                .as_ref()
-                .map(|rule| format!("; the rule {} names no such network", by(rule)))
-                .unwrap_or_default();
+            let by = by("; the rule ", " names no such network");
             printer
                 .text(&format!("`{request}` is denied: its host is on a private network{by}"))?;
             if is_usable {

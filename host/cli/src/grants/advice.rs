@@ -58,6 +58,12 @@ impl Remedy {
 }
 
 impl RequestOrigin<'_> {
+    /// Returns the rule of the configuration that decided, if one did.
+    pub(crate) fn deciding_rule(&self, request: &Request<'_>, answer: &Answer) -> Option<Rule> {
+        let scope = (self.tenant, &*self.definition.name);
+        decision::deciding_rule(self.config, self.chosen, scope, request, answer)
+    }
+
     /// Returns the needs that the tool declares and is not granted.
     pub(crate) fn missing_needs(&self) -> Vec<Gap> {
         let component = self.chosen.configured.map_or("", |(name, _)| name);
@@ -172,12 +178,10 @@ impl RequestOrigin<'_> {
 
     /// Returns the advice that extends the rule of a granted request to these private networks.
     pub(crate) fn allow_private(&self, request: &Request<'_>, networks: &[String]) -> Remedy {
-        let scope = (self.tenant, &*self.definition.name);
-        let written =
-            decision::deciding_rule(self.config, self.chosen, scope, request, &Answer::Allowed);
+        let written = self.deciding_rule(request, &Answer::Allowed);
         let granted =
             self.rights.granted().http.iter().find(|granted| decision::is_within(request, granted));
-        let old = written.map(|rule: Rule| rule.text).or_else(|| granted.map(HttpRule::to_string));
+        let old = written.map(|rule| rule.text).or_else(|| granted.map(HttpRule::to_string));
         let old = old.unwrap_or_else(|| request.to_string());
         let new = decision::with_private(self.rights, request, &old, networks);
         let hint = match self.chosen.development() {
