@@ -40,18 +40,10 @@ fn limit_help(meaning: &str, default: impl std::fmt::Display) -> String {
 impl LimitArgs {
     /// Returns the options, with these limits for those that were not typed.
     pub(crate) fn over(&self, mut limits: Limits) -> Limits {
-        if let Some(Time(timeout)) = self.timeout {
-            limits.timeout = timeout;
-        }
-        if let Some(Count(fuel)) = self.fuel {
-            limits.fuel = fuel;
-        }
-        if let Some(Size(memory)) = self.memory {
-            limits.memory = memory;
-        }
-        if let Some(Size(result)) = self.max_result {
-            limits.result = result;
-        }
+        limits.timeout = self.timeout.map_or(limits.timeout, |Time(timeout)| timeout);
+        limits.fuel = self.fuel.map_or(limits.fuel, |Count(fuel)| fuel);
+        limits.memory = self.memory.map_or(limits.memory, |Size(memory)| memory);
+        limits.result = self.max_result.map_or(limits.result, |Size(result)| result);
         limits
     }
 

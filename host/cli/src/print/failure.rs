@@ -180,11 +180,9 @@ impl Failure {
         let kind = KINDS.into_iter().find(|known| *known == kind).unwrap_or("environment");
         let status =
             STATUSES.into_iter().find(|known| *known as u8 == status).unwrap_or(ExitStatus::Failed);
-        let said = causes.into_iter().rev().fold(None, |error: Option<anyhow::Error>, cause| {
-            Some(error.map_or_else(|| anyhow!(cause.clone()), |error| error.context(cause.clone())))
-        });
-        let error =
-            said.map_or_else(|| anyhow!(message.clone()), |error| error.context(message.clone()));
+        let mut said = causes.into_iter().rev().chain([message]);
+        let innermost = anyhow!(said.next().unwrap_or_default());
+        let error = said.fold(innermost, |error, cause| error.context(cause));
         Self { kind, status, error, hint, problems }
     }
 

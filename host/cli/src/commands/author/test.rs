@@ -154,25 +154,17 @@ fn coverage(of: &Coverage) -> String {
 
 /// Returns the result of the calls with generated arguments, as lines.
 fn fuzz_summary(of: &FuzzReport) -> String {
-    let failures = if of.failures.len() == 1 { "failure" } else { "failures" };
-    let mut lines = vec![format!(
-        "fuzz {}: {} calls, {} {failures} (seed {})",
-        of.tool,
-        of.calls,
-        of.failures.len(),
-        of.seed
-    )];
+    let failures = counted(of.failures.len(), "failure");
+    let mut lines =
+        vec![format!("fuzz {}: {} calls, {failures} (seed {})", of.tool, of.calls, of.seed)];
     if of.calls == 0 {
         let none = "         no arguments were found that match the tool's schema: give `examples` in the schema";
         lines.push(none.to_owned());
     }
     for failure in &of.failures {
-        let message = failure
-            .message_with_lines()
-            .lines()
-            .map(clean::escaped)
-            .collect::<Vec<_>>()
-            .join("\n         ");
+        let message = failure.message_with_lines();
+        let message: Vec<_> = message.lines().map(clean::escaped).collect();
+        let message = message.join("\n         ");
         lines.push(format!("FAILED   {message}\n         arguments: {}", failure.arguments));
     }
     lines.join("\n")
