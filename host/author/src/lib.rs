@@ -19,7 +19,6 @@ mod lines;
 mod project;
 
 pub use error::{Error, ErrorKind, Fault};
-pub use languages::step::Step;
 pub use lines::{SourceLine, shown_lines, source_lines};
 pub use project::create::{NewProject, create};
 pub use project::language::Language;

@@ -20,7 +20,7 @@ use wasm_metadata::AddMetadata;
 
 use crate::languages::js::{modules, snapshot};
 use crate::languages::{c, python, rust, tools};
-use crate::{Error, ErrorKind, Language, Step};
+use crate::{Error, ErrorKind, Language};
 
 /// Candidates for the main file of a tool in a language other than Rust, in this order.
 const ENTRIES: [(&str, Language); 9] = [
@@ -69,14 +69,15 @@ pub fn build(source: &Path, out: Option<&Path>) -> Result<BuildOutput, Error> {
     build_with(source, out, &|_| {})
 }
 
-/// As [`build`], and calls `tell` at the start of each step of a Python or C build.
+/// As [`build`], and calls `tell` at the start of each step of a Python or C build with a message
+/// for a person: the search for the compiler, and its run.
 ///
 /// # Errors
 /// As [`build`].
 pub fn build_with(
     source: &Path,
     out: Option<&Path>,
-    tell: &dyn Fn(Step),
+    tell: &dyn Fn(&str),
 ) -> Result<BuildOutput, Error> {
     let begun = Instant::now();
     let (folder, entry, language) = project(source)?;

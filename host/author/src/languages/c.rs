@@ -27,7 +27,6 @@ use wit_parser::Resolve;
 use self::compiler::Compiler;
 pub(crate) use self::compiler::PACKAGE;
 use super::scratch::Scratch;
-use super::step::Step;
 use crate::{Error, Fault};
 
 const WORLD: &str = "toolbox-with-grants";
@@ -70,12 +69,12 @@ pub(crate) fn build(
     folder: &Path,
     entry: &str,
     is_project: bool,
-    tell: &dyn Fn(Step),
+    tell: &dyn Fn(&str),
 ) -> Result<Compiled, Error> {
     let typed = folder;
     let folder = folder.canonicalize().map_err(Error::file("read the folder", folder))?;
     let scratch = Scratch::new("c")?;
-    tell(Step::Find { program: "a C compiler".to_owned() });
+    tell("looking for a C compiler");
     let compiler = Compiler::find(&folder, typed, &scratch)?;
     for (path, text) in INCLUDED {
         scratch.write(&format!("sdk/{path}"), text)?;
@@ -99,7 +98,7 @@ pub(crate) fn build(
         .arg("-o")
         .arg(&module)
         .args(&sources);
-    tell(Step::Run { program: "the C compiler", source: entry.to_owned() });
+    tell(&super::makes("the C compiler", entry));
     let done = command.output().map_err(|error| compiler::missing(typed, &error.to_string()))?;
     // The header is in the temporary folder, whose path means nothing to the author.
     let own = format!("{}/", scratch.join("sdk").display());

@@ -16,7 +16,6 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use super::scratch::Scratch;
-use super::step::Step;
 use super::venv;
 use crate::Error;
 
@@ -60,12 +59,12 @@ const WARNINGS: &str = "sdk/warnings";
 pub(crate) fn build(
     folder: &Path,
     entry: &str,
-    tell: &dyn Fn(Step),
+    tell: &dyn Fn(&str),
 ) -> Result<(Vec<u8>, String), Error> {
     let absolute = |path: &Path| path.canonicalize().map_err(Error::file("read the folder", path));
     let typed = folder;
     let folder = absolute(folder)?;
-    tell(Step::Find { program: format!("{PROGRAM} {VERSION}") });
+    tell(&format!("looking for {PROGRAM} {VERSION}"));
     let program = find(&folder).map_err(|why| missing(typed, &why))?;
     let scratch = Scratch::new("python")?;
     for (path, text) in FILES {
@@ -96,7 +95,7 @@ pub(crate) fn build(
         .arg(entry.parent().unwrap_or(&folder))
         .arg("-o")
         .arg(&out);
-    tell(Step::Run { program: PROGRAM, source: source.to_owned() });
+    tell(&super::makes(PROGRAM, source));
     run(&mut command, COMPILE_TIMEOUT, &Module { folder: typed, name: source, below: &below })?;
     let component = fs::read(&out).map_err(Error::file("read", &out))?;
     let warnings = fs::read_to_string(scratch.join(WARNINGS)).unwrap_or_default();
