@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::config::{HintCommand, quoted};
 use crate::os::{env, files};
-use crate::print::failure::Failure;
+use crate::print::Failure;
 
 /// The current folder: the default operand of a command that names no component.
 pub(crate) const CURRENT_DIR: &str = ".";

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use anyhow::anyhow;
 use toolcell::names;
 
-use crate::print::failure::Failure;
+use crate::print::Failure;
 
 /// The component of each tool, by the name that users see.
 #[derive(Default)]

@@ -31,7 +31,7 @@ use crate::config::{
 use crate::grants::{advice, gaps, grant_text, unset};
 use crate::host::{self, Engines};
 use crate::os::state;
-use crate::print::failure::Failure;
+use crate::print::Failure;
 
 /// Reads a component and checks its signature and digest. Returns its bytes, and the signer if a
 /// signature is required.

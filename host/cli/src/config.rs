@@ -15,8 +15,7 @@ use toolcell::{CallContext, Engine, Tool, names};
 use toolcell_config::ReadOptions;
 
 use crate::os::env;
-use crate::print::failure::Failure;
-use crate::print::units::Time;
+use crate::print::{Failure, Time};
 
 pub(crate) use toolcell_config::approval::{
     Approval, ApprovalState, ApprovedVersion, Development, Difference, FoundConfiguration, Page,

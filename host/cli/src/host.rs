@@ -29,9 +29,8 @@ use crate::config::{self, Config, Isolation, SecretSelection};
 use crate::os::interrupt::Interrupt;
 use crate::os::traces::Traces;
 use crate::os::{env, state};
-use crate::print::failure::Failure;
-use crate::print::printer::Printer;
-use crate::print::units::{Date, Size};
+use crate::print::units::Date;
+use crate::print::{Failure, Printer, Size};
 
 /// Work that takes no longer shows no spinner.
 const SPINNER_DELAY: Duration = Duration::from_millis(150);

@@ -33,9 +33,7 @@ use args::{Args, Command, no_command};
 use host::Cli;
 use os::interrupt::Interrupt;
 use os::traces::Traces;
-use print::exit::ExitStatus;
-use print::failure::Failure;
-use print::printer::Printer;
+use print::{ExitStatus, Failure, Printer};
 
 fn main() -> ExitCode {
     core_dumps::disable();

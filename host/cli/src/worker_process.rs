@@ -23,8 +23,7 @@ use crate::components::{self, OnUnusable};
 use crate::config::{Config, Isolation, SecretSelection};
 use crate::host::{self, Cli};
 use crate::os::env;
-use crate::print::exit::ExitStatus;
-use crate::print::failure::Failure;
+use crate::print::{ExitStatus, Failure};
 
 /// Bytes of a call's words that a child gets for its hints: a longer command is not repeated.
 const MAX_CALL: usize = 16 << 10;

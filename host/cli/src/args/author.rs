@@ -11,7 +11,8 @@ use std::time::Duration;
 use clap::ValueHint;
 
 use crate::built::CURRENT_DIR;
-use crate::print::units::{Time, number, whole_number_parser};
+use crate::print::Time;
+use crate::print::units::{number, whole_number_parser};
 
 /// Make a small project with one working tool
 ///

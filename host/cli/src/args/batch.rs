@@ -13,8 +13,8 @@ use toolcell::run::UnknownTools;
 use toolcell::{Engine, OnToolError};
 
 use super::{GrantArgs, LimitArgs, complete};
-use crate::print::format::{self, Format};
 use crate::print::units::whole_number_parser;
+use crate::print::{Format, format};
 
 /// Make many calls and print a message for each
 ///

@@ -19,7 +19,7 @@ use clap_complete::{ArgValueCompleter, CompleteEnv, CompletionCandidate, PathCom
 use super::{Args, Global};
 use crate::config::{self, Config, Lock, SecretSelection};
 use crate::os::env;
-use crate::print::failure::Failure;
+use crate::print::Failure;
 
 /// The environment variable by which the shell's script requests completions.
 const VARIABLE: &str = "TOOLCELL_COMPLETE";

@@ -17,9 +17,7 @@ use toolcell_config::text::quoted;
 
 use super::json_repair;
 use crate::config::{Config, ResolvedComponent};
-use crate::print::clean;
-use crate::print::failure::Failure;
-use crate::print::printer::Printer;
+use crate::print::{Failure, Printer, clean};
 
 const KEYS: [&str; 8] =
     ["session_id", "request_id", "thread_id", "run_id", "tenant", "metadata", "attempt", "resume"];

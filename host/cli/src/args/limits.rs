@@ -8,7 +8,7 @@
 
 use toolcell::Limits;
 
-use crate::print::units::{Count, Size, Time};
+use crate::print::{Count, Size, Time};
 
 /// How much one call may use. An option wins over `toolcell.toml`, which wins over the defaults; a
 /// tool's and a tenant's own limits still apply.

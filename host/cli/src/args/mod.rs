@@ -30,9 +30,8 @@ use toolcell::Engine;
 use crate::built::CURRENT_DIR;
 use crate::config;
 use crate::os::lines;
-use crate::print::exit;
-use crate::print::format::{self, Format};
-use crate::print::units::{Date, Size, Time, number};
+use crate::print::units::{Date, number};
+use crate::print::{Format, Size, Time, exit, format};
 
 pub(crate) use author::{BuildArgs, DevArgs, NewArgs, TestArgs};
 pub(crate) use batch::BatchArgs;

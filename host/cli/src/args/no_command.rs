@@ -16,9 +16,7 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use crate::args::{Args, HIDDEN};
 use crate::config::quoted;
 use crate::os::env;
-use crate::print::exit::ExitStatus;
-use crate::print::failure::Failure;
-use crate::print::printer::Printer;
+use crate::print::{ExitStatus, Failure, Printer};
 
 /// The parser's last line. Our hint replaces it, because the line does not name the command.
 const LAST_LINE: &str = "For more information, try '--help'.";

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use clap::{Subcommand, ValueHint};
 
-use crate::print::units::{Size, Time, whole_number_parser};
+use crate::print::units::whole_number_parser;
+use crate::print::{Size, Time};
 
 /// The default address of a server.
 const ADDRESS: &str = "127.0.0.1:8700";

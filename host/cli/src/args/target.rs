@@ -19,8 +19,7 @@ use toolcell::{Definition, Limits, Tool, names};
 use crate::args::CallArgs;
 use crate::config::quoted;
 use crate::os::files::{self, Arguments};
-use crate::print::failure::Failure;
-use crate::print::schema;
+use crate::print::{Failure, schema};
 
 /// The words after a component, with the content of a file or of standard input.
 pub(crate) struct Target<'a> {

@@ -26,10 +26,7 @@ use crate::config::{
 use crate::grants::gaps::{self, Gap};
 use crate::grants::{secrets, unset};
 use crate::host::Cli;
-use crate::print::exit::ExitStatus;
-use crate::print::failure::Failure;
-use crate::print::units::{Count, Size, Time};
-use crate::print::{clean, table};
+use crate::print::{Count, ExitStatus, Failure, Size, Time, clean, table};
 use crate::{components, host};
 
 /// Characters of a column.

@@ -29,9 +29,7 @@ use crate::grants::offered::NotOffered;
 use crate::grants::unset;
 use crate::grants::uses::{NO_IMPORT_TEXT, can_request};
 use crate::host::{self, Cli, Engines};
-use crate::print::exit::ExitStatus;
-use crate::print::failure::Failure;
-use crate::print::printer::Printer;
+use crate::print::{ExitStatus, Failure, Printer};
 
 /// Runs the command: decides about the request and prints the decision, its rule and the remedy.
 pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus, Failure> {

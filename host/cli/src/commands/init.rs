@@ -24,9 +24,7 @@ use crate::args::InitArgs;
 use crate::config;
 use crate::host::Cli;
 use crate::os::env;
-use crate::print::exit::ExitStatus;
-use crate::print::failure::Failure;
-use crate::print::units::counted;
+use crate::print::{ExitStatus, Failure, counted};
 
 /// The file, with `COMPONENTS` for the sections of components and `NAME` for the component of the
 /// examples.

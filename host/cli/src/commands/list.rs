@@ -15,9 +15,7 @@ use super::inspect::lint::{self, Finding};
 use crate::args::ListArgs;
 use crate::config::{ResolvedComponent, SecretSelection};
 use crate::host::{Cli, Engines};
-use crate::print::exit::ExitStatus;
-use crate::print::failure::Failure;
-use crate::print::table;
+use crate::print::{ExitStatus, Failure, table};
 use crate::{components, host};
 
 /// Characters of a tool's first sentence.

@@ -17,10 +17,7 @@ use toolcell_server::auth::{ApiKeyStore, KeyStoreError, NewKey};
 use crate::args::{TenantArgs, TenantCommand};
 use crate::config::{self, Config, SecretSelection};
 use crate::host::Cli;
-use crate::print::exit::ExitStatus;
-use crate::print::failure::Failure;
-use crate::print::printer::Printer;
-use crate::print::table;
+use crate::print::{ExitStatus, Failure, Printer, table};
 
 /// Returns the store of the configuration's keys.
 pub(crate) fn store(config: &Config) -> Result<ApiKeyStore, Failure> {

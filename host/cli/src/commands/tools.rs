@@ -13,9 +13,7 @@ use crate::args::ToolsArgs;
 use crate::components::{self, OnUnusable};
 use crate::config::SecretSelection;
 use crate::host::{self, Cli};
-use crate::print::exit::ExitStatus;
-use crate::print::failure::Failure;
-use crate::print::format::{self, Format};
+use crate::print::{ExitStatus, Failure, Format, format};
 
 /// Prints the definitions. A tool that the format cannot express is left out with a note; if none
 /// can be expressed, that is an error.

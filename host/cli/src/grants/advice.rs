@@ -24,7 +24,7 @@ use super::dry_run_files::directory_of;
 use super::gaps::{self, Gap};
 use super::grant_text;
 use crate::config::{Config, Development, ResolvedComponent};
-use crate::print::printer::Printer;
+use crate::print::Printer;
 
 /// The origin of the requests: a tool of a component, for a tenant.
 #[derive(Clone, Copy)]

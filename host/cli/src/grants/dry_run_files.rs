@@ -19,7 +19,7 @@ use toolcell::grants::{Access, Directory};
 use toolcell::runtime::Recording;
 use toolcell::{Definition, Grants};
 
-use crate::print::failure::Failure;
+use crate::print::Failure;
 
 /// The value of a variable that a tool declares and was not granted.
 const VALUE: &str = "1";

@@ -13,8 +13,7 @@ use toolcell::grants::{Request, toml_text};
 
 use super::rule_lines::{Item, RuleLines};
 use crate::config::Config;
-use crate::print::failure::Failure;
-use crate::print::printer::Printer;
+use crate::print::{Failure, Printer};
 
 /// A tool that a tenant is not offered.
 pub(crate) struct NotOffered<'a> {

@@ -8,7 +8,7 @@
 use toolcell::Refusal;
 
 use crate::config::Problem;
-use crate::print::printer::Printer;
+use crate::print::Printer;
 
 /// Returns a sentence with the problem, the place in the configuration, and the tools whose calls
 /// are refused.

@@ -17,8 +17,7 @@ use std::sync::LazyLock;
 use anyhow::{Context as _, anyhow};
 use toolcell_config::paths::files::{not_opened, open, read_bounded};
 
-use crate::print::failure::Failure;
-use crate::print::units::Size;
+use crate::print::{Failure, Size};
 
 /// The hint for a file of arguments.
 const ARGUMENTS_HINT: &str = "give a file that holds a JSON object, or `-` for standard input";

@@ -24,7 +24,7 @@ use toolcell::AbortSignal;
 use toolcell::files::{TemporaryDirectory, remove_tree};
 
 use super::files;
-use crate::print::printer::Printer;
+use crate::print::Printer;
 
 /// Grace period of a call that was asked to end: less than a person or a supervisor waits before a
 /// stronger signal.

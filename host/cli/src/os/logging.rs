@@ -13,7 +13,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::env;
 use super::traces::Traces;
-use crate::print::printer::Printer;
+use crate::print::Printer;
 
 /// Starts the log, and the export of spans, which the log's filter does not affect. `TOOLCELL_LOG`
 /// overrides `-v` and `-q`.

@@ -17,7 +17,7 @@ use rustix::fs::{Access, access};
 use toolcell::Sealer;
 
 use super::env;
-use crate::print::failure::Failure;
+use crate::print::Failure;
 
 /// Returns the state directory: the typed one, or the user's own.
 pub(crate) fn dir(typed: Option<&Path>) -> Option<PathBuf> {

@@ -15,7 +15,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
 use super::env;
-use crate::print::printer::Printer;
+use crate::print::Printer;
 
 /// Time for the supervisor to take a datagram.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);

@@ -11,7 +11,7 @@ use tracing::Subscriber;
 use tracing_subscriber::layer::Layer;
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::print::failure::Failure;
+use crate::print::Failure;
 
 /// Exports spans while a server runs.
 #[derive(Clone, Default)]

@@ -13,3 +13,9 @@ pub(crate) mod printer;
 pub(crate) mod schema;
 pub(crate) mod table;
 pub(crate) mod units;
+
+pub(crate) use exit::ExitStatus;
+pub(crate) use failure::Failure;
+pub(crate) use format::Format;
+pub(crate) use printer::{Listener, Printer};
+pub(crate) use units::{Count, Size, Time, counted};

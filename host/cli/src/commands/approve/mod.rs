@@ -35,9 +35,7 @@ use crate::config::{
 use crate::grants::gaps::{self, Gap};
 use crate::host::{self, Cli, Engines};
 use crate::os::files;
-use crate::print::exit::ExitStatus;
-use crate::print::failure::Failure;
-use crate::print::printer::{Listener, Printer};
+use crate::print::{ExitStatus, Failure, Listener, Printer};
 
 /// Characters of a column.
 const MAX_COLUMN: usize = 24;

@@ -12,8 +12,7 @@ use serde_json::json;
 use crate::args::RollbackArgs;
 use crate::config::SecretSelection;
 use crate::host::Cli;
-use crate::print::exit::ExitStatus;
-use crate::print::failure::Failure;
+use crate::print::{ExitStatus, Failure};
 
 /// Runs the command: goes back to the previous version, and prints it.
 pub(crate) fn rollback(cli: &Cli, args: &RollbackArgs) -> Result<ExitStatus, Failure> {

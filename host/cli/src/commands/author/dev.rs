@@ -17,8 +17,7 @@ use toolcell_author::cases::{self, Options};
 use super::{built, test};
 use crate::args::DevArgs;
 use crate::host::Cli;
-use crate::print::exit::ExitStatus;
-use crate::print::failure::Failure;
+use crate::print::{ExitStatus, Failure};
 
 /// Folders that builds write to and that hold no source.
 const SKIPPED: [&str; 3] = ["target", "node_modules", ".git"];

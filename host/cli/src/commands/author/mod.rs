@@ -20,10 +20,7 @@ use toolcell_config::text::quoted;
 
 use crate::args::{BuildArgs, NewArgs};
 use crate::host::Cli;
-use crate::print::exit::ExitStatus;
-use crate::print::failure::Failure;
-use crate::print::printer::Printer;
-use crate::print::units::Size;
+use crate::print::{ExitStatus, Failure, Printer, Size};
 
 pub(crate) use dev::dev;
 pub(crate) use test::test;

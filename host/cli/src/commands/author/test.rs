@@ -23,11 +23,7 @@ use super::built;
 use crate::args::TestArgs;
 use crate::host::{self, Cli};
 use crate::os::env;
-use crate::print::exit::ExitStatus;
-use crate::print::failure::Failure;
-use crate::print::printer::Printer;
-use crate::print::units::counted;
-use crate::print::{clean, table};
+use crate::print::{ExitStatus, Failure, Printer, clean, counted, table};
 
 /// The output of `--json`.
 #[derive(Serialize)]

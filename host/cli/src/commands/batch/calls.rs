@@ -23,8 +23,7 @@ use toolcell::{Provider, ToolCall};
 
 use super::forms;
 use crate::os::files;
-use crate::print::failure::Failure;
-use crate::print::format::Format;
+use crate::print::{Failure, Format};
 
 /// The name of our own form.
 const OWN: &str = "calls";

@@ -32,13 +32,8 @@ use toolcell::{
 use crate::args::{BatchArgs, context};
 use crate::components::{self, OnUnusable};
 use crate::host::Cli;
-use crate::os::interrupt;
-use crate::os::state;
-use crate::print::exit::ExitStatus;
-use crate::print::failure::Failure;
-use crate::print::format::{self, Format};
-use crate::print::printer::Printer;
-use crate::print::units::{Size, counted};
+use crate::os::{interrupt, state};
+use crate::print::{ExitStatus, Failure, Format, Printer, Size, counted, format};
 use crate::worker_process::{self, ChildOptions, ToolUse};
 use crate::{config, host};
 use calls::List;

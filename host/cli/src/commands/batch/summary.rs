@@ -14,8 +14,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use toolcell::{CallResult, Event};
 
-use crate::print::printer::Printer;
-use crate::print::units::{Count, counted};
+use crate::print::{Count, Printer, counted};
 
 /// Counts the calls of a run.
 #[derive(Debug, Default)]

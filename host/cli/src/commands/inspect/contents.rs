@@ -10,8 +10,7 @@
 use serde_json::{Value, json};
 use toolcell::component::{Contents, Inspection, Producer};
 
-use crate::print::clean;
-use crate::print::units::Size;
+use crate::print::{Size, clean};
 
 /// The JavaScript runtime that `toolcell build` puts into a component.
 const QUICKJS: &str = "QuickJS-ng";

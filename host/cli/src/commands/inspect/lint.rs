@@ -14,8 +14,7 @@ use toolcell::{Definition, Provider};
 
 use super::contents;
 use crate::grants::uses::{NO_IMPORT_TEXT, can_use};
-use crate::print::units::Size;
-use crate::print::{clean, schema, table};
+use crate::print::{Size, clean, schema, table};
 
 /// The most findings that are reported.
 const MAX_FINDINGS: usize = 100;

@@ -27,11 +27,7 @@ use crate::args::{InspectArgs, target};
 use crate::config::{Effective, ResolvedComponent, SecretSelection, Signer, effective};
 use crate::grants::advice;
 use crate::host::Cli;
-use crate::print::exit::ExitStatus;
-use crate::print::failure::Failure;
-use crate::print::printer::Printer;
-use crate::print::units::Time;
-use crate::print::{clean, schema, table};
+use crate::print::{ExitStatus, Failure, Printer, Time, clean, schema, table};
 use crate::{components, host};
 
 pub(crate) use contents::brought_by;

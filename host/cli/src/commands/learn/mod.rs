@@ -39,9 +39,7 @@ use crate::grants::dry_run_files::{DryRunFiles, directory_of};
 use crate::grants::grant_text::{self, Change};
 use crate::grants::offered::NotOffered;
 use crate::host::Cli;
-use crate::print::clean;
-use crate::print::exit::ExitStatus;
-use crate::print::failure::Failure;
+use crate::print::{ExitStatus, Failure, clean};
 use crate::{components, host};
 use changed::Changed;
 

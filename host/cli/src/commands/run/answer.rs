@@ -13,8 +13,7 @@ use toolcell::{Json, Question};
 
 use crate::args::target;
 use crate::os::files;
-use crate::print::printer::{Listener, Printer};
-use crate::print::schema;
+use crate::print::{Listener, Printer, schema};
 
 /// Asks until the answer fits. `None` if no person can see the question and answer it, or the
 /// answer is empty.

@@ -12,8 +12,7 @@ use toolcell::outcome::{Fault, FaultKind};
 use crate::args::{CallArgs, json_repair};
 use crate::config::{HintCommand, quoted};
 use crate::os::files;
-use crate::print::clean;
-use crate::print::printer::Printer;
+use crate::print::{Printer, clean};
 
 /// Prints each fault, and a hint with the command that shows the parameters.
 pub(crate) fn print_faults(

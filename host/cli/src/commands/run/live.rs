@@ -18,7 +18,7 @@ use toolcell::grants::{Denial, Request};
 use toolcell::outcome::Crash;
 use toolcell::{CallResult, Event, ToolError};
 
-use crate::print::printer::Printer;
+use crate::print::Printer;
 
 /// The most waiting lines before progress is dropped.
 const QUEUE: usize = 256;

@@ -36,12 +36,8 @@ use crate::config::{self, Config, ResolvedComponent, SecretSelection};
 use crate::grants::advice::{self, RequestOrigin};
 use crate::host::{self, Cli};
 use crate::os::files::Arguments;
-use crate::os::interrupt;
-use crate::os::{lines, state};
-use crate::print::exit::ExitStatus;
-use crate::print::failure::Failure;
-use crate::print::printer::Printer;
-use crate::print::units::Size;
+use crate::os::{interrupt, lines, state};
+use crate::print::{ExitStatus, Failure, Printer, Size};
 use crate::worker_process::{self, ChildOptions, ToolUse};
 use live::Live;
 

@@ -27,10 +27,7 @@ use super::{TypedCall, argument_faults, resume};
 use crate::built;
 use crate::grants::advice::RequestOrigin;
 use crate::grants::unset;
-use crate::print::failure::Failure;
-use crate::print::printer::Printer;
-use crate::print::units::{Count, Size, Time};
-use crate::print::{clean, schema, table};
+use crate::print::{Count, Failure, Printer, Size, Time, clean, schema, table};
 
 const MIB: u64 = 1 << 20;
 /// The most functions of a guest's backtrace that are shown.

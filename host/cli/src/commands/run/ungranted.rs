@@ -12,8 +12,7 @@ use toolcell::grants::{Access, Decision, Request, Rights};
 use super::{TypedCall, live, resume};
 use crate::grants::advice::{self, RequestOrigin};
 use crate::grants::gaps::Gap;
-use crate::print::clean;
-use crate::print::printer::Printer;
+use crate::print::{Printer, clean};
 
 /// Parts of error texts about files. The error text of each language's library contains one of
 /// them.

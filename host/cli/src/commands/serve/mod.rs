@@ -34,12 +34,8 @@ use crate::args::ServeArgs;
 use crate::config::{self, SecretSelection};
 use crate::host::{self, Cli};
 use crate::os::interrupt::Interrupt;
-use crate::os::state;
-use crate::os::supervisor;
-use crate::print::exit::ExitStatus;
-use crate::print::failure::Failure;
-use crate::print::printer::Printer;
-use crate::print::units::counted;
+use crate::os::{state, supervisor};
+use crate::print::{ExitStatus, Failure, Printer, counted};
 use problems::{print_problems, summary};
 
 /// Serves until a signal ends it.

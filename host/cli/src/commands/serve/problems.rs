@@ -13,9 +13,7 @@ use serde_json::json;
 use toolcell_config::{ComponentProblem, LoadedTools, Reason, ReloadChanges, Serving};
 
 use crate::args::ServeArgs;
-use crate::print::failure::Failure;
-use crate::print::printer::Printer;
-use crate::print::units::counted;
+use crate::print::{Failure, Printer, counted};
 
 /// Returns the changes of a reload in one line, with the components that wait for approval.
 pub(super) fn summary(reloaded: &ReloadChanges, loaded: &LoadedTools) -> String {
