@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::config::{HintCommand, quoted};
 use crate::os::{env, files};
-use crate::print::Failure;
+use crate::print::{Failure, Result};
 
 /// The current folder: the default operand of a command that names no component.
 pub(crate) const CURRENT_DIR: &str = ".";
@@ -53,7 +53,7 @@ struct Library {
 ///
 /// # Errors
 /// The project is not built, or its `Cargo.toml` cannot be read.
-pub(crate) fn component(path: &Path, again: &HintCommand) -> Result<Option<PathBuf>, Failure> {
+pub(crate) fn component(path: &Path, again: &HintCommand) -> Result<Option<PathBuf>> {
     let manifest = path.join("Cargo.toml");
     if !manifest.is_file() {
         return of_project(path, again);
@@ -98,7 +98,7 @@ pub(crate) fn is_of_project(file: &Path, again: &HintCommand) -> bool {
 }
 
 /// Returns the component of a project that is not a crate.
-fn of_project(path: &Path, again: &HintCommand) -> Result<Option<PathBuf>, Failure> {
+fn of_project(path: &Path, again: &HintCommand) -> Result<Option<PathBuf>> {
     let Some(file) = build_output(path) else { return Ok(None) };
     if file.is_file() {
         return Ok(Some(file));

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use anyhow::anyhow;
 use toolcell::names;
 
-use crate::print::Failure;
+use crate::print::{Failure, Result};
 
 /// The component of each tool, by the name that users see.
 #[derive(Default)]
@@ -25,7 +25,7 @@ impl ToolOwners {
     ///
     /// # Errors
     /// Another component has a tool of the same name.
-    pub(crate) fn add(&mut self, tool: &str, home: &str) -> Result<(), Failure> {
+    pub(crate) fn add(&mut self, tool: &str, home: &str) -> Result<()> {
         let Some(first) = self.owners.insert(tool.to_owned(), home.to_owned()) else {
             self.tools.push(tool.to_owned());
             return Ok(());
@@ -39,7 +39,7 @@ impl ToolOwners {
     }
 
     /// Checks that no two names look alike.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self) -> Result<()> {
         match names::confusable(self.tools.iter().map(String::as_str)) {
             Some((tool, other)) => {
                 let place = |name: &str| self.owners.get(name).cloned().unwrap_or_default();

@@ -31,11 +31,11 @@ use crate::config::{
 use crate::grants::{advice, gaps, grant_text, unset};
 use crate::host::{self, Engines};
 use crate::os::state;
-use crate::print::Failure;
+use crate::print::{Failure, Result};
 
 /// Reads a component and checks its signature and digest. Returns its bytes, and the signer if a
 /// signature is required.
-pub(crate) fn bytes(chosen: &ResolvedComponent<'_>) -> Result<(Vec<u8>, Option<Signer>), Failure> {
+pub(crate) fn bytes(chosen: &ResolvedComponent<'_>) -> Result<(Vec<u8>, Option<Signer>)> {
     chosen.bytes().map_err(|error| {
         if let Error::Toolcell(error) = error {
             Failure::from(error).about(chosen.display_path())
@@ -49,7 +49,7 @@ pub(crate) fn bytes(chosen: &ResolvedComponent<'_>) -> Result<(Vec<u8>, Option<S
 pub(crate) async fn load(
     engines: &Engines<'_>,
     chosen: &ResolvedComponent<'_>,
-) -> Result<(Component, Option<Signer>), Failure> {
+) -> Result<(Component, Option<Signer>)> {
     let (bytes, signer) = bytes(chosen)?;
     let loaded = loaded(engines, chosen, bytes).await;
     loaded
@@ -61,7 +61,7 @@ pub(crate) async fn load(
 pub(crate) async fn alone(
     engines: &Engines<'_>,
     chosen: &ResolvedComponent<'_>,
-) -> Result<Component, Failure> {
+) -> Result<Component> {
     let (vetted, lock) = (bytes(chosen)?, Lock::beside(engines.config)?);
     let component = approved(engines, &lock, chosen, vetted).await;
     component.map_err(|failure| failure.about(chosen.display_path()))
@@ -74,7 +74,7 @@ pub(crate) fn is_approved(
     chosen: &ResolvedComponent<'_>,
     component: &Component,
     signer: Option<&Signer>,
-) -> Result<bool, Failure> {
+) -> Result<bool> {
     let Some((name, _)) = chosen.configured else { return Ok(true) };
     if config.approval == Approval::Missing {
         return Ok(false);
@@ -91,7 +91,7 @@ pub(crate) async fn approved(
     lock: &Lock,
     chosen: &ResolvedComponent<'_>,
     (bytes, signer): (Vec<u8>, Option<Signer>),
-) -> Result<Component, Failure> {
+) -> Result<Component> {
     let Engines { printer, config, .. } = engines;
     let vetted = config.vet(lock, chosen, &bytes, signer.as_ref())?;
     if let Some(development) = chosen
@@ -122,7 +122,7 @@ pub(crate) async fn loaded(
     engines: &Engines<'_>,
     chosen: &ResolvedComponent<'_>,
     bytes: Vec<u8>,
-) -> Result<Component, Failure> {
+) -> Result<Component> {
     if let (true, Some(file)) = (chosen.is_surprise, &engines.config.file) {
         engines.printer.note(format!(
             "{} was named by its path, and `{file}` configures it: the grants of `{file}` apply",
@@ -185,7 +185,7 @@ pub(crate) async fn load_without_grants(
     engines: &Engines<'_>,
     bytes: Vec<u8>,
     chosen: &ResolvedComponent<'_>,
-) -> Result<Component, Failure> {
+) -> Result<Component> {
     let component = ComponentBytes::new(bytes, chosen.kind());
     let loaded = granted(engines, component, chosen, Grants::default()).await;
     loaded.map_err(|failure| failure.about(chosen.display_path()))
@@ -198,7 +198,7 @@ pub(crate) async fn granted(
     component: ComponentBytes,
     chosen: &ResolvedComponent<'_>,
     grants: Grants,
-) -> Result<Component, Failure> {
+) -> Result<Component> {
     let engine = engines.of(chosen.isolation)?;
     Ok(host::load(engines.printer, engine, component, &chosen.path, grants, OnMissingGrant::Denied)
         .await?)
@@ -271,10 +271,7 @@ pub(crate) fn needs<'a>(definitions: impl Iterator<Item = &'a Definition>) -> Su
 ///
 /// # Errors
 /// None was typed, and no configuration names a component.
-pub(crate) fn typed_components(
-    config: &Config,
-    words: &[PathBuf],
-) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn typed_components(config: &Config, words: &[PathBuf]) -> Result<Vec<PathBuf>> {
     if !words.is_empty() {
         return Ok(words.to_vec());
     }
@@ -294,7 +291,7 @@ pub(crate) fn with_command_line_grants(
     config: Config,
     components: &[PathBuf],
     grants: &[String],
-) -> Result<Config, Failure> {
+) -> Result<Config> {
     let mut components = components.iter().filter(|_| !grants.is_empty());
     components.try_fold(config, |config, component| {
         let component = resolve_word(&config, component)?;
@@ -305,7 +302,7 @@ pub(crate) fn with_command_line_grants(
 /// Resolves a word to a component of the configuration or a path: a name, a file, or the built
 /// component for the folder of a project. [`CURRENT_DIR`] is the component built in this folder,
 /// else the only component of the configuration.
-fn resolve_word(config: &Config, word: &Path) -> Result<PathBuf, Failure> {
+fn resolve_word(config: &Config, word: &Path) -> Result<PathBuf> {
     if word.to_str().is_some_and(|name| config.components.contains_key(name)) {
         return Ok(word.to_owned());
     }
@@ -360,10 +357,7 @@ pub(crate) fn file_here() -> Option<String> {
 }
 
 /// Resolves a word to a component, for inspection.
-pub(crate) fn choose<'a>(
-    config: &'a Config,
-    word: &Path,
-) -> Result<ResolvedComponent<'a>, Failure> {
+pub(crate) fn choose<'a>(config: &'a Config, word: &Path) -> Result<ResolvedComponent<'a>> {
     Ok(config.choose(&resolve_word(config, word)?)?)
 }
 
@@ -371,7 +365,7 @@ pub(crate) fn choose<'a>(
 pub(crate) fn resolve_for_use<'a>(
     config: &'a Config,
     word: &Path,
-) -> Result<ResolvedComponent<'a>, Failure> {
+) -> Result<ResolvedComponent<'a>> {
     Ok(config.used(&resolve_word(config, word)?)?)
 }
 
@@ -379,7 +373,7 @@ pub(crate) fn resolve_for_use<'a>(
 pub(crate) fn chosen<'a>(
     config: &'a Config,
     words: &[PathBuf],
-) -> Result<Vec<ResolvedComponent<'a>>, Failure> {
+) -> Result<Vec<ResolvedComponent<'a>>> {
     words.iter().map(|word| resolve_for_use(config, word)).collect()
 }
 
@@ -416,7 +410,7 @@ pub(crate) async fn tools(
     components: &[ResolvedComponent<'_>],
     left_out: OnUnusable,
     tenant: Option<&str>,
-) -> Result<Vec<Tool>, Failure> {
+) -> Result<Vec<Tool>> {
     let Engines { printer, config, .. } = engines;
     let lock = Lock::beside(config)?;
     let mut tools = Vec::<Tool>::new();

@@ -15,7 +15,7 @@ use toolcell::{CallContext, Engine, Tool, names};
 use toolcell_config::ReadOptions;
 
 use crate::os::env;
-use crate::print::{Failure, Time};
+use crate::print::{Failure, Result, Time};
 
 pub(crate) use toolcell_config::approval::{
     Approval, ApprovalState, ApprovedVersion, Development, Difference, FoundConfiguration, Page,
@@ -42,7 +42,7 @@ pub(crate) struct Options<'a> {
 }
 
 /// Finds and reads the configuration, with the values of the wanted secrets only.
-pub(crate) fn read(typed: Options<'_>, wanted: SecretSelection) -> Result<Config, Failure> {
+pub(crate) fn read(typed: Options<'_>, wanted: SecretSelection) -> Result<Config> {
     let mut options =
         ReadOptions::from_environment().with_wanted(wanted).with_hint_command(hint_command(typed));
     if let Some(dir) = typed.cache_dir {
@@ -85,7 +85,7 @@ pub(crate) fn for_tenant(
     config: &Config,
     mut context: CallContext,
     tenant: Option<&str>,
-) -> Result<CallContext, Failure> {
+) -> Result<CallContext> {
     if let Some(tenant) = tenant {
         if config.file.is_none() {
             let hint = "leave `--tenant` out, or name the configuration with the section [tenants.NAME]: `--config FILE`";

@@ -30,7 +30,7 @@ use crate::os::interrupt::Interrupt;
 use crate::os::traces::Traces;
 use crate::os::{env, state};
 use crate::print::units::Date;
-use crate::print::{Failure, Printer, Size};
+use crate::print::{Failure, Printer, Result, Size};
 
 /// Work that takes no longer shows no spinner.
 const SPINNER_DELAY: Duration = Duration::from_millis(150);
@@ -47,7 +47,7 @@ pub(crate) struct Cli {
 
 impl Cli {
     /// Finds and reads the configuration, with the values of the wanted secrets only.
-    pub(crate) fn config(&self, wanted: SecretSelection) -> Result<Config, Failure> {
+    pub(crate) fn config(&self, wanted: SecretSelection) -> Result<Config> {
         config::read((&self.global).into(), wanted)
     }
 }
@@ -65,11 +65,7 @@ pub(crate) struct Engines<'a> {
 }
 
 /// Prepares engines for this many concurrent calls, with the cache if it can be used.
-pub(crate) fn engines<'a>(
-    cli: &'a Cli,
-    calls: usize,
-    config: &'a Config,
-) -> Result<Engines<'a>, Failure> {
+pub(crate) fn engines<'a>(cli: &'a Cli, calls: usize, config: &'a Config) -> Result<Engines<'a>> {
     let Cli { printer, global, .. } = cli;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     // Two cells for each call: a tenant leaves as many cells to other tenants of the configuration
@@ -97,7 +93,7 @@ pub(crate) fn engines<'a>(
 
 /// Returns the engines of the configuration with the global options: the cache's size, a child
 /// process for compiling, and the hint for requests without a connection.
-pub(crate) fn of_configuration(cli: &Cli, config: &Config) -> Result<ConfiguredEngines, Failure> {
+pub(crate) fn of_configuration(cli: &Cli, config: &Config) -> Result<ConfiguredEngines> {
     let global = &cli.global;
     let worker = compile_worker(env::own_program(), global.max_compile_time.0)?;
     let (bytes, hint) = (global.cache_size.0, proxy_hint(config));
@@ -131,7 +127,7 @@ impl Engines<'_> {
     }
 
     /// Returns the engine for this isolation of cells.
-    pub(crate) fn of(&self, isolation: Isolation) -> Result<&Engine, Failure> {
+    pub(crate) fn of(&self, isolation: Isolation) -> Result<&Engine> {
         if self.is_uncached.get() {
             return Ok(self.uncached.of(isolation)?);
         }
@@ -187,16 +183,13 @@ pub(crate) fn with_proxy_hint(printer: &Printer, egress: Egress, hint: Option<St
 pub(crate) fn compile_worker(
     worker: io::Result<PathBuf>,
     time: Duration,
-) -> Result<impl FnOnce(EngineBuilder) -> EngineBuilder, Failure> {
+) -> Result<impl FnOnce(EngineBuilder) -> EngineBuilder> {
     let worker = program_path(worker, "compile in a separate process")?;
     Ok(move |builder: EngineBuilder| builder.compile_in(worker, [args::COMPILE_WORKER], time))
 }
 
 /// Returns the file of this program, or the error that it is needed for this purpose.
-pub(crate) fn program_path(
-    program: io::Result<PathBuf>,
-    purpose: &'static str,
-) -> Result<PathBuf, Failure> {
+pub(crate) fn program_path(program: io::Result<PathBuf>, purpose: &'static str) -> Result<PathBuf> {
     let program = program.with_context(|| {
         format!("cannot find the file of this program, which is needed to {purpose}")
     });

@@ -33,7 +33,7 @@ use args::{Args, Command, no_command};
 use host::Cli;
 use os::interrupt::Interrupt;
 use os::traces::Traces;
-use print::{ExitStatus, Failure, Printer};
+use print::{ExitStatus, Failure, Printer, Result};
 
 fn main() -> ExitCode {
     core_dumps::disable();
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
     status.into()
 }
 
-fn dispatch(cli: &Cli, command: Command) -> Result<ExitStatus, Failure> {
+fn dispatch(cli: &Cli, command: Command) -> Result<ExitStatus> {
     // Calls run on the engine's own threads; this thread only waits for them.
     let waiting = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     match command {

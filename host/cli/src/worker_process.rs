@@ -23,7 +23,7 @@ use crate::components::{self, OnUnusable};
 use crate::config::{Config, Isolation, SecretSelection};
 use crate::host::{self, Cli};
 use crate::os::env;
-use crate::print::{ExitStatus, Failure};
+use crate::print::{ExitStatus, Failure, Result};
 
 /// Bytes of a call's words that a child gets for its hints: a longer command is not repeated.
 const MAX_CALL: usize = 16 << 10;
@@ -52,7 +52,7 @@ pub(crate) async fn start(
     cli: &Cli,
     config: &Config,
     hosted: &ChildOptions<'_>,
-) -> Result<WorkerProcess, Failure> {
+) -> Result<WorkerProcess> {
     let program = host::program_path(env::own_program(), "run tools in a separate process")?;
     let chosen = components::chosen(config, hosted.components)?;
     let secrets = config.secrets_of(hosted.tenant, &chosen);
@@ -105,7 +105,7 @@ impl ChildOptions<'_> {
 }
 
 /// Runs in the child: hosts the tools until the parent is gone.
-pub(crate) fn work(cli: &Cli, args: &WorkerArgs, waiting: &Runtime) -> Result<ExitStatus, Failure> {
+pub(crate) fn work(cli: &Cli, args: &WorkerArgs, waiting: &Runtime) -> Result<ExitStatus> {
     let ward = Worker::begin()?;
     match waiting.block_on(tools(cli, args)) {
         Ok(tools) => ward.serve(tools)?,
@@ -114,7 +114,7 @@ pub(crate) fn work(cli: &Cli, args: &WorkerArgs, waiting: &Runtime) -> Result<Ex
     Ok(ExitStatus::Ok)
 }
 
-async fn tools(cli: &Cli, args: &WorkerArgs) -> Result<Vec<Tool>, Failure> {
+async fn tools(cli: &Cli, args: &WorkerArgs) -> Result<Vec<Tool>> {
     let wanted = SecretSelection::Only { names: args.secrets.clone(), tenant: args.tenant.clone() };
     let mut config = cli.config(wanted)?;
     config.hint = config.hint.with_call(args.call.iter().cloned());

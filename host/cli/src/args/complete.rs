@@ -19,7 +19,7 @@ use clap_complete::{ArgValueCompleter, CompleteEnv, CompletionCandidate, PathCom
 use super::{Args, Global};
 use crate::config::{self, Config, Lock, SecretSelection};
 use crate::os::env;
-use crate::print::Failure;
+use crate::print::Result;
 
 /// The environment variable by which the shell's script requests completions.
 const VARIABLE: &str = "TOOLCELL_COMPLETE";
@@ -30,7 +30,7 @@ pub(crate) fn answer() {
 }
 
 /// Returns the script that makes a shell request completions.
-pub(crate) fn script(shell: Shell) -> Result<String, Failure> {
+pub(crate) fn script(shell: Shell) -> Result<String> {
     let mut script = Vec::new();
     let name = shell.to_string();
     if let Some(completer) = Shells::builtins().completer(&name) {

@@ -17,7 +17,7 @@ use toolcell_config::text::quoted;
 
 use super::json_repair;
 use crate::config::{Config, ResolvedComponent};
-use crate::print::{Failure, Printer, clean};
+use crate::print::{Failure, Printer, Result, clean};
 
 const KEYS: [&str; 8] =
     ["session_id", "request_id", "thread_id", "run_id", "tenant", "metadata", "attempt", "resume"];
@@ -28,7 +28,7 @@ pub(crate) fn context(
     typed: Option<&str>,
     answer: Option<&str>,
     state: Option<&str>,
-) -> Result<CallContext, Failure> {
+) -> Result<CallContext> {
     let mut context = CallContext::default();
     let object =
         typed.map(|typed| object("--context", &json("--context", typed)?, &KEYS)).transpose()?;
@@ -80,7 +80,7 @@ pub(crate) fn warn_without_tenant(
 
 /// Parses JSON. A text that is not JSON counts as a string, unless it begins like an object, an
 /// array or a string.
-fn json_or_text(what: &str, typed: &str) -> Result<Json, Failure> {
+fn json_or_text(what: &str, typed: &str) -> Result<Json> {
     match json(what, typed) {
         Err(_) if !typed.trim_start().starts_with(['{', '[', '"']) => {
             Ok(Json::from(serde_json::Value::from(typed)))
@@ -89,7 +89,7 @@ fn json_or_text(what: &str, typed: &str) -> Result<Json, Failure> {
     }
 }
 
-fn resume(value: &Json) -> Result<Resume, Failure> {
+fn resume(value: &Json) -> Result<Resume> {
     let mut object = object("`resume` in `--context`", value, &RESUME_KEYS)?;
     let answer = object.remove("answer").ok_or_else(|| {
         Failure::usage(
@@ -100,7 +100,7 @@ fn resume(value: &Json) -> Result<Resume, Failure> {
     Ok(Resume { answer, state: object.remove("state") })
 }
 
-fn json(what: &str, typed: &str) -> Result<Json, Failure> {
+fn json(what: &str, typed: &str) -> Result<Json> {
     Json::parse(typed.to_owned()).map_err(|fault| {
         let hint = if typed.starts_with('@') {
             "this option reads no file: write the JSON itself"
@@ -121,7 +121,7 @@ fn json(what: &str, typed: &str) -> Result<Json, Failure> {
 }
 
 /// Returns the members of an object, which may have these keys only.
-fn object(what: &str, value: &Json, keys: &[&str]) -> Result<BTreeMap<String, Json>, Failure> {
+fn object(what: &str, value: &Json, keys: &[&str]) -> Result<BTreeMap<String, Json>> {
     let known = || format!("the keys are: {}", keys.join(", "));
     let object: BTreeMap<String, Json> = serde_json::from_str(value.as_str())
         .map_err(|_| Failure::usage(format!("{what} is not a JSON object"), known()))?;
@@ -135,12 +135,7 @@ fn object(what: &str, value: &Json, keys: &[&str]) -> Result<BTreeMap<String, Js
     }
 }
 
-fn field<T: DeserializeOwned>(
-    key: &str,
-    value: &Json,
-    expected: &str,
-    example: &str,
-) -> Result<T, Failure> {
+fn field<T: DeserializeOwned>(key: &str, value: &Json, expected: &str, example: &str) -> Result<T> {
     serde_json::from_str(value.as_str()).map_err(|_| {
         Failure::usage(
             format!("`{key}` in `--context` is not {expected}"),

@@ -19,7 +19,7 @@ use toolcell::{Definition, Limits, Tool, names};
 use crate::args::CallArgs;
 use crate::config::quoted;
 use crate::os::files::{self, Arguments};
-use crate::print::{Failure, schema};
+use crate::print::{Failure, Result, schema};
 
 /// The words after a component, with the content of a file or of standard input.
 pub(crate) struct Target<'a> {
@@ -50,7 +50,7 @@ impl<'a> Target<'a> {
     /// # Errors
     /// The words are neither one text nor members, a member is given twice or is not JSON, or the
     /// file cannot be read.
-    pub(crate) fn of_call(call: &'a CallArgs, is_program: bool) -> Result<Self, Failure> {
+    pub(crate) fn of_call(call: &'a CallArgs, is_program: bool) -> Result<Self> {
         let (first, tool): (Option<&str>, _) = match call.tool.as_deref() {
             Some(word) if is_arguments(word) => (Some(word), None),
             tool => (None, tool),
@@ -131,11 +131,7 @@ const NO_TOOLS: &str = "`toolcell check` shows which tools each tenant is offere
 ///
 /// # Errors
 /// No such tool, or no name although there are several tools.
-pub(crate) fn tool<'a>(
-    tools: &'a [Tool],
-    name: Option<&str>,
-    component: &str,
-) -> Result<&'a Tool, Failure> {
+pub(crate) fn tool<'a>(tools: &'a [Tool], name: Option<&str>, component: &str) -> Result<&'a Tool> {
     let known = || tools.iter().map(|tool| tool.definition().name.as_str());
     match (name, tools) {
         (None, [only]) => Ok(only),
@@ -188,7 +184,7 @@ fn member(word: &str) -> Option<Member<'_>> {
     (!name.is_empty()).then_some(Member { name, value, is_json })
 }
 
-fn members<'a>(words: &[&'a str]) -> Result<Vec<Member<'a>>, Failure> {
+fn members<'a>(words: &[&'a str]) -> Result<Vec<Member<'a>>> {
     let mut found = BTreeSet::new();
     let mut members = Vec::new();
     for word in words {

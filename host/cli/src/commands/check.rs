@@ -26,14 +26,14 @@ use crate::config::{
 use crate::grants::gaps::{self, Gap};
 use crate::grants::{secrets, unset};
 use crate::host::Cli;
-use crate::print::{Count, ExitStatus, Failure, Size, Time, clean, table};
+use crate::print::{Count, ExitStatus, Result, Size, Time, clean, table};
 use crate::{components, host};
 
 /// Characters of a column.
 const MAX_COLUMN: usize = 24;
 
 /// Runs the command: validates the configuration, loads its components, and prints the grants.
-pub(crate) async fn check(cli: &Cli, args: &CheckArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn check(cli: &Cli, args: &CheckArgs) -> Result<ExitStatus> {
     let printer = &cli.printer;
     if args.schema {
         printer.json_text(&serde_json::to_string_pretty(&config::schema())?)?;

@@ -29,10 +29,10 @@ use crate::grants::offered::NotOffered;
 use crate::grants::unset;
 use crate::grants::uses::{NO_IMPORT_TEXT, can_request};
 use crate::host::{self, Cli, Engines};
-use crate::print::{ExitStatus, Failure, Printer};
+use crate::print::{ExitStatus, Failure, Printer, Result};
 
 /// Runs the command: decides about the request and prints the decision, its rule and the remedy.
-pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus> {
     let printer = &cli.printer;
     let config = cli.config(SecretSelection::None)?;
     let Some((component, tool, request)) = args.words() else { return Err(missing(&config, &[])) };
@@ -176,7 +176,7 @@ fn unset_secrets(
     cli: &Cli,
     rights: &Rights,
     tenant: Option<&str>,
-) -> Result<BTreeMap<String, Problem>, Failure> {
+) -> Result<BTreeMap<String, Problem>> {
     let names: Vec<_> = rights.granted().secret_names(None).into_iter().collect();
     if names.is_empty() {
         return Ok(BTreeMap::new());
@@ -265,7 +265,7 @@ fn unapproved(
     config: &Config,
     chosen: &ResolvedComponent<'_>,
     component: &Component,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let signer = components::bytes(chosen)?.1;
     if chosen.development().is_none()
         && !components::is_approved(config, chosen, component, signer.as_ref())?
@@ -290,7 +290,7 @@ pub(crate) async fn find<'a>(
     engines: &Engines<'a>,
     component: &Path,
     tool: Option<&str>,
-) -> Result<FoundTool<'a>, Failure> {
+) -> Result<FoundTool<'a>> {
     let chosen = components::choose(engines.config, component)?;
     let (bytes, _) = components::bytes(&chosen)?;
     let component = components::load_without_grants(engines, bytes, &chosen).await?;

@@ -24,7 +24,7 @@ use crate::args::InitArgs;
 use crate::config;
 use crate::host::Cli;
 use crate::os::env;
-use crate::print::{ExitStatus, Failure, counted};
+use crate::print::{ExitStatus, Failure, Result, counted};
 
 /// The file, with `COMPONENTS` for the sections of components and `NAME` for the component of the
 /// examples.
@@ -43,7 +43,7 @@ struct FoundFile {
 }
 
 /// Writes the file, and prints the next commands.
-pub(crate) fn init(cli: &Cli, args: &InitArgs) -> Result<ExitStatus, Failure> {
+pub(crate) fn init(cli: &Cli, args: &InitArgs) -> Result<ExitStatus> {
     let Cli { printer, global, .. } = cli;
     let path =
         global.config.clone().or_else(env::config).unwrap_or_else(|| PathBuf::from(config::NAME));
@@ -81,7 +81,7 @@ pub(crate) fn init(cli: &Cli, args: &InitArgs) -> Result<ExitStatus, Failure> {
 }
 
 /// Writes a file that does not exist yet.
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
+fn write(path: &Path, text: &str) -> Result<()> {
     let written = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path).and_then(
         |mut file| {
             let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());

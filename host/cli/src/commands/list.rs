@@ -15,14 +15,14 @@ use super::inspect::lint::{self, Finding};
 use crate::args::ListArgs;
 use crate::config::{ResolvedComponent, SecretSelection};
 use crate::host::{Cli, Engines};
-use crate::print::{ExitStatus, Failure, table};
+use crate::print::{ExitStatus, Failure, Result, table};
 use crate::{components, host};
 
 /// Characters of a tool's first sentence.
 const SENTENCE: usize = 100;
 
 /// Runs the command. A component that cannot be used does not keep the others from being listed.
-pub(crate) async fn list(cli: &Cli, args: &ListArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn list(cli: &Cli, args: &ListArgs) -> Result<ExitStatus> {
     let printer = &cli.printer;
     let config = cli.config(SecretSelection::None)?;
     let engines = host::engines(cli, 1, &config)?;
@@ -93,7 +93,7 @@ pub(crate) async fn list(cli: &Cli, args: &ListArgs) -> Result<ExitStatus, Failu
 async fn load_component(
     engines: &Engines<'_>,
     chosen: &ResolvedComponent<'_>,
-) -> Result<(Component, Vec<Finding>), Failure> {
+) -> Result<(Component, Vec<Finding>)> {
     let (bytes, _) = components::bytes(chosen)?;
     let contents =
         Contents::of(&bytes).map_err(|error| Failure::from(error).about(chosen.display_path()))?;

@@ -17,10 +17,10 @@ use toolcell_server::auth::{ApiKeyStore, KeyStoreError, NewKey};
 use crate::args::{TenantArgs, TenantCommand};
 use crate::config::{self, Config, SecretSelection};
 use crate::host::Cli;
-use crate::print::{ExitStatus, Failure, Printer, table};
+use crate::print::{ExitStatus, Failure, Printer, Result, table};
 
 /// Returns the store of the configuration's keys.
-pub(crate) fn store(config: &Config) -> Result<ApiKeyStore, Failure> {
+pub(crate) fn store(config: &Config) -> Result<ApiKeyStore> {
     if config.file.is_none() {
         return Err(without_file(config));
     }
@@ -42,7 +42,7 @@ pub(crate) fn failed(error: KeyStoreError) -> Failure {
     Failure::file(error, hint)
 }
 
-pub(crate) fn tenant(cli: &Cli, args: &TenantArgs) -> Result<ExitStatus, Failure> {
+pub(crate) fn tenant(cli: &Cli, args: &TenantArgs) -> Result<ExitStatus> {
     let printer = &cli.printer;
     let config = cli.config(SecretSelection::None)?;
     let store = store(&config)?;
@@ -71,7 +71,7 @@ pub(crate) fn tenant(cli: &Cli, args: &TenantArgs) -> Result<ExitStatus, Failure
 }
 
 /// Adds the tenant's section to the configuration if it is missing. Returns true if it was added.
-fn add(printer: &Printer, config: &Config, name: &str) -> Result<bool, Failure> {
+fn add(printer: &Printer, config: &Config, name: &str) -> Result<bool> {
     if config.tenants.contains_key(name) {
         return Ok(false);
     }
@@ -114,7 +114,7 @@ fn show(
     tenant: &str,
     is_new: bool,
     json: bool,
-) -> Result<ExitStatus, Failure> {
+) -> Result<ExitStatus> {
     if json {
         printer.json(
             &json!({ "tenant": tenant, "added": is_new, "id": key.id, "key": key.key.expose() }),
@@ -132,7 +132,7 @@ fn revoke(
     store: &ApiKeyStore,
     id: &str,
     json: bool,
-) -> Result<ExitStatus, Failure> {
+) -> Result<ExitStatus> {
     if !store.revoke(id).map_err(failed)? {
         let message = format!("there is no key `{}`", id.escape_debug());
         return Err(Failure::usage(
@@ -148,12 +148,7 @@ fn revoke(
     Ok(ExitStatus::Ok)
 }
 
-fn list(
-    printer: &Printer,
-    config: &Config,
-    store: &ApiKeyStore,
-    json: bool,
-) -> Result<ExitStatus, Failure> {
+fn list(printer: &Printer, config: &Config, store: &ApiKeyStore, json: bool) -> Result<ExitStatus> {
     let keys = store.list().map_err(failed)?;
     if json {
         let tenants: Vec<_> = config.tenants.keys().collect();

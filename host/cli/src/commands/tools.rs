@@ -13,11 +13,11 @@ use crate::args::ToolsArgs;
 use crate::components::{self, OnUnusable};
 use crate::config::SecretSelection;
 use crate::host::{self, Cli};
-use crate::print::{ExitStatus, Failure, Format, format};
+use crate::print::{ExitStatus, Format, Result, format};
 
 /// Prints the definitions. A tool that the format cannot express is left out with a note; if none
 /// can be expressed, that is an error.
-pub(crate) async fn tools(cli: &Cli, args: &ToolsArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn tools(cli: &Cli, args: &ToolsArgs) -> Result<ExitStatus> {
     let printer = &cli.printer;
     let config = cli.config(SecretSelection::None)?;
     let components =

@@ -19,7 +19,7 @@ use toolcell::grants::{Access, Directory};
 use toolcell::runtime::Recording;
 use toolcell::{Definition, Grants};
 
-use crate::print::Failure;
+use crate::print::{Failure, Result};
 
 /// The value of a variable that a tool declares and was not granted.
 const VALUE: &str = "1";
@@ -36,7 +36,7 @@ pub(crate) struct DryRunFiles {
 
 impl DryRunFiles {
     /// Prepares the files for a tool under these grants.
-    pub(crate) fn new(mut grants: Grants, definition: &Definition) -> Result<Self, Failure> {
+    pub(crate) fn new(mut grants: Grants, definition: &Definition) -> Result<Self> {
         TemporaryDirectory::collect();
         let dir =
             TemporaryDirectory::new().context("no temporary directory for the files of a dry run");
@@ -79,7 +79,7 @@ impl DryRunFiles {
 
     /// Empties the directory and adds the paths that the tool looked for. Returns false if all
     /// existed already.
-    pub(crate) fn extend(&mut self, recorded: &Recording) -> Result<bool, Failure> {
+    pub(crate) fn extend(&mut self, recorded: &Recording) -> Result<bool> {
         let before = self.added.len();
         for (path, PathUse { access, is_directory, .. }) in &recorded.paths {
             let is_read = *access == Access::Read;
@@ -104,7 +104,7 @@ impl DryRunFiles {
         Ok(is_more)
     }
 
-    fn recreate(&self) -> Result<(), Failure> {
+    fn recreate(&self) -> Result<()> {
         let fill = || -> io::Result<()> {
             self.clear()?;
             for (path, is_file) in self

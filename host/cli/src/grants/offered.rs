@@ -13,7 +13,7 @@ use toolcell::grants::{Request, toml_text};
 
 use super::rule_lines::{Item, RuleLines};
 use crate::config::Config;
-use crate::print::{Failure, Printer};
+use crate::print::{Printer, Result};
 
 /// A tool that a tenant is not offered.
 pub(crate) struct NotOffered<'a> {
@@ -59,7 +59,7 @@ impl<'a> NotOffered<'a> {
     }
 
     /// Prints it as the decision about a request.
-    pub(crate) fn print_decision(&self, printer: &Printer) -> Result<(), Failure> {
+    pub(crate) fn print_decision(&self, printer: &Printer) -> Result<()> {
         printer.text(&self.sentence())?;
         printer.hint(self.hint());
         Ok(())

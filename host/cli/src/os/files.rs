@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 use anyhow::{Context as _, anyhow};
 use toolcell_config::paths::files::{not_opened, open, read_bounded};
 
-use crate::print::{Failure, Size};
+use crate::print::{Failure, Result, Size};
 
 /// The hint for a file of arguments.
 const ARGUMENTS_HINT: &str = "give a file that holds a JSON object, or `-` for standard input";
@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
 }
 
 /// Returns the typed arguments, or the content of `@FILE` or of standard input for `-`.
-pub(crate) fn arguments(typed: &str, limit: u64) -> Result<Arguments, Failure> {
+pub(crate) fn arguments(typed: &str, limit: u64) -> Result<Arguments> {
     let (path, hint) = match typed.strip_prefix('@').map(Path::new) {
         Some(path) => (Some(path), ARGUMENTS_HINT),
         None if typed == "-" => (None, "pipe a JSON object into it"),
@@ -88,7 +88,7 @@ pub(crate) fn place_of_arguments(typed: Option<&str>) -> String {
 }
 
 /// Reads a list of calls. Returns its text, and its source in words.
-pub(crate) fn calls(path: &Path) -> Result<(String, String), Failure> {
+pub(crate) fn calls(path: &Path) -> Result<(String, String)> {
     let file = Some(path).filter(|path| *path != Path::new("-"));
     let (bytes, size, source) = bounded(file, MAX_CALLS_TEXT, CALLS_HINT)?;
     if size > MAX_CALLS_TEXT {
@@ -101,7 +101,7 @@ pub(crate) fn calls(path: &Path) -> Result<(String, String), Failure> {
 
 /// Reads a file, or standard input, up to one byte more than `limit`. Returns the bytes, their
 /// number, and the source in words.
-fn bounded(path: Option<&Path>, limit: u64, hint: &str) -> Result<(Vec<u8>, u64, String), Failure> {
+fn bounded(path: Option<&Path>, limit: u64, hint: &str) -> Result<(Vec<u8>, u64, String)> {
     let mut bytes = Vec::new();
     let (source, read) = match path {
         Some(path) => {
@@ -116,7 +116,7 @@ fn bounded(path: Option<&Path>, limit: u64, hint: &str) -> Result<(Vec<u8>, u64,
 }
 
 /// Reads a crate's `Cargo.toml`.
-pub(crate) fn manifest(path: &Path) -> Result<String, Failure> {
+pub(crate) fn manifest(path: &Path) -> Result<String> {
     let mut bytes = Vec::new();
     let file = open(path, "name the file of a component instead")?;
     read_bounded(file, MAX_MANIFEST, &mut bytes).map_err(|error| not_opened(path, error))?;
@@ -132,7 +132,7 @@ pub(crate) fn answer() -> Option<String> {
 
 /// Decodes the text of a JSON file. Removes the byte order mark, which is not part of JSON (RFC
 /// 8259, section 8.1).
-fn text(bytes: Vec<u8>, source: &str) -> Result<String, Failure> {
+fn text(bytes: Vec<u8>, source: &str) -> Result<String> {
     let mut text = String::from_utf8(bytes).map_err(|error| {
         let error =
             anyhow::Error::from(error.utf8_error()).context(format!("{source} is not UTF-8 text"));

@@ -17,7 +17,7 @@ use rustix::fs::{Access, access};
 use toolcell::Sealer;
 
 use super::env;
-use crate::print::Failure;
+use crate::print::{Failure, Result};
 
 /// Returns the state directory: the typed one, or the user's own.
 pub(crate) fn dir(typed: Option<&Path>) -> Option<PathBuf> {
@@ -28,7 +28,7 @@ pub(crate) fn dir(typed: Option<&Path>) -> Option<PathBuf> {
 ///
 /// # Errors
 /// It cannot be created, is not a directory, or cannot be written to.
-pub(crate) fn create_state_dir(dir: &Path) -> Result<(), Failure> {
+pub(crate) fn create_state_dir(dir: &Path) -> Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
     let writable = made.and_then(|()| Ok(access(dir, Access::WRITE_OK | Access::EXEC_OK)?));
     writable.map_err(|error| {
@@ -39,7 +39,7 @@ pub(crate) fn create_state_dir(dir: &Path) -> Result<(), Failure> {
 }
 
 /// Returns the user's sealer; creates its key if there is none.
-pub(crate) fn sealer(typed: Option<&Path>) -> Result<Sealer, Failure> {
+pub(crate) fn sealer(typed: Option<&Path>) -> Result<Sealer> {
     let Some(dir) = dir(typed) else {
         return Err(Failure::file(
             anyhow!(

@@ -11,7 +11,7 @@ use tracing::Subscriber;
 use tracing_subscriber::layer::Layer;
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::print::Failure;
+use crate::print::Result;
 
 /// Exports spans while a server runs.
 #[derive(Clone, Default)]
@@ -28,14 +28,15 @@ mod exported {
     use toolcell_server::otlp::{Otlp, SpanLayer};
     use tracing_subscriber::filter::filter_fn;
 
-    use super::{Failure, Layer, LookupSpan, Subscriber, Traces};
+    use super::{Layer, LookupSpan, Result, Subscriber, Traces};
+    use crate::print::Failure;
 
     /// Time to send the last spans when a server ends.
     const LAST_SPANS: Duration = Duration::from_secs(2);
 
     impl Traces {
         /// Starts the exporter if the command names a collector.
-        pub(crate) fn start(collector: Option<&str>) -> Result<Self, Failure> {
+        pub(crate) fn start(collector: Option<&str>) -> Result<Self> {
             let Some(url) = collector else { return Ok(Self::default()) };
             let otlp = Otlp::start(url);
             let otlp = otlp.map_err(|error| Failure::usage(error.to_string(), error.hint()))?;
@@ -72,10 +73,10 @@ mod left_out {
     use toolcell_server::Service;
     use tracing_subscriber::layer::Identity;
 
-    use super::{Failure, Layer, LookupSpan, Subscriber, Traces};
+    use super::{Layer, LookupSpan, Result, Subscriber, Traces};
 
     impl Traces {
-        pub(crate) fn start(_: Option<&str>) -> Result<Self, Failure> {
+        pub(crate) fn start(_: Option<&str>) -> Result<Self> {
             Ok(Self::default())
         }
 

@@ -15,7 +15,7 @@ pub(crate) mod table;
 pub(crate) mod units;
 
 pub(crate) use exit::ExitStatus;
-pub(crate) use failure::Failure;
+pub(crate) use failure::{Failure, Result};
 pub(crate) use format::Format;
 pub(crate) use printer::{Listener, Printer};
 pub(crate) use units::{Count, Size, Time, counted};

@@ -24,7 +24,7 @@ use serde_json::json;
 
 use super::clean::{self, Reader};
 use super::exit::ExitStatus;
-use super::failure::Failure;
+use super::failure::{Failure, Result};
 
 /// Interval of the steps of a spinner or a bar.
 const TICK: Duration = Duration::from_millis(120);
@@ -77,7 +77,7 @@ impl Printer {
     }
 
     /// Prints plain text for a person and an end of line, on standard output.
-    pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn text(&self, text: &str) -> Result<()> {
         let (clean, lost) = clean::text(text);
         self.out(&clean)?;
         self.note_removed(lost);
@@ -86,7 +86,7 @@ impl Printer {
 
     /// Prints a tool's result and an end of line, on standard output: unchanged unless that is a
     /// terminal.
-    pub(crate) fn result(&self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn result(&self, text: &str) -> Result<()> {
         let shown = clean::result(text, self.reader);
         self.out(&shown.text)?;
         self.note_removed(shown.lost);
@@ -99,17 +99,17 @@ impl Printer {
     }
 
     /// Prints JSON with the layout of its author, on standard output.
-    pub(crate) fn json_text(&self, json: &str) -> Result<(), Failure> {
+    pub(crate) fn json_text(&self, json: &str) -> Result<()> {
         self.out(&clean::json(json))
     }
 
     /// Prints one line of JSON on standard output.
-    pub(crate) fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
+    pub(crate) fn json(&self, value: &impl Serialize) -> Result<()> {
         self.event(value).map(drop)
     }
 
     /// Prints one line of JSON, one of many: breaks if the reader went away.
-    pub(crate) fn event(&self, value: &impl Serialize) -> Result<ControlFlow<()>, Failure> {
+    pub(crate) fn event(&self, value: &impl Serialize) -> Result<ControlFlow<()>> {
         self.write_stdout(&clean::json_line(&serde_json::to_string(value)?))
     }
 
@@ -265,11 +265,11 @@ impl Printer {
         }
     }
 
-    fn out(&self, clean: &str) -> Result<(), Failure> {
+    fn out(&self, clean: &str) -> Result<()> {
         self.write_stdout(clean).map(drop)
     }
 
-    fn write_stdout(&self, clean: &str) -> Result<ControlFlow<()>, Failure> {
+    fn write_stdout(&self, clean: &str) -> Result<ControlFlow<()>> {
         let mut out = io::stdout().lock();
         match writeln!(out, "{clean}").and_then(|()| out.flush()) {
             Ok(()) => Ok(ControlFlow::Continue(())),

@@ -35,7 +35,7 @@ use crate::config::{
 use crate::grants::gaps::{self, Gap};
 use crate::host::{self, Cli, Engines};
 use crate::os::files;
-use crate::print::{ExitStatus, Failure, Listener, Printer};
+use crate::print::{ExitStatus, Failure, Listener, Printer, Result};
 
 /// Characters of a column.
 const MAX_COLUMN: usize = 24;
@@ -74,7 +74,7 @@ struct Review<'a> {
 
 /// Runs the command: compares the components with the lock, prints the page, asks, and writes the
 /// lock.
-pub(crate) async fn approve(cli: &Cli, args: &ApproveArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn approve(cli: &Cli, args: &ApproveArgs) -> Result<ExitStatus> {
     let printer = &cli.printer;
     let config = cli.config(SecretSelection::None)?;
     let Some(file) = config.file.as_deref() else {
@@ -154,7 +154,7 @@ fn is_yes(answer: &str) -> bool {
 ///
 /// # Errors
 /// The question cannot be asked, or the answer is not a yes.
-fn ask(printer: &Printer, page: &Page, again: impl Fn(&[&str]) -> String) -> Result<(), Failure> {
+fn ask(printer: &Printer, page: &Page, again: impl Fn(&[&str]) -> String) -> Result<()> {
     const NOT_APPROVED: &str = "not approved, and nothing was written";
     let listener = printer.listener();
     if let Some(why) = cannot_ask(listener, page) {
@@ -201,7 +201,7 @@ fn chosen<'a>(
     config: &'a Config,
     file: &str,
     asked: &[String],
-) -> Result<Vec<ResolvedComponent<'a>>, Failure> {
+) -> Result<Vec<ResolvedComponent<'a>>> {
     if let Some(unknown) = asked.iter().find(|name| !config.components.contains_key(*name)) {
         let known = config.components.keys().map(String::as_str);
         let otherwise = || "give the NAME of a section [components.NAME]".to_owned();
@@ -220,7 +220,7 @@ fn chosen<'a>(
 async fn review_component<'a>(
     engines: &Engines<'_>,
     (name, chosen): (&'a str, ResolvedComponent<'a>),
-) -> Result<ReviewedComponent<'a>, Failure> {
+) -> Result<ReviewedComponent<'a>> {
     let (bytes, signer) = components::bytes(&chosen)?;
     let contents = Contents::of(&bytes)?;
     let component = components::load_without_grants(engines, bytes, &chosen).await?;
@@ -333,7 +333,7 @@ impl Review<'_> {
     }
 
     /// Writes the lock, and the record that the configuration is approved.
-    fn write(&self) -> Result<(), Failure> {
+    fn write(&self) -> Result<()> {
         let seen: Vec<_> =
             self.components.iter().map(|seen| (seen.name.to_owned(), seen.now.clone())).collect();
         Ok(self.config.approve(&self.lock, &seen, &self.removed)?)

@@ -12,10 +12,10 @@ use serde_json::json;
 use crate::args::RollbackArgs;
 use crate::config::SecretSelection;
 use crate::host::Cli;
-use crate::print::{ExitStatus, Failure};
+use crate::print::{ExitStatus, Result};
 
 /// Runs the command: goes back to the previous version, and prints it.
-pub(crate) fn rollback(cli: &Cli, args: &RollbackArgs) -> Result<ExitStatus, Failure> {
+pub(crate) fn rollback(cli: &Cli, args: &RollbackArgs) -> Result<ExitStatus> {
     let printer = &cli.printer;
     let config = cli.config(SecretSelection::None)?;
     if config.file.is_none() {

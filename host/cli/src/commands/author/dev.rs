@@ -17,7 +17,7 @@ use toolcell_author::cases::{self, Options};
 use super::{built, test};
 use crate::args::DevArgs;
 use crate::host::Cli;
-use crate::print::{ExitStatus, Failure};
+use crate::print::{ExitStatus, Result};
 
 /// Folders that builds write to and that hold no source.
 const SKIPPED: [&str; 3] = ["target", "node_modules", ".git"];
@@ -29,7 +29,7 @@ const DEPTH: usize = 16;
 type Mark = (i64, i64, u64);
 
 /// Builds and tests now and after each change. A signal ends the process.
-pub(crate) async fn dev(cli: &Cli, args: &DevArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn dev(cli: &Cli, args: &DevArgs) -> Result<ExitStatus> {
     let printer = &cli.printer;
     // An error here: without a project there is nothing to watch.
     toolcell_author::component_of(&args.project)?;
@@ -46,7 +46,7 @@ pub(crate) async fn dev(cli: &Cli, args: &DevArgs) -> Result<ExitStatus, Failure
     }
 }
 
-async fn build_and_test(cli: &Cli, project: &Path) -> Result<(), Failure> {
+async fn build_and_test(cli: &Cli, project: &Path) -> Result<()> {
     let printer = &cli.printer;
     let built = built(printer, project, None)?;
     printer.labelled("built", &built.component.to_string_lossy());

@@ -20,13 +20,13 @@ use toolcell_config::text::quoted;
 
 use crate::args::{BuildArgs, NewArgs};
 use crate::host::Cli;
-use crate::print::{ExitStatus, Failure, Printer, Size};
+use crate::print::{ExitStatus, Printer, Result, Size};
 
 pub(crate) use dev::dev;
 pub(crate) use test::test;
 
 /// Creates a project and prints the next commands.
-pub(crate) fn create(printer: &Printer, args: &NewArgs) -> Result<ExitStatus, Failure> {
+pub(crate) fn create(printer: &Printer, args: &NewArgs) -> Result<ExitStatus> {
     let language: Language = args.language.parse()?;
     let created = toolcell_author::create(&args.folder, language)?;
     let folder = quoted(&created.directory.to_string_lossy()).to_string();
@@ -57,7 +57,7 @@ struct BuiltJson<'a> {
 }
 
 /// Builds a project.
-pub(crate) async fn build(cli: &Cli, args: &BuildArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn build(cli: &Cli, args: &BuildArgs) -> Result<ExitStatus> {
     let printer = &cli.printer;
     let built = built(printer, &args.project, args.output.as_deref())?;
     if args.json {
@@ -85,7 +85,7 @@ pub(crate) async fn build(cli: &Cli, args: &BuildArgs) -> Result<ExitStatus, Fai
     Ok(ExitStatus::Ok)
 }
 
-fn built(printer: &Printer, project: &Path, output: Option<&Path>) -> Result<BuildOutput, Failure> {
+fn built(printer: &Printer, project: &Path, output: Option<&Path>) -> Result<BuildOutput> {
     let spinner = printer.spinner("building");
     let built = toolcell_author::build_with(project, output, &|step| printer.step(step))?;
     drop(spinner);

@@ -23,7 +23,7 @@ use super::built;
 use crate::args::TestArgs;
 use crate::host::{self, Cli};
 use crate::os::env;
-use crate::print::{ExitStatus, Failure, Printer, clean, counted, table};
+use crate::print::{ExitStatus, Failure, Printer, Result, clean, counted, table};
 
 /// The output of `--json`.
 #[derive(Serialize)]
@@ -35,7 +35,7 @@ struct JsonReport<'a> {
 }
 
 /// Builds the project unless a component is named, and runs its cases.
-pub(crate) async fn test(cli: &Cli, args: &TestArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn test(cli: &Cli, args: &TestArgs) -> Result<ExitStatus> {
     let printer = &cli.printer;
     // Files that cannot be read are an error before anything is built.
     let files = cases::find(&args.project)?;
@@ -96,7 +96,7 @@ pub(super) async fn run(
     component: (&Path, ComponentKind),
     files: &[PathBuf],
     options: &Options,
-) -> Result<Report, Failure> {
+) -> Result<Report> {
     let report = cases(cli, component, files)?.run(options).await?;
     if report.cases.is_empty() {
         let message = "no case was run: the files have no cases, or no name of a case contains the text of `--filter`";
@@ -109,16 +109,12 @@ pub(super) async fn run(
 }
 
 /// Returns the names of the component's tools.
-pub(super) async fn tools(cli: &Cli, component: &Path) -> Result<Vec<String>, Failure> {
+pub(super) async fn tools(cli: &Cli, component: &Path) -> Result<Vec<String>> {
     Ok(cases(cli, (component, ComponentKind::Tools), &[])?.tools().await?)
 }
 
 /// Reads the cases of these files, for an engine that uses the command's cache.
-fn cases(
-    cli: &Cli,
-    (component, kind): (&Path, ComponentKind),
-    files: &[PathBuf],
-) -> Result<Cases, Failure> {
+fn cases(cli: &Cli, (component, kind): (&Path, ComponentKind), files: &[PathBuf]) -> Result<Cases> {
     let global = &cli.global;
     let worker = host::compile_worker(env::own_program(), global.max_compile_time.0)?;
     let engine = host::with_compile_notes(&cli.printer, worker(Engine::builder()));
@@ -167,7 +163,7 @@ fn fuzz_summary(of: &FuzzReport) -> String {
 }
 
 /// Prints a line for each case, and one for all of them.
-pub(super) fn show(printer: &Printer, report: &Report) -> Result<(), Failure> {
+pub(super) fn show(printer: &Printer, report: &Report) -> Result<()> {
     let mut lines = Vec::new();
     for case in &report.cases {
         let ended = match (case.passed, case.updated) {

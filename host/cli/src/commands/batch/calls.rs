@@ -23,7 +23,7 @@ use toolcell::{Provider, ToolCall};
 
 use super::forms;
 use crate::os::files;
-use crate::print::{Failure, Format};
+use crate::print::{Failure, Format, Result};
 
 /// The name of our own form.
 const OWN: &str = "calls";
@@ -96,7 +96,7 @@ impl List {
 }
 
 /// Reads the calls from a file, or from standard input for `-`.
-pub(super) fn read(path: &Path, form: Option<Format>) -> Result<List, Failure> {
+pub(super) fn read(path: &Path, form: Option<Format>) -> Result<List> {
     let (text, source) = files::calls(path)?;
     let list = match form {
         None => parse(&text),

@@ -33,7 +33,7 @@ use crate::args::{BatchArgs, context};
 use crate::components::{self, OnUnusable};
 use crate::host::Cli;
 use crate::os::{interrupt, state};
-use crate::print::{ExitStatus, Failure, Format, Printer, Size, counted, format};
+use crate::print::{ExitStatus, Failure, Format, Printer, Result, Size, counted, format};
 use crate::worker_process::{self, ChildOptions, ToolUse};
 use crate::{config, host};
 use calls::List;
@@ -41,7 +41,7 @@ use summary::{Logged, Summary};
 use watched::Watched;
 
 /// Runs the command. With `--stream`, a failure is printed as an event too.
-pub(crate) async fn batch(cli: &Cli, args: &BatchArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn batch(cli: &Cli, args: &BatchArgs) -> Result<ExitStatus> {
     // The options are checked before any file is read, and the calls are read before anything is
     // compiled.
     let events = Form::from_args(args)?;
@@ -53,7 +53,7 @@ pub(crate) async fn batch(cli: &Cli, args: &BatchArgs) -> Result<ExitStatus, Fai
     ended
 }
 
-async fn run(cli: &Cli, args: &BatchArgs, events: Option<Form>) -> Result<ExitStatus, Failure> {
+async fn run(cli: &Cli, args: &BatchArgs, events: Option<Form>) -> Result<ExitStatus> {
     let Cli { printer, interrupt, global, .. } = cli;
     let context = context(args)?;
     let config = cli.config(config::SecretSelection::All)?;
@@ -149,7 +149,7 @@ enum Form {
 
 impl Form {
     /// Returns the form of events, if `--stream` asks for them.
-    fn from_args(args: &BatchArgs) -> Result<Option<Self>, Failure> {
+    fn from_args(args: &BatchArgs) -> Result<Option<Self>> {
         match args.format {
             _ if !args.stream => Ok(None),
             Format::Own => Ok(Some(Self::Own)),
@@ -162,7 +162,7 @@ impl Form {
     }
 }
 
-fn context(args: &BatchArgs) -> Result<CallContext, Failure> {
+fn context(args: &BatchArgs) -> Result<CallContext> {
     let context = context::context(args.context.as_deref(), None, None)?;
     if context.resume.is_some() {
         let hint = "answer with `toolcell run COMPONENT TOOL ARGS --answer JSON --state TEXT`";
@@ -221,7 +221,7 @@ struct RunReport<T> {
 
 impl Batch<'_> {
     /// Prints all messages at the end. A progress bar counts the calls until then.
-    async fn messages(self, format: Format) -> Result<Option<RunHalt>, Failure> {
+    async fn messages(self, format: Format) -> Result<Option<RunHalt>> {
         let bar = self.printer.bar(self.calls.calls.len() as u64, "calls");
         let (printer, summary, count) = (self.printer, Arc::clone(&self.summary), bar.counter());
         let order = self.calls.ids();
@@ -261,7 +261,7 @@ impl Batch<'_> {
     }
 
     /// Prints events as they happen. Breaks if the run cannot start or the reader has gone away.
-    async fn events(self, form: Form) -> Result<ControlFlow<ExitStatus, Option<RunHalt>>, Failure> {
+    async fn events(self, form: Form) -> Result<ControlFlow<ExitStatus, Option<RunHalt>>> {
         let printer = self.printer;
         let gone = ControlFlow::Break(ExitStatus::Ok);
         let mut finished =
@@ -305,7 +305,7 @@ struct Finished {
 }
 
 impl Form {
-    fn print(self, printer: &Printer, event: &RunEvent) -> Result<ControlFlow<()>, Failure> {
+    fn print(self, printer: &Printer, event: &RunEvent) -> Result<ControlFlow<()>> {
         match self {
             Self::Own => printer.event(event),
             Self::AgUi => {
@@ -320,7 +320,7 @@ impl Form {
     }
 
     /// Prints the only event of a run that cannot start, in the form of [`RunFailure`].
-    fn failed(self, printer: &Printer, failure: &Failure) -> Result<ControlFlow<()>, Failure> {
+    fn failed(self, printer: &Printer, failure: &Failure) -> Result<ControlFlow<()>> {
         let (reason, message, hint) = (failure.kind(), failure.message(), failure.hint());
         match self {
             Self::Own => printer.event(
@@ -332,7 +332,7 @@ impl Form {
         }
     }
 
-    fn finish(self, printer: &Printer, finished: &Finished) -> Result<ControlFlow<()>, Failure> {
+    fn finish(self, printer: &Printer, finished: &Finished) -> Result<ControlFlow<()>> {
         let Finished { kind, calls, failed } = finished;
         match self {
             Self::Own => printer.event(finished),

@@ -27,7 +27,7 @@ use crate::args::{InspectArgs, target};
 use crate::config::{Effective, ResolvedComponent, SecretSelection, Signer, effective};
 use crate::grants::advice;
 use crate::host::Cli;
-use crate::print::{ExitStatus, Failure, Printer, Time, clean, schema, table};
+use crate::print::{ExitStatus, Failure, Printer, Result, Time, clean, schema, table};
 use crate::{components, host};
 
 pub(crate) use contents::brought_by;
@@ -64,7 +64,7 @@ impl Facts<'_> {
 }
 
 /// Runs the command: examines the component, loads it if possible, and prints the facts.
-pub(crate) async fn inspect(cli: &Cli, args: &InspectArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn inspect(cli: &Cli, args: &InspectArgs) -> Result<ExitStatus> {
     let printer = &cli.printer;
     let config = cli.config(SecretSelection::None)?;
     let chosen = components::choose(&config, &args.component)?;
@@ -175,8 +175,8 @@ pub(crate) fn warn(printer: &Printer, of: &str, tool: &Definition) {
 fn to_json(
     seen: &Facts<'_>,
     loaded: Option<&Component>,
-    usable: &Result<(), Failure>,
-) -> Result<serde_json::Value, Failure> {
+    usable: &Result<()>,
+) -> Result<serde_json::Value> {
     let Facts { chosen, inspection, contents, signer, kind, barred, .. } = seen;
     let imports = inspection.imports.iter().map(|(name, standing)| {
         let modules: Vec<_> = contents.callers(name).collect();
@@ -224,16 +224,13 @@ fn to_json(
 }
 
 /// Returns the effective grants of a tool.
-fn effective_grants(
-    chosen: &ResolvedComponent<'_>,
-    tool: &Definition,
-) -> Result<Effective, Failure> {
+fn effective_grants(chosen: &ResolvedComponent<'_>, tool: &Definition) -> Result<Effective> {
     let rights = Rights::new(chosen.grants().into(), tool);
     let rights = rights.map_err(|bad| Failure::usage(bad.to_string(), bad.hint))?;
     Ok(effective::effective(&rights))
 }
 
-fn to_text(seen: &Facts<'_>, loaded: Option<&Component>) -> Result<String, Failure> {
+fn to_text(seen: &Facts<'_>, loaded: Option<&Component>) -> Result<String> {
     let Facts { chosen, inspection, contents, signer, kind, .. } = seen;
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let mut facts = vec![

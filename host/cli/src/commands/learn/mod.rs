@@ -39,7 +39,7 @@ use crate::grants::dry_run_files::{DryRunFiles, directory_of};
 use crate::grants::grant_text::{self, Change};
 use crate::grants::offered::NotOffered;
 use crate::host::Cli;
-use crate::print::{ExitStatus, Failure, clean};
+use crate::print::{ExitStatus, Result, clean};
 use crate::{components, host};
 use changed::Changed;
 
@@ -70,7 +70,7 @@ struct Learned {
 }
 
 /// Runs the command.
-pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus> {
     let printer = &cli.printer;
     let target = target::Target::of_call(&args.call, args.kind.as_deref() == Some("command"))?;
     let config = cli.config(SecretSelection::None)?;

@@ -37,7 +37,7 @@ use crate::grants::advice::{self, RequestOrigin};
 use crate::host::{self, Cli};
 use crate::os::files::Arguments;
 use crate::os::{interrupt, lines, state};
-use crate::print::{ExitStatus, Failure, Printer, Size};
+use crate::print::{ExitStatus, Printer, Result, Size};
 use crate::worker_process::{self, ChildOptions, ToolUse};
 use live::Live;
 
@@ -55,7 +55,7 @@ struct TypedCall<'a> {
 
 /// Runs the command: makes the call, again after each answer at the terminal, and prints the
 /// result.
-pub(crate) async fn run(cli: &Cli, args: &RunArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn run(cli: &Cli, args: &RunArgs) -> Result<ExitStatus> {
     let Cli { printer, interrupt, .. } = cli;
     // The options are checked before any file is read, and all files are read before anything is
     // compiled.
@@ -148,7 +148,7 @@ pub(crate) async fn run(cli: &Cli, args: &RunArgs) -> Result<ExitStatus, Failure
 
 /// Returns the tools that a tool can call: those of each usable component of the configuration, if
 /// the tenant is offered them.
-async fn callable(cli: &Cli, config: &Config, context: &CallContext) -> Result<Registry, Failure> {
+async fn callable(cli: &Cli, config: &Config, context: &CallContext) -> Result<Registry> {
     let words: Vec<_> = config.components.keys().map(PathBuf::from).collect();
     let components = components::chosen(config, &words)?;
     let engines = host::engines(cli, 1, config)?.inline();
@@ -225,7 +225,7 @@ async fn tool(
     config: &Config,
     chosen: &ResolvedComponent<'_>,
     context: &CallContext,
-) -> Result<(Tool, Rights), Failure> {
+) -> Result<(Tool, Rights)> {
     if chosen.isolation.has_process() {
         let components = std::slice::from_ref(&args.call.component);
         let tenant = context.tenant.as_deref();

@@ -27,7 +27,7 @@ use super::{TypedCall, argument_faults, resume};
 use crate::built;
 use crate::grants::advice::RequestOrigin;
 use crate::grants::unset;
-use crate::print::{Count, Failure, Printer, Size, Time, clean, schema, table};
+use crate::print::{Count, Printer, Result, Size, Time, clean, schema, table};
 
 const MIB: u64 = 1 << 20;
 /// The most functions of a guest's backtrace that are shown.
@@ -41,7 +41,7 @@ pub(super) fn show(
     typed: &TypedCall<'_>,
     result: &CallResult,
     lines: &[SourceLine],
-) -> Result<(), Failure> {
+) -> Result<()> {
     match result {
         CallResult::Outcome(Outcome::Ok(output)) => ok(printer, output),
         CallResult::Outcome(Outcome::Error(error)) => {
@@ -68,14 +68,14 @@ pub(super) fn show(
 }
 
 /// Prints a string as text, any other value as JSON.
-fn value(printer: &Printer, json: &Json) -> Result<(), Failure> {
+fn value(printer: &Printer, json: &Json) -> Result<()> {
     match serde_json::from_str::<String>(json.as_str()) {
         Ok(text) => printer.result(&text),
         Err(_) => printer.result(&clean::json(json.as_str())),
     }
 }
 
-fn ok(printer: &Printer, output: &Output) -> Result<(), Failure> {
+fn ok(printer: &Printer, output: &Output) -> Result<()> {
     value(printer, &output.value)?;
     if let Some(message) = &output.message {
         printer.labelled("message", clean::note(message));
@@ -114,7 +114,7 @@ struct ErrorView<'a> {
     retry_after_ms: Option<u64>,
 }
 
-fn handler_error(printer: &Printer, error: &HandlerError) -> Result<(), Failure> {
+fn handler_error(printer: &Printer, error: &HandlerError) -> Result<()> {
     let HandlerError { message, data, retryable, retry_after_ms, .. } = error;
     printer.json(&ErrorView {
         error: message,
@@ -125,7 +125,7 @@ fn handler_error(printer: &Printer, error: &HandlerError) -> Result<(), Failure>
 }
 
 /// Prints a tool's question, its options, and the schema of the answer.
-pub(super) fn question(printer: &Printer, question: &Question) -> Result<(), Failure> {
+pub(super) fn question(printer: &Printer, question: &Question) -> Result<()> {
     let mut text = vec![question.question.clone()];
     match question.options.as_ref().map(Json::to_value) {
         Some(Value::Array(options)) => {

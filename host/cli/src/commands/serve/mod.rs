@@ -35,11 +35,11 @@ use crate::config::{self, SecretSelection};
 use crate::host::{self, Cli};
 use crate::os::interrupt::Interrupt;
 use crate::os::{state, supervisor};
-use crate::print::{ExitStatus, Failure, Printer, counted};
+use crate::print::{ExitStatus, Failure, Printer, Result, counted};
 use problems::{print_problems, summary};
 
 /// Serves until a signal ends it.
-pub(crate) fn serve(cli: &Cli, args: &ServeArgs) -> Result<ExitStatus, Failure> {
+pub(crate) fn serve(cli: &Cli, args: &ServeArgs) -> Result<ExitStatus> {
     allow_open_files();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
@@ -60,7 +60,7 @@ fn allow_open_files() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-async fn serving(cli: &Cli, args: &ServeArgs) -> Result<ExitStatus, Failure> {
+async fn serving(cli: &Cli, args: &ServeArgs) -> Result<ExitStatus> {
     let Cli { printer, interrupt, global, .. } = cli;
     let configuration = cli.config(SecretSelection::All)?;
     if configuration.file.is_none() {
@@ -177,7 +177,7 @@ async fn on_stdio(
     configured: &ConfigServer,
     service: Service,
     principal: Principal,
-) -> Result<ExitStatus, Failure> {
+) -> Result<ExitStatus> {
     let stop = interrupt.drain(args.drain_timeout.0);
     let stopped = async { stop.raised().await };
     let ended = tokio::select! {
@@ -233,7 +233,7 @@ fn no_metrics(error: MetricsError) -> Failure {
 }
 
 /// Opens the store of artifacts.
-fn artifacts(args: &ServeArgs) -> Result<Artifacts, Failure> {
+fn artifacts(args: &ServeArgs) -> Result<Artifacts> {
     let threshold = usize::try_from(args.artifact_threshold.0).unwrap_or(usize::MAX);
     let options = ArtifactOptions {
         threshold,
@@ -250,7 +250,7 @@ fn artifacts(args: &ServeArgs) -> Result<Artifacts, Failure> {
 
 /// Checks that the directory for artifacts can be used. A server that uses it now is not a problem
 /// of the configuration.
-fn check_artifacts(args: &ServeArgs) -> Result<(), Failure> {
+fn check_artifacts(args: &ServeArgs) -> Result<()> {
     let opened = args
         .artifact_dir
         .as_ref()
@@ -283,7 +283,7 @@ fn not_listening(error: BindError) -> Failure {
 }
 
 /// Returns the options of the listener.
-fn options(args: &ServeArgs) -> Result<ListenOptions, Failure> {
+fn options(args: &ServeArgs) -> Result<ListenOptions> {
     let http = HttpOptions {
         hosts: args.hosts.clone(),
         origins: args.origins.clone(),

@@ -13,7 +13,7 @@ use serde_json::json;
 use toolcell_config::{ComponentProblem, LoadedTools, Reason, ReloadChanges, Serving};
 
 use crate::args::ServeArgs;
-use crate::print::{Failure, Printer, counted};
+use crate::print::{Printer, Result, counted};
 
 /// Returns the changes of a reload in one line, with the components that wait for approval.
 pub(super) fn summary(reloaded: &ReloadChanges, loaded: &LoadedTools) -> String {
@@ -45,7 +45,7 @@ pub(super) fn print_problems(
     printer: &Printer,
     args: &ServeArgs,
     loaded: &LoadedTools,
-) -> Result<usize, Failure> {
+) -> Result<usize> {
     let problems = loaded.problems();
     for problem in problems {
         if args.json && args.check {
