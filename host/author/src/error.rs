@@ -22,6 +22,9 @@ pub struct Error {
     faults: Vec<Fault>,
 }
 
+/// The result of what this crate does.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// Kinds of [`Error`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

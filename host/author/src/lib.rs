@@ -18,6 +18,7 @@ mod languages;
 mod lines;
 mod project;
 
+pub(crate) use error::Result;
 pub use error::{Error, ErrorKind, Fault};
 pub use lines::{SourceLine, shown_lines, source_lines};
 pub use project::create::{NewProject, create};

@@ -20,7 +20,7 @@ use wasm_metadata::AddMetadata;
 
 use crate::languages::js::{modules, snapshot};
 use crate::languages::{c, python, rust, tools};
-use crate::{Error, ErrorKind, Language};
+use crate::{Error, ErrorKind, Language, Result};
 
 /// Candidates for the main file of a tool in a language other than Rust, in this order.
 const ENTRIES: [(&str, Language); 9] = [
@@ -131,7 +131,7 @@ pub fn component_of(source: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Returns the folder, the main file except for Rust, and the language.
-fn project(source: &Path) -> Result<(PathBuf, Option<String>, Language), Error> {
+fn project(source: &Path) -> Result<(PathBuf, Option<String>, Language)> {
     if source.is_file() {
         let folder = source
             .parent()
@@ -183,7 +183,7 @@ fn project(source: &Path) -> Result<(PathBuf, Option<String>, Language), Error> 
 }
 
 /// Returns the component's name: that of the folder, or of the file that was passed.
-fn name(folder: &Path, source: &Path) -> Result<String, Error> {
+fn name(folder: &Path, source: &Path) -> Result<String> {
     let named = if source.is_file() {
         source.with_extension("")
     } else {
@@ -195,7 +195,7 @@ fn name(folder: &Path, source: &Path) -> Result<String, Error> {
 }
 
 /// Returns the component with a `producers` section: the language of its source, and this crate.
-fn described(component: &[u8], language: Language) -> Result<Vec<u8>, Error> {
+fn described(component: &[u8], language: Language) -> Result<Vec<u8>> {
     let mut added = AddMetadata::default();
     let is_javascript = matches!(language, Language::JavaScript | Language::TypeScript);
     let language = match language {
@@ -215,7 +215,7 @@ fn described(component: &[u8], language: Language) -> Result<Vec<u8>, Error> {
 }
 
 /// Refuses, before the build starts, to overwrite a file that is not WebAssembly.
-fn check_output(path: &Path) -> Result<(), Error> {
+fn check_output(path: &Path) -> Result<()> {
     let Ok(there) = fs::metadata(path) else { return Ok(()) };
     let begins_as = |magic: &[u8]| {
         let mut start = vec![0; magic.len()];
@@ -235,7 +235,7 @@ fn check_output(path: &Path) -> Result<(), Error> {
 }
 
 /// Replaces the file atomically, so that it is never half written.
-fn write(path: &Path, component: &[u8]) -> Result<(), Error> {
+fn write(path: &Path, component: &[u8]) -> Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}", std::process::id()));
     let beside = PathBuf::from(beside);

@@ -16,7 +16,7 @@ use toolcell::{CallResult, Completion, Outcome};
 
 use super::file::{Budget, Expect};
 use crate::lines::format_lines;
-use crate::{Error, SourceLine};
+use crate::{Error, Result, SourceLine};
 
 /// Characters of a result that are shown.
 const MAX_SHOWN: usize = 2000;
@@ -43,7 +43,7 @@ pub(super) fn failures(
     lines: &[SourceLine],
     expect: &Expect,
     budget: Option<Budget>,
-) -> Result<Vec<String>, Error> {
+) -> Result<Vec<String>> {
     let seen = actual(&completion.result);
     let places = format_lines(lines);
     let ending = result_line(&completion.result) + &places;

@@ -20,7 +20,7 @@ use super::generate::Generator;
 use super::run::Cases;
 use super::shrink::simplified;
 use crate::lines::format_lines;
-use crate::{Error, SourceLine};
+use crate::{Error, Result, SourceLine};
 
 /// Calls that are spent on shrinking the arguments of one failure.
 const SHRINKING: usize = 300;
@@ -114,7 +114,7 @@ impl Cases {
         tool: &OfferedTool,
         options: &FuzzOptions,
         called: &(impl Fn() + Send + Sync),
-    ) -> Result<FuzzReport, Error> {
+    ) -> Result<FuzzReport> {
         let schema = tool.parameters.clone().unwrap_or_else(|| json!({"type": "object"}));
         let validator = jsonschema::draft202012::new(&schema).map_err(|error| {
             let message =
@@ -158,7 +158,7 @@ impl Cases {
         tool: &OfferedTool,
         mut failure: FuzzFailure,
         fits: impl Fn(&Value) -> bool,
-    ) -> Result<FuzzFailure, Error> {
+    ) -> Result<FuzzFailure> {
         let mut left = SHRINKING;
         'simplify: loop {
             for arguments in simplified(&failure.arguments).into_iter().filter(|value| fits(value))
@@ -178,20 +178,12 @@ impl Cases {
     }
 
     /// Adds the source lines to a failure. They are computed once, for the final arguments.
-    async fn with_lines(
-        &self,
-        tool: &OfferedTool,
-        failure: FuzzFailure,
-    ) -> Result<FuzzFailure, Error> {
+    async fn with_lines(&self, tool: &OfferedTool, failure: FuzzFailure) -> Result<FuzzFailure> {
         let lines = self.lines(&self.call_result(tool, &failure.arguments).await?);
         Ok(FuzzFailure { lines, ..failure })
     }
 
-    async fn failure(
-        &self,
-        tool: &OfferedTool,
-        arguments: &Value,
-    ) -> Result<Option<FuzzFailure>, Error> {
+    async fn failure(&self, tool: &OfferedTool, arguments: &Value) -> Result<Option<FuzzFailure>> {
         Ok(match self.call_result(tool, arguments).await? {
             CallResult::ToolError(error) => Some(FuzzFailure {
                 reason: error.reason().name().to_owned(),
@@ -204,11 +196,7 @@ impl Cases {
     }
 
     /// Calls the tool with these arguments and returns the result.
-    async fn call_result(
-        &self,
-        tool: &OfferedTool,
-        arguments: &Value,
-    ) -> Result<CallResult, Error> {
+    async fn call_result(&self, tool: &OfferedTool, arguments: &Value) -> Result<CallResult> {
         let kinds = [GrantKind::Secrets, GrantKind::Reveal].map(|kind| kind.row().need);
         let secrets = tool.needs.iter().filter(|need| kinds.contains(&need.kind.as_str()));
         let secrets = secrets.map(|need| (need.pattern.clone(), PLACEHOLDER.to_owned())).collect();

@@ -17,7 +17,7 @@ use saphyr_parser::{Event, Parser, Span};
 use serde_json::{Map, Value};
 
 use super::file::{Expect, Suite, parse};
-use crate::Error;
+use crate::{Error, Result};
 
 /// The member of a case that has its expected ending.
 const EXPECT: &str = "expect";
@@ -56,7 +56,7 @@ impl Node {
 
 /// Writes the endings of the cases with these numbers into the file. Apart from them, the file must
 /// still parse to `suite`.
-pub(super) fn write_endings(path: &Path, suite: &Suite, updated: &[usize]) -> Result<(), Error> {
+pub(super) fn write_endings(path: &Path, suite: &Suite, updated: &[usize]) -> Result<()> {
     let text = fs::read_to_string(path).map_err(Error::file("read", path))?;
     let endings: Vec<_> = updated
         .iter()

@@ -31,7 +31,7 @@ use toolcell::{
 use super::coverage::coverage;
 use super::file::{self, Case, Context, Exchange, Expect, OtherTool, Suite};
 use super::{CaseReport, OfferedTool, Report, compare, others, rewrite};
-use crate::{Error, SourceLine, source_lines};
+use crate::{Error, Result, SourceLine, source_lines};
 
 /// The name of the key-value store of a case.
 const STORE: &str = "case";
@@ -68,7 +68,7 @@ impl Cases {
     /// [`ErrorKind::Cases`](crate::ErrorKind::Cases).
     pub fn read(engine: EngineBuilder, component: &Path, files: &[PathBuf]) -> Result<Self, Error> {
         let bytes = fs::read(component).map_err(Error::file("read", component))?;
-        let files: Result<_, Error> =
+        let files: Result<_> =
             files.iter().map(|path| Ok((path.clone(), file::read(path)?))).collect();
         // Cases run one at a time, so they need no fair scheduling. On threads of lower priority, a
         // busy machine would end a case at its time limit.
@@ -141,7 +141,7 @@ impl Cases {
     }
 
     /// Returns the component's tools, in its order.
-    pub(super) async fn offered_tools(&self) -> Result<Vec<OfferedTool>, Error> {
+    pub(super) async fn offered_tools(&self) -> Result<Vec<OfferedTool>> {
         let engine = self.engine.clone().build().map_err(unusable_component)?;
         let options = LoadOptions { missing: OnMissingGrant::Denied, ..LoadOptions::default() };
         let component = Component::load_with(&engine, self.loaded(), options).await;
@@ -159,7 +159,7 @@ impl Cases {
         case: &Case,
         tools: &[OfferedTool],
         update: bool,
-    ) -> Result<CaseReport, Error> {
+    ) -> Result<CaseReport> {
         let fault = |problem: String, hint: &str| {
             let message = format!("{}: the case `{}`: {problem}", path.display(), case.name);
             Error::cases(message, hint)

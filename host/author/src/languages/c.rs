@@ -27,7 +27,7 @@ use wit_parser::Resolve;
 use self::compiler::Compiler;
 pub(crate) use self::compiler::PACKAGE;
 use super::scratch::Scratch;
-use crate::{Error, Fault};
+use crate::{Error, Fault, Result};
 
 const WORLD: &str = "toolbox-with-grants";
 const WIT: [(&str, &str); 2] = [
@@ -70,7 +70,7 @@ pub(crate) fn build(
     entry: &str,
     is_project: bool,
     tell: &dyn Fn(&str),
-) -> Result<Compiled, Error> {
+) -> Result<Compiled> {
     let typed = folder;
     let folder = folder.canonicalize().map_err(Error::file("read the folder", folder))?;
     let scratch = Scratch::new("c")?;
@@ -119,7 +119,7 @@ pub(crate) fn build(
 }
 
 /// Returns the C files in the folder of `entry`, each as a path below `folder`.
-fn files_beside(folder: &Path, entry: &str) -> Result<Vec<PathBuf>, Error> {
+fn files_beside(folder: &Path, entry: &str) -> Result<Vec<PathBuf>> {
     let below = Path::new(entry).parent().unwrap_or(Path::new(""));
     let place = folder.join(below);
     let fault = Error::file("read the folder", &place);
@@ -147,7 +147,7 @@ fn argument(path: &Path) -> PathBuf {
 
 /// Makes the component of the core module that was compiled from these files in this folder. It
 /// imports only the interfaces that the module calls.
-fn component(module: &[u8], folder: &Path, files: &[PathBuf]) -> Result<Vec<u8>, Error> {
+fn component(module: &[u8], folder: &Path, files: &[PathBuf]) -> Result<Vec<u8>> {
     let mut resolve = Resolve::default();
     let mut package = None;
     for (name, text) in WIT {

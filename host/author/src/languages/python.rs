@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use super::scratch::Scratch;
 use super::venv;
-use crate::Error;
+use crate::{Error, Result};
 
 const PROGRAM: &str = "componentize-py";
 /// The version of componentize-py that is used.
@@ -56,11 +56,7 @@ const WARNINGS: &str = "sdk/warnings";
 
 /// Builds the component of the module `entry`, a path below `folder`. Returns the component and the
 /// warnings, one a line.
-pub(crate) fn build(
-    folder: &Path,
-    entry: &str,
-    tell: &dyn Fn(&str),
-) -> Result<(Vec<u8>, String), Error> {
+pub(crate) fn build(folder: &Path, entry: &str, tell: &dyn Fn(&str)) -> Result<(Vec<u8>, String)> {
     let absolute = |path: &Path| path.canonicalize().map_err(Error::file("read the folder", path));
     let typed = folder;
     let folder = absolute(folder)?;
@@ -123,7 +119,7 @@ struct Module<'a> {
 }
 
 /// Runs componentize-py.
-fn run(command: &mut Command, longest: Duration, module: &Module<'_>) -> Result<(), Error> {
+fn run(command: &mut Command, longest: Duration, module: &Module<'_>) -> Result<()> {
     match bounded::output(command, longest)
         .map_err(|error| missing(module.folder, &error.to_string()))?
     {

@@ -14,7 +14,7 @@ use std::{fs, io};
 use serde::Deserialize;
 
 use super::native;
-use crate::Error;
+use crate::{Error, Result};
 
 const TARGET: &str = "wasm32-wasip2";
 /// The name of the guest SDK's crate.
@@ -31,7 +31,7 @@ struct Message {
 }
 
 /// Builds the crate in this folder, and returns its component.
-pub(crate) fn build(folder: &Path) -> Result<Vec<u8>, Error> {
+pub(crate) fn build(folder: &Path) -> Result<Vec<u8>> {
     is_new_enough(folder)?;
     has_target(folder)?;
     let mut cargo = native::command("cargo");
@@ -62,7 +62,7 @@ pub(crate) fn build(folder: &Path) -> Result<Vec<u8>, Error> {
 
 /// Returns an error if the crate uses the guest SDK and rustc is too old for it. rustc runs in the
 /// folder, whose `rust-toolchain.toml` can select another toolchain.
-fn is_new_enough(folder: &Path) -> Result<(), Error> {
+fn is_new_enough(folder: &Path) -> Result<()> {
     let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
     if !manifest.contains(GUEST) {
         return Ok(());
@@ -97,7 +97,7 @@ fn release(version: &str) -> Option<(u32, u32)> {
 
 /// Returns an error if rustc cannot build for the target. rustc runs in the folder, whose
 /// `rust-toolchain.toml` can select another toolchain.
-fn has_target(folder: &Path) -> Result<(), Error> {
+fn has_target(folder: &Path) -> Result<()> {
     let mut rustc = native::command("rustc");
     rustc.current_dir(folder).args(["--print", "sysroot"]);
     let sysroot = rustc.output().map_err(|error| missing(&error))?;

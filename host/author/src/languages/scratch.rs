@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::Error;
+use crate::{Error, Result};
 
 /// A folder that only this user can read, and that is removed on drop. It is in the process's
 /// directory for temporary files, so that a command that a signal ends removes it too.
@@ -18,7 +18,7 @@ pub(crate) struct Scratch(TempDir);
 
 impl Scratch {
     /// Creates a folder. Its name contains `purpose`.
-    pub(crate) fn new(purpose: &str) -> Result<Self, Error> {
+    pub(crate) fn new(purpose: &str) -> Result<Self> {
         let made = tempfile::Builder::new().prefix(&format!("toolcell-{purpose}-")).tempdir();
         made.map(Self).map_err(Error::file("make a folder in", &tempfile::env::temp_dir()))
     }
@@ -29,7 +29,7 @@ impl Scratch {
     }
 
     /// Writes a file at a path below the folder. Returns the file's path.
-    pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) -> Result<PathBuf, Error> {
+    pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) -> Result<PathBuf> {
         let path = self.join(path);
         let folder = path.parent().unwrap_or(&path);
         fs::create_dir_all(folder).map_err(Error::file("make the folder", folder))?;

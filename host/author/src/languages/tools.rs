@@ -13,14 +13,14 @@ use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::runtime::Optimise;
 use toolcell::{Component, Definition, Engine};
 
-use crate::Error;
+use crate::{Error, Result};
 
 /// Returns the names of the tools, and warnings about tools that cannot be used and schemas that
 /// are not enforced. `hint` says where the author corrects them.
 ///
 /// # Errors
 /// [`ErrorKind::Source`](crate::ErrorKind::Source) if the component cannot be loaded.
-pub(crate) fn names(component: &[u8], hint: &str) -> Result<(Vec<String>, Vec<String>), Error> {
+pub(crate) fn names(component: &[u8], hint: &str) -> Result<(Vec<String>, Vec<String>)> {
     let named = || {
         let runtime =
             Builder::new_current_thread().enable_all().build().map_err(Error::internal)?;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use rust_embed::RustEmbed;
 
 use crate::languages::{c, python, venv};
-use crate::{Error, ErrorKind, Language};
+use crate::{Error, ErrorKind, Language, Result};
 
 /// A file of a template: its path, and its text with `NAME` for the project's name.
 type File = (&'static str, &'static str);
@@ -161,7 +161,7 @@ fn rust_lock(name: &str) -> String {
     parts.join("\n\n") + "\n"
 }
 
-fn write_rust_sdk(folder: &Path) -> Result<(), Error> {
+fn write_rust_sdk(folder: &Path) -> Result<()> {
     for path in RustSdk::iter() {
         let Some(file) = RustSdk::get(&path) else { continue };
         // Cargo does not package a folder that has a manifest of its own, so the manifest is stored
@@ -179,7 +179,7 @@ fn write_rust_sdk(folder: &Path) -> Result<(), Error> {
 }
 
 /// Returns an error if the folder exists and is not empty.
-fn is_free(folder: &Path) -> Result<(), Error> {
+fn is_free(folder: &Path) -> Result<()> {
     match fs::read_dir(folder).map(|mut entries| entries.next().is_none()) {
         Ok(true) => Ok(()),
         Ok(false) => {
@@ -197,7 +197,7 @@ fn is_free(folder: &Path) -> Result<(), Error> {
 }
 
 /// Writes a file, which must not exist yet.
-fn write(path: &Path, text: &str) -> Result<(), Error> {
+fn write(path: &Path, text: &str) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(Error::file("make the folder", folder))?;
     let opened = OpenOptions::new().write(true).create_new(true).open(path);

@@ -9,7 +9,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::Error;
+use crate::{Error, Result};
 
 /// A language that a tool can be written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,7 +54,7 @@ impl fmt::Display for Language {
 impl FromStr for Language {
     type Err = Error;
 
-    fn from_str(name: &str) -> Result<Self, Error> {
+    fn from_str(name: &str) -> Result<Self> {
         let short = match name {
             "javascript" => "js",
             "typescript" => "ts",

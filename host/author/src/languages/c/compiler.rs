@@ -11,9 +11,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::Error;
 use crate::languages::scratch::Scratch;
 use crate::languages::{native, venv};
+use crate::{Error, Result};
 
 /// The Python package of Zig that the hint tells users to install.
 pub(crate) const PACKAGE: &str = "ziglang==0.17.1";
@@ -50,7 +50,7 @@ pub(super) struct Compiler {
 impl Compiler {
     /// Returns the first that works of: Zig of the project's `.venv`, of `PATH`, of `python3`;
     /// clang of `PATH`. The hint of the error names the folder as the user typed it.
-    pub(super) fn find(folder: &Path, typed: &Path, scratch: &Scratch) -> Result<Self, Error> {
+    pub(super) fn find(folder: &Path, typed: &Path, scratch: &Scratch) -> Result<Self> {
         Self::find_on(
             std::env::var_os("PATH").as_deref().unwrap_or_default(),
             (folder, typed),
@@ -59,11 +59,7 @@ impl Compiler {
     }
 
     /// As `find`, with programs of the folders in `path` instead of `PATH`.
-    fn find_on(
-        path: &OsStr,
-        (folder, typed): (&Path, &Path),
-        scratch: &Scratch,
-    ) -> Result<Self, Error> {
+    fn find_on(path: &OsStr, (folder, typed): (&Path, &Path), scratch: &Scratch) -> Result<Self> {
         let mut others = Vec::new();
         for (program, module) in [
             (venv::program(folder, "python"), &["-m", "ziglang"][..]),

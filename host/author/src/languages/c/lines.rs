@@ -17,7 +17,7 @@ use gimli::write::{
 use gimli::{DW_AT_comp_dir, EndianSlice, LineEncoding, LittleEndian};
 use wasmparser::{Parser, Payload};
 
-use crate::Error;
+use crate::{Error, Result};
 
 /// The folder that relative paths start from.
 const HERE: &[u8] = b".";
@@ -32,7 +32,7 @@ pub(super) fn of_authors(
     module: &[u8],
     folder: &Path,
     files: &[PathBuf],
-) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
+) -> Result<Vec<(&'static str, Vec<u8>)>> {
     let mut read = Vec::new();
     for payload in Parser::new(0).parse_all(module) {
         if let Payload::CustomSection(section) = payload.map_err(Error::internal)? {

@@ -13,7 +13,7 @@ use wasm_encoder::{CustomSection, Module, NameMap, NameSection, RawSection};
 use wasmparser::{KnownCustom, Name, Naming, Parser, Payload};
 
 use super::lines;
-use crate::Error;
+use crate::{Error, Result};
 
 /// The name by which the host recognizes functions of the SDK.
 const SDK: &str = "toolcell_guest";
@@ -25,11 +25,7 @@ const STATIC: [&str; 3] = ["raise_in_parts", "out_of_memory", "parsed"];
 
 /// Returns the module with the custom sections that are needed: function names, and the debug
 /// information of the author's `files`, paths below `folder`.
-pub(super) fn only_needed(
-    module: &[u8],
-    folder: &Path,
-    files: &[PathBuf],
-) -> Result<Vec<u8>, Error> {
+pub(super) fn only_needed(module: &[u8], folder: &Path, files: &[PathBuf]) -> Result<Vec<u8>> {
     let mut kept = sections(module, |_| false)?;
     let mut named = NameMap::new();
     for function in functions(module)? {
@@ -46,12 +42,12 @@ pub(super) fn only_needed(
 
 /// Returns the module without its `producers` section, which names the language of the adapter
 /// instead of the tool's.
-pub(super) fn without_producers(module: &[u8]) -> Result<Vec<u8>, Error> {
+pub(super) fn without_producers(module: &[u8]) -> Result<Vec<u8>> {
     Ok(sections(module, |known| !matches!(known, KnownCustom::Producers(_)))?.finish())
 }
 
 /// Returns the sections of a module, of its custom sections those that `is_kept` accepts.
-fn sections(module: &[u8], is_kept: fn(KnownCustom<'_>) -> bool) -> Result<Module, Error> {
+fn sections(module: &[u8], is_kept: fn(KnownCustom<'_>) -> bool) -> Result<Module> {
     let mut kept = Module::new();
     for payload in Parser::new(0).parse_all(module) {
         let payload = payload.map_err(Error::internal)?;
@@ -65,12 +61,12 @@ fn sections(module: &[u8], is_kept: fn(KnownCustom<'_>) -> bool) -> Result<Modul
 }
 
 /// Returns true if the module has a function of this name.
-pub(super) fn has_function(module: &[u8], wanted: &str) -> Result<bool, Error> {
+pub(super) fn has_function(module: &[u8], wanted: &str) -> Result<bool> {
     Ok(functions(module)?.iter().any(|function| function.name == wanted))
 }
 
 /// Returns the functions that have a name.
-fn functions(module: &[u8]) -> Result<Vec<Naming<'_>>, Error> {
+fn functions(module: &[u8]) -> Result<Vec<Naming<'_>>> {
     let mut functions = Vec::new();
     for payload in Parser::new(0).parse_all(module) {
         if let Payload::CustomSection(section) = payload.map_err(Error::internal)?

@@ -15,7 +15,7 @@ use wasmtime::{
     Trap,
 };
 
-use crate::Error;
+use crate::{Error, Result};
 
 /// Bytes of memory that a module may use while a tool is built.
 const MEMORY: usize = 512 << 20;
@@ -61,7 +61,7 @@ impl Compiled {
         Self(OnceLock::new())
     }
 
-    fn module(&self, engine: &Engine, wasm: &[u8]) -> Result<&Module, Error> {
+    fn module(&self, engine: &Engine, wasm: &[u8]) -> Result<&Module> {
         if let Some(module) = self.0.get() {
             return Ok(module);
         }
@@ -72,7 +72,7 @@ impl Compiled {
 
 impl Machine {
     /// Starts a module. `kept` must always be used with the same `wasm`.
-    pub(crate) fn start(wasm: &[u8], kept: &Compiled) -> Result<Self, Error> {
+    pub(crate) fn start(wasm: &[u8], kept: &Compiled) -> Result<Self> {
         let engine = ENGINE.as_ref().map_err(Error::internal)?;
         let module = kept.module(engine, wasm)?;
         let mut store = Store::new(engine, StoreLimitsBuilder::new().memory_size(MEMORY).build());

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::machine::{Compiled, Machine, Stopped};
-use crate::{Error, Fault};
+use crate::{Error, Fault, Result};
 use missing_names::Absent;
 use package::ImportKind;
 use resolve::Resolver;
@@ -128,7 +128,7 @@ struct Free {
 }
 
 /// Reads the module `entry` of a project and all modules that it imports.
-pub(crate) fn collect(project: &Path, entry: &str) -> Result<Modules, Error> {
+pub(crate) fn collect(project: &Path, entry: &str) -> Result<Modules> {
     let (modules, absent) = collected(project, entry, &BTreeSet::new())?;
     let pages = absent.of_a_page();
     if pages.is_empty() {
@@ -142,11 +142,7 @@ pub(crate) fn collect(project: &Path, entry: &str) -> Result<Modules, Error> {
 }
 
 /// Reads the modules. `pages` are packages whose browser files are not used.
-fn collected(
-    project: &Path,
-    entry: &str,
-    pages: &BTreeSet<String>,
-) -> Result<(Modules, Absent), Error> {
+fn collected(project: &Path, entry: &str, pages: &BTreeSet<String>) -> Result<(Modules, Absent)> {
     let root = project.canonicalize().map_err(Error::file("read the folder", project))?;
     let mut reader = Machine::start(READER, &COMPILED)?;
     let mut resolver = Resolver::new(&root, pages);
@@ -220,7 +216,7 @@ fn without(file: &str, error: &Error) -> String {
 }
 
 /// Writes the files as modules. A CommonJS module that is imported gets a second module, its front.
-fn render(files: &BTreeMap<String, File>, entry: &str) -> Result<Modules, Error> {
+fn render(files: &BTreeMap<String, File>, entry: &str) -> Result<Modules> {
     let mut done = Modules { entry: entry.to_owned(), ..Modules::default() };
     let names = commonjs::names(files)?;
     for (name, file) in files {
@@ -295,7 +291,7 @@ fn read(
     name: &str,
     bytes: &mut u64,
     absent: &mut Absent,
-) -> Result<Text, Error> {
+) -> Result<Text> {
     let path = root.join(name);
     let real = path.canonicalize().map_err(Error::file("read", &path))?;
     if !real.starts_with(root) {

@@ -29,9 +29,9 @@ use wit_component::ComponentEncoder;
 use super::machine::{Compiled, Machine, Stopped};
 use super::modules::Modules;
 use super::trim::{self, Unused};
-use crate::Error;
 use crate::cases::grants;
 use crate::languages::tools;
+use crate::{Error, Result};
 
 /// The runtimes: `guest-sdk/js`, built by `cargo xtask js-runtime`, with the compiled form of the
 /// output of [`Wizer::instrument`].
@@ -75,7 +75,7 @@ pub(crate) struct Snapshot {
 }
 
 /// Evaluates the modules and makes a component of the resulting memory.
-pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
+pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot> {
     let mut wizer = Wizer::new();
     wizer.init_func(SEAL);
     let Runtime(runtime, compiled) = if modules.uses_intl { &WITH_INTL } else { &PLAIN };
@@ -136,7 +136,7 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
 }
 
 /// Returns the definition, if a host would accept it.
-fn checked(given: Value) -> Result<Definition, Error> {
+fn checked(given: Value) -> Result<Definition> {
     const HINT: &str = "correct the object that `tool()` gets";
     let name = given["name"].as_str().unwrap_or_default().to_owned();
     let fault = |problem: String| {

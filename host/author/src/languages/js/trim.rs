@@ -24,7 +24,7 @@ use wasmparser::{
     ImportSectionReader, Parser, Payload, TypeRef,
 };
 
-use crate::Error;
+use crate::{Error, Result};
 
 /// The name of the trimmed module.
 const NAME: &str = "toolcell_guest";
@@ -37,7 +37,7 @@ pub(crate) struct Unused {
 }
 
 /// Writes the module without the unused parts.
-pub(crate) fn trim(module: &[u8], unused: &Unused) -> Result<Vec<u8>, Error> {
+pub(crate) fn trim(module: &[u8], unused: &Unused) -> Result<Vec<u8>> {
     let mut trimmer = Trimmer::of(module, unused)?;
     let mut written = Module::new();
     trimmer
@@ -72,7 +72,7 @@ fn trap() -> Function {
 }
 
 impl<'a> Trimmer<'a> {
-    fn of(module: &[u8], unused: &'a Unused) -> Result<Self, Error> {
+    fn of(module: &[u8], unused: &'a Unused) -> Result<Self> {
         let reached = reached::reachable(module, |name| !name.starts_with(BUILDER))
             .map_err(Error::internal)?;
         let mut found =

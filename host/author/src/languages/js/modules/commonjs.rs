@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use super::{File, SDK, Text};
-use crate::Error;
+use crate::{Error, Result};
 
 /// Maximum number of names that all fronts export, without those that are imported.
 const MAX_NAMES: usize = 100_000;
@@ -32,9 +32,7 @@ pub(super) fn front_name(name: &str) -> String {
 ///
 /// # Errors
 /// [`ErrorKind::Source`](crate::ErrorKind::Source) if there are more than [`MAX_NAMES`].
-pub(super) fn names(
-    files: &BTreeMap<String, File>,
-) -> Result<BTreeMap<&str, BTreeSet<&str>>, Error> {
+pub(super) fn names(files: &BTreeMap<String, File>) -> Result<BTreeMap<&str, BTreeSet<&str>>> {
     let is_common =
         |name: &str| files.get(name).is_some_and(|file| matches!(file.text, Text::CommonJs { .. }));
     let mut names: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();

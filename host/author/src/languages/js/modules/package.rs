@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::{Error, Fault};
+use crate::{Error, Fault, Result};
 
 /// Maximum bytes of one `package.json`.
 const MAX_BYTES: u64 = 1 << 20;
@@ -92,7 +92,7 @@ enum Target {
 
 impl Package {
     /// Reads the file. `name` is used in errors. Returns `None` if the file does not exist.
-    pub(super) fn read(path: &Path, name: &str) -> Result<Option<Self>, Error> {
+    pub(super) fn read(path: &Path, name: &str) -> Result<Option<Self>> {
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_file() && metadata.len() <= MAX_BYTES => {}
             Ok(metadata) if metadata.is_file() => {

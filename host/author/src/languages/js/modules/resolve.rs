@@ -17,7 +17,7 @@ use toolcell::names;
 
 use super::SDK;
 use super::package::{ImportKind, MAX_PATH, Package, Replacement};
-use crate::Error;
+use crate::{Error, Result};
 
 /// The name of an empty module.
 pub(super) const EMPTY: &str = "//empty";
@@ -83,7 +83,7 @@ impl<'p> Resolver<'p> {
         from: &str,
         specifier: &str,
         wanted: ImportKind,
-    ) -> Result<String, Error> {
+    ) -> Result<String> {
         self.step(from, specifier, wanted, MAX_STEPS)
     }
 
@@ -93,7 +93,7 @@ impl<'p> Resolver<'p> {
         specifier: &str,
         wanted: ImportKind,
         steps: u32,
-    ) -> Result<String, Error> {
+    ) -> Result<String> {
         if specifier.ends_with(".node") {
             return fault(from, &format!("cannot import `{specifier}`: {ADDON}"), NO_ADDON);
         }
@@ -152,7 +152,7 @@ impl<'p> Resolver<'p> {
     }
 
     /// Resolves the path of a file of the project.
-    fn project_file(&self, from: &str, specifier: &str) -> Result<String, Error> {
+    fn project_file(&self, from: &str, specifier: &str) -> Result<String> {
         let Some(wanted) = plain(&folder(from).join(specifier)) else {
             return self.outside(from, specifier);
         };
@@ -180,7 +180,7 @@ impl<'p> Resolver<'p> {
         specifier: &str,
         wanted: ImportKind,
         steps: u32,
-    ) -> Result<String, Error> {
+    ) -> Result<String> {
         let Some((name, subpath)) = split(specifier) else {
             let hint = "import files of the project by path, `./name.js` for instance, and packages by name";
             return fault(
@@ -274,7 +274,7 @@ impl<'p> Resolver<'p> {
 
     /// Resolves `path` to a file of a package: the file itself, the file with an extension, or the
     /// main file of a folder.
-    fn package_file(&mut self, path: &str, wanted: ImportKind) -> Result<Option<String>, Error> {
+    fn package_file(&mut self, path: &str, wanted: ImportKind) -> Result<Option<String>> {
         if let Some(found) = self.with_ending(path) {
             return Ok(Some(found));
         }
@@ -307,7 +307,7 @@ impl<'p> Resolver<'p> {
         found: &str,
         wanted: ImportKind,
         steps: u32,
-    ) -> Result<String, Error> {
+    ) -> Result<String> {
         let Some((home, package)) = self.package_of(found)? else { return Ok(found.to_owned()) };
         let Some(path) = found.strip_prefix(&home) else { return Ok(found.to_owned()) };
         match package.replaced(&format!(".{path}")) {
@@ -327,7 +327,7 @@ impl<'p> Resolver<'p> {
     }
 
     /// Returns the package that a file is in, and its folder.
-    fn package_of(&mut self, file: &str) -> Result<Option<(String, Rc<Package>)>, Error> {
+    fn package_of(&mut self, file: &str) -> Result<Option<(String, Rc<Package>)>> {
         if !is_of_package(file) {
             return Ok(None);
         }
@@ -342,7 +342,7 @@ impl<'p> Resolver<'p> {
         Ok(None)
     }
 
-    fn manifest(&mut self, home: &str) -> Result<Option<Rc<Package>>, Error> {
+    fn manifest(&mut self, home: &str) -> Result<Option<Rc<Package>>> {
         if let Some(known) = self.packages.get(home) {
             return Ok(known.clone());
         }
@@ -365,7 +365,7 @@ impl<'p> Resolver<'p> {
         real.strip_prefix(self.root).ok()?.to_str().map(str::to_owned)
     }
 
-    fn outside(&self, from: &str, specifier: &str) -> Result<String, Error> {
+    fn outside(&self, from: &str, specifier: &str) -> Result<String> {
         let message = format!("`{specifier}` is outside of the project");
         fault(from, &message, "copy the file into the project's folder")
     }
@@ -380,7 +380,7 @@ fn no_file(specifier: &str, path: &str) -> String {
     format!("cannot import `{specifier}`: there is no file `{path}`")
 }
 
-fn fault(from: &str, message: &str, hint: &str) -> Result<String, Error> {
+fn fault(from: &str, message: &str, hint: &str) -> Result<String> {
     Err(Error::source(format!("{from}: {message}"), hint))
 }
 
