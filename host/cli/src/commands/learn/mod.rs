@@ -83,27 +83,22 @@ pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus> {
     let recorder = Recorder::new();
     let engines = host::engines(cli, 1, &config)?.dry_run(&recorder);
     let found = explain::find(&engines, &args.call.component, target.tool).await;
-    let found = found.map_err(|failure| {
-        let chosen = components::choose(&config, &args.call.component);
-        chosen.map_or_else(
-            |other| other,
-            |chosen| target::not_found(failure, &args.call, &chosen.kind()),
-        )
-    })?;
-    let FoundTool { chosen, component, tool } = found;
+    let found = found.map_err(|failure| match components::choose(&config, &args.call.component) {
+        Ok(chosen) => target::not_found(failure, &args.call, &chosen.kind()),
+        Err(other) => other,
+    });
+    let FoundTool { chosen, component, tool } = found?;
     let name = tool.definition().name.clone();
     let arguments = target.arguments.of(tool.definition());
     let (bytes, signer) = components::bytes(&chosen)?;
     let is_approved = components::is_approved(&config, &chosen, &component, signer.as_ref())?;
     let granted = chosen.grants();
     let context = config::for_tenant(&config, CallContext::default(), args.tenant.as_deref())?;
-    if let Some(unreached) =
-        NotOffered::first_not_offered(&config, context.tenant.as_deref(), [name.as_str()])
-    {
+    let tenant = context.tenant.as_deref();
+    if let Some(unreached) = NotOffered::first_not_offered(&config, tenant, [name.as_str()]) {
         unreached.warn(printer);
     }
-    let overlay =
-        context.tenant.as_ref().and_then(|name| config.tenants.get(name)?.tenant.overlay.clone());
+    let overlay = tenant.and_then(|name| config.tenants.get(name)?.tenant.overlay.clone());
     let rights = tool.rights().cloned().unwrap_or_default().with_granted(Arc::new(granted.clone()));
     let rights = rights.narrowed(overlay.clone(), None);
     let used = if is_approved { granted.clone() } else { Grants::default() };
@@ -126,20 +121,17 @@ pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus> {
         });
     // All runs begin within the time limit of one call.
     let until = Instant::now() + args.limits.over(chosen.limits).timeout;
-    let mut result;
     let mut runs = 0;
-    loop {
+    let result = loop {
         let call = ToolCall::new(DEFAULT_ID, &name, arguments.text.clone());
-        result = executor.call(&tool, call, CallOptions::default()).await.result;
+        let result = executor.call(&tool, call, CallOptions::default()).await.result;
         runs += 1;
         let is_last = runs == MAX_RUNS || Instant::now() >= until;
-        if is_last
-            || matches!(result, CallResult::Refusal(_))
-            || !root.extend(&recorder.recording())?
-        {
-            break;
+        let is_refused = matches!(result, CallResult::Refusal(_));
+        if is_last || is_refused || !root.extend(&recorder.recording())? {
+            break result;
         }
-    }
+    };
     if let CallResult::Refusal(refusal) = &result {
         if args.json {
             let none = [(); 0];
@@ -170,12 +162,8 @@ pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus> {
     let Hosts { private, is_unknown: names_host } =
         hosts(definition, &arguments.text, &recorded, &rights).await;
     private.values().for_each(|rule| asked.add_http(rule));
-    let sections = sections(
-        &config,
-        (chosen.configured.map(|(name, _)| name), &name),
-        context.tenant.as_deref(),
-        &denied,
-    );
+    let sections =
+        sections(&config, (chosen.configured.map(|(name, _)| name), &name), tenant, &denied);
     let warnings: Vec<_> = asked.warnings().into_iter().chain(warnings).collect();
     let mut denials = std::mem::take(&mut *denials.lock());
     let is_granted = |denial: &Denial| {
@@ -277,16 +265,14 @@ pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus> {
     if names_host {
         printer.note("host names were not resolved: `toolcell explain` shows whether a host has a private address");
     }
-    let unused: Vec<_> =
-        definition.needs.iter().filter(|need| !is_used(definition, need, &recorded)).collect();
+    let unused = definition.needs.iter().filter(|need| !is_used(definition, need, &recorded));
+    let unused =
+        unused.map(|need| format!("{} {} (its reason: {})", need.kind, need.pattern, need.reason));
+    let unused: Vec<_> = unused.collect();
     if !unused.is_empty() {
-        let listed: Vec<_> = unused
-            .iter()
-            .map(|need| format!("{} {} (its reason: {})", need.kind, need.pattern, need.reason))
-            .collect();
         printer.note(format!(
             "the tool also declares needs that this call did not use; the call works without a grant for them:\n{}",
-            listed.join("\n")
+            unused.join("\n")
         ));
     }
     if let Some(ending) = ending(&result) {
