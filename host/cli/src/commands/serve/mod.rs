@@ -63,10 +63,9 @@ fn allow_open_files() {
 async fn serving(cli: &Cli, args: &ServeArgs) -> Result<ExitStatus> {
     let Cli { printer, interrupt, global, .. } = cli;
     let configuration = cli.config(SecretSelection::All)?;
-    if configuration.file.is_none() {
+    let Some(file) = configuration.file.clone() else {
         return Err(configuration.missing("create a configuration with `toolcell init`, or name one with `--config FILE`: the server serves the components that the file lists").into());
-    }
-    let file = configuration.file.clone().unwrap_or_default();
+    };
     let keys = tenant::store(&configuration)?;
     let engines = host::of_configuration(cli, &configuration)?;
     let has_cache = host::cache_dir(cli).is_some();
@@ -123,12 +122,12 @@ async fn serving(cli: &Cli, args: &ServeArgs) -> Result<ExitStatus> {
     let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{}", server.address());
     let is_open = auth.is_open();
+    let tools = loaded.registry().toolbox().tools().count();
     // Set before the line that announces the server: a signal after that line must end the server
     // in order.
     let stop = interrupt.drain(args.drain_timeout.0);
     if args.json {
-        let mut listening =
-            json!({ "url": url, "tools": loaded.registry().toolbox().tools().count() });
+        let mut listening = json!({ "url": url, "tools": tools });
         if let Some(metrics) = &metrics_url {
             listening["metrics_url"] = metrics.as_str().into();
         }
@@ -137,19 +136,10 @@ async fn serving(cli: &Cli, args: &ServeArgs) -> Result<ExitStatus> {
         if let Some(metrics) = &metrics_url {
             printer.labelled("metrics", metrics);
         }
-        let tools = loaded.registry().toolbox().tools().count();
-        printer.labelled(
-            "serving",
-            format!(
-                "{} at {url}/v1 and {url}/mcp, {}",
-                counted(tools, "tool"),
-                if is_open {
-                    "for this machine only"
-                } else {
-                    "each request needs a key or a token"
-                }
-            ),
-        );
+        let access =
+            if is_open { "for this machine only" } else { "each request needs a key or a token" };
+        let tools = counted(tools, "tool");
+        printer.labelled("serving", format!("{tools} at {url}/v1 and {url}/mcp, {access}"));
     }
     drop(loaded);
     supervisor::notify(printer, supervisor::READY);
