@@ -1,5 +1,6 @@
 //! Resources that tenants share, and the part of each: cells, waiting threads, open files, the
-//! host's memory. Also: calls of tenants that are not defined.
+//! host's memory. Also: calls of tenants that are not defined, and of tools that a tenant does not
+//! see.
 
 use std::fs;
 use std::path::Path;
