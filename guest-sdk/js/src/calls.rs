@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use rquickjs::Object;
-use serde::Serialize;
+use rquickjs::promise::MaybePromise;
+use rquickjs::{Function, Object, Value};
 use serde_json::value::RawValue;
 use toolcell_guest::bindings;
 use toolcell_guest::bindings::exports::toolcell::tool::tool as abi;
 
 use crate::ending::raise;
+use crate::host::bytes::has_long_number;
 use crate::{outcome, state};
 
 struct Component;
@@ -29,17 +30,30 @@ impl abi::Guest for Component {
     }
 
     fn validate(call: abi::ToolCall) -> Vec<String> {
-        asked("validate", (&call.name, &call.arguments, "{}"), |answer| answer.get("faults"))
+        let is_long = has_long_number(&call.arguments);
+        asked(
+            "validate",
+            |_, function| function.call((call.name, call.arguments, is_long)),
+            |answer| Object::from_value(answer)?.get("faults"),
+        )
     }
 
     fn visible(name: String, context: abi::Context) -> bool {
-        asked("visible", (&name, "{}", &context_json("", context)), |answer| answer.get("visible"))
+        asked(
+            "visible",
+            |answers, function| function.call((name, context_object(answers, "", context)?)),
+            |answer| Object::from_value(answer)?.get("visible"),
+        )
     }
 
     fn execute(call: abi::ToolCall, context: abi::Context) -> abi::Outcome {
+        let is_long = has_long_number(&call.arguments);
         asked(
             "execute",
-            (&call.name, &call.arguments, &context_json(&call.id, context)),
+            |answers, function| {
+                let context = context_object(answers, &call.id, context)?;
+                function.call((call.name, call.arguments, is_long, context))
+            },
             outcome::read,
         )
     }
@@ -48,11 +62,11 @@ impl abi::Guest for Component {
 /// Calls a function of the prelude and reads its answer. An exception ends the call.
 fn asked<T>(
     function: &str,
-    arguments: (&str, &str, &str),
-    read: impl for<'js> FnOnce(Object<'js>) -> rquickjs::Result<T>,
+    call: impl for<'js> FnOnce(&Object<'js>, Function<'js>) -> rquickjs::Result<MaybePromise<'js>>,
+    read: impl for<'js> FnOnce(Value<'js>) -> rquickjs::Result<T>,
 ) -> T {
     let answered = state::with(|ctx| {
-        let answer = state::answer(ctx, function, arguments)?;
+        let answer = state::answer(ctx, function, call)?;
         state::settled(ctx, read(answer))
     });
     match answered {
@@ -64,36 +78,51 @@ fn asked<T>(
     }
 }
 
-/// Returns the context as JSON. Absent fields are left out. JSON values of the host keep their
-/// text, with all digits.
-fn context_json(call_id: &str, from: abi::Context) -> String {
-    let read = |text: String| RawValue::from_string(text).unwrap_or_default();
+/// Returns the context as an object, without absent fields. Integers of the host's JSON that a
+/// number cannot hold become BigInt.
+fn context_object<'js>(
+    answers: &Object<'js>,
+    call_id: &str,
+    from: abi::Context,
+) -> rquickjs::Result<Object<'js>> {
+    let context = Object::new(answers.ctx().clone())?;
+    context.set("callId", call_id)?;
+    context.set("attempt", from.attempt)?;
+    context.set("remainingMs", from.remaining_ms as f64)?;
     let texts = [
-        ("callId", Some(call_id.to_owned())),
         ("sessionId", from.session_id),
         ("requestId", from.request_id),
         ("threadId", from.thread_id),
         ("runId", from.run_id),
         ("tenant", from.tenant),
     ];
-    let texts = texts.into_iter().filter_map(|(name, text)| Some((name, raw(&text?))));
-    let numbers = [("remainingMs", raw(&from.remaining_ms)), ("attempt", raw(&from.attempt))];
-    let mut context: BTreeMap<&str, Box<RawValue>> = texts.chain(numbers).collect();
-    context.extend(from.metadata.map(|metadata| ("metadata", read(metadata))));
-    if let Some(resume) = from.resume {
-        context.insert("answer", read(resume.answer));
-        context.extend(resume.state.map(|state| ("state", read(state))));
+    for (name, text) in texts {
+        if let Some(text) = text {
+            context.set(name, text)?;
+        }
     }
-    if !from.extensions.is_empty() {
-        let extensions: BTreeMap<_, _> =
-            from.extensions.into_iter().map(|(name, value)| (name, read(value))).collect();
-        context.insert("extensions", raw(&extensions));
+    let (answer, state) = from.resume.map(|resume| (resume.answer, resume.state)).unzip();
+    let extensions = (!from.extensions.is_empty()).then(|| extensions(from.extensions));
+    let documents = [
+        ("metadata", from.metadata),
+        ("answer", answer),
+        ("state", state.flatten()),
+        ("extensions", extensions),
+    ];
+    for (name, json) in documents {
+        if let Some(json) = json {
+            let value: Value<'js> = answers.get::<_, Function<'js>>("exact")?.call((json,))?;
+            context.set(name, value)?;
+        }
     }
-    serde_json::to_string(&context).unwrap_or_default()
+    Ok(context)
 }
 
-fn raw(value: &impl Serialize) -> Box<RawValue> {
-    serde_json::value::to_raw_value(value).unwrap_or_default()
+/// Returns the extensions as one JSON object. Their values keep their text, with all digits.
+fn extensions(from: Vec<(String, String)>) -> String {
+    let read = |text: String| RawValue::from_string(text).unwrap_or_default();
+    let members: BTreeMap<_, _> = from.into_iter().map(|(name, text)| (name, read(text))).collect();
+    serde_json::to_string(&members).unwrap_or_default()
 }
 
 bindings::export!(Component with_types_in bindings);

@@ -74,8 +74,16 @@ fn definition(from: Definition) -> abi::Definition {
     }
 }
 
-/// Reads the answer to a call.
-pub(crate) fn read(answer: Object<'_>) -> Result<abi::Outcome> {
+/// Reads the answer to a call: a text that is the value of a success, a list with the JSON of one,
+/// or an object. An object takes longer to read.
+pub(crate) fn read(answer: Value<'_>) -> Result<abi::Outcome> {
+    if let Some(text) = answer.as_string() {
+        return Ok(success(serde_json::Value::String(text.to_string()?).to_string()));
+    }
+    if let Some(list) = answer.as_array() {
+        return Ok(success(list.get(0)?));
+    }
+    let answer = Object::from_value(answer)?;
     Ok(match answer.get::<_, String>("kind")?.as_str() {
         "error" => abi::Outcome::Error(abi::Failure {
             message: answer.get("message")?,
@@ -101,6 +109,11 @@ pub(crate) fn read(answer: Object<'_>) -> Result<abi::Outcome> {
             extensions: Vec::new(),
         }),
     })
+}
+
+fn success(value: String) -> abi::Outcome {
+    let (message, parts, extensions) = (None, Vec::new(), Vec::new());
+    abi::Outcome::Ok(abi::Output { value, message, parts, end_turn: false, extensions })
 }
 
 fn parts(from: Option<Array<'_>>) -> Result<Vec<abi::Part>> {

@@ -3,8 +3,8 @@
 use std::cell::{Cell, OnceCell, RefCell};
 
 use rquickjs::{
-    CatchResultExt as _, CaughtError, Context, Ctx, Function, Object, Persistent, Promise, Runtime,
-    Value,
+    CatchResultExt as _, CaughtError, Context, Ctx, Function, Object, Persistent, Runtime, Value,
+    promise::MaybePromise,
 };
 
 use crate::rejections;
@@ -63,17 +63,18 @@ pub(crate) fn host<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
     }
 }
 
-/// Calls a function of the prelude's `answers` and runs jobs until its promise settles.
+/// Calls a function of the prelude's `answers`. If it returns a promise, runs jobs until that
+/// settles.
 pub(crate) fn answer<'js>(
     ctx: &Ctx<'js>,
     function: &str,
-    arguments: (&str, &str, &str),
-) -> Result<Object<'js>, Thrown> {
+    call: impl FnOnce(&Object<'js>, Function<'js>) -> rquickjs::Result<MaybePromise<'js>>,
+) -> Result<Value<'js>, Thrown> {
     let called = || {
         let answers: Object<'js> = host(ctx)?.get("answers")?;
-        let promise: Promise<'js> = answers.get::<_, Function<'js>>(function)?.call(arguments)?;
+        let answer = call(&answers, answers.get(function)?)?;
         loop {
-            match promise.finish() {
+            match answer.finish() {
                 // A pending job failed, for instance because memory is exhausted. Without an
                 // exception, `WouldBlock` means that no job is left.
                 Err(rquickjs::Error::WouldBlock) if ctx.has_exception() => {

@@ -152,10 +152,29 @@ fn whole(from: impl Read) -> std::result::Result<Vec<u8>, String> {
 
 /// Returns true if a text has 16 digits in a row. The engine's regular expressions take a thousand
 /// times as long.
-pub(crate) fn has_long_number(text: String) -> bool {
+pub(crate) fn has_long_number(text: &str) -> bool {
     let mut digits = 0;
     text.bytes().any(|byte| {
         digits = if byte.is_ascii_digit() { digits + 1 } else { 0 };
         digits == 16
     })
+}
+
+/// Returns true if JSON nests deeper than this many levels.
+pub(crate) fn is_deep(json: &str, most: usize) -> bool {
+    let (mut depth, mut bytes) = (0_usize, json.bytes());
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => {
+                while let Some(b'\\') = bytes.find(|byte| matches!(byte, b'"' | b'\\')) {
+                    bytes.next();
+                }
+            }
+            b'[' | b'{' if depth == most => return true,
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth -= 1,
+            _ => {}
+        }
+    }
+    false
 }

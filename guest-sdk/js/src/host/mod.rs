@@ -4,7 +4,7 @@
 //! are `{"ok"}`, and bytes are typed arrays. A called tool that ends without a value gives
 //! `{"kind", "ending"}`.
 
-mod bytes;
+pub(crate) mod bytes;
 mod requests;
 mod url;
 
@@ -58,7 +58,8 @@ pub(crate) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         "decodeAs" => bytes::decode_as,
         "digest" => bytes::digest,
         "hmac" => bytes::hmac,
-        "hasLongNumber" => bytes::has_long_number,
+        "hasLongNumber" => |text: String| bytes::has_long_number(&text),
+        "isDeep" => |text: String, most: usize| bytes::is_deep(&text, most),
         "inflate" => bytes::inflate,
         "invoke" => |name: String, arguments: String| invoked(&name, &arguments),
     }

@@ -26,10 +26,22 @@ const checked = () => {
     return value;
   };
 };
+const { isDeep } = runtime;
+// The text, unless it has what the checks of every value may refuse: they cost more than all else in a small call.
+const unchecked = (value) => {
+  let text;
+  try {
+    text = stringify(value);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+  }
+  const isDoubtful = text === undefined || includes.call(text, "null") || includes.call(text, "\\ud") || (text.length > MAX_DEPTH && isDeep(text, MAX_DEPTH));
+  return isDoubtful ? undefined : text;
+};
 // The text, or why there is none.
 const tried = (value) => {
   try {
-    const text = unmarked(stringify(value, checked()));
+    const text = unchecked(value) ?? unmarked(stringify(value, checked()));
     // To look at the type of every object would cost thousands of instructions each, and this costs so many once.
     if (typeof value === "object" && text !== undefined && value !== null && includes.call(text, "{}")) stringify(value, transparent);
     return text === undefined && value !== undefined ? { problem: `the type ${typeof value} has no JSON form` } : { text: text ?? "null" };
@@ -45,9 +57,12 @@ const written = (what, value) => {
 };
 const optional = (what, value) => (value === undefined ? undefined : written(what, value));
 
+// A text that is the value of a success, a list with the JSON of one, or an object.
 const ending = (value) => {
+  if (typeof value === "string" && value.isWellFormed()) return value;
+  if (value === undefined || value === null) return ["null"];
   if (value instanceof ToolFailure) return failure(value);
-  if (!(value instanceof Ending)) return { kind: "ok", value: written("result", value), endTurn: false };
+  if (!(value instanceof Ending)) return [written("result", value)];
   const { kind } = value;
   if (kind === "ask_user") {
     const [options, answerSchema, state] = ["options", "answerSchema", "state"].map((name) => optional(name, value[name]));
@@ -73,6 +88,28 @@ const failure = ({ message, data, retryable, retryAfterMs }) => {
 const { isBusy } = runtime;
 const isLeft = () => isBusy() || awaited.length > 0 || waiting.length > 0 || flights.size > 0;
 const find = (name) => tools.get(name) ?? wrong(`this component has no tool named \`${name}\``);
+const isAwaited = (value) => typeof value === "function" || (typeof value === "object" && value !== null && "then" in value);
+// The outcome of an error of the author's code. One that is no outcome is thrown again.
+const failed = (error) => {
+  log(host.unhandled());
+  if (error instanceof Unhandled && error.reason instanceof ToolFailure) {
+    log([error.reason]);
+    return failure(error.reason);
+  }
+  if (error instanceof ToolFailure) return failure(error);
+  throw error;
+};
+// The rest of a call whose handler returned a promise, or left work behind.
+const executed = async (returned, made) => {
+  try {
+    made ??= ending(await returned);
+    isEnding = true;
+    if (isLeft()) handled(await unhandledRejections());
+    return made;
+  } catch (error) {
+    return failed(error);
+  }
+};
 
 runtime.answers = {
   describe: () => {
@@ -91,11 +128,12 @@ runtime.answers = {
     handled(host.unhandled());
   },
   warnings: () => stringify([...warnings]),
-  validate: async (name, args) => {
+  exact: (text) => exactJson(text),
+  validate: async (name, args, isLong) => {
     isEnding = false;
     let given;
     try {
-      given = argumentsOf(find(name), args);
+      given = argumentsOf(find(name), args, isLong);
     } catch (error) {
       return { faults: [words(error.message)] };
     }
@@ -104,28 +142,26 @@ runtime.answers = {
     if (isLeft()) handled(await unhandledRejections());
     return { faults: [faults ?? []].flat().map(words) };
   },
-  visible: async (name, _, context) => {
+  visible: async (name, context) => {
     isEnding = false;
-    const visible = Boolean(await find(name).visible(exactJson(context)));
+    const visible = Boolean(await find(name).visible(context));
     isEnding = true;
     if (isLeft()) handled(await unhandledRejections());
     return { visible };
   },
-  execute: async (name, args, context) => {
+  // The outcome, or a promise of it. Most calls need no promise, which costs as much as a small handler.
+  execute: (name, args, isLong, context) => {
     isEnding = false;
     try {
-      const made = ending(await find(name).handler(argumentsOf(find(name), args), exactJson(context)));
+      const from = find(name);
+      const returned = from.handler(argumentsOf(from, args, isLong), context);
+      if (isLeft() || isAwaited(returned)) return executed(returned);
+      const made = ending(returned);
+      if (typeof made === "string") return made;
       isEnding = true;
-      if (isLeft()) handled(await unhandledRejections());
-      return made;
+      return isLeft() ? executed(undefined, made) : made;
     } catch (error) {
-      log(host.unhandled());
-      if (error instanceof Unhandled && error.reason instanceof ToolFailure) {
-        log([error.reason]);
-        return failure(error.reason);
-      }
-      if (error instanceof ToolFailure) return failure(error);
-      throw error;
+      return failed(error);
     }
   },
   // No work is left. Tells whether a promise was settled, so that there is new work.
