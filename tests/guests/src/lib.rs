@@ -25,6 +25,7 @@ mod memory;
 mod misdeed;
 pub mod own_process;
 mod plain;
+mod session;
 
 use std::path::PathBuf;
 
@@ -38,6 +39,7 @@ pub use misdeed::Misdeed;
 pub use plain::{
     ECHO_PADDING, command_component, command_module, echoing, functions_component, module,
 };
+pub use session::fits;
 
 include!(concat!(env!("OUT_DIR"), "/components.rs"));
 

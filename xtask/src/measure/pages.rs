@@ -8,11 +8,15 @@ use super::repository::Repository;
 
 /// The page that is generated from the command's help texts.
 const GENERATED: &str = "docs/commands.md";
+/// The tests that are pages.
+const SESSIONS: &str = "tests/sessions/";
 
 /// Returns the rows of tests, secrets, controls and pages.
 pub(super) fn rows(repository: &Repository) -> Result<Vec<Row>> {
     let size = |file: &str| Ok::<_, anyhow::Error>(repository.text(file)?.len().div_ceil(1000));
-    let pages = repository.files.iter().filter(|file| file.ends_with(".md") && *file != GENERATED);
+    let is_page =
+        |file: &&String| file.ends_with(".md") && *file != GENERATED && !file.starts_with(SESSIONS);
+    let pages = repository.files.iter().filter(is_page);
     // A table after this mark is generated (`tests/tests/repository/tidy/map.rs`).
     let own = |text: &str| {
         let own = text.split("\n<!-- begin: ").next().unwrap_or_default();

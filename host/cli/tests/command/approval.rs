@@ -1,7 +1,6 @@
 //! The things that need approval before use, the page of `approve`, and the effect of a yes.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 
 use toolcell_test_guests::{Answer, Hostile, asker, bytes};
 
@@ -203,30 +202,6 @@ fn changed_component_is_refused_until_approved() {
     assert_eq!(place.typed(&["run", "mine", tool, "{\"to\": \"a\"}"]).stderr, "");
 }
 
-/// The page says that it is cut, shows what follows, and names the command that shows all.
-#[test]
-fn long_approval_page_is_cut_and_says_so() {
-    let place = place(PLAIN).approved();
-    let long = "x".repeat(50_000);
-    let parameters =
-        format!(r#"{{"properties": {{"to": {{"default": "{long}", "title": "after it"}}}}}}"#);
-    let parameters = Some(&*parameters.leak());
-    exchange(&place, &Hostile { parameters, ..Hostile::answering(Answer::Echo) }.component());
-    let shown = place.typed(&["approve"]);
-    for needle in [
-        "  tool hostile: new\n",
-        " more characters: `--json` has all)\n",
-        "      parameter to, title: \"after it\"\n",
-        "grants of mine\n",
-        "\nthis page is cut: `toolcell approve --json` prints everything\n",
-    ] {
-        assert!(shown.stdout.contains(needle), "{needle}: {shown}");
-    }
-    assert!(shown.status == 21 && shown.stdout.len() < 20_000, "{shown}");
-    assert!(place.typed(&["approve", "--json"]).stdout.contains(&long));
-    place.approve();
-}
-
 /// Another user's folder: usable if its configuration is named, or approved in its present form.
 #[test]
 fn found_config_needs_this_users_approval() {
@@ -379,104 +354,6 @@ fn code_change_of_granted_component_is_refused() {
         place.approve();
         assert_eq!((run().status, run().stderr.as_str()), (0, ""));
     }
-}
-
-/// Two configurations in one folder, neither with the default name.
-#[test]
-fn each_config_has_own_lock_and_pasteable_hint() {
-    let place = place("");
-    for config in ["k.toml", "k.conf", "k o'k"] {
-        fs::write(place.path().join(config), PLAIN).unwrap();
-        let words = ["--state-dir", "a state", "run", "mine", "greet", ARGUMENTS];
-        let run = || place.shown(place.command().env("TOOLCELL_CONFIG", config).args(words));
-        refused(&run(), "the component `mine` is not approved yet");
-        let stderr = run().stderr;
-        let hint = stderr
-            .split('`')
-            .find(|text| text.starts_with("toolcell approve "))
-            .expect("a command");
-        let binary =
-            std::path::Path::new(env!("CARGO_BIN_EXE_toolcell")).parent().expect("a folder");
-        let mut shell = std::process::Command::new("/bin/sh");
-        shell.envs(place.command().get_envs().filter_map(|(name, value)| Some((name, value?))));
-        let pasted = shell
-            .current_dir(place.path())
-            .env("PATH", binary)
-            .args(["-c", &format!("{hint} --yes")]);
-        assert_eq!(place.shown(pasted).status, 0, "{hint}");
-        assert_eq!(run().stdout, "Hello, Ada!\n");
-        assert!(place.path().join(format!("{config}.lock")).is_file(), "{config}");
-    }
-    fs::write(place.path().join("mine.lock"), PLAIN).unwrap();
-    let shown = place.typed(&["--config", "mine.lock", "check"]);
-    assert!(shown.status == 1 && shown.stderr.contains("that is the name of a lock"), "{shown}");
-    assert!(
-        shown
-            .stderr
-            .contains("\nhint: name the configuration, not its lock, or give it another name"),
-        "{shown}"
-    );
-}
-
-#[test]
-fn unstorable_approval_fails_and_writes_no_lock() {
-    let place = place(GRANTING);
-    let file = place.path().join("token");
-    let homeless = |command: &mut std::process::Command| {
-        place.shown(command.env_remove("HOME").env_remove("XDG_STATE_HOME"))
-    };
-    for shown in [
-        place.typed(&["approve", "--yes", "--state-dir", file.to_str().unwrap()]),
-        homeless(place.command().args(["approve", "--yes"])),
-    ] {
-        assert_eq!((shown.status, lock(&place)), (1, None), "nothing is half done: {shown}");
-        assert!(
-            shown.stderr.contains("hint: name a directory of your own with `--state-dir DIR`"),
-            "{shown}"
-        );
-    }
-    let shown = homeless(place.command().args(["run", "mine", "greet", ARGUMENTS]));
-    refused(&shown, "you have not approved");
-}
-
-#[test]
-fn untrusted_lock_approves_nothing() {
-    let place = place(PLAIN).approved();
-    let path = place.path().join("toolcell.lock");
-    let good = lock(&place).unwrap();
-    for (bad, mode, needle) in [
-        (
-            good.replace("version = 1", "version = 2"),
-            0o644,
-            "toolcell.lock:2:11: the lock has version 2",
-        ),
-        (good.replace("version = 1", ""), 0o644, "toolcell.lock:"),
-        (good[..good.len() / 2].to_owned(), 0o644, "toolcell.lock:"),
-        (good.replace("Greets", "Mocks"), 0o644, "toolcell.lock:"),
-        ("\u{0}".repeat(9), 0o644, "toolcell.lock:1:10: the lock is damaged"),
-        (good.clone(), 0o664, "other users can write to"),
-        (good.clone(), 0o646, "other users can write to"),
-    ] {
-        fs::write(&path, &bad).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-        for words in [
-            &["run", "mine", "greet", ARGUMENTS][..],
-            &["tools", "mine"],
-            &["check"],
-            &["approve", "--yes"],
-        ] {
-            let shown = place.typed(&named(words));
-            assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
-            assert!(
-                shown.stderr.contains(needle) && shown.stderr.contains("\nhint: "),
-                "{needle}: {shown}"
-            );
-        }
-        assert_eq!(lock(&place).unwrap(), bad, "it is left as it is");
-    }
-    fs::remove_file(&path).unwrap();
-    place.approve();
-    assert_eq!(lock(&place).unwrap(), good);
 }
 
 /// The two are refused together, and each is usable alone.

@@ -1,31 +1,10 @@
-//! `toolcell inspect` and `toolcell list`, and their cache.
+//! `toolcell inspect` and `toolcell list`: sections and lint findings.
 
 use std::fs;
 
-use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, asker};
+use toolcell_test_guests::{Answer, Hostile, asker};
 
-use crate::typed::{check, command, example, typed};
-
-#[test]
-fn inspect_shows_tools_and_imports() {
-    check("inspect", &typed(&["inspect", "desk.wasm"]));
-    let json = typed(&["inspect", "desk.wasm", "--json"]).json();
-    assert_eq!(
-        (&json["loadable"], &json["cached"], &json["pooled"]),
-        (&true.into(), &true.into(), &true.into())
-    );
-    assert!(
-        json["digest"].as_str().unwrap().starts_with("sha256:") && json["size"].is_u64(),
-        "{json}"
-    );
-    let tools = json["tools"].as_array().unwrap();
-    assert_eq!((tools.len(), &tools[0]["name"]), (2, &"book_table".into()), "{json}");
-    assert_eq!(tools[0]["parameters"]["properties"]["date"]["type"][0], "string", "{json}");
-    assert!(
-        json["imports"].as_array().unwrap().iter().all(|import| import["status"] == "inert"),
-        "{json}"
-    );
-}
+use crate::typed::{example, typed};
 
 #[test]
 fn inspect_lists_sections_and_producers() {
@@ -123,108 +102,4 @@ fn inspect_and_list_show_lint_findings() {
         );
         assert!(warned.contains(told), "{warned}");
     }
-}
-
-#[test]
-fn inspect_names_the_runtime_of_a_language() {
-    const TOOL: &str = r#"import { tool } from "toolcell";
-export default tool({ name: "count", description: "Counts.", handler: () => 1,
-  needs: [{ kind: "kv", pattern: "read a", reason: "to count" }] });"#;
-    let place = tempfile::tempdir().unwrap();
-    let (source, component) = (place.path().join("tool.js"), place.path().join("tool.wasm"));
-    fs::write(&source, TOOL).unwrap();
-    toolcell_author::build(&source, Some(&component)).expect("it builds");
-    let text = typed(&["inspect", component.to_str().unwrap()]).stdout;
-    for told in [
-        "made with JavaScript, toolcell-author",
-        "needs_grant  not granted, brought by the runtime QuickJS-ng",
-        "unused_need  not judged: the runtime QuickJS-ng imports what the needs are for",
-    ] {
-        let found = text.lines().any(|line| {
-            line.split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" ")
-                .contains(&told.split_whitespace().collect::<Vec<_>>().join(" "))
-        });
-        assert!(found, "{told}\n{text}");
-    }
-}
-
-#[test]
-fn inspect_reports_refused_component_uncallable() {
-    let silent = Hostile::new(Place::Describe, Misdeed::Abort);
-    let mut file = tempfile::NamedTempFile::new().unwrap();
-    std::io::Write::write_all(&mut file, &silent.component()).unwrap();
-    let path = file.path().to_str().unwrap();
-    let shown = typed(&["inspect", path]);
-    assert_eq!(shown.status, 1, "{shown}");
-    assert!(shown.stdout.contains("without grants  cannot be called\n"), "{shown}");
-    assert!(shown.stderr.contains("cannot be loaded"), "{shown}");
-    let json = typed(&["inspect", path, "--json"]).json();
-    assert_eq!(
-        (&json["loadable"], &json["without_grants"]["callable"]),
-        (&false.into(), &false.into()),
-        "{json}"
-    );
-}
-
-#[test]
-fn list_shows_tools_and_errors() {
-    let empty = format!("{}/empty", env!("CARGO_TARGET_TMPDIR"));
-    fs::write(&empty, "").unwrap();
-    check("list", &typed(&["list", "hello.wasm", "markdown.wasm", &empty, "desk.wasm"]));
-    let json = typed(&["list", "hello.wasm", &empty, "--json"]);
-    assert_eq!(json.status, 1, "{json}");
-    assert_eq!(json.json()["tools"][0]["tool"], "greet", "{json}");
-    assert_eq!(json.json()["errors"][0]["error"]["kind"], "component", "{json}");
-    assert_eq!(json.stderr, "");
-}
-
-#[test]
-fn unusable_cache_is_a_warning() {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    for (environment, arguments, expected) in [
-        (
-            None,
-            vec!["--cache-dir", file.path().to_str().unwrap()],
-            "warning: the artifact cache cannot be used",
-        ),
-        (None, vec![], "warning: no cache: neither"),
-        (Some(("XDG_CACHE_HOME", "relative")), vec![], "warning: no cache: neither"),
-        (Some(("TOOLCELL_LOG", "=[[")), vec!["--no-cache"], "warning: `TOOLCELL_LOG` is ignored"),
-        (None, vec!["--no-cache"], ""),
-    ] {
-        let mut command = std::process::Command::new(command().get_program());
-        command.env_clear().envs(environment).args(&arguments).arg("list").arg(example("hello"));
-        let output = command.output().expect("the binary runs");
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {stderr}");
-        assert!(
-            stderr.contains(expected) && stderr.is_empty() == expected.is_empty(),
-            "{arguments:?}: {stderr}"
-        );
-        assert_eq!(stderr.contains("hint: "), !expected.is_empty(), "{arguments:?}: {stderr}");
-    }
-}
-
-#[test]
-fn user_cache_directory_is_used() {
-    let home = tempfile::tempdir().unwrap();
-    for (variable, dir) in [("HOME", ".cache/toolcell"), ("XDG_CACHE_HOME", "toolcell")] {
-        let mut command = std::process::Command::new(command().get_program());
-        command.env_clear().env(variable, home.path()).arg("list").arg(example("hello"));
-        assert!(command.output().expect("the binary runs").status.success());
-        assert!(home.path().join(dir).is_dir(), "{variable}");
-    }
-}
-
-#[test]
-fn log_appears_only_with_verbose() {
-    let quiet = typed(&["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#]);
-    assert_eq!(quiet.stderr, "", "{quiet}");
-    let loud = typed(&["-vv", "run", "hello.wasm", "greet", r#"{"name": "Ada"}"#]);
-    assert!(
-        loud.stderr.contains("tool_call{id=\"call-1\" tool=greet") && loud.stdout == quiet.stdout,
-        "{loud}"
-    );
 }

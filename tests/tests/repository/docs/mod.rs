@@ -31,14 +31,18 @@ struct Block<'a> {
     lines: Vec<&'a str>,
 }
 
-/// Returns every page that is not part of a crate's documentation, where rustdoc checks the code.
+/// Returns every page that is not part of a crate's documentation, where rustdoc checks the code,
+/// nor a session, which the command's tests run.
 fn pages() -> Vec<Page> {
     fn walk(folder: &Path, pages: &mut Vec<Page>) {
         for path in
             fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path())
         {
             let name = path.file_name().expect("a name").to_string_lossy();
-            if path.is_dir() && !name.starts_with('.') && !["target", "src"].contains(&&*name) {
+            if path.is_dir()
+                && !name.starts_with('.')
+                && !["target", "src", "sessions"].contains(&&*name)
+            {
                 walk(&path, pages);
             } else if name.ends_with(".md") {
                 let text = fs::read_to_string(&path).expect("a page");

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
+use toolcell_test_guests::fits;
 
 use super::code::CONFIGURATION;
 use super::{Block, Page, blocks, root, shell};
@@ -69,27 +70,6 @@ impl Place {
         let harmless = || HARMLESS.iter().any(|start| command.starts_with(start));
         command.starts_with("toolcell ") || (self.own.is_some() && harmless())
     }
-}
-
-/// Returns true if the output matches the expected lines.
-pub(super) fn fits(expected: &[&str], seen: &[&str]) -> bool {
-    match expected {
-        [] => seen.is_empty(),
-        ["…", rest @ ..] => (0..=seen.len()).any(|skipped| fits(rest, &seen[skipped..])),
-        [line, rest @ ..] => {
-            seen.first().is_some_and(|first| fits_line(line, first)) && fits(rest, &seen[1..])
-        }
-    }
-}
-
-fn fits_line(expected: &str, seen: &str) -> bool {
-    let mut parts = expected.split('…');
-    let Some(rest) = parts.next().and_then(|first| seen.strip_prefix(first)) else { return false };
-    let parts: Vec<_> = parts.collect();
-    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
-    let after =
-        middle.iter().try_fold(rest, |rest, part| rest.split_once(part).map(|(_, after)| after));
-    after.is_some_and(|rest| rest.ends_with(last))
 }
 
 /// Returns the commands of a session, each with the lines that follow it.
@@ -163,6 +143,6 @@ fn ellipsis_matches_any_lines_or_text() {
     for (expected, fitting) in
         [("see it", true), ("see", false), ("s…t", true), ("…e …", true), ("s…x", false)]
     {
-        assert_eq!(fits_line(expected, "see it"), fitting, "{expected}");
+        assert_eq!(fits(&[expected], &["see it"]), fitting, "{expected}");
     }
 }

@@ -4,8 +4,8 @@
 use std::fs;
 
 use serde_json::Value;
+use toolcell_test_guests::fits;
 
-use super::session::fits;
 use super::{Block, Page, blocks, root, shell};
 
 /// Text around code that is the body of an async function, as `run_code` takes it.

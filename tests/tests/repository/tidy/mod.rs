@@ -265,9 +265,13 @@ fn machine_bound(files: &[File]) -> Vec<String> {
     complaints
 }
 
-/// Returns the names of test functions, each with its file.
+/// Returns the names of test functions and sessions, each with its file.
 fn tests(files: &[File]) -> BTreeSet<(&str, &str)> {
-    let mut found = BTreeSet::new();
+    fn session(file: &File) -> Option<(&str, &str)> {
+        let name = file.path.strip_prefix("tests/sessions/")?.strip_suffix(".md")?;
+        Some((name, &file.path))
+    }
+    let mut found: BTreeSet<_> = files.iter().filter_map(session).collect();
     for file in rust(files) {
         let mut marked = false;
         for line in file.text.lines().map(str::trim_start) {
