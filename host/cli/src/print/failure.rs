@@ -46,6 +46,9 @@ struct FailureForm {
     problems: Vec<Problem>,
 }
 
+/// The result of a command's functions.
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
 /// A failed command.
 #[derive(Debug)]
 pub(crate) struct Failure {
