@@ -16,6 +16,7 @@ use toolcell::grants::Request;
 use super::{CallArgs, LimitArgs, complete};
 use crate::built::CURRENT_DIR;
 
+/// The examples of grants in the help of `run`.
 pub(super) const EXAMPLES: &str = "\
 Grants for development, in the short form; a value of `toolcell.toml` is understood too:
   --grant 'http=GET https://api.example.com/v1'      --grant 'kv=write notes/*'
