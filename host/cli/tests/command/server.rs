@@ -28,9 +28,10 @@ impl Server {
         let server =
             Self { address: listener.local_addr().expect("bound"), heads: Arc::clone(&heads) };
         std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let head = answered(stream, status, body);
-                heads.lock().push(head);
+            for mut stream in listener.incoming().flatten() {
+                // Before the answer, so that the client's next step finds it.
+                heads.lock().push(head(&mut stream));
+                answer(&mut stream, status, body);
             }
         });
         server
@@ -50,16 +51,19 @@ impl Server {
     }
 }
 
-fn answered(mut stream: TcpStream, status: &str, body: &str) -> String {
+fn head(stream: &mut TcpStream) -> String {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
         head.push(byte[0]);
     }
-    // The client may have disconnected.
+    String::from_utf8_lossy(&head).into_owned()
+}
+
+fn answer(stream: &mut TcpStream, status: &str, body: &str) {
     let told = format!(
         "HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
+    // The client may have disconnected.
     let _ = write!(stream, "{told}{body}");
-    String::from_utf8_lossy(&head).into_owned()
 }

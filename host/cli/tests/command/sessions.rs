@@ -55,6 +55,7 @@ sessions! {
     author
     bad_input
     batch
+    build_errors
     built
     calls
     decide
