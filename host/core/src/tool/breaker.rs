@@ -156,6 +156,7 @@ impl Tool {
     /// With [`with_retry`](Tool::with_retry), the one that is added last is the outer one. Add the
     /// retry first: then a call counts once, whatever its number of attempts, and an open circuit
     /// refuses it without an attempt.
+    #[must_use]
     pub fn with_breaker(self, breaker: Breaker) -> Self {
         let (tool, state) =
             (self.definition().name.clone(), Mutex::new(State::Closed { failures: 0 }));

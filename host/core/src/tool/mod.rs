@@ -60,7 +60,6 @@ pub use toolcell_contract::definition::{Checks, Hints, Need};
 /// the [`Executor`](crate::Executor) makes directly, for a run and for a step. A method like
 /// [`with_limits`](Self::with_limits) returns another tool, which counts from zero.
 #[derive(Clone)]
-#[must_use]
 pub struct Tool(Arc<Inner>);
 
 #[derive(Clone)]
@@ -186,6 +185,7 @@ impl Tool {
     /// none yet, they are `null`. A tool that is not offered cannot be called either:
     /// `not_visible`. A further rule is added: the tool is offered if all of them return true.
     /// Source: contract, section 5.
+    #[must_use]
     pub fn with_visibility(
         self,
         rule: impl Fn(&Value, &CallContext) -> bool + Send + Sync + 'static,
@@ -196,6 +196,7 @@ impl Tool {
     /// Accepts only calls for which `rule` returns true; others are refused as `not_allowed`. If
     /// `rule` panics, the call is refused. A further rule is added: all of them have to accept a
     /// call. Source: docs/contract.md, section 4.
+    #[must_use]
     pub fn with_can_execute(
         self,
         rule: impl Fn(&ToolCall) -> bool + Send + Sync + 'static,
@@ -212,6 +213,7 @@ impl Tool {
     ///
     /// Keep rules short. Large arguments are checked a few calls at a time, and a rule that is slow
     /// with them delays the large arguments of other calls.
+    #[must_use]
     pub fn with_validator(
         self,
         rule: impl Fn(&Value) -> Vec<String> + Send + Sync + 'static,
@@ -220,6 +222,7 @@ impl Tool {
     }
 
     /// Sets limits in addition to those of its callers: the tighter ones apply.
+    #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         self.with(|tool| tool.limits = limits)
     }
@@ -240,6 +243,7 @@ impl Tool {
 
     /// Puts a [`Middleware`] around its handler; of several, the one that was added last runs
     /// first. A tool without a handler is not changed.
+    #[must_use]
     pub fn with_middleware(self, middleware: impl Middleware) -> Self {
         self.with(|tool| {
             tool.handler =
@@ -250,6 +254,7 @@ impl Tool {
     /// Sets the version of the code behind the tool. Under a sealer, an answer to a question of
     /// another version is refused. Components need no version, because their digest is one. Source:
     /// docs/contract.md, section 7.
+    #[must_use]
     pub fn with_version(self, version: impl Into<String>) -> Self {
         self.with(|tool| tool.version = Some(version.into()))
     }

@@ -157,6 +157,7 @@ impl Tool {
     /// With [`with_breaker`](Tool::with_breaker), the one that is added last is the outer one. Add
     /// the retry first: then a call counts once for the breaker, whatever its number of attempts,
     /// and an open circuit refuses it without an attempt.
+    #[must_use]
     pub fn with_retry(self, retry: Retry) -> Self {
         self.with_middleware(Retrying { retry, rng: Mutex::new(Rng::new()) })
     }
