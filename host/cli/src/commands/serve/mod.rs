@@ -83,7 +83,7 @@ async fn serving(cli: &Cli, args: &ServeArgs) -> Result<ExitStatus> {
     let problems = print_problems(printer, args, &loaded)?;
     let auth = configured.authenticator(keys).map_err(no_issuer)?;
     if args.check {
-        state::sealer(global.state_dir.as_deref())?;
+        drop(state::sealer(global.state_dir.as_deref())?);
         check_artifacts(args)?;
         // A single client on standard input and output needs no token, no metrics and no address.
         if !args.stdio {
