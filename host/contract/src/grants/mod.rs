@@ -257,6 +257,13 @@ impl Grants {
         [GrantKind::Secrets, GrantKind::Reveal].into_iter().flat_map(names).collect()
     }
 
+    /// Returns true if a secret is granted, in either use.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn has_secrets(&self) -> bool {
+        !self.secrets.is_empty() || !self.reveal.is_empty()
+    }
+
     /// Removes the grants of secrets, in both uses.
     #[doc(hidden)]
     pub fn clear_secrets(&mut self) {

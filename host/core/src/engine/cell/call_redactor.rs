@@ -45,7 +45,7 @@ struct Known {
 impl CallRedactor {
     /// Returns true if the tool, or a tool that led to the call, was granted a secret.
     pub(in crate::engine) fn is_needed(invocation: &Invocation, rights: &Rights) -> bool {
-        !rights.granted().secret_names(None).is_empty() || inherited(invocation).is_some()
+        rights.granted().has_secrets() || inherited(invocation).is_some()
     }
 
     /// Builds the redactor before the tool is called, since the tool may have kept a value from an
