@@ -43,6 +43,17 @@ pub use session::fits;
 
 include!(concat!(env!("OUT_DIR"), "/components.rs"));
 
+/// Returns the rows of a table in `cases/FILE.yaml` of the package that is tested.
+///
+/// # Panics
+/// If there is no such table, or its rows are not of this type.
+#[must_use]
+pub fn rows<T: serde::Deserialize<'static>>(file: &str, table: &str) -> Vec<T> {
+    let text = std::fs::read_to_string(format!("cases/{file}.yaml")).expect(file);
+    let tables: serde_json::Value = serde_norway::from_str(&text).expect(file);
+    serde::Deserialize::deserialize(&Box::leak(Box::new(tables))[table]).expect(table)
+}
+
 /// Returns the path of a component.
 ///
 /// # Panics
