@@ -26,3 +26,13 @@ pub mod outcome;
 pub mod panic_guard;
 #[doc(hidden)]
 pub mod schema;
+
+#[cfg(test)]
+mod cases {
+    /// Returns the rows of a table in `cases/FILE.yaml`.
+    pub(crate) fn rows<T: serde::Deserialize<'static>>(file: &str, table: &str) -> Vec<T> {
+        let text = std::fs::read_to_string(format!("cases/{file}.yaml")).expect(file);
+        let tables: serde_json::Value = serde_norway::from_str(&text).expect(file);
+        serde::Deserialize::deserialize(&Box::leak(Box::new(tables))[table]).expect(table)
+    }
+}

@@ -115,47 +115,21 @@ pub fn confusable<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<(&'a s
 #[cfg(test)]
 mod tests {
     use super::{confusable, confusable_skeleton, nearest};
+    use crate::cases::rows;
 
     #[test]
     fn look_alike_names_share_an_outline_others_do_not() {
         let mut refused = 0;
-        for (name, alikes) in [
-            (
-                "read_file",
-                "Read_File READ_FILE read_fIle read-file read.file read__file read_-file _read_file read_file_ \
-                 -read-file- read_fi1e read_flle read_f1le read_fiIe ReAd_FiLe READ-FILE read_flie READ_F1LE READ_FI1E",
-            ),
-            (
-                "todo_list",
-                "t0do_list tod0_list t0d0_list TODO_LIST todo_l1st todo_llst todo-list todo.list TODO-L1ST T0D0_1IST \
-                 t0d0-1ist todo_Iist",
-            ),
-            ("turn_on", "tum_on turn-0n TURN_ON tum-0n tUrN_oN turn__on"),
-            ("web_view", "vveb_view WEB_VIEVV web-vlew vvEb_v1ew"),
-            ("sql1", "sqll sqlI sqli SQL1 SQLI sql1_ _sql1"),
-            ("modern", "rnodern modem MODERN M0DERN m0dem rn0dem"),
-        ] {
+        for (name, alikes) in
+            rows::<(&str, &str)>("names", "look_alike_names_share_an_outline_others_do_not")
+        {
             for alike in alikes.split_whitespace() {
                 refused += usize::from(alike != name);
                 assert_eq!(confusable_skeleton(alike), confusable_skeleton(name), "{alike}");
                 assert_eq!(confusable([name, alike]), (alike != name).then_some((alike, name)));
             }
         }
-        let all = [
-            "get_user",
-            "get_users",
-            "getuser",
-            "set_user",
-            "v1_1",
-            "v11",
-            "v2",
-            "map",
-            "mop",
-            "a",
-            "b",
-            "10",
-            "12",
-        ];
+        let all = rows::<&str>("names", "distinct_names");
         assert!(refused >= 50, "{refused}");
         assert_eq!(confusable(all), None);
         assert_eq!(confusable(["a", "b", "a"]), None, "the same name is no look-alike of itself");
@@ -167,22 +141,9 @@ mod tests {
 
     #[test]
     fn misspelt_names_get_a_suggestion_others_do_not() {
-        for (asked, expected) in [
-            ("calculater", Some("calculator")),
-            ("JQ", Some("jq")),
-            ("book-table", Some("book_table")),
-            ("weather", None),
-            ("", None),
-            // Namespaces and marks that models write around a name.
-            ("functions.jq", Some("jq")),
-            ("default_api:jq", Some("jq")),
-            ("mcp__calc__jq", Some("jq")),
-            ("mcp__calc__jq_all", Some("calc__jq_all")),
-            ("jq<|channel|>commentary json", Some("jq")),
-            ("functions.calculator<|constrain|>json", Some("calculator")),
-            ("functions.", None),
-            ("<|", None),
-        ] {
+        for (asked, expected) in
+            rows::<(&str, Option<&str>)>("names", "misspelt_names_get_a_suggestion_others_do_not")
+        {
             assert_eq!(
                 nearest(asked, ["calculator", "jq", "book_table", "calc__jq_all"]),
                 expected,

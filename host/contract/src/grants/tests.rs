@@ -6,97 +6,19 @@
 
 use super::rights::Request;
 use super::*;
-
-/// Rule, method, URL, and true if the rule covers the request.
-const COVERS: &[(&str, &str, &str, bool)] = &[
-    ("https://api.example.com", "GET", "https://api.example.com/", true),
-    ("https://api.example.com", "GET", "https://api.example.com/any/thing?q=1", true),
-    ("https://api.example.com", "HEAD", "https://API.EXAMPLE.com./x", true),
-    ("https://api.example.com", "POST", "https://api.example.com/", false),
-    ("https://api.example.com", "GET", "http://api.example.com/", false),
-    ("https://api.example.com", "GET", "https://api.example.com:8443/", false),
-    ("https://api.example.com", "GET", "https://api.example.com:443/", true),
-    ("https://api.example.com", "GET", "https://example.com/", false),
-    ("https://api.example.com", "GET", "https://evilapi.example.com/", false),
-    ("https://api.example.com", "GET", "https://api.example.com.evil.io/", false),
-    ("https://api.example.com:8443", "GET", "https://api.example.com:8443/", true),
-    ("https://api.example.com:8443", "GET", "https://api.example.com/", false),
-    ("GET,POST https://a.example/v1", "POST", "https://a.example/v1", true),
-    ("GET,POST https://a.example/v1", "POST", "https://a.example/v1/users", true),
-    ("GET,POST https://a.example/v1", "POST", "https://a.example/v10", false),
-    ("GET,POST https://a.example/v1", "POST", "https://a.example/v1/../v2", false),
-    ("GET,POST https://a.example/v1", "POST", "https://a.example/v1/%2e%2e/v2", false),
-    ("GET,POST https://a.example/v1", "POST", "https://a.example/v1/..%2fv2", false),
-    ("GET,POST https://a.example/v1", "POST", "https://a.example/v1/%2e%2e%2fv2", false),
-    ("GET,POST https://a.example/v1", "POST", "https://a.example/v1/..;/v2", false),
-    ("GET,POST https://a.example/v1", "DELETE", "https://a.example/v1", false),
-    ("https://a.example/v1/", "GET", "https://a.example/v1", false),
-    ("https://a.example/v1/", "GET", "https://a.example/v1/x", true),
-    ("https://.example.com", "GET", "https://a.example.com/", true),
-    ("https://.example.com", "GET", "https://a.b.example.com/", true),
-    ("https://.example.com", "GET", "https://example.com/", false),
-    ("https://.example.com", "GET", "https://evilexample.com/", false),
-    ("https://.example.com", "GET", "https://.example.com/", false),
-    ("https://.example.com", "GET", "https://example.com.evil.io/", false),
-    ("https://b\u{fc}cher.example", "GET", "https://xn--bcher-kva.example/", true),
-    ("https://xn--bcher-kva.example", "GET", "https://b\u{fc}cher.example/", true),
-    ("https://apple.example", "GET", "https://\u{430}pple.example/", false),
-    ("http://127.0.0.1:8080", "GET", "http://127.1:8080/", true),
-    ("http://127.0.0.1:8080", "GET", "http://0x7f.1:8080/", true),
-    ("http://127.0.0.1:8080", "GET", "http://2130706433:8080/", true),
-    ("http://127.0.0.1:8080", "GET", "http://[::ffff:7f00:1]:8080/", false),
-    ("http://[::1]:8080", "GET", "http://[0:0:0:0:0:0:0:1]:8080/", true),
-];
-
-/// Each request is checked against each of [`RULES`].
-const REQUESTS: [(&str, &str); 20] = [
-    ("GET", "https://example.com/"),
-    ("GET", "https://a.example.com/"),
-    ("GET", "https://a.b.example.com/v1"),
-    ("GET", "https://EXAMPLE.COM./v1/x"),
-    ("GET", "https://evilexample.com/"),
-    ("GET", "https://example.com.evil.io/"),
-    ("GET", "https://a-example.com/v1"),
-    ("GET", "https://example.co/"),
-    ("GET", "https://example.comm/v1"),
-    ("POST", "https://example.com/v1"),
-    ("GET", "http://example.com/v1"),
-    ("GET", "https://example.com:8443/"),
-    ("GET", "https://xn--bcher-kva.example/"),
-    ("GET", "https://b\u{fc}cher.example/v1"),
-    ("GET", "https://bucher.example/v1"),
-    ("GET", "https://ex\u{430}mple.com/"),
-    ("HEAD", "https://A.Example.Com/v10"),
-    ("HEAD", "https://a.example.com/v1"),
-    ("GET", "https://127.0.0.1/"),
-    ("GET", "https://example.com/v1/%2e%2e/x"),
-];
-
-/// Each rule, with one character for each of [`REQUESTS`]: `+` if the rule covers it.
-const RULES: [(&str, &str); 13] = [
-    ("https://example.com", "+..+...............+"),
-    ("https://.example.com", ".++.............++.."),
-    ("https://a.example.com", ".+..............++.."),
-    ("https://example.com/v1", "...+................"),
-    ("POST https://example.com", ".........+.........."),
-    ("GET,POST https://example.com/v1", "...+.....+.........."),
-    ("http://example.com", "..........+........."),
-    ("https://example.com:8443", "...........+........"),
-    ("https://.b.example.com", "..+................."),
-    ("https://b\u{fc}cher.example", "............++......"),
-    ("https://xn--bcher-kva.example/v1", ".............+......"),
-    ("HEAD https://.example.com/v1", ".................+.."),
-    ("https://evil.io", "...................."),
-];
+use crate::cases::rows;
 
 #[test]
 fn http_rule_covers_only_its_requests() {
-    let matrix = RULES.into_iter().flat_map(|(rule, covers)| {
-        assert_eq!(covers.len(), REQUESTS.len(), "{rule}");
-        let each = REQUESTS.into_iter().zip(covers.chars());
+    let requests = rows::<(&str, &str)>("grants", "requests");
+    let matrix = rows::<(&str, &str)>("grants", "rules").into_iter().flat_map(|(rule, covers)| {
+        assert_eq!(covers.len(), requests.len(), "{rule}");
+        let each = requests.clone().into_iter().zip(covers.chars());
         each.map(move |((method, url), mark)| (rule, method, url, mark == '+'))
     });
-    for (rule, method, url, expected) in COVERS.iter().copied().chain(matrix) {
+    for (rule, method, url, expected) in
+        rows::<(&str, &str, &str, bool)>("grants", "covers").into_iter().chain(matrix)
+    {
         let parsed: HttpRule = rule.parse().unwrap();
         let covers = match Target::parse(url) {
             Ok(target) => parsed.covers(Method::parse(method).unwrap(), &target),
@@ -130,25 +52,7 @@ fn http_rule_covers_only_its_port() {
 
 #[test]
 fn overbroad_or_malformed_http_rule_is_refused() {
-    for rule in [
-        "https://*",
-        "https://*.example.com",
-        "*",
-        "https://.com",
-        "https://.",
-        "https://",
-        "example.com",
-        "ftp://a.example",
-        "TRACE https://a.example",
-        "CONNECT https://a.example",
-        "get https://a.example",
-        "https://user@a.example",
-        "https://a.example/?q=1",
-        "https://a.example/#x",
-        "https://.127.0.0.1",
-        "https://a.*.example",
-        "https://*com",
-    ] {
+    for rule in rows::<&str>("grants", "overbroad_or_malformed_http_rule_is_refused") {
         assert!(rule.parse::<HttpRule>().is_err(), "{rule}");
     }
 }

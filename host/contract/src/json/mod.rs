@@ -224,6 +224,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::cases::rows;
 
     /// Texts that are not valid JSON, or that two parsers could read differently.
     pub(super) const AMBIGUOUS_OR_INVALID: [&str; 9] = [
@@ -273,20 +274,9 @@ mod tests {
 
     #[test]
     fn json_numbers_parse_by_value_or_are_refused() {
-        for (text, read) in [
-            ("9007199254740993", json!(9_007_199_254_740_993_u64)),
-            ("18446744073709551615", json!(u64::MAX)),
-            ("18446744073709551616", json!(18_446_744_073_709_551_616.0)),
-            ("-9223372036854775808", json!(i64::MIN)),
-            ("-9223372036854775809", json!(-9_223_372_036_854_775_808.0)),
-            ("-0", json!(-0.0)),
-            ("-0.0", json!(-0.0)),
-            ("1E2", json!(100.0)),
-            ("1e+2", json!(100.0)),
-            ("10e-1", json!(1.0)),
-            ("1e-999", json!(0.0)),
-            ("0.1", json!(0.1)),
-        ] {
+        for (text, read) in
+            rows::<(&str, Value)>("json", "json_numbers_parse_by_value_or_are_refused")
+        {
             assert_eq!(
                 parse_strict(text).map(|value| value.to_string()),
                 Ok(read.to_string()),
@@ -294,21 +284,7 @@ mod tests {
             );
             assert_eq!(Json::parse(text.to_owned()).unwrap().as_str(), text);
         }
-        for bad in [
-            "1e999",
-            "-1e999",
-            "01",
-            "-01",
-            "+1",
-            ".5",
-            "1.",
-            "1e",
-            "0x1",
-            "NaN",
-            "-Infinity",
-            "--1",
-            "1_000",
-        ] {
+        for bad in rows::<&str>("json", "invalid_numbers") {
             assert!(matches!(parse_strict(bad), Err(JsonFault::Syntax { .. })), "{bad}");
         }
     }

@@ -100,56 +100,14 @@ mod tests {
 
     use super::*;
     use crate::call::usage::Usage;
-    use crate::outcome::refusal::{Fault, Refusal};
-    use crate::outcome::tool_error::ToolError;
-    use crate::outcome::{Halt, HandlerError, Output, Question};
+    use crate::cases::rows;
 
     #[test]
     fn every_outcome_has_a_result_view() {
         let definition = Definition::new("t", "").unwrap().with_attribute("team", json!("a"));
-        let faults = ["n is missing", "m is unknown"].map(|fault| Fault::new("", fault)).to_vec();
-        let ok = Outcome::Ok(Output::new(json!("fine")).with_message("done"));
-        for (result, shown, text) in [
-            (
-                CallResult::Outcome(ok),
-                json!({"success": true, "result": "fine", "message": "done", "errors": []}),
-                "fine",
-            ),
-            (
-                CallResult::Outcome(Outcome::Halt(Halt::new("done", json!([1])))),
-                json!({"success": true, "result": [1], "errors": []}),
-                "[1]",
-            ),
-            (
-                CallResult::Outcome(Outcome::AskUser(Question::new("which?"))),
-                json!({"success": true, "result": null, "message": "which?", "errors": []}),
-                "<awaiting user response>",
-            ),
-            (
-                CallResult::Outcome(Outcome::error("no")),
-                json!({"success": false, "result": null, "message": "no", "errors": ["no"]}),
-                r#"{"error":"no"}"#,
-            ),
-            (
-                CallResult::Outcome(Outcome::Error(
-                    HandlerError::new("no").with_data(json!({"near": "Oslo"})),
-                )),
-                json!({"success": false, "result": null, "message": "no", "data": {"near": "Oslo"}, "errors": ["no"]}),
-                r#"{"error":"no","data":{"near":"Oslo"}}"#,
-            ),
-            (
-                CallResult::ToolError(ToolError::NotFound),
-                json!({"success": false, "result": null, "message": "the host has no handler for a tool of this name",
-                    "errors": ["the host has no handler for a tool of this name"]}),
-                r#"{"error":"the host has no handler for a tool of this name"}"#,
-            ),
-            (
-                CallResult::Refusal(Refusal::InvalidArguments(faults)),
-                json!({"success": false, "result": null, "message": "n is missing; m is unknown",
-                    "errors": ["n is missing", "m is unknown"]}),
-                r#"{"error":"n is missing; m is unknown"}"#,
-            ),
-        ] {
+        for (result, shown, text) in
+            rows::<(CallResult, Value, &str)>("message/view", "every_outcome_has_a_result_view")
+        {
             let (usage, attributes) = (Usage::default(), definition.attributes.clone());
             let completion =
                 Completion { id: "1".into(), tool: "t".into(), result, usage, attributes };

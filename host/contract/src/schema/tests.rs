@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use super::Schema;
+use crate::cases::rows;
 use crate::json::Json;
 use crate::outcome::Question;
 use crate::outcome::refusal::{Fault, FaultKind};
@@ -52,24 +53,8 @@ fn fault_hint_gives_the_correction() {
         },
         "required": ["count", "properties"],
     });
-    for (given, hint) in [
-        (json!({"items": "[1, 2]"}), Some("send a JSON array, not text")),
-        (json!({"items": "1, 2"}), Some("send a JSON array, not text")),
-        (json!({"filter": "{\"a\": 1}"}), Some("send a JSON object, not text")),
-        (json!({"count": "5"}), Some("send a JSON number, not text")),
-        (json!({"count": "five"}), None),
-        (json!({"fast": "true"}), Some("send a JSON boolean, not text")),
-        (json!({"tags": "[]"}), Some("send a JSON array, not text")),
-        (json!({"items": 5}), None),
-        (json!({"items": null}), Some("leave `items` out")),
-        (json!({"unit": null}), Some("leave `unit` out")),
-        (json!({"page": null}), Some("leave `page` out")),
-        (json!({"page": {"size": null}}), Some("leave `size` out")),
-        (json!({"page": {"n~/": null}}), Some("leave `n~/` out")),
-        (json!({"count": null}), None),
-        (json!({"properties": null}), None),
-        (json!({"either": 1}), None),
-    ] {
+    for (given, hint) in rows::<(Value, Option<&str>)>("schema", "fault_hint_gives_the_correction")
+    {
         let mut arguments = json!({"count": 1, "properties": 1});
         arguments.as_object_mut().unwrap().extend(given.as_object().unwrap().clone());
         let faults = Schema::compile(&schema).unwrap().check(&arguments).unwrap_err();
@@ -158,70 +143,9 @@ fn answer_is_checked_against_its_questions_schema() {
 /// Programs use the code and the values, not the sentence.
 #[test]
 fn fault_has_a_code_and_values() {
-    for (schema, given, expected) in [
-        (
-            json!({"required": ["a/b"]}),
-            json!({"c": 1}),
-            json!({"path": "/a~1b", "code": "required", "member": "a/b", "actual": "an object with `c`"}),
-        ),
-        (
-            json!({"additionalProperties": false}),
-            json!({"c": 1}),
-            json!({"path": "/c", "code": "unknown_member", "member": "c"}),
-        ),
-        (
-            json!({"type": ["string", "null"]}),
-            json!(1),
-            json!({"path": "", "code": "type", "types": ["null", "string"], "actual": "1"}),
-        ),
-        (
-            json!({"const": 2}),
-            json!(1),
-            json!({"path": "", "code": "enum", "allowed": [2], "actual": "1"}),
-        ),
-        (
-            json!({"enum": ["a", "b".repeat(100)]}),
-            json!("zzzz"),
-            json!({"path": "", "code": "enum", "allowed": ["a"], "more": 1, "actual": "\"zzzz\""}),
-        ),
-        (
-            json!({"minimum": 2}),
-            json!(1),
-            json!({"path": "", "code": "range", "minimum": 2, "actual": "1"}),
-        ),
-        (
-            json!({"exclusiveMaximum": 1.5}),
-            json!(2),
-            json!({"path": "", "code": "range", "exclusive_maximum": 1.5, "actual": "2"}),
-        ),
-        (
-            json!({"maxLength": 1}),
-            json!("ab"),
-            json!({"path": "", "code": "length", "unit": "characters", "maximum": 1, "actual": "\"ab\""}),
-        ),
-        (
-            json!({"minItems": 1}),
-            json!([]),
-            json!({"path": "", "code": "length", "unit": "items", "minimum": 1, "actual": "an array of 0"}),
-        ),
-        (
-            json!({"pattern": "^a$"}),
-            json!("b"),
-            json!({"path": "", "code": "pattern", "pattern": "^a$", "actual": "\"b\""}),
-        ),
-        (
-            json!({"multipleOf": 3}),
-            json!(4),
-            json!({"path": "", "code": "multiple_of", "multiple_of": 3, "actual": "4"}),
-        ),
-        (json!({"not": {}}), json!(4), json!({"path": "", "code": "schema", "actual": "4"})),
-        (
-            json!({"anyOf": [{"type": "string"}, {"minimum": 5}]}),
-            json!(4),
-            json!({"path": "", "code": "alternatives", "actual": "4",
-                "alternatives": [{"code": "type", "types": ["string"]}, {"code": "range", "minimum": 5}]}),
-        ),
-    ] {
+    for (schema, given, expected) in
+        rows::<(Value, Value, Value)>("schema", "fault_has_a_code_and_values")
+    {
         let faults = Schema::compile(&schema).unwrap().check(&given).unwrap_err();
         let [fault] = faults.as_slice() else { panic!("{schema}: {faults:?}") };
         let mut written = serde_json::to_value(fault).unwrap();
@@ -272,23 +196,12 @@ fn hostile_schemas_are_refused() {
         })
         .collect::<serde_json::Map<_, _>>()
         .into();
-    for (why, schema) in [
-        ("never end", json!({"$ref": "#"})),
-        (
-            "never end",
-            json!({"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"not": {"$ref": "#"}}}}),
-        ),
-        ("another document", json!({"$ref": "http://127.0.0.1/schema"})),
-        ("another document", json!({"$ref": "file:///etc/passwd"})),
-        ("names no part", json!({"$dynamicRef": "#x"})),
-        ("never end", json!({"dependencies": {"a": {"$ref": "#"}}})),
-        ("never end", json!({"$dynamicAnchor": "x", "not": {"$dynamicRef": "#x"}})),
-        ("never end", json!({"$recursiveAnchor": true, "anyOf": [{"$recursiveRef": "#"}]})),
-        ("takes more than", json!({"pattern": "(x{1,1000}){1000}"})),
-        ("takes more than", json!({"pattern": "(?=x)(x{1,1000}){1000}"})),
-        ("at most", json!({"description": "x".repeat(100_000)})),
-        ("not a usable", fan_root(fan)),
-    ] {
+    for (why, schema) in
+        rows::<(&str, Value)>("schema", "hostile_schemas_are_refused").into_iter().chain([
+            ("at most", json!({"description": "x".repeat(100_000)})),
+            ("not a usable", fan_root(fan)),
+        ])
+    {
         match Schema::compile(&schema) {
             Ok(schema) => {
                 let faults = schema.check(&json!({"a": 1})).expect_err("too costly");

@@ -6,6 +6,7 @@
 //! a directory may be opened at.
 
 use super::*;
+use crate::cases::rows;
 
 mod effective;
 
@@ -40,17 +41,7 @@ fn denied(rights: &Rights, request: &str) -> Option<Layer> {
 #[test]
 fn default_rights_allow_nothing() {
     let rights = Rights::default();
-    for request in [
-        "GET https://a.example/",
-        "read /",
-        "write /scratch",
-        "environment PATH",
-        "secret s",
-        "reveal s",
-        "kv read k",
-        "kv write k",
-        "kv list k",
-    ] {
+    for request in rows::<&str>("grants/rights", "default_rights_allow_nothing") {
         assert_eq!(denied(&rights, request), Some(Layer::Component), "{request}");
     }
 }
@@ -198,38 +189,14 @@ fn long_request_is_truncated_in_its_denial() {
 /// The forms are those of needs, grants and denials.
 #[test]
 fn request_may_name_its_kind() {
-    for (typed, expected) in [
-        ("http GET https://a.example/x", "GET https://a.example/x"),
-        ("filesystem read /data", "read /data"),
-        ("directory write /data/x", "write /data/x"),
-        ("variable LANG", "environment LANG"),
-        ("secrets token", "secret token"),
-        ("kv read a", "kv read a"),
-        ("keys list a", "kv list a"),
-        ("kv list ", "kv list"),
-        ("kv list *", "kv list"),
-        ("kv list notes/*", "kv list notes/"),
-    ] {
+    for (typed, expected) in rows::<(&str, &str)>("grants/rights", "request_may_name_its_kind") {
         assert_eq!(Request::parse(typed).unwrap().to_string(), expected);
     }
 }
 
 #[test]
 fn malformed_request_error_has_a_problem_and_hint() {
-    for text in [
-        "",
-        "GET",
-        "GET nowhere",
-        "FETCH https://a.example",
-        "read data",
-        "kv",
-        "kv k",
-        "kv read",
-        "kv drop k",
-        "filesystem /data",
-        "http x",
-        "scratch x",
-    ] {
+    for text in rows::<&str>("grants/rights", "malformed_request_error_has_a_problem_and_hint") {
         let bad = Request::parse(text).unwrap_err();
         assert!(!bad.problem.is_empty() && !bad.hint.is_empty(), "{text}");
     }

@@ -4,22 +4,13 @@
 //! risky grants.
 
 use super::*;
+use crate::cases::rows;
 use crate::grants::rights::{Decision, Rights};
 
 #[test]
 fn suggested_lines_match_the_denials_grant() {
-    for asked in [
-        "GET https://a.example/x?q=1",
-        "DELETE http://127.0.0.1:8080/",
-        "read /data/x",
-        "write /data",
-        "environment LANG",
-        "secret token",
-        "reveal token",
-        "kv read k",
-        "kv write notes/1",
-        "kv list notes/",
-    ] {
+    for asked in rows::<&str>("grants/rights/suggestion", "suggested_lines_match_the_denials_grant")
+    {
         let request = Request::parse(asked).unwrap();
         let Decision::Denied(denial) = Rights::default().allows(&request) else {
             panic!("{asked}")
@@ -31,16 +22,9 @@ fn suggested_lines_match_the_denials_grant() {
 /// Names from a guest may contain text that looks like the end of a line and a grant of everything.
 #[test]
 fn guest_text_in_a_suggestion_grants_nothing() {
-    for name in [
-        "a\"]\nhttp = [\"https://evil.example\"]\n#",
-        "'''",
-        "\"",
-        "x = 1 }, y",
-        "",
-        "\\",
-        "\u{202e}",
-        "]]",
-    ] {
+    for name in
+        rows::<&str>("grants/rights/suggestion", "guest_text_in_a_suggestion_grants_nothing")
+    {
         for asked in
             [format!("secret {name}"), format!("reveal {name}"), format!("kv write k{name}")]
         {
@@ -65,31 +49,11 @@ fn pasted_suggestion_is_valid_configuration() {
         asked.iter().for_each(|asked| suggestion.add(&Request::parse(asked).unwrap()));
         suggestion.to_paste().join("\n")
     };
-    for (asked, expected) in [
-        (
-            &["read /data", "write /data/out"][..],
-            r#"directories = [{ name = "/data", path = "data", access = "write" }]"#,
-        ),
-        (&["read /"], r#"directories = [{ name = "/", path = "root", access = "read" }]"#),
-        (&["write /scratch/x"], "scratch = true"),
-        (&["kv read a", "kv write a", "kv list n/"], r#"kv = ["read n/*", "write a"]"#),
-        (&["reveal key"], "secrets = { key = { source = { env = \"key\" } } }\nreveal = [\"key\"]"),
-        (&["secret key"], r#"secrets = { key = { destination = "…", source = { env = "key" } } }"#),
-        (&["environment LANG"], r#"environment = { LANG = "…" }"#),
-        (
-            &["GET http://127.0.0.1:80/x"],
-            r#"http = [{ rule = "GET http://127.0.0.1/x", private_networks = ["127.0.0.1/32"] }]"#,
-        ),
-        (
-            &["GET http://localhost/"],
-            r#"http = [{ rule = "GET http://localhost/", private_networks = ["127.0.0.1/32", "::1/128"] }]"#,
-        ),
-        (
-            &["GET http://[::ffff:10.0.0.1]/"],
-            r#"http = [{ rule = "GET http://[::ffff:10.0.0.1]/", private_networks = ["10.0.0.1/32"] }]"#,
-        ),
-    ] {
-        assert_eq!(pasted(asked), expected);
+    for (asked, expected) in rows::<(Vec<&str>, &str)>(
+        "grants/rights/suggestion",
+        "pasted_suggestion_is_valid_configuration",
+    ) {
+        assert_eq!(pasted(&asked), expected);
         expected.parse::<toml::Table>().unwrap();
     }
     let bound = |asked: &[&str]| {
@@ -111,18 +75,9 @@ fn pasted_suggestion_is_valid_configuration() {
 
 #[test]
 fn risky_suggestions_carry_a_warning() {
-    for (asked, expected) in [
-        ("GET http://169.254.169.254/latest", true),
-        ("GET http://[::ffff:169.254.169.254]/", true),
-        ("GET http://metadata.google.internal/", true),
-        ("GET http://[fd00:ec2::254]/", true),
-        ("read /", true),
-        ("reveal key", true),
-        ("GET http://127.0.0.1/", true),
-        ("GET https://a.example/", false),
-        ("read /data", false),
-        ("secret key", false),
-    ] {
+    for (asked, expected) in
+        rows::<(&str, bool)>("grants/rights/suggestion", "risky_suggestions_carry_a_warning")
+    {
         let suggestion = Suggestion::of(&Request::parse(asked).unwrap());
         assert_eq!(!suggestion.warnings().is_empty(), expected, "{asked}");
     }

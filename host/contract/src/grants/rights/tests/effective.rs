@@ -1,54 +1,18 @@
 //! The effective rules of random layers allow exactly the requests that the rights allow.
 
+use std::sync::LazyLock;
+
 use super::*;
+use crate::cases::rows;
 use crate::grants::{Directory, DirectoryQuota, Injection, SecretGrant, TEMPORARY};
 
 const CASES: u64 = 2000;
 /// Places of rules, by kind. An access or methods stand in front of some.
-const PLACES: [(GrantKind, &[&str], &[&str]); 7] = [
-    (
-        GrantKind::Http,
-        &["GET ", "POST ", "GET,POST "],
-        &[
-            "https://.example.com",
-            "https://.a.example.com/v1",
-            "https://a.example.com",
-            "https://a.example.com/v1",
-            "https://a.example.com/v1/",
-            "https://b.a.example.com/v1/users",
-            "https://a.example.com/a%2fb",
-            "https://a.example.com/v1/a%2fb",
-            "http://a.example.com:8080",
-        ],
-    ),
-    (
-        GrantKind::Directories,
-        &["read ", "write "],
-        &["/", "/data", "/data/in", "/data/in/x", "/database", "/tmp", "/tmp/x", "/scratch/x"],
-    ),
-    (GrantKind::Environment, &[""], &["a", "b", "c"]),
-    (GrantKind::Secrets, &[""], &["a", "b", "c"]),
-    (GrantKind::Reveal, &[""], &["a", "b", "c"]),
-    (GrantKind::Kv, &["read ", "write "], &["*", "notes/*", "notes/a", "notes/a/*", "notes", "x"]),
-    (GrantKind::Invoke, &["", "own "], &["n*", "notes_*", "notes_a", "x"]),
-];
-/// Requests besides those that the rules name.
-const OTHERS: [&str; 14] = [
-    "GET https://example.com/v1",
-    "POST https://x.b.a.example.com/v1/users/1",
-    "GET https://a.example.com/v10",
-    "GET https://a.example.com/v1/%2e%2e%2fx",
-    "GET http://a.example.com:8080/x",
-    "write /data/in/x/y",
-    "read /data/out",
-    "kv read notes/a/b",
-    "kv write notes/",
-    "kv list",
-    "kv list notes/",
-    "kv list notes/a/b",
-    "invoke notes_ab",
-    "invoke own notes",
-];
+static PLACES: LazyLock<Vec<(GrantKind, Vec<&str>, Vec<&str>)>> = LazyLock::new(|| {
+    let kind = |word| GrantKind::of_word(word).expect(word);
+    let places = rows::<(&str, Vec<&str>, Vec<&str>)>("grants/rights/effective", "places");
+    places.into_iter().map(|(word, accesses, places)| (kind(word), accesses, places)).collect()
+});
 
 struct Random(u64);
 
@@ -71,11 +35,11 @@ impl Random {
     /// An overlay that narrows some kinds.
     fn overlay(&mut self, odds: usize) -> Overlay {
         let mut overlay = Overlay::default();
-        for (kind, accesses, places) in PLACES {
+        for (kind, accesses, places) in &*PLACES {
             if self.below(odds) == 0 {
                 let rules = self.rules(accesses, places);
                 let rules: Vec<_> = rules.iter().map(String::as_str).collect();
-                overlay.narrow(kind, &rules).unwrap();
+                overlay.narrow(*kind, &rules).unwrap();
             }
         }
         overlay
@@ -125,7 +89,10 @@ fn requests() -> Vec<Request<'static>> {
         })
     });
     let named: Vec<_> = named.collect();
-    let texts = named.iter().map(String::as_str).chain(OTHERS);
+    let texts = named
+        .iter()
+        .map(String::as_str)
+        .chain(rows::<&str>("grants/rights/effective", "other_requests"));
     // A rule for all subdomains is not a request.
     let texts = texts.filter(|text| !text.contains("//."));
     texts.filter_map(|text| Request::parse(text).ok()).collect()
