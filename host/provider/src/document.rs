@@ -81,11 +81,11 @@ fn whole(text: &str) -> Result<Value, JsonFault> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
     use toolcell_contract::call::ToolCall;
     use toolcell_contract::json::check;
 
     use super::*;
+    use crate::cases::rows;
 
     #[test]
     fn bad_arguments_leave_the_other_calls_readable() {
@@ -97,33 +97,10 @@ mod tests {
             r#""{\"s\":\"\ud83d\"}""#,
             &deep,
         ] {
-            for (provider, template) in [
-                (
-                    Provider::OpenAi,
-                    r#"[{"id":"a","index":0,"function":{"name":"t","arguments":BAD}},
-                        {"id":"b","index":1,"function":{"name":"t","arguments":{}}}]"#,
-                ),
-                (
-                    Provider::OpenAiResponses,
-                    r#"{"output":[{"type":"function_call","call_id":"a","name":"t","arguments":BAD},
-                                  {"type":"function_call","call_id":"b","name":"t","arguments":{}}]}"#,
-                ),
-                (
-                    Provider::Anthropic,
-                    r#"{"content":[{"type":"tool_use","id":"a","name":"t","input":BAD},
-                                   {"type":"tool_use","id":"b","name":"t","input":{}}]}"#,
-                ),
-                (
-                    Provider::Gemini,
-                    r#"{"parts":[{"functionCall":{"id":"a","name":"t","args":BAD}},
-                                 {"functionCall":{"id":"b","name":"t","args":{}}}]}"#,
-                ),
-                (
-                    Provider::AgUi,
-                    r#"{"toolCalls":[{"id":"a","function":{"name":"t","arguments":BAD}},
-                                     {"id":"b","function":{"name":"t","arguments":{}}}]}"#,
-                ),
-            ] {
+            for (provider, template) in
+                rows::<(&str, &str)>("document", "unrepresentable_arguments")
+            {
+                let provider: Provider = provider.parse().unwrap();
                 let text = template.replace("BAD", bad);
                 let document =
                     Provider::document(&text).unwrap_or_else(|fault| panic!("{text}: {fault}"));
@@ -141,20 +118,9 @@ mod tests {
 
     #[test]
     fn unrepresentable_values_outside_arguments_are_null() {
-        for (text, expected) in [
-            (
-                r#"[{"text":"\ud83d","usage":1e400,"id":"a"}]"#,
-                json!([{"text": null, "usage": null, "id": "a"}]),
-            ),
-            (
-                r#" {"a": [1, {"b": 123456789012345678901}]} "#,
-                json!({"a": [1, {"b": "123456789012345678901"}]}),
-            ),
-            (
-                r#"{"type":"TOOL_CALL_ARGS","delta":"\ud83d"}"#,
-                json!({"type": "TOOL_CALL_ARGS", "delta": r#""\ud83d""#}),
-            ),
-        ] {
+        for (text, expected) in
+            rows::<(&str, Value)>("document", "unrepresentable_values_outside_arguments_are_null")
+        {
             assert_eq!(Provider::document(text), Ok(expected), "{text}");
         }
         let deep = format!("{}1e400{}", "[".repeat(100_000), "]".repeat(100_000));

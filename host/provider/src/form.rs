@@ -105,42 +105,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::cases::rows;
 
     #[test]
     fn each_provider_form_is_detected() {
-        let call = json!({"name": "now", "arguments": "{}"});
-        for (document, expected) in [
-            (json!({"choices": [{"message": {"role": "assistant"}}]}), "openai"),
-            (json!({"role": "assistant", "content": [], "tool_calls": []}), "openai"),
-            (
-                json!({"finish_reason": "stop", "message": {"role": "assistant", "tool_calls": []}}),
-                "openai",
-            ),
-            (json!([{"id": "a", "type": "function", "function": call}]), "openai"),
-            (
-                json!({"object": "response", "output": [{"type": "message", "content": []}]}),
-                "openai-responses",
-            ),
-            (
-                json!([{"type": "reasoning"}, {"type": "function_call", "call_id": "a"}]),
-                "openai-responses",
-            ),
-            (
-                json!({"type": "message", "role": "assistant", "content": [{"type": "text"}]}),
-                "anthropic",
-            ),
-            (json!([{"type": "text"}, {"type": "tool_use", "id": "a"}]), "anthropic"),
-            (json!({"candidates": []}), "gemini"),
-            (json!({"promptFeedback": {"blockReason": "SAFETY"}}), "gemini"),
-            (json!({"role": "model", "parts": [{"text": "hm"}]}), "gemini"),
-            (json!({"finishReason": "STOP", "content": {"parts": [{"text": "hm"}]}}), "gemini"),
-            (json!([{"text": "hm"}, {"functionCall": {"name": "now"}}]), "gemini"),
-            (json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}), "mcp"),
-            (json!([{"method": "tools/call", "id": 1, "params": call}]), "mcp"),
-            (json!({"name": "now", "arguments": {}, "_meta": {}}), "mcp"),
-            (json!({"role": "assistant", "toolCalls": []}), "agui"),
-            (json!([{"type": "RUN_STARTED"}, {"type": "TOOL_CALL_CHUNK"}]), "agui"),
-        ] {
+        for (document, expected) in rows::<(Value, &str)>("form", "each_provider_form_is_detected")
+        {
             let found =
                 Provider::detect(&document).unwrap_or_else(|error| panic!("{document}: {error}"));
             assert_eq!(found.name(), expected, "{document}");

@@ -337,4 +337,14 @@ fn names_of(providers: &[Provider]) -> String {
 }
 
 #[cfg(test)]
+mod cases {
+    /// Returns the rows of a table in `cases/FILE.yaml`.
+    pub(crate) fn rows<T: serde::Deserialize<'static>>(file: &str, table: &str) -> Vec<T> {
+        let text = std::fs::read_to_string(format!("cases/{file}.yaml")).expect(file);
+        let tables: serde_json::Value = serde_norway::from_str(&text).expect(file);
+        serde::Deserialize::deserialize(&Box::leak(Box::new(tables))[table]).expect(table)
+    }
+}
+
+#[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@
 use toolcell_contract::limits::Limits;
 
 use super::*;
+use crate::cases::rows;
 
 /// `+id name` starts, `id text` adds, `-id` ends.
 fn fragment(line: &str) -> Fragment {
@@ -46,32 +47,9 @@ fn description(error: &AssembleError) -> String {
 
 #[test]
 fn streamed_fragments_become_calls() {
-    let whole = r#"a {"x":1}"#;
-    let cases: [(&str, &[&str], &[&str]); 13] = [
-        ("nothing", &[], &[]),
-        ("in pieces", &["+a t", "a {\"x\":", "a 1", "a }", "-a"], &[r#"a t({"x":1})"#]),
-        (
-            "interleaved",
-            &["+a t", "+b u", "b [", "a {", "b ]", "-b", "a }", "-a"],
-            &["b u([])", "a t({})"],
-        ),
-        ("no parameters", &["+a t", "-a", "+b u", "b ", "b   ", "-b"], &["a t({})", "b u({})"]),
-        ("an id again after its end", &["+a t", "-a", "+a u", "-a"], &["a t({})", "a u({})"]),
-        ("never started", &["a {}", "-a", "+b u", "-b"], &["not open a", "not open a", "b u({})"]),
-        ("ended twice", &["+a t", "-a", "-a"], &["a t({})", "not open a"]),
-        ("after the end", &["+a t", "-a", "a {}"], &["a t({})", "not open a"]),
-        ("cut off", &["+b u", "+a t", whole], &["unfinished a", "unfinished b"]),
-        ("not JSON", &["+a t", "a {\"x\":", "+b u", "-a", "-b"], &["malformed a", "b u({})"]),
-        ("a member twice", &["+a t", r#"a {"x":1,"x":2}"#, "-a"], &["malformed a"]),
-        (
-            "started twice",
-            &["+a t", "+b u", whole, "+a v", whole, "-b", "-a", "-a"],
-            &["started twice a", "b u({})", "started twice a", "not open a"],
-        ),
-        ("broken and cut off", &["+a t", "+a t", whole], &["started twice a", "started twice a"]),
-    ];
+    let cases = rows::<(&str, Vec<&str>, Vec<&str>)>("assemble", "streamed_fragments_become_calls");
     for (what, lines, expected) in cases {
-        assert_eq!(assembled(Limits::DEFAULT_ARGUMENTS, lines), expected, "{what}");
+        assert_eq!(assembled(Limits::DEFAULT_ARGUMENTS, &lines), expected, "{what}");
     }
 }
 
@@ -147,86 +125,10 @@ fn by_place(limit: u64, lines: &[&str]) -> Vec<String> {
 /// Fragments as OpenAI streams them, and as servers with less exact forms of it do.
 #[test]
 fn indexed_fragments_become_calls() {
-    let room = 2 * (OPEN_CALL as u64 + 4);
-    let cases: [(&str, u64, &[&str], &[&str]); 13] = [
-        (
-            "the first piece has the id",
-            1000,
-            &["0 id=a name=t text=", "0 text={\"x\":", "0 text=1}", "!"],
-            &[r#"a t({"x":1})"#],
-        ),
-        (
-            "interleaved",
-            1000,
-            &["0 id=a name=t", "1 id=b name=u", "1 text=[", "0 text={}", "1 text=]", "!"],
-            &["a t({})", "b u([])"],
-        ),
-        (
-            "id and name apart",
-            1000,
-            &["0 id=a", "0 text={", "0 name=t", "0 text=}", "!"],
-            &["a t({})"],
-        ),
-        ("the name first", 1000, &["0 name=t", "0 id=a", "!"], &["a t({})"]),
-        (
-            "the id and the name with each piece",
-            1000,
-            &["0 id=a name=t text={", "0 id=a name=t text=}", "!"],
-            &["a t({})"],
-        ),
-        (
-            "an empty id after the first",
-            1000,
-            &["0 id=a name=t text={", "0 id= name= text=}", "!"],
-            &["a t({})"],
-        ),
-        ("a name in pieces", 1000, &["0 id=a name=get_", "0 name=time", "!"], &["a get_time({})"]),
-        (
-            "ended one by one",
-            1000,
-            &["0 id=a name=t", "-0", "0 id=b name=u", "-0", "-0"],
-            &["a t({})", "b u({})", "not open #0"],
-        ),
-        (
-            "no id, no name",
-            1000,
-            &["0 name=t", "1 id=b text={}", "2 id=c name=v", "!"],
-            &["id #0", "name b", "c v({})"],
-        ),
-        (
-            "another id",
-            1000,
-            &["0 id=a name=t", "0 id=b", "0 text={}", "1 id=c name=v", "!"],
-            &["started twice a", "started twice a", "c v({})"],
-        ),
-        (
-            "not JSON",
-            1000,
-            &["0 id=a name=t text={", "1 id=b name=u", "!"],
-            &["malformed a", "b u({})"],
-        ),
-        (
-            "cut off",
-            1000,
-            &["1 id=b name=u", "0 name=t text={}"],
-            &["unfinished #0", "unfinished b"],
-        ),
-        (
-            "too large",
-            room,
-            &[
-                "0 id=a name=t",
-                "1 id=b name=u",
-                "0 text=xxxxxxxxxxxx",
-                "2 name=v",
-                "1 text=[]",
-                "!",
-            ],
-            &["too large a", "too large #2", "too large a", "b u([])"],
-        ),
-    ];
-    for (what, limit, lines, expected) in cases {
-        assert_eq!(by_place(limit, lines), expected, "{what}");
+    let cases = rows::<(&str, Vec<&str>, Vec<&str>)>("assemble", "indexed_fragments_become_calls");
+    for (what, lines, expected) in cases {
+        let limit = if what == "too large" { 2 * (OPEN_CALL as u64 + 4) } else { 1000 };
+        assert_eq!(by_place(limit, &lines), expected, "{what}");
     }
 }
 

@@ -186,146 +186,37 @@ fn custom(event: &impl Serialize) -> Value {
 mod tests {
     use toolcell_contract::call::ToolCall;
     use toolcell_contract::error::Error;
-    use toolcell_contract::event::{LogLevel, LogSource};
-    use toolcell_contract::json::Json;
     use toolcell_contract::message::RunFailure;
     use toolcell_contract::outcome::{Media, Part};
 
     use super::*;
     use crate::Provider;
+    use crate::cases::rows;
 
     #[test]
     fn run_end_is_interrupt_error_or_success() {
-        let with = |mut event: Value, rest: Value| {
-            event.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
-            event
-        };
-        let finished = json!({"type": "RUN_FINISHED", "threadId": "t1", "runId": "r1"});
-        let finished = |rest: Value| with(finished.clone(), rest);
-        let ask = |given: Option<Json>| RunHalt::AskUser {
-            question: "When?".into(),
-            tool_call_id: "c".into(),
-            options: given.clone(),
-            answer_schema: given.clone(),
-            state: given,
-        };
-        let interrupt = |rest: Value| {
-            let one = json!({"id": "c", "reason": "input_required", "message": "When?", "toolCallId": "c"});
-            finished(json!({"outcome": {"type": "interrupt", "interrupts": [with(one, rest)]}}))
-        };
-        let (success, given) = (json!({"type": "success"}), json!({"type": "string"}));
-        let failed = |exception: Option<&str>| RunHalt::ToolError {
-            tool_call_id: "c".into(),
-            exception: exception.map(str::to_owned),
-        };
-        let error =
-            |message: &str| json!({"type": "RUN_ERROR", "code": "tool_error", "message": message});
-        for (halted, expected) in [
-            (None, finished(json!({"outcome": success}))),
-            (
-                Some(RunHalt::Handler {
-                    reason: "done".into(),
-                    tool_call_id: "c".into(),
-                    result: json!([1]).into(),
-                }),
-                finished(json!({"outcome": success, "result": [1]})),
-            ),
-            (Some(ask(None)), interrupt(json!({}))),
-            (
-                Some(ask(Some(given.clone().into()))),
-                interrupt(
-                    json!({"responseSchema": given, "metadata": {"options": given, "state": given}}),
-                ),
-            ),
-            (Some(failed(None)), error("the call `c` failed")),
-            (
-                Some(failed(Some("panicked: no"))),
-                error("the call `c` failed; the policy for failures panicked: no"),
-            ),
-        ] {
+        for (halted, expected) in rows::<(Option<RunHalt>, Value)>(
+            "formats/agui",
+            "run_end_is_interrupt_error_or_success",
+        ) {
             assert_eq!(agui_run_end("t1", "r1", halted.as_ref()), expected);
         }
     }
 
     #[test]
     fn run_events_convert_to_agui_events() {
-        let id = || "c".to_owned();
-        let settled = |settled: SettledCall| {
+        let events = rows::<(Event, Value)>("formats/agui", "call_events").into_iter();
+        let events = events.map(|(event, expected)| (RunEvent::Call(event), expected));
+        let settled = rows::<(SettledCall, Value)>("formats/agui", "settled_calls").into_iter();
+        let settled = settled.map(|(settled, expected)| {
             let message = Message::new(settled.id(), "book", settled.content());
-            RunEvent::Settled { settled, message }
-        };
-        let ask = SettledCall::AskUser {
-            tool_call_id: id(),
-            tool_name: "book".into(),
-            question: "When?".into(),
-            options: None,
-            answer_schema: None,
-            state: None,
-        };
-        let halt = SettledCall::Halt {
-            tool_call_id: id(),
-            reason: "done".into(),
-            result: Json::from(json!(1)),
-            content: "1".into(),
-        };
-        let result = |content: &str| json!({"type": "TOOL_CALL_RESULT", "messageId": "c-result", "toolCallId": "c", "role": "tool", "content": content});
-        for (event, expected) in [
-            (
-                RunEvent::Call(Event::Started {
-                    id: id(),
-                    name: "book".into(),
-                    arguments: "{}".into(),
-                }),
-                vec![
-                    json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "book"}),
-                    json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "{}"}),
-                    json!({"type": "TOOL_CALL_END", "toolCallId": "c"}),
-                ],
-            ),
-            (
-                RunEvent::Call(Event::Progress {
-                    id: id(),
-                    done: 1,
-                    total: Some(2),
-                    message: None,
-                }),
-                vec![json!({"type": "CUSTOM", "name": "tool_progress",
-                    "value": {"id": "c", "done": 1, "total": 2, "message": null}})],
-            ),
-            (
-                RunEvent::Call(Event::Log {
-                    id: id(),
-                    source: LogSource::Stdout,
-                    level: LogLevel::Info,
-                    message: "hi".into(),
-                }),
-                vec![json!({"type": "CUSTOM", "name": "tool_log",
-                    "value": {"id": "c", "source": "stdout", "level": "info", "message": "hi"}})],
-            ),
-            (settled(SettledCall::Encoded { id: id(), content: "ok".into() }), vec![result("ok")]),
-            (
-                settled(ask),
-                vec![
-                    json!({"type": "CUSTOM", "name": "ask_user_requested",
-                        "value": {"tool_call_id": "c", "tool_name": "book", "question": "When?", "options": null}}),
-                    result("<awaiting user response>"),
-                ],
-            ),
-            (
-                settled(halt),
-                vec![
-                    json!({"type": "CUSTOM", "name": "tool_halt",
-                        "value": {"tool_call_id": "c", "reason": "done", "result": 1, "content": "1"}}),
-                    result("1"),
-                ],
-            ),
-            (
-                RunEvent::Error(RunFailure(Error::no_such_tool("x", Vec::new()))),
-                vec![json!({"type": "RUN_ERROR", "code": "unknown_tool",
-                    "message": Error::no_such_tool("x", Vec::new()).to_string()})],
-            ),
-        ] {
-            assert_eq!(agui_events(&event), expected);
+            (RunEvent::Settled { settled, message }, expected)
+        });
+        let unknown = || Error::no_such_tool("x", Vec::new());
+        let error = json!([{"type": "RUN_ERROR", "code": "unknown_tool", "message": unknown().to_string()}]);
+        let error = (RunEvent::Error(RunFailure(unknown())), error);
+        for (event, expected) in events.chain(settled).chain([error]) {
+            assert_eq!(json!(agui_events(&event)), expected);
         }
         // The event includes the content beside the result, like the history's message of that id.
         let image = Part::Image(Media { mime_type: "image/png".into(), data: vec![0; 3] });
@@ -334,7 +225,7 @@ mod tests {
             .with_part(image);
         let history = Provider::AgUi.results(std::slice::from_ref(&message)).value;
         let event = RunEvent::Settled {
-            settled: SettledCall::Encoded { id: id(), content: "ok".into() },
+            settled: SettledCall::Encoded { id: "c".into(), content: "ok".into() },
             message,
         };
         let told = &agui_events(&event)[0];
@@ -348,7 +239,7 @@ mod tests {
         );
         // The events can be read back as the call that they show.
         let started = RunEvent::Call(Event::Started {
-            id: id(),
+            id: "c".into(),
             name: "book".into(),
             arguments: "{\"a\":1}".into(),
         });

@@ -12,6 +12,7 @@ use toolcell_contract::call::ToolCall;
 use toolcell_contract::outcome::Part;
 
 use super::*;
+use crate::cases::rows;
 
 mod lists;
 
@@ -247,112 +248,9 @@ fn gemini(member: Value) -> Result<(Value, Vec<String>), ProviderError> {
 
 #[test]
 fn schemas_convert_to_gemini_with_notes() {
-    let string = json!({"type": "STRING"});
-    for (member, expected, notes) in [
-        (json!({"type": ["string", "null"]}), json!({"type": "STRING", "nullable": true}), vec![]),
-        (
-            json!({"type": ["integer", "string"], "minLength": 1, "minimum": 2, "description": "Which."}),
-            json!({"anyOf": [
-                {"type": "STRING", "minLength": 1, "description": "Which."},
-                {"type": "INTEGER", "minimum": 2, "description": "Which."},
-            ]}),
-            vec![],
-        ),
-        (
-            json!({"anyOf": [{"type": "string"}, {"type": "null"}], "default": null, "title": "X"}),
-            json!({"type": "STRING", "nullable": true, "title": "X", "description": "default: null"}),
-            vec!["/anyOf/0/default"],
-        ),
-        (
-            json!({"oneOf": [{"type": "string"}, {"type": "boolean"}, false]}),
-            json!({"anyOf": [{"type": "STRING"}, {"type": "BOOLEAN"}]}),
-            vec!["/oneOf"],
-        ),
-        (
-            json!({"anyOf": [{"anyOf": [{"type": "string"}, {"type": "boolean"}]}, {"type": "string"}]}),
-            json!({"anyOf": [{"type": "STRING"}, {"type": "BOOLEAN"}]}),
-            vec![],
-        ),
-        (
-            json!({"properties": {"a": {"type": "string"}}, "anyOf": [{"required": ["a"]}, {"type": "string"}]}),
-            json!({"anyOf": [
-                {"type": "OBJECT", "properties": {"a": string}, "required": ["a"]},
-                string,
-            ]}),
-            vec!["/anyOf/0"],
-        ),
-        (json!({"const": "fixed"}), json!({"type": "STRING", "enum": ["fixed"]}), vec![]),
-        (
-            json!({"enum": ["a", null]}),
-            json!({"type": "STRING", "enum": ["a"], "nullable": true}),
-            vec![],
-        ),
-        (json!({"enum": [true, false]}), json!({"type": "BOOLEAN"}), vec![]),
-        (
-            json!({"enum": [1, 2]}),
-            json!({"type": "INTEGER", "description": "enum: [1,2]"}),
-            vec!["/enum"],
-        ),
-        (
-            json!({"enum": ["", "a"]}),
-            json!({"type": "STRING", "description": "enum: [\"\",\"a\"]"}),
-            vec!["/enum"],
-        ),
-        (
-            json!({"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": 9, "maximum": 5}),
-            json!({"type": "INTEGER", "minimum": 1, "maximum": 5}),
-            vec![],
-        ),
-        (
-            json!({"type": "number", "exclusiveMinimum": 0.5, "description": "Big."}),
-            json!({"type": "NUMBER", "minimum": 0.5, "description": "Big.\nexclusiveMinimum: 0.5"}),
-            vec!["/exclusiveMinimum"],
-        ),
-        (
-            json!({"type": "string", "format": "date-time"}),
-            json!({"type": "STRING", "format": "date-time"}),
-            vec![],
-        ),
-        (
-            json!({"type": "string", "format": "uri"}),
-            json!({"type": "STRING", "description": "format: \"uri\""}),
-            vec!["/format"],
-        ),
-        (
-            json!({"$ref": "#/$defs/Unit", "description": "Of length."}),
-            json!({"type": "STRING", "enum": ["m", "ft"], "description": "Of length.\nA unit."}),
-            vec![],
-        ),
-        (
-            json!({"$ref": "#/$defs/Deep"}),
-            json!({"type": "STRING", "enum": ["m", "ft"], "description": "A unit.", "nullable": true}),
-            vec![],
-        ),
-        (
-            json!({"allOf": [{"$ref": "#/$defs/Unit"}, {"enum": ["m"]}, {"minLength": 1}, {"minLength": 2}]}),
-            json!({"type": "STRING", "enum": ["m"], "description": "A unit.", "minLength": 2}),
-            vec![],
-        ),
-        (
-            json!({"allOf": [{"$ref": "#/$defs/Unit"}, {"$ref": "#/$defs/Unit"}], "$ref": "#/$defs/Unit"}),
-            json!({"type": "STRING", "enum": ["m", "ft"], "description": "A unit."}),
-            vec![],
-        ),
-        (json!({"type": "object"}), json!({"type": "OBJECT"}), vec![]),
-        (
-            json!({"type": "object", "additionalProperties": {"type": "string"}, "required": ["a"]}),
-            json!({"type": "OBJECT", "description": "additionalProperties: {\"type\":\"string\"}\nrequired: [\"a\"]"}),
-            vec!["/additionalProperties", "/required"],
-        ),
-        (
-            json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true, "minItems": 1}),
-            json!({"type": "ARRAY", "items": string, "minItems": 1, "description": "uniqueItems: true"}),
-            vec!["/uniqueItems"],
-        ),
-        (json!({"type": "null"}), json!({"type": "NULL"}), vec![]),
-        (json!({"type": "string", "not": {"$ref": "#/$defs/Unit"}}), string.clone(), vec!["/not"]),
-        (json!(false), Value::Null, vec![""]),
-    ] {
+    for (member, expected, notes) in
+        rows::<(Value, Value, Vec<&str>)>("lib", "schemas_convert_to_gemini_with_notes")
+    {
         let (got, noted) = gemini(member.clone()).unwrap();
         assert_eq!(got, expected, "{member}");
         assert_eq!(noted, notes, "{member}");
