@@ -100,25 +100,16 @@ impl StepConfig {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     #[test]
     fn step_timeout_variable_has_a_minimum() {
-        for (text, expected) in [
-            (None, Some(300_000)),
-            (Some(""), Some(300_000)),
-            (Some("  "), Some(300_000)),
-            (Some("45000"), Some(45_000)),
-            (Some(" 45000\n"), Some(45_000)),
-            (Some("10000"), Some(10_000)),
-            (Some("9999"), Some(10_000)),
-            (Some("0"), Some(10_000)),
-            (Some("18446744073709551615"), Some(u64::MAX)),
-            (Some("18446744073709551616"), None),
-            (Some("-1"), None),
-            (Some("1e5"), None),
-            (Some("30s"), None),
-        ] {
+        for (text, expected) in rows::<(Option<&str>, Option<u64>)>(
+            "step/config",
+            "step_timeout_variable_has_a_minimum",
+        ) {
             let config = StepConfig::from_vars(|name| {
                 text.filter(|_| name == StepConfig::TIMEOUT_VARIABLE).map(str::to_owned)
             });

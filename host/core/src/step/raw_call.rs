@@ -143,40 +143,19 @@ pub(super) enum Malformed {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use toolcell_test_guests::rows;
 
     use super::*;
 
     #[test]
     fn call_needs_a_name_and_object_arguments() {
-        let object = json!({"x": 1});
-        for (payload, expected) in [
-            (json!({"name": "t", "args": {"x": 1}}), Ok(&object)),
-            (json!({"name": "t", "arguments": {"x": 1}}), Ok(&object)),
-            (json!({"name": "t", "arguments": " {\"x\": 1}"}), Ok(&object)),
-            (json!({"name": "t"}), Ok(&json!({}))),
-            (json!({"name": "t", "args": null}), Ok(&json!({}))),
-            (json!({"name": "t", "args": " "}), Ok(&json!({}))),
-            (json!({"name": "t", "args": "x".repeat(101)}), Ok(&json!({}))),
-            (json!({"args": {}}), Err("names no tool")),
-            (json!({"name": " ", "args": {}}), Err("names no tool")),
-            (json!({"name": 7, "args": {}}), Err("names no tool")),
-            (json!("t"), Err("names no tool")),
-            (json!(null), Err("names no tool")),
-            (json!({"name": "t", "args": []}), Err("not an object")),
-            (json!({"name": "t", "args": true}), Err("not an object")),
-            (json!({"name": "t", "args": "[]"}), Err("not an object")),
-            (json!({"name": "t", "args": "null"}), Err("not an object")),
-            (json!({"name": "t", "args": "{"}), Err("not valid JSON")),
-            (json!({"name": "t", "args": "{\"x\":1,\"x\":2}"}), Err("appears twice")),
-            (json!({"name": "t", "id": "", "args": "{"}), Err("not valid JSON")),
-            // With an id the model gets an answer: the executor reports the fault.
-            (json!({"name": "t", "id": "c", "args": "{"}), Ok(&json!({}))),
-            (json!({"name": "t", "id": "c", "args": [1]}), Ok(&json!({}))),
-            (json!({"name": " ", "id": "c"}), Err("names no tool")),
-        ] {
+        for (payload, expected) in rows::<(Value, Result<Value, &str>)>(
+            "step/raw_call",
+            "call_needs_a_name_and_object_arguments",
+        ) {
             match (RawCall::from(&payload).parse(100), expected) {
                 (Ok(judged), Ok(expected)) => {
-                    assert_eq!(judged.arguments().to_value(), *expected, "{payload}")
+                    assert_eq!(judged.arguments().to_value(), expected, "{payload}")
                 }
                 (Err(malformed), Err(needle)) => {
                     assert!(malformed.to_string().contains(needle), "{malformed}")

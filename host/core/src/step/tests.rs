@@ -10,6 +10,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use toolcell_contract::definition::Definition;
+use toolcell_test_guests::rows;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -82,25 +83,12 @@ fn step_log_line_depends_on_the_outcome() {
         .unwrap();
     registry.register(Tool::manual(Definition::new("manual", "").unwrap()).unwrap()).unwrap();
     let stepper = Stepper::new(registry);
-    for (call, expected) in [
-        (json!({"name": "greet"}), Some((Level::INFO, "Function call completed: greet (N ms)"))),
-        (json!({"name": "manual"}), Some((Level::INFO, "Function call completed: manual (N ms)"))),
-        (json!({"name": "unknown"}), None),
-        (
-            json!({"name": "clo\nsed"}),
-            Some((Level::WARN, "Function call blocked by deliberate tool mode tool=\"clo\\nsed\"")),
-        ),
-        (
-            json!({"name": "greet", "args": "{\n\u{1b}"}),
-            Some((
-                Level::WARN,
-                "Malformed function call problem=\"its arguments are not valid JSON: key must be a string at line 2 \
-                 column 1\"",
-            )),
-        ),
-    ] {
+    for (call, expected) in
+        rows::<(Value, Option<(&str, &str)>)>("step", "step_log_line_depends_on_the_outcome")
+    {
         let lines = lines(&stepper, call);
-        let seen: Vec<_> = lines.iter().map(|(level, line)| (*level, line.as_str())).collect();
+        let seen: Vec<_> =
+            lines.iter().map(|(level, line)| (level.as_str(), line.as_str())).collect();
         assert_eq!(seen, Vec::from_iter(expected));
     }
 }

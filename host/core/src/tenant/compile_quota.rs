@@ -165,6 +165,8 @@ impl LoadPermit {
 mod tests {
     use futures_util::FutureExt as _;
 
+    use toolcell_test_guests::rows;
+
     use super::*;
     use crate::os::clock::ManualClock;
 
@@ -196,21 +198,7 @@ mod tests {
             refused.retry_after().unwrap().as_secs()
         };
         // A refused compilation costs nothing, however often.
-        let each = [
-            (0, 0),
-            (0, 0),
-            (0, 0),
-            (1, 0),
-            (1, 0),
-            (7, 0),
-            (0, 1),
-            (0, 1),
-            (1, 0),
-            (0, 10),
-            (9, 1),
-            (1, 0),
-            (1, 9),
-        ];
+        let each = rows::<(_, u64)>("tenant/compile_quota", "compilations_per_minute_are_limited");
         for (number, (later, expected)) in each.into_iter().enumerate() {
             assert_eq!(ask("a", later), expected, "question {number}");
         }

@@ -112,6 +112,8 @@ impl Drop for Private {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::CallFiles;
 
     #[test]
@@ -121,19 +123,13 @@ mod tests {
         let refused = files.add(&escape, &b"out"[..]);
         let _ = std::fs::remove_file(files.path().join(&escape));
         assert!(refused.is_err());
-        for name in [
-            "",
-            ".",
-            "..",
-            ".hidden",
-            "-x",
-            "a/b",
-            "/etc/passwd",
-            "a\0b",
-            "a\nb",
-            "ä",
-            &"x".repeat(129),
-        ] {
+        for name in rows::<&str>(
+            "capability/files/call_files",
+            "call_file_cannot_escape_and_is_deleted_on_drop",
+        )
+        .into_iter()
+        .chain([&*"x".repeat(129)])
+        {
             assert!(files.add(name, &b""[..]).is_err(), "{name:?}");
         }
         assert_eq!(files.add("a.csv", &b"1,2"[..]).unwrap(), "/input/a.csv");

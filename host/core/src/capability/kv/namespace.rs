@@ -58,23 +58,15 @@ impl Namespace {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     /// Names that resemble each other or the encoding itself.
     #[test]
     fn distinct_namespaces_have_distinct_names() {
-        let words = [
-            "",
-            "a",
-            "ab",
-            "b",
-            "\0",
-            "\0\0\0\0\0\0\0\u{1}a",
-            "a\0\0\0\0\0\0\0\0",
-            "ä",
-            "a/b",
-            "/",
-        ];
+        let words =
+            rows::<&str>("capability/kv/namespace", "distinct_namespaces_have_distinct_names");
         let tenants = || words.iter().copied().map(Some).chain([None]);
         let all: Vec<_> = tenants()
             .flat_map(|tenant| words.iter().map(move |component| Namespace::new(tenant, component)))

@@ -141,6 +141,8 @@ impl<T> Default for FairQueue<T> {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     /// Runs a script: a letter adds an item for its flow, a capital one a new item; `-` takes an
@@ -165,21 +167,9 @@ mod tests {
     /// Fails without: turns (first come, first served).
     #[test]
     fn flows_are_served_in_turn() {
-        for (steps, expected) in [
-            ("aaa", "aaa"),
-            ("aaab", "abaa"),
-            ("aaaabbc", "abcabaa"),
-            ("cbacba", "cbacba"),
-            // A flow that comes later is next, however many items others have.
-            ("aaaa-b-c-", "abcaaa"),
-            ("aaaa--bb", "aababa"),
-            // A flow that paused, or comes late, gets no more turns than others.
-            ("b-aaaaaa----bbbb", "baaaabababb"),
-            ("aaaa----ab", "aaaaba"),
-            // New and old items of one flow are served by turns.
-            ("aaaAbA", "AbaAaa"),
-            ("aabAbB", "ABabab"),
-        ] {
+        for (steps, expected) in
+            rows::<(&str, &str)>("engine/schedule/fair_queue", "flows_are_served_in_turn")
+        {
             assert_eq!(served(steps, |_| true), expected, "{steps}");
         }
     }

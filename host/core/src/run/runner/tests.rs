@@ -165,42 +165,27 @@ fn run_starts_all_calls_or_none() {
     let twice = good().into_iter().chain(good()).collect::<Vec<_>>();
     let (all, mut answers) = (Limits::unlimited(), CallContext::default());
     answers.resume = Some(Resume { answer: json!("yes").into(), state: None });
-    let limited = |limits| {
-        let call = CallOptions { limits, ..CallOptions::default() };
-        RunOptions { call, ..short_timeout() }
-    };
-    let answering = || {
-        let call = CallOptions { context: answers.clone().into(), ..CallOptions::default() };
-        RunOptions { call, ..short_timeout() }
-    };
+    let two = calls(&[("ok", ""), ("ok", "")]);
+    let zero = Duration::ZERO;
+    let with = |call| RunOptions { call, ..short_timeout() };
+    let limited = |limits| with(CallOptions { limits, ..CallOptions::default() });
+    let invalid = [
+        (limited(Limits { timeout: zero, ..all }), "`limits.timeout`"),
+        (limited(Limits { fuel: 0, ..all }), "`limits.fuel`"),
+        (limited(Limits { memory: 0, ..all }), "`limits.memory`"),
+        (limited(Limits { arguments: 0, ..all }), "`limits.arguments`"),
+        (limited(Limits { result: 0, ..all }), "`limits.result`"),
+        (RunOptions { max_concurrency: Some(0), ..short_timeout() }, "`max_concurrency`"),
+        (RunOptions { tool_timeout: Some(zero), ..short_timeout() }, "`tool_timeout`"),
+    ];
+    let invalid = invalid.map(|(options, hint)| (good(), options, "invalid_option", hint));
+    let resumed = with(CallOptions { context: answers.clone().into(), ..CallOptions::default() });
     let cases = [
         (unknown, short_timeout(), "unknown_tool", "did you mean `t`?"),
         (twice, short_timeout(), "duplicate_call_id", "give each call"),
-        (
-            good(),
-            RunOptions { max_concurrency: Some(0), ..short_timeout() },
-            "invalid_option",
-            "`max_concurrency`",
-        ),
-        (
-            good(),
-            RunOptions { tool_timeout: Some(Duration::ZERO), ..short_timeout() },
-            "invalid_option",
-            "`tool_timeout`",
-        ),
-        (
-            good(),
-            limited(Limits { timeout: Duration::ZERO, ..all }),
-            "invalid_option",
-            "`limits.timeout`",
-        ),
-        (good(), limited(Limits { fuel: 0, ..all }), "invalid_option", "`limits.fuel`"),
-        (good(), limited(Limits { memory: 0, ..all }), "invalid_option", "`limits.memory`"),
-        (good(), limited(Limits { arguments: 0, ..all }), "invalid_option", "`limits.arguments`"),
-        (good(), limited(Limits { result: 0, ..all }), "invalid_option", "`limits.result`"),
-        (calls(&[("ok", ""), ("ok", "")]), answering(), "invalid_option", "`context.resume`"),
+        (two, resumed, "invalid_option", "`context.resume`"),
     ];
-    for (calls, options, reason, hint) in cases {
+    for (calls, options, reason, hint) in cases.into_iter().chain(invalid) {
         let error = wait(runner.run(calls.clone(), options.clone())).unwrap_err();
         assert_eq!(error.reason(), reason);
         assert!(error.hint().contains(hint), "{}", error.hint());

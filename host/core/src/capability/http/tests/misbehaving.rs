@@ -9,71 +9,19 @@ use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use toolcell_test_guests::rows;
 
 use super::server::head;
 use super::*;
 
-/// The server's head and body, and the expected result.
-const ANSWERS: &[(&str, &str)] = &[
-    ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", "response"),
-    ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 2\r\n\r\nok", "response"),
-    (
-        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2;x=y\r\nok\r\n0\r\nx: y\r\n\r\n",
-        "response",
-    ),
-    ("HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", "response"),
-    (
-        "HTTP/1.1 301 Moved\r\nlocation: http://169.254.169.254/\r\ncontent-length: 0\r\n\r\n",
-        "response",
-    ),
-    ("HTTP/1.1 500 \r\ncontent-length: 0\r\n\r\n", "response"),
-    // The server continues, but the client does not read on.
-    ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\r\n", "response"),
-    ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nokk", "broken"),
-    ("HTTP/1.1 200 OK\r\ncontent-length: +2\r\n\r\nok", "broken"),
-    ("HTTP/1.1 200 OK\r\ncontent-length: -2\r\n\r\nok", "broken"),
-    ("HTTP/1.1 200 OK\r\ncontent-length: 0x2\r\n\r\nok", "broken"),
-    ("HTTP/1.1 200 OK\r\ncontent-length: 99999999999999999999\r\n\r\nok", "broken"),
-    ("HTTP/1.1 200 OK\r\ncontent-length: 18446744073709551613\r\n\r\nok", "over budget"),
-    ("HTTP/1.1 200 OK\r\ncontent-length: 8388609\r\n\r\n", "over budget"),
-    (
-        "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
-        "broken",
-    ),
-    (
-        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
-        "broken",
-    ),
-    ("HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "broken"),
-    ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked, identity\r\n\r\n0\r\n\r\n", "broken"),
-    ("HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n", "broken"),
-    ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n", "broken"),
-    ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n", "broken"),
-    ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nokay\r\n0\r\n\r\n", "broken"),
-    (
-        "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n",
-        "broken",
-    ),
-    (
-        "HTTP/1.1 206 Partial Content\r\ncontent-range: bytes 0-1/9\r\ncontent-length: 2\r\n\r\nok",
-        "broken",
-    ),
-    ("HTTP/2.0 200 OK\r\n\r\n", "broken"),
-    ("HTTP/1.1 20 OK\r\n\r\n", "broken"),
-    ("HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "broken"),
-    ("HTTP/1.1 200 OK\r\nx: a\r\n folded\r\n\r\n", "broken"),
-    ("HTTP/1.1 200 OK\r\nx : a\r\n\r\n", "broken"),
-    ("HTTP/1.1 200 OK\r\nx: a\0b\r\n\r\n", "broken"),
-    ("SSH-2.0-OpenSSH_9.9\r\n", "broken"),
-    ("\x16\x03\x01\x02\0", "broken"),
-];
-
 #[tokio::test]
 async fn valid_answers_parse_and_malformed_ones_are_errors() {
-    for (answer, expected) in ANSWERS {
-        let server = Server::responding(*answer).await;
+    for (answer, expected) in
+        rows::<(&str, &str)>("capability/http/misbehaving", "misbehaving_answers_are_errors")
+    {
+        let server = Server::responding(answer).await;
         let result = send(&Egress::new(), &local(&server), get(&server.url("/"))).await;
-        assert_eq!(kind(&result), *expected, "{answer:?}: {result:?}");
+        assert_eq!(kind(&result), expected, "{answer:?}: {result:?}");
         if let Ok(response) = result {
             let body = if answer.contains("ok") { "ok" } else { "" };
             assert_eq!(response.body(), body, "{answer:?}");
@@ -161,18 +109,9 @@ async fn hundred_headers_are_accepted_a_thousand_refused() {
 #[tokio::test]
 async fn truncated_body_is_an_error() {
     // Bytes that a server sends before it closes its connection may arrive before a reset, or not.
-    for (answer, closed, reset) in [
-        ("", "broken", &["broken"][..]),
-        ("HTTP/1.1 200", "broken", &["broken"]),
-        ("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nshort", "broken", &["broken"]),
-        (
-            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nshort\r\n",
-            "broken",
-            &["broken"],
-        ),
-        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n50\r\nshort", "broken", &["broken"]),
-        ("HTTP/1.1 200 OK\r\n\r\nuntil the end", "response", &["broken", "response"]),
-    ] {
+    for (answer, closed, reset) in
+        rows::<(&str, &str, Vec<&str>)>("capability/http/misbehaving", "truncated_body_is_an_error")
+    {
         for linger in [None, Some(Duration::ZERO)] {
             let server = Server::start(move |mut stream| async move {
                 head(&mut stream).await;
@@ -182,7 +121,7 @@ async fn truncated_body_is_an_error() {
             })
             .await;
             let result = send(&Egress::new(), &local(&server), get(&server.url("/"))).await;
-            let expected = if linger.is_some() { reset } else { &[closed] };
+            let expected = if linger.is_some() { &reset[..] } else { &[closed] };
             assert!(expected.contains(&kind(&result)), "{answer:?}: {result:?}");
         }
     }

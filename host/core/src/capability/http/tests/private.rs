@@ -11,38 +11,13 @@ use ipnet::IpNet;
 use toolcell_contract::grants::addresses::{is_allowed_address, is_public};
 use toolcell_contract::grants::rights::Layer;
 
+use toolcell_test_guests::rows;
+
 use super::server::Scripted;
 use super::*;
 
 /// One address per line. The attack campaign uses the same list.
 const PRIVATE: &str = include_str!("cases/private.txt");
-
-const PUBLIC: [&str; 24] = [
-    "1.1.1.1",
-    "8.8.8.8",
-    "9.255.255.255",
-    "11.0.0.0",
-    "100.63.255.255",
-    "100.128.0.0",
-    "126.255.255.255",
-    "128.0.0.0",
-    "168.63.129.15",
-    "168.63.129.17",
-    "169.253.255.255",
-    "169.255.0.0",
-    "172.15.255.255",
-    "172.32.0.0",
-    "192.0.1.0",
-    "192.167.255.255",
-    "192.169.0.0",
-    "198.17.255.255",
-    "198.20.0.0",
-    "223.255.255.255",
-    "2600::1",
-    "2606:4700:4700::1111",
-    "::ffff:8.8.8.8",
-    "64:ff9b::8.8.8.8",
-];
 
 fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
@@ -95,31 +70,17 @@ fn only_public_addresses_are_let_through() {
     for text in PRIVATE.lines() {
         assert!(!is_public(address(text)) && !is_allowed_address(address(text), &[]), "{text}");
     }
-    for text in PUBLIC {
+    for text in rows::<&str>("capability/http/private", "public") {
         assert!(is_public(address(text)) && is_allowed_address(address(text), &[]), "{text}");
     }
 }
 
 #[test]
 fn rule_networks_admit_only_named_private_addresses() {
-    let table: [(&str, &str, bool); 16] = [
-        ("10.0.0.0/8", "10.1.2.3", true),
-        ("10.0.0.0/8", "::ffff:10.1.2.3", true),
-        ("10.0.0.0/8", "64:ff9b::10.1.2.3", true),
-        ("10.0.0.0/8", "::10.1.2.3", false),
-        ("10.0.0.0/8", "2002:a01:203::1", false),
-        ("10.0.0.0/8", "11.0.0.1", true),
-        ("10.0.0.0/8", "192.168.0.1", false),
-        ("10.0.0.0/8", "::ffff:192.168.0.1", false),
-        ("::ffff:0:0/96", "::ffff:127.0.0.1", false),
-        ("::/0", "::ffff:127.0.0.1", false),
-        ("::/0", "64:ff9b::169.254.169.254", false),
-        ("::/0", "::127.0.0.1", false),
-        ("::/0", "2002:7f00:1::1", false),
-        ("::/0", "fd00::1", true),
-        ("fd00::/8", "fe80::1", false),
-        ("::1/128", "::1", true),
-    ];
+    let table = rows::<(&str, &str, bool)>(
+        "capability/http/private",
+        "rule_networks_admit_only_named_private_addresses",
+    );
     for (network, text, expected) in table {
         let network: IpNet = network.parse().unwrap();
         assert_eq!(
@@ -248,24 +209,9 @@ async fn next_address_is_tried_when_one_fails() {
 /// resolved address.
 #[test]
 fn private_host_hint_contains_its_rule() {
-    for (url, expected) in [
-        (
-            "http://127.0.0.1:8080/canary",
-            r#"to allow it, grant: http = [{ rule = "GET http://127.0.0.1:8080/", private_networks = ["127.0.0.1/32"] }]"#,
-        ),
-        (
-            "http://localhost/canary",
-            r#"to allow it, grant: http = [{ rule = "GET http://localhost/", private_networks = ["127.0.0.1/32", "::1/128"] }]"#,
-        ),
-        (
-            "http://wiki.internal/",
-            "to allow it, name the network of the host in the rule that grants the request",
-        ),
-        (
-            "http://169.254.169.254/canary",
-            "do not grant it unless you have to: `169.254.169.254` serves the credentials",
-        ),
-    ] {
+    for (url, expected) in
+        rows::<(&str, &str)>("capability/http/private", "private_host_hint_contains_its_rule")
+    {
         let error = SendError::private(Method::Get, &Target::parse(url).unwrap());
         let SendError::Private(host) = error else { panic!("{error:?}") };
         let hint = host.hint();
@@ -277,16 +223,9 @@ fn private_host_hint_contains_its_rule() {
 /// resolves to, because observers may be other people than the operator.
 #[test]
 fn private_network_denial_reports_its_grant() {
-    for (url, grant) in [
-        (
-            "http://127.0.0.1:8080/x",
-            r#"http = [{ rule = "GET http://127.0.0.1:8080/x", private_networks = ["127.0.0.1/32"] }]"#,
-        ),
-        (
-            "http://wiki.internal/x",
-            r#"http = [{ rule = "GET http://wiki.internal/x", private_networks = ["…"] }]"#,
-        ),
-    ] {
+    for (url, grant) in
+        rows::<(&str, &str)>("capability/http/private", "private_network_denial_reports_its_grant")
+    {
         let error = SendError::private(Method::Get, &Target::parse(url).unwrap());
         let denial = error.denial().expect("it is told");
         assert_eq!((denial.layer, denial.request.clone()), (Layer::Network, format!("GET {url}")));

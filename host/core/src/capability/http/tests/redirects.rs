@@ -10,26 +10,10 @@ use std::sync::OnceLock;
 use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt as _;
 use toolcell_contract::grants::{Injection, SecretGrant};
+use toolcell_test_guests::rows;
 
 use super::*;
 use crate::secrets::secret::Secret;
-
-/// Each hop, with the result with and without the secret. `PLAIN` and `TLS` are ports.
-const CHAIN: [(&str, &str, &str); 10] = [
-    ("http://a.example:PLAIN/api/1", "response", "response"),
-    ("http://a.example:PLAIN/api/2", "response", "response"),
-    // Another path of the same host; another host; another scheme.
-    ("http://a.example:PLAIN/v2/3", "invalid", "response"),
-    ("http://b.example:PLAIN/api/4", "invalid", "response"),
-    ("https://t.example:TLS/api/5", "invalid", "response"),
-    // The host of the last hop, without TLS.
-    ("http://t.example:PLAIN/api/6", "denied", "denied"),
-    // A metadata service, granted by mistake: by its address and by a name.
-    ("http://169.254.169.254/latest/meta-data/7", "invalid", "private"),
-    ("http://meta.example:PLAIN/latest/meta-data/8", "invalid", "private"),
-    ("http://localhost:PLAIN/9", "denied", "denied"),
-    ("http://a.example:PLAIN/api/10", "response", "response"),
-];
 
 struct Names;
 
@@ -64,6 +48,7 @@ impl RedirectLog {
 
 #[tokio::test]
 async fn every_redirect_hop_is_checked_anew() {
+    let chain = rows::<(&str, &str, &str)>("capability/http/redirects", "chain");
     let seen = Arc::new(RedirectLog::default());
     let (plain, secure) = (Arc::clone(&seen), Arc::clone(&seen));
     let plain = Server::start(move |mut stream| {
@@ -77,7 +62,7 @@ async fn every_redirect_hop_is_checked_anew() {
     let secure = tls::start_site(&["t.example"], move |request, _| secure.redirect(request)).await;
     let (plain_port, tls_port) = (plain.port.to_string(), secure.server.port.to_string());
     let placed = |text: &str| text.replace("PLAIN", &plain_port).replace("TLS", &tls_port);
-    seen.hops.set(CHAIN.iter().map(|(hop, ..)| placed(hop)).collect()).unwrap();
+    seen.hops.set(chain.iter().map(|(hop, ..)| placed(hop)).collect()).unwrap();
 
     let rules = [
         "http://a.example:PLAIN",
@@ -99,7 +84,7 @@ async fn every_redirect_hop_is_checked_anew() {
 
     let budget = Budget::default();
     let mut expected = Vec::new();
-    for (number, (hop, with_secret, without)) in CHAIN.iter().enumerate() {
+    for (number, (hop, with_secret, without)) in chain.iter().enumerate() {
         let hop = placed(hop);
         for (credentials, end) in [(vec![credential.clone()], *with_secret), (Vec::new(), *without)]
         {
@@ -110,7 +95,7 @@ async fn every_redirect_hop_is_checked_anew() {
             assert_eq!(kind(&result), end, "{hop}, with the secret: {has_secret}");
             let Ok(response) = result else { continue };
             // The redirect is returned unchanged.
-            let next = placed(CHAIN[(number + 1) % CHAIN.len()].0);
+            let next = placed(chain[(number + 1) % chain.len()].0);
             assert!(response.status() == 302 && response.headers()["location"] == next, "{hop}");
             let (_, rest) = hop.split_once("://").unwrap();
             let (host, path) = rest.split_at(rest.find('/').unwrap());

@@ -11,6 +11,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
+use toolcell_test_guests::rows;
 
 use super::server::Scripted;
 use super::*;
@@ -126,17 +127,10 @@ async fn server_without_a_valid_certificate_is_refused() {
 
 #[tokio::test]
 async fn certificate_error_names_the_fault() {
-    for (host, years, is_trusted, expected) in [
-        (
-            "good.example",
-            (1975, 4096),
-            false,
-            "is not signed by a certificate authority that is trusted",
-        ),
-        ("bad.example", (1975, 4096), true, "is for another name"),
-        ("good.example", (1975, 1976), true, "has expired"),
-        ("good.example", (4095, 4096), true, "is not valid yet"),
-    ] {
+    for (host, years, is_trusted, expected) in rows::<(&str, (_, _), bool, &str)>(
+        "capability/http/tls",
+        "certificate_error_names_the_fault",
+    ) {
         let site = valid_in(&["good.example"], years, echo_server_name).await;
         let trusted = || RootCertificates::none().with_pem(site.authority.as_bytes()).unwrap();
         let roots = if is_trusted { trusted() } else { RootCertificates::default() };

@@ -4,6 +4,8 @@
 //! written. Reserved or ambiguous headers, ungranted requests and requests beyond the budget of a
 //! call do not reach the server. A compressed response is returned as it is.
 
+use toolcell_test_guests::rows;
+
 use super::*;
 
 /// Headers that a request must not have: names and values. Guests send the same list by
@@ -21,17 +23,8 @@ async fn sent_text(outgoing: impl Fn(&Server) -> Outgoing) -> String {
 
 #[tokio::test]
 async fn request_has_origin_form_and_one_host() {
-    let cases: [(&str, &str); 9] = [
-        ("/", "/"),
-        ("/a/b?c=d&e=f", "/a/b?c=d&e=f"),
-        ("/a/../b/./c", "/b/c"),
-        ("/a//evil.example/x", "/a//evil.example/x"),
-        ("/http://evil.example/", "/http://evil.example/"),
-        ("?q", "/?q"),
-        ("/a#fragment", "/a"),
-        ("/\u{fc}|{}^`[]\"<>", "/%C3%BC|%7B%7D^%60[]%22%3C%3E"),
-        ("/?\u{fc}|{}^`[]\"<>'", "/?%C3%BC|{}^`[]%22%3C%3E%27"),
-    ];
+    let cases =
+        rows::<(&str, &str)>("capability/http/wire", "request_has_origin_form_and_one_host");
     for (path, expected) in cases {
         let seen = sent_text(|server| get(&server.url(path))).await;
         let first = seen.lines().next().unwrap().replace("%5E", "^");

@@ -16,6 +16,7 @@ use toolcell_contract::call::{CallContext, ToolCall};
 use toolcell_contract::definition::Checks;
 use toolcell_contract::limits::Limits;
 use toolcell_contract::schema::Schema;
+use toolcell_test_guests::rows;
 
 use super::schema;
 use super::shape::{Integer, Shape};
@@ -199,26 +200,11 @@ fn numbers_are_exact_or_refused() {
         let shape = Shape::Integer(integer);
         from_json(&shape, &value, "").ok().and_then(|read| to_json(&shape, &read))
     };
-    for (kind, given, expected) in [
-        (Integer::U64, json!(u64::MAX), Some(json!("18446744073709551615"))),
-        (Integer::U64, json!("18446744073709551615"), Some(json!("18446744073709551615"))),
-        (Integer::U64, json!("18446744073709551616"), None),
-        (Integer::U64, json!("7"), Some(json!(7))),
-        (Integer::U64, json!("-0"), Some(json!(0))),
-        (Integer::U64, json!("+7"), None),
-        (Integer::U64, json!(""), None),
-        (Integer::U64, json!(-1), None),
-        (Integer::S64, json!(9_007_199_254_740_991_i64), Some(json!(9_007_199_254_740_991_i64))),
-        (Integer::S64, json!(9_007_199_254_740_992_i64), Some(json!("9007199254740992"))),
-        (Integer::S64, json!(-9_007_199_254_740_993_i64), Some(json!("-9007199254740993"))),
-        // It was read as a double already, so the intended number is not known.
-        (Integer::S64, json!(1e17), None),
-        (Integer::S64, json!(2.0), Some(json!(2))),
-        (Integer::S64, json!(2.5), None),
-        (Integer::U8, json!(256), None),
-        (Integer::U8, json!("7"), None),
-        (Integer::S8, json!(-128), Some(json!(-128))),
-    ] {
+    for (kind, given, expected) in rows::<(&str, Value, Option<Value>)>(
+        "engine/adapt/functions",
+        "numbers_are_exact_or_refused",
+    ) {
+        let kind = INTEGERS.into_iter().find(|known| format!("{known:?}") == kind).expect(kind);
         assert_eq!(integer(kind, given.clone()), expected, "{kind:?}: {given}");
     }
     let narrow = |value: Value| {
@@ -246,19 +232,9 @@ fn fault_has_path_and_expectation() {
         ("case".into(), Shape::Variant(vec![("a".into(), None), ("b".into(), Some(Shape::Bool))])),
         ("some".into(), Shape::Option(boxed(Shape::Option(boxed(Shape::Bool))))),
     ]);
-    for (given, path, expected) in [
-        (json!([]), "", "expected an object"),
-        (json!({}), "/list", "required member `list` is missing"),
-        (json!({ "list": [[true, "a"], [true, "ab"]] }), "/list/1/1", "expected one character"),
-        (json!({ "list": [[true]] }), "/list/0", "expected a list of 2"),
-        (json!({ "list": [], "case": "b" }), "/case", r#"expected one of "a", {"b": …}"#),
-        (json!({ "list": [], "case": { "b": 1 } }), "/case/b", "expected a boolean"),
-        (
-            json!({ "list": [], "case": "a", "some": true }),
-            "/some",
-            r#"expected `null` or {"some": …}"#,
-        ),
-    ] {
+    for (given, path, expected) in
+        rows::<(Value, &str, &str)>("engine/adapt/functions", "fault_has_path_and_expectation")
+    {
         let fault = from_json(&shape, &given, "").unwrap_err();
         assert_eq!((fault.path.as_str(), fault.expected().as_str()), (path, expected), "{given}");
     }

@@ -112,6 +112,8 @@ fn plain(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     #[test]
@@ -146,38 +148,10 @@ mod tests {
 
     #[test]
     fn only_author_functions_are_kept() {
-        for (all, kept) in [
-            (
-                &["abort", "std::process::abort", "core::panicking::panic_fmt", "author::pick"][..],
-                &["author::pick"][..],
-            ),
-            (
-                &[
-                    "<alloc::vec::Vec<u8> as core::ops::Drop>::drop",
-                    "<author::T as core::ops::Drop>::drop",
-                ],
-                &["<author::T as core::ops::Drop>::drop"],
-            ),
-            (
-                &["author::f", "<author::_::__Handler as toolcell_guest::tool::Handler>::execute"],
-                &["author::f"],
-            ),
-            (&["f", "toolcell_guest::wire::execute", "toolcell:tool?tool?0.1.0#execute"], &["f"]),
-            (
-                &["<&mut std::io::Write>::write", "<dyn core::any::Any>::is", "standard::f"],
-                &["standard::f"],
-            ),
-            (
-                &[
-                    "abort",
-                    "std::process::abort",
-                    "core::panicking::panic",
-                    "toolcell:tool?tool?0.1.0#execute",
-                ],
-                &[],
-            ),
-            (&["func[1]", "func[2]"], &["func[1]", "func[2]"]),
-        ] {
+        for (all, kept) in rows::<(Vec<&str>, Vec<&str>)>(
+            "engine/cell/classify/frames",
+            "only_author_functions_are_kept",
+        ) {
             let own: Vec<_> = all.iter().copied().filter(|name| !is_library(name)).collect();
             assert_eq!(own, kept);
         }

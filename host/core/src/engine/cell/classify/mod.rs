@@ -194,6 +194,8 @@ fn plain(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     #[test]
@@ -212,22 +214,8 @@ mod tests {
 
     #[test]
     fn panic_text_is_extracted() {
-        for (words, text) in [
-            (
-                "thread '<unnamed>' (1) panicked at src/lib.rs:8:15:\nno\nnote: run with `RUST_BACKTRACE=1` environment",
-                "panicked at src/lib.rs:8:15:\nno\n",
-            ),
-            (
-                "reads a\n\nthread 'main' panicked at a.rs:1:2:\nthe engine panicked at noon\n",
-                "panicked at a.rs:1:2:\nthe engine panicked at noon\n",
-            ),
-            ("assertion failed: a.c:3\n", "assertion failed: a.c:3\n"),
-            (
-                "thread 'main' sleeps\nand panicked at a.rs\n",
-                "thread 'main' sleeps\nand panicked at a.rs\n",
-            ),
-            ("", ""),
-        ] {
+        for (words, text) in rows::<(&str, &str)>("engine/cell/classify", "panic_text_is_extracted")
+        {
             assert_eq!(panic_text(words), text);
         }
     }

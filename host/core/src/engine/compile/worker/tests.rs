@@ -5,6 +5,8 @@
 //! worker that is killed when its result is not needed, the format of the order, and that a worker
 //! inherits no descriptors.
 
+use toolcell_test_guests::rows;
+
 use super::*;
 
 const QUICK: CompileOrder = CompileOrder { tier: Tier::Quick, seconds: 60 };
@@ -16,36 +18,11 @@ fn worker(script: &str) -> Worker {
 
 #[test]
 fn worker_exit_maps_to_compile_result() {
-    let costly = "the component cannot be compiled within the limits of CPU time (60s) and memory";
     // `is_lasting`: the component's fault, which another attempt would repeat.
-    for (script, expected, is_lasting) in [
-        ("cat", Ok("bytes"), true),
-        ("echo $0", Ok("quick/60\n"), true),
-        ("echo no >&2; exit 3", Err("the component is malformed: no"), true),
-        (
-            "echo disk >&2; exit 4",
-            Err("the engine failed: the compiler process failed: disk"),
-            false,
-        ),
-        (
-            "exit 101",
-            Err("the component is malformed: the compiler crashed on it (exit status: 101)"),
-            true,
-        ),
-        ("kill -XCPU $$", Err(costly), true),
-        ("kill -ABRT $$", Err(costly), true),
-        ("kill -KILL $$", Err(costly), false),
-        (
-            "kill -SEGV $$",
-            Err("the component is malformed: the compiler crashed on it (signal: 11 (SIGSEGV))"),
-            true,
-        ),
-        (
-            "kill -TERM $$",
-            Err("the engine failed: the compiler process was ended (signal: 15 (SIGTERM))"),
-            false,
-        ),
-    ] {
+    for (script, expected, is_lasting) in rows::<(&str, Result<&str, &str>, bool)>(
+        "engine/compile/worker",
+        "worker_exit_maps_to_compile_result",
+    ) {
         let ended = worker(script).compile(
             Tier::Quick,
             Priority::Foreground,

@@ -10,6 +10,8 @@ use std::task::{Context, Waker};
 
 use futures_util::FutureExt as _;
 
+use toolcell_test_guests::rows;
+
 use super::*;
 
 type Taking<'a> = Pin<Box<dyn Future<Output = Option<Slot>> + 'a>>;
@@ -41,20 +43,9 @@ fn is_as_new(queue: &Queue, cells: usize) -> bool {
 /// without: a tenant's bound.
 #[test]
 fn tenant_leaves_others_as_many_cells_as_it_holds() {
-    for (cells, calls) in [
-        // A single tenant has all cells; the next tenant waits for one that is given back.
-        (4, "aaaaAB"),
-        (4, "aaabBA"),
-        (4, "baaAABcABC"),
-        (5, "baaAbcD"),
-        (8, "baaaaAAbcdE"),
-        (1, "aBA"),
-        (2, "baAB"),
-        // The embedder's own calls are not held back.
-        (4, "abnnN"),
-        (4, "baanNAB"),
-        (3, "nnaNAB"),
-    ] {
+    for (cells, calls) in
+        rows::<(_, &str)>("engine/schedule/queue", "tenant_leaves_others_as_many_cells_as_it_holds")
+    {
         let queue = Queue::new(cells);
         let mut taken = Vec::new();
         for (number, tenant) in calls.chars().enumerate() {
