@@ -247,6 +247,7 @@ fn pretty(definition: &Definition) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use toolcell_test_guests::rows;
 
     use super::*;
 
@@ -297,16 +298,7 @@ mod tests {
 
     #[test]
     fn lock_round_trips_any_description() {
-        for description in [
-            "",
-            "plain",
-            "it's",
-            "'''",
-            "''' = 1\n[x]",
-            "a\r\n\tb\u{0}\u{1b}[2J\u{202e}\u{feff}",
-            "\\ \"q\" é 👍",
-            "'",
-        ] {
+        for description in rows::<&str>("approval/lock", "lock_round_trips_any_description") {
             let components = BTreeMap::from([
                 ("b".to_owned(), component(description)),
                 ("a-1_".to_owned(), signed_approval()),
@@ -331,19 +323,9 @@ mod tests {
     fn damaged_lock_approves_nothing() {
         let good = to_text(&BTreeMap::from([("a".to_owned(), component("what it does"))]));
         assert!(parsed(Path::new("l"), &good, "").is_ok());
-        for (from, to, line, needle) in [
-            ("version = 1", "version = 2", 2, "has version 2, this toolcell reads version 1"),
-            ("version = 1", "", 1, "missing field `version`"),
-            ("version = 1", "version = \"1\"", 2, "invalid type"),
-            ("what it does", "what it did", 12, "this is not the hash"),
-            ("\"name\": \"t\"", "\"name\": \"u\"", 13, "not the definition of `t`"),
-            ("\"name\": \"t\"", "\"name\": \"\u{7f}", 1, "damaged"),
-            ("hash = \"sha256:", "hash = \"sha256:0", 12, "this is not the hash"),
-            ("{", "[", 13, "not a definition of `t`"),
-            ("digest =", "digset =", 5, "unknown field `digset`"),
-            ("digest =", "digest", 5, "damaged"),
-            ("'''\n{", "{", 1, "damaged"),
-        ] {
+        for (from, to, line, needle) in
+            rows::<(&str, &str, usize, &str)>("approval/lock", "damaged_lock_approves_nothing")
+        {
             let error =
                 parsed(Path::new("l"), &good.replacen(from, to, 1), "restore it").unwrap_err();
             let problem = error.problems().first().unwrap();

@@ -211,51 +211,17 @@ fn without(kind: GrantKind) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     /// Each option with the equivalent text of a configuration.
     #[test]
     fn grant_options_mean_the_same_as_configuration() {
-        for (typed, expected) in [
-            ("http=GET https://a.example/v1", "http = [\n\"GET https://a.example/v1\",\n]\n"),
-            (
-                "http={ rule = 'http://localhost:80', private_networks = ['127.0.0.0/8'] }",
-                "http = [\n{ \"private_networks\" = [\"127.0.0.0/8\"], \"rule\" = \"http://localhost:80\" },\n]\n",
-            ),
-            ("invoke=own notes_*", "invoke = [\n\"own notes_*\",\n]\n"),
-            ("kv=write notes/*", "kv = [\n\"write notes/*\",\n]\n"),
-            // As a hint prints it.
-            ("kv = [\"read a\", \"read b\"]", "kv = [\n\"read a\",\n\"read b\",\n]\n"),
-            ("scratch", "scratch = true\n"),
-            (
-                "filesystem=read /data=./d",
-                "directories = [\n{ \"access\" = \"read\", \"name\" = \"/data\", \"path\" = \"./d\" },\n]\n",
-            ),
-            ("scratch=false", "scratch = false\n"),
-            ("variable=LANG=C=D", "environment.\"LANG\" = \"C=D\"\n"),
-            (
-                "environment = { A = \"1\", B = \"2\" }",
-                "environment.\"A\" = \"1\"\nenvironment.\"B\" = \"2\"\n",
-            ),
-            (
-                "secret=token=https://a.example",
-                "secrets.\"token\" = { \"destination\" = \"https://a.example\" }\n",
-            ),
-            (
-                "secret=token={ destination = 'https://a.example', source = { file = 't' } }",
-                "secrets.\"token\" = { \"destination\" = \"https://a.example\", \"source\" = { \"file\" = \"t\" } }\n",
-            ),
-            ("reveal=key", "reveal = [\n\"key\",\n]\nsecrets.\"key\" = {  }\n"),
-            (
-                "directory=read /data=./a b",
-                "directories = [\n{ \"access\" = \"read\", \"name\" = \"/data\", \"path\" = \"./a b\" },\n]\n",
-            ),
-            // It cannot end the list or string that contains it.
-            (
-                "kv=read \"]\nhttp = [\"https://evil.example",
-                "kv = [\n\"read \\\"]\\nhttp = [\\\"https://evil.example\",\n]\n",
-            ),
-        ] {
+        for (typed, expected) in rows::<(&str, &str)>(
+            "grants/typed_grants",
+            "grant_options_mean_the_same_as_configuration",
+        ) {
             let (text, lines) =
                 to_text("x", Path::new("x.wasm"), &items(&[typed.to_owned()]).unwrap());
             assert_eq!(
@@ -266,17 +232,8 @@ mod tests {
             assert_eq!(lines.len(), text.lines().count());
             assert!(text.parse::<toml::Table>().is_ok(), "{text}");
         }
-        for (typed, problem) in [
-            ("", "there is no kind ``"),
-            ("htp=GET https://a.example", "there is no kind `htp`"),
-            ("http", "the rule is incomplete"),
-            ("kv=", "the rule is incomplete"),
-            ("variable=LANG", "the rule is incomplete"),
-            ("secret=token", "the rule is incomplete"),
-            ("directory=/data", "the rule is incomplete"),
-            ("directory=read /data", "the rule is incomplete"),
-            ("kv=[", "unclosed array"),
-        ] {
+        for (typed, problem) in rows::<(&str, &str)>("grants/typed_grants", "invalid_grant_options")
+        {
             let (said, hint) = read(typed).unwrap_err();
             assert!(said.contains(problem) && !hint.is_empty(), "{typed}: {said}");
         }

@@ -142,6 +142,8 @@ fn resolved(path: &Path) -> Option<PathBuf> {
 mod tests {
     use std::os::unix::fs::symlink;
 
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     #[test]
@@ -149,17 +151,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let base = fs::canonicalize(dir.path()).unwrap();
         let (home, data) = (base.join("home"), base.join("home/data"));
-        for made in [
-            "home/.ssh/deep",
-            "home/.cache/toolcell",
-            "home/data",
-            "home/keys",
-            "home/project/data",
-            "home/bin",
-            "home/.config/app",
-            "home/.local/share",
-            "home/later",
-        ] {
+        for made in rows::<&str>("paths/roots", "made_roots") {
             fs::create_dir_all(base.join(made)).unwrap();
         }
         for (file, text) in [("home/keys/token", "secret"), ("home/project/toolcell.toml", "")] {
@@ -178,72 +170,7 @@ mod tests {
             unwritten: vec![home.join("project/toolcell.toml")],
         };
         let guarded = guarded.resolved();
-        for written in [
-            "/",
-            "//",
-            "/.",
-            "/..",
-            "/../..",
-            "/usr/..",
-            "/proc",
-            "/proc/self",
-            "/proc/self/root",
-            "/proc/self/cwd",
-            "/proc/1",
-            "/sys",
-            "/sys/kernel",
-            "/dev",
-            "/dev/",
-            "/dev/shm",
-            "/run",
-            "//run",
-            "/var/run",
-            "/etc",
-            "/etc/",
-            "/etc/.",
-            "/etc/../etc",
-            "/usr/../etc",
-            "/./etc",
-            "/etc/ssl",
-            "/boot",
-            "etc",
-            "etc/",
-            "etc/.",
-            "etc/ssl",
-            "all",
-            "all/etc",
-            "all/proc/self",
-            "home",
-            "home/",
-            "home/.",
-            "home/data/..",
-            "me",
-            "me/.",
-            "good",
-            "good/",
-            "good/../.ssh",
-            "home/.ssh",
-            "home/.ssh/deep",
-            "me/.ssh",
-            "home/./.ssh/",
-            ".",
-            "",
-            "home/bin",
-            "home/.config/app",
-            "home/.local/share/..",
-            "me/.local/share",
-            "home/.cache",
-            "home/.cache/toolcell",
-            "home/later",
-            "home/keys",
-            "home/project",
-            "home/*",
-            "*",
-            "home/nothing",
-            "home/keys/token",
-            "home/data\0",
-            "home/data/\n",
-        ] {
+        for written in rows::<&str>("paths/roots", "written_roots") {
             let judged = guarded.resolve(&base, written, Access::Write);
             assert!(judged.is_err(), "{written:?}: {judged:?}");
             assert!(judged.is_err_and(|(problem, hint)| !problem.is_empty() && !hint.is_empty()));

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use toolcell_test_guests::rows;
+
 use super::*;
 
 fn component(definition: &Value) -> ApprovedVersion {
@@ -35,65 +37,9 @@ fn definition() -> Value {
 #[test]
 fn each_change_has_its_place() {
     let old = component(&definition());
-    for (place, changed, expected, words) in [
-        (
-            "/description",
-            json!("Greets.\nTwice, and more."),
-            "t/description: - \"Twice.\" + \"Twice, and more.\"",
-            "t: description",
-        ),
-        ("/description", json!("Greets.\nTwice.\n"), "t/description: + \"\"", "t: description"),
-        (
-            "/description",
-            json!("Gr\u{200b}eets.\nTwice."),
-            r#"t/description: - "Greets." + "Gr\u{200b}eets.""#,
-            "t: description",
-        ),
-        (
-            "/description",
-            json!("Greets. \nTwice."),
-            r#"t/description: - "Greets." + "Greets. ""#,
-            "t: description",
-        ),
-        (
-            "/parameters/properties/a~1b/enum",
-            json!(["x"]),
-            r#"t/parameters/properties/a~1b/enum: - ["x","y"] + ["x"]"#,
-            "t: parameter a/b, enum",
-        ),
-        (
-            "/parameters/properties/a~1b/enum/1",
-            json!(null),
-            r#"t/parameters/properties/a~1b/enum: - ["x","y"] + ["x",null]"#,
-            "t: parameter a/b, enum",
-        ),
-        (
-            "/parameters/properties/a~1b/anyOf",
-            json!([{ "type": "string" }, { "const": 1 }]),
-            "t/parameters/properties/a~1b/anyOf/1/const: + 1",
-            "t: parameter a/b, anyOf, 1, const",
-        ),
-        (
-            "/parameters/properties",
-            json!({}),
-            "t/parameters/properties: - {\"a/b\":{\"anyOf\":[{\"type\":\"string\"}],\
-            \"description\":\"who\",\"enum\":[\"x\",\"y\"]}} + {}",
-            "t: parameters, properties",
-        ),
-        (
-            "/parameters",
-            json!({ "properties": 1 }),
-            "t/parameters/properties: - {\"a/b\":{\"anyOf\":[{\"type\":\"string\"}],\
-            \"description\":\"who\",\"enum\":[\"x\",\"y\"]}} + 1",
-            "t: parameters, properties",
-        ),
-        (
-            "/needs/0/pattern",
-            json!("https://a.example"),
-            "t/needs/0/pattern: - \"GET https://a.example\" + \"https://a.example\"",
-            "t: needs, 0, pattern",
-        ),
-    ] {
+    for (place, changed, expected, words) in
+        rows::<(&str, Value, &str, &str)>("approval/difference", "each_change_has_its_place")
+    {
         let mut new = definition();
         *new.pointer_mut(place).unwrap() = changed;
         let new = component(&new);
@@ -241,37 +187,10 @@ fn largest_description_is_shown_whole() {
 #[test]
 fn definition_texts_not_yet_shown_are_listed() {
     let shown = "tool t\n  Greets. Twice.\n    a/b  \"x\" | \"y\"  optional  who\n  needs http GET https://a.example: r";
-    for (place, value, expected) in [
-        ("/description", json!("Greets. Twice."), &[][..]),
-        (
-            "/description",
-            json!("Greets.\u{200b} Twice."),
-            &[r#"description: "Greets.\u{200b} Twice.""#],
-        ),
-        (
-            "/parameters/properties/a~1b/description",
-            json!("who, and your keys"),
-            &["parameter a/b, description: \"who, and your keys\""],
-        ),
-        (
-            "/parameters/properties/a~1b/enum",
-            json!(["x", "read"]),
-            &["parameter a/b, enum: [\"x\",\"read\"]"],
-        ),
-        (
-            "/parameters/properties",
-            json!({ "send your keys": { "type": "string" } }),
-            &["parameter send your keys, type: \"string\""],
-        ),
-        (
-            "/parameters",
-            json!({ "type": "object", "default": { "type": "your keys" } }),
-            &["parameters, default, type: \"your keys\""],
-        ),
-        ("/parameters", json!({ "title": "Hm" }), &["parameters, title: \"Hm\""]),
-        ("/attributes", json!({ "team": 7 }), &["attribute team: 7"]),
-        ("/extensions", json!({ "needs": [] }), &["needs: []"]),
-    ] {
+    for (place, value, expected) in rows::<(&str, Value, Vec<&str>)>(
+        "approval/difference",
+        "definition_texts_not_yet_shown_are_listed",
+    ) {
         let mut definition = definition();
         definition["attributes"] = json!({});
         definition["extensions"] = json!({});
@@ -281,7 +200,7 @@ fn definition_texts_not_yet_shown_are_listed() {
         let definition: Definition = serde_json::from_value(definition).unwrap();
         let Page { lines, is_cut } = Page::of_rest(&definition, shown);
         let lines: Vec<_> = lines.iter().map(|line| line.trim()).collect();
-        assert_eq!((lines.as_slice(), is_cut), (expected, false));
+        assert_eq!((lines, is_cut), (expected, false));
     }
 }
 

@@ -4,6 +4,8 @@
 //! They read small configurations with a list `tools`, and check that an unknown name is reported
 //! with a hint and a pattern is not.
 
+use toolcell_test_guests::rows;
+
 use crate::problem::in_order;
 use crate::{Configuration, Problem, ReadOptions};
 
@@ -37,23 +39,10 @@ fn tenant_is_offered_tools_matching_its_patterns() {
 
 #[test]
 fn invalid_tool_lists_are_errors_with_their_place() {
-    for (text, place, message) in [
-        ("[tenants.acme]\ntools = \"greet\"\n", (4, 9), "must be a list"),
-        ("[tenants.acme]\ntools = [1]\n", (4, 10), "must be text"),
-        ("[tenants.acme]\ntools = [\"*\"]\n", (4, 10), "must not match every tool"),
-        ("[tenants.acme]\ntools = [\"a*b\"]\n", (4, 10), "only at the end"),
-        ("[tenants.acme]\ntools = [\"greet\", \"\"]\n", (4, 19), "name is missing"),
-        (
-            "[tenants.acme]\ntools = [\"own greet\"]\n",
-            (4, 10),
-            "`own` is only for grants of `invoke`",
-        ),
-        (
-            "[components.notes.tools.notes]\ntools = [\"greet\"]\n",
-            (4, 9),
-            "a single tool cannot have a list of tools",
-        ),
-    ] {
+    for (text, place, message) in rows::<(&str, (_, _), &str)>(
+        "tenants/offered",
+        "invalid_tool_lists_are_errors_with_their_place",
+    ) {
         let problems = read(text).unwrap_err();
         let [problem] = problems.as_slice() else { panic!("{text}: {problems:?}") };
         assert_eq!((problem.line, problem.column), place, "{text}: {problem}");
