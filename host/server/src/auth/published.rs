@@ -240,27 +240,15 @@ fn places(issuer: &str) -> [String; 2] {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     #[test]
     fn metadata_urls_follow_the_standards() {
-        for (issuer, openid, oauth) in [
-            (
-                "https://a.example",
-                "https://a.example/.well-known/openid-configuration",
-                "https://a.example/.well-known/oauth-authorization-server",
-            ),
-            (
-                "https://a.example/",
-                "https://a.example/.well-known/openid-configuration",
-                "https://a.example/.well-known/oauth-authorization-server",
-            ),
-            (
-                "https://a.example:8443/realms/one",
-                "https://a.example:8443/realms/one/.well-known/openid-configuration",
-                "https://a.example:8443/.well-known/oauth-authorization-server/realms/one",
-            ),
-        ] {
+        for (issuer, openid, oauth) in
+            rows::<(&str, &str, &str)>("auth/published", "metadata_urls_follow_the_standards")
+        {
             assert_eq!(places(issuer), [openid, oauth]);
         }
     }

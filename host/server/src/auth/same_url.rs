@@ -26,39 +26,24 @@ pub(crate) fn normal_origin(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     #[test]
     fn urls_are_compared_after_normalization() {
-        for (one, other, is_same) in [
-            ("https://tools.example", "https://tools.example/", true),
-            ("https://tools.example", "HTTPS://Tools.Example:443", true),
-            ("http://[::1]:80/mcp", "http://[::1]/mcp/", true),
-            ("https://tools.example/mcp", "https://tools.example/MCP", false),
-            ("https://tools.example/mcp", "https://tools.example", false),
-            ("https://tools.example", "http://tools.example", false),
-            ("https://tools.example", "https://tools.example:8443", false),
-            ("https://tools.example", "https://tools.example.", false),
-            ("tools", "tools", true),
-            ("tools", "Tools", false),
-        ] {
+        for (one, other, is_same) in
+            rows::<(&str, &str, bool)>("auth/same_url", "urls_are_compared_after_normalization")
+        {
             assert_eq!(normal(one) == normal(other), is_same, "{one} {other}");
         }
     }
 
     #[test]
     fn origin_has_scheme_and_host_without_path() {
-        for (text, expected) in [
-            ("https://app.example.com", Some("https://app.example.com")),
-            ("HTTPS://App.example.com:443/", Some("https://app.example.com")),
-            ("http://localhost:3000", Some("http://localhost:3000")),
-            ("https://app.example.com/a", None),
-            ("https://app.example.com?a", None),
-            ("https://ada@app.example.com", None),
-            ("ftp://app.example.com", None),
-            ("null", None),
-            ("", None),
-        ] {
+        for (text, expected) in
+            rows::<(&str, Option<&str>)>("auth/same_url", "origin_has_scheme_and_host_without_path")
+        {
             assert_eq!(normal_origin(text).as_deref(), expected, "{text}");
         }
     }

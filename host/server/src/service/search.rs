@@ -142,6 +142,7 @@ fn describe(schema: &Value, depth: usize, text: &mut String) {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use toolcell_test_guests::rows;
 
     use super::*;
 
@@ -166,20 +167,10 @@ mod tests {
             definition("say", "Says \"NEAR(a b)\" AND more*", json!({})),
         ];
         let index = Index::new(&definitions).expect("an index");
-        for (query, expected) in [
-            ("invoice", vec!["createInvoice"]),
-            ("create", vec!["createInvoice"]),
-            ("how do I list a file?", vec!["list_files"]),
-            ("directories", vec!["list_files"]),
-            ("depth", vec!["list_files"]),
-            ("which town", vec!["weather"]),
-            ("WINDS", vec!["weather"]),
-            ("nothing like it", vec![]),
-            ("", vec![]),
-            ("\"*:^(){}-+", vec![]),
-            ("name:x OR NEAR(", vec!["say", "weather"]),
-            ("the", vec!["list_files"]),
-        ] {
+        for (query, expected) in rows::<(&str, Vec<&str>)>(
+            "service/search",
+            "search_matches_name_description_and_parameters",
+        ) {
             assert_eq!(index.search(query, 5).expect("a search"), expected, "{query:?}");
         }
         assert_eq!(index.search("invoice files", 1).expect("a search").len(), 1);

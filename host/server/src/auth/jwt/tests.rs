@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{EcdsaKeyPair, Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
+use toolcell_test_guests::rows;
 
 use super::*;
 
@@ -50,20 +51,11 @@ fn token_needs_issuer_signature_audience_and_time() {
     let good = principal(&header, &claims("extra", json!(1))).unwrap();
     assert_eq!((good.tenant(), good.id()), (Some("acme"), "sub:https://issuer.example#ada"));
     assert!(principal(&header, &claims("aud", json!([AUDIENCE, "https://other.example"]))).is_ok());
-    for (name, value) in [
-        ("iss", json!("https://other.example")),
-        ("iss", Value::Null),
-        ("aud", json!("https://other.example")),
-        ("aud", Value::Null),
-        ("exp", json!(now - 60)),
-        ("exp", json!("9999999999x")),
-        ("exp", Value::Null),
-        ("nbf", json!(now + 600)),
-        ("sub", json!("")),
-        ("sub", Value::Null),
-        ("tenant", Value::Null),
-        ("tenant", json!(7)),
-    ] {
+    for (name, value) in
+        rows::<(&str, Value)>("auth/jwt", "token_needs_issuer_signature_audience_and_time")
+            .into_iter()
+            .chain([("exp", json!(now - 60)), ("nbf", json!(now + 600))])
+    {
         let refused = principal(&header, &claims(name, value.clone()));
         assert_eq!(refused, Err(AuthError::Unauthenticated), "{name}: {value}");
     }
@@ -118,17 +110,7 @@ fn ambiguous_token_is_refused() {
     let header = r#"{"alg": "EdDSA", "kid": "one"}"#;
     let claims = claims("x", json!({"y": 1})).to_string();
     assert!(principal(header, &claims).is_ok());
-    for (place, again) in [
-        ("{", r#"{"iss": "https://other.example", "#),
-        ("{", r#"{"sub": "bob", "#),
-        ("{", r#"{"tenant": "globex", "#),
-        ("{", r#"{"t\u0065nant": "globex", "#),
-        ("{", r#"{"exp": 1, "#),
-        ("{", r#"{"x": 1, "#),
-        (r#"{"y""#, r#"{"y": 2, "y""#),
-        (r#""https://issuer.example""#, r#"["https://issuer.example"]"#),
-        (r#""https://issuer.example""#, r#"["https://issuer.example", "https://other.example"]"#),
-    ] {
+    for (place, again) in rows::<(&str, &str)>("auth/jwt", "ambiguous_token_is_refused") {
         let claims = claims.replacen(place, again, 1);
         assert_eq!(principal(header, &claims), Err(AuthError::Unauthenticated), "{claims}");
     }
@@ -144,18 +126,9 @@ fn audience_is_compared_as_normalized_url() {
     let issuer =
         JwtIssuer::from_jwks(ISSUER, "https://Tools.example:443/mcp/", &jwks(&pair)).unwrap();
     let header = json!({"alg": "EdDSA", "kid": "one"});
-    for (aud, expected) in [
-        (json!("https://tools.example/mcp"), true),
-        (json!("HTTPS://TOOLS.example/mcp/"), true),
-        (json!(["https://other.example", "https://tools.example:443/mcp"]), true),
-        (json!("https://tools.example/MCP"), false),
-        (json!("https://tools.example"), false),
-        (json!("http://tools.example/mcp"), false),
-        (json!(["https://tools.example/mcp", 7]), false),
-        (json!([]), false),
-        (json!({"https://tools.example/mcp": true}), false),
-        (Value::Null, false),
-    ] {
+    for (aud, expected) in
+        rows::<(Value, bool)>("auth/jwt", "audience_is_compared_as_normalized_url")
+    {
         let accepted =
             issuer.principal_of(&token(&pair, &header, &claims("aud", aud.clone()))).is_ok();
         assert_eq!(accepted, expected, "{aud}");

@@ -183,6 +183,8 @@ fn call(method: String, id: Option<RequestId>) -> Result<Kind, BadMessage> {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     #[test]
@@ -197,31 +199,9 @@ mod tests {
         for text in ok {
             assert!(decode(&Bytes::from_static(text.as_bytes())).is_ok(), "{text}");
         }
-        let bad: [(&[u8], i32); 22] = [
-            (b"", -32700),
-            (b"{", -32700),
-            (b"{} {}", -32700),
-            (b"\xef\xbb\xbf{}", -32700),
-            (b"\xff\xfe{\0}\0", -32700),
-            (br#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, -32700),
-            (br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1,"a":2}}"#, -32700),
-            (b"[]", -32600),
-            (br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32600),
-            (b"1", -32600),
-            (b"{}", -32600),
-            (br#"{"id":1,"method":"ping"}"#, -32600),
-            (br#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, -32600),
-            (br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600),
-            (br#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, -32600),
-            (br#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, -32600),
-            (br#"{"jsonrpc":"2.0","id":1,"method":1}"#, -32600),
-            (br#"{"jsonrpc":"2.0","id":1}"#, -32600),
-            (br#"{"jsonrpc":"2.0","method":"tools/list"}"#, -32600),
-            (br#"{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}"#, -32600),
-            (br#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#, -32600),
-            (br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, -32602),
-        ];
-        for (text, code) in bad {
+        let bad = rows::<(&str, i32)>("mcp/message/wire", "bad_messages").into_iter();
+        let bad = bad.map(|(text, code)| (text.as_bytes(), code));
+        for (text, code) in bad.chain([(&b"\xff\xfe{\0}\0"[..], -32700)]) {
             let code_of = decode(&Bytes::from_static(text)).map_err(|bad| bad.error.code.0);
             assert_eq!(code_of.err(), Some(code), "{}", String::from_utf8_lossy(text));
         }

@@ -201,6 +201,8 @@ fn decoded(value: &str) -> Option<String> {
 mod tests {
     use http::HeaderValue;
 
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     #[test]
@@ -229,17 +231,10 @@ mod tests {
 
     #[test]
     fn accept_header_selects_json_or_event_stream() {
-        for (accept, json, events) in [
-            (None, true, false),
-            (Some("*/*"), true, false),
-            (Some("application/json"), true, false),
-            (Some("application/json, text/event-stream"), true, true),
-            (Some("TEXT/Event-Stream;q=0.5 , application/json;q=1"), true, true),
-            (Some("text/event-stream"), false, true),
-            (Some("application/json;q=0, text/event-stream"), false, true),
-            (Some("text/html"), false, false),
-            (Some(""), false, false),
-        ] {
+        for (accept, json, events) in rows::<(Option<&str>, bool, bool)>(
+            "mcp/transport/headers",
+            "accept_header_selects_json_or_event_stream",
+        ) {
             let mut headers = HeaderMap::new();
             if let Some(accept) = accept {
                 headers.insert(ACCEPT, HeaderValue::from_static(accept));
@@ -250,16 +245,10 @@ mod tests {
 
     #[test]
     fn numbers_in_headers_are_compared_as_numbers() {
-        for (sent, value, is_same) in [
-            ("1", "1", true),
-            ("1.0", "1", true),
-            ("1e2", "100", true),
-            ("9007199254740993", "9007199254740992", false),
-            ("1", "\"1\"", true),
-            ("1.0", "\"1\"", false),
-            ("true", "true", true),
-            ("2", "1", false),
-        ] {
+        for (sent, value, is_same) in rows::<(&str, &str, bool)>(
+            "mcp/transport/headers",
+            "numbers_in_headers_are_compared_as_numbers",
+        ) {
             assert_eq!(is_equal(sent, value), is_same, "{sent} {value}");
         }
     }

@@ -10,6 +10,7 @@ use toolcell::tool::Invocation;
 use toolcell::{Definition, Executor, Json, Limits, Registry, Tenant, Tool, ToolCall};
 use toolcell_server::service::RunRequest;
 use toolcell_server::{Principal, ServedTools, Service};
+use toolcell_test_guests::rows;
 
 use super::client::{Reply, request};
 use super::fixture::Fixture;
@@ -48,29 +49,10 @@ async fn tools_are_listed_page_by_page_in_every_format() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_call_ending_is_answered_with_completion() {
     let fixture = Fixture::start().await;
-    for (body, pointer, expected) in [
-        (
-            r#"{"id": "c", "name": "echo", "arguments": {"n": 1.50}}"#,
-            "/outcome/ok/value/n",
-            json!(1.5),
-        ),
-        (
-            r#"{"id": "c", "name": "echo", "arguments": "{\"n\": 2}"}"#,
-            "/outcome/ok/value/n",
-            json!(2),
-        ),
-        (r#"{"id": "c", "name": "echo"}"#, "/id", json!("c")),
-        (
-            r#"{"name": "echo", "arguments": {"n": "x"}}"#,
-            "/outcome/refusal/kind",
-            json!("invalid_arguments"),
-        ),
-        (
-            r#"{"name": "wait", "limits": {"timeout_ms": 1}}"#,
-            "/outcome/tool_error/reason",
-            json!("timeout"),
-        ),
-    ] {
+    for (body, pointer, expected) in rows::<(&str, &str, Value)>(
+        "server/http/calls",
+        "each_call_ending_is_answered_with_completion",
+    ) {
         let reply = fixture.call(&fixture.acme, "", body).await;
         assert_eq!(
             (reply.status, reply.json().pointer(pointer)),

@@ -1,12 +1,13 @@
 //! Random bytes of hostile clients: the server answers or closes the connection, and serves other
 //! tenants as before.
 
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use toolcell_server::ListenOptions;
-use toolcell_test_guests::own_process;
+use toolcell_test_guests::{own_process, rows};
 
 use super::bad_input::PATIENCE;
 use super::client::request;
@@ -22,31 +23,8 @@ const FLOOD: usize = 300;
 const ECHO: &str = r#"{"name": "echo", "arguments": {"n": 7}}"#;
 const JSON: &str = "Content-Type: application/json\r\n";
 
-/// Lines that are inserted into a request, at the end of one of its lines.
-const PIECES: [&str; 22] = [
-    "Content-Length: 5\r\n",
-    "Content-Length: 18446744073709551616\r\n",
-    "Content-Length: -1\r\n",
-    "Transfer-Encoding: chunked\r\n",
-    "Transfer-Encoding: gzip, chunked, identity\r\n",
-    "Host: evil.example\r\n",
-    "\r\n",
-    "\n",
-    "\r",
-    " folded\r\n",
-    "Expect: 100-continue\r\n",
-    "Connection: Upgrade\r\nUpgrade: websocket\r\n",
-    "Idempotency-Key: same\r\n",
-    "x-request-id: same\r\n",
-    "Origin: https://evil.example\r\n",
-    "Authorization: Bearer tck_wrong\r\n",
-    "Content-Type: text/plain\r\n",
-    "Content-Encoding: gzip\r\n",
-    "Range: bytes=9-1,0-\r\n",
-    "ffffffffffffffffff\r\n",
-    "0\r\n\r\nGET /v1/usage HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    "\0\u{7f}: \u{1}\r\n",
-];
+/// Lines that are put into a head or body.
+static PIECES: LazyLock<Vec<&str>> = LazyLock::new(|| rows("server/http/hostile_bytes", "pieces"));
 
 /// Valid requests of one tenant.
 fn requests(key: &str) -> Vec<Vec<u8>> {

@@ -15,6 +15,7 @@ use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
 use toolcell_server::Authenticator;
 use toolcell_server::auth::{JwtIssuer, PublishedKeys, PublishedKeysError};
+use toolcell_test_guests::rows;
 
 use super::tokens::{AUDIENCE, ISSUER, claims, encoded, message};
 
@@ -79,28 +80,12 @@ fn headers(number: u8) -> HeaderMap {
 #[tokio::test]
 async fn keys_are_found_only_by_their_issuers_metadata() {
     let keys = json!({"keys": [key(1).1]}).to_string();
-    for (case, openid, oauth, answer, expected) in [
-        ("of OpenID Connect", (200, "SELF", "/keys"), (404, "", ""), 200, "keys"),
-        ("of OAuth", (404, "", ""), (200, "SELF", "/keys"), 200, "keys"),
-        (
-            "of another issuer",
-            (200, "https://other.example", "/keys"),
-            (200, "SELF", "/keys"),
-            200,
-            "metadata",
-        ),
-        (
-            "keys without TLS",
-            (200, "SELF", "http://issuer.example/keys"),
-            (404, "", ""),
-            200,
-            "url",
-        ),
-        ("no metadata", (404, "", ""), (404, "", ""), 200, "status"),
-        ("metadata elsewhere", (302, "SELF", "/keys"), (302, "SELF", "/keys"), 200, "status"),
-        ("no keys", (200, "SELF", "/keys"), (404, "", ""), 500, "status"),
-        ("keys elsewhere", (200, "SELF", "/keys"), (404, "", ""), 302, "status"),
-    ] {
+    for (case, openid, oauth, answer, expected) in
+        rows::<(&str, (_, &str, &str), (_, &str, &str), _, &str)>(
+            "server/http/published",
+            "keys_are_found_only_by_their_issuers_metadata",
+        )
+    {
         let pages = Pages::default();
         let own = format!("http://{}", pages.start().await);
         for (place, (status, issuer, uri)) in [(OPENID, openid), (OAUTH, oauth)] {

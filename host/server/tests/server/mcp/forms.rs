@@ -7,6 +7,7 @@ use toolcell::tool::Invocation;
 use toolcell::{Definition, Outcome, Question, Registry, Tool};
 use toolcell_server::mcp::McpOptions;
 use toolcell_server::{ServedTools, Service};
+use toolcell_test_guests::rows;
 
 use super::client::{Client, stateless};
 
@@ -35,47 +36,11 @@ async fn asked(question: Question, content: Value) -> (Value, Value) {
 
 #[tokio::test]
 async fn member_choices_become_enum_of_form_field() {
-    let plain = json!({"type": "string"});
     let two = json!({"type": "string", "enum": ["18:30", "20:00"]});
-    let choices = json!({"field": "time", "choices": ["18:30", "20:00"]});
-    for (member, option, expected) in [
-        // Choices from the schema: required, optional, and derived from an enum whose variants have
-        // descriptions.
-        (
-            json!({"type": "string", "enum": ["18:30", "20:00"], "title": "When?"}),
-            Value::Null,
-            json!({"type": "string", "enum": ["18:30", "20:00"], "title": "When?"}),
-        ),
-        (
-            json!({"type": ["string", "null"], "enum": ["18:30", "20:00", null]}),
-            Value::Null,
-            two.clone(),
-        ),
-        (json!({"anyOf": [two, {"type": "null"}]}), Value::Null, two.clone()),
-        (
-            json!({"oneOf": [{"const": "18:30", "description": "Early."}, {"const": "20:00", "type": "string"}]}),
-            Value::Null,
-            two.clone(),
-        ),
-        // Choices from an option.
-        (plain.clone(), choices.clone(), two.clone()),
-        (json!({"type": ["string", "null"]}), choices.clone(), two.clone()),
-        (
-            plain.clone(),
-            json!({"name": "time", "label": "What time", "choices": ["20:00"]}),
-            json!({"type": "string", "enum": ["20:00"], "title": "What time"}),
-        ),
-        // The schema takes precedence. An option for another member or without texts has no effect.
-        (two.clone(), json!({"field": "time", "choices": ["9:00"]}), two.clone()),
-        (plain.clone(), json!({"field": "day", "choices": ["9:00"]}), plain.clone()),
-        (plain.clone(), json!({"field": "time", "choices": []}), plain.clone()),
-        (plain.clone(), json!({"field": "time", "choices": [1]}), plain.clone()),
-        (
-            json!({"type": "integer"}),
-            json!({"field": "time", "choices": ["1"]}),
-            json!({"type": "integer"}),
-        ),
-    ] {
+    for (member, option, expected) in rows::<(Value, Value, Value)>(
+        "server/mcp/forms",
+        "member_choices_become_enum_of_form_field",
+    ) {
         let schema = json!({"type": "object", "properties": {"time": member}});
         let mut question = Question::new("A table?").with_answer_schema(schema);
         if !option.is_null() {

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 use toolcell_server::mcp::McpOptions;
+use toolcell_test_guests::rows;
 
 use super::client::{Client, initialize, stateless};
 use super::fixture::service;
@@ -60,19 +61,7 @@ fn messages() -> Vec<Value> {
 
 /// Returns replacements for a value, as text.
 fn values() -> Vec<String> {
-    let few = [
-        "null",
-        "true",
-        "-1",
-        "1.5",
-        "1e400",
-        "18446744073709551616",
-        "\"\"",
-        "\"\\u0000\"",
-        "{}",
-        "[]",
-        "[[1]]",
-    ];
+    let few = rows::<&str>("server/mcp/hostile_messages", "values");
     let few = few.into_iter().chain([
         "\"2030-01-01\"",
         "\"tools/call\"",

@@ -47,49 +47,10 @@ async fn tools_are_listed_page_by_page_and_in_order() {
 
 #[tokio::test]
 async fn each_call_ending_is_answered_in_both_eras() {
-    let cases = [
-        ("echo", json!({"n": 1}), "/result/structuredContent", json!({"n": 1})),
-        ("echo", json!({"n": 1}), "/result/content/0/text", json!("{\"n\":1}")),
-        ("text", json!({}), "/result/content", json!([{"type": "text", "text": "plain"}])),
-        ("text", json!({}), "/result/isError", json!(false)),
-        ("draw", json!({}), "/result/content/0", json!({"type": "text", "text": "drawn"})),
-        (
-            "draw",
-            json!({}),
-            "/result/content/1",
-            json!({"type": "image", "data": "AAAA", "mimeType": "image/png"}),
-        ),
-        ("draw", json!({}), "/result/content/2/type", json!("audio")),
-        ("draw", json!({}), "/result/content/3/type", json!("resource_link")),
-        (
-            "draw",
-            json!({}),
-            "/result/content/4",
-            json!({"type": "resource", "resource": {"uri": "file:///a.csv", "mimeType": "text/csv", "text": "a,b"}}),
-        ),
-        (
-            "draw",
-            json!({}),
-            "/result/content/5/resource",
-            json!({"uri": "file:///b", "blob": "AAAA"}),
-        ),
-        ("halt", json!({}), "/result/_meta/toolcell~1halt", json!({"reason": "done"})),
-        ("halt", json!({}), "/result/structuredContent", json!({"steps": 3})),
-        ("fail", json!({}), "/result/isError", json!(true)),
-        ("fail", json!({}), "/result/_meta/toolcell~1error/error/data", json!({"queue": 1})),
-        ("echo", json!({"n": "x"}), "/result/isError", json!(true)),
-        (
-            "echo",
-            json!({"n": "x"}),
-            "/result/_meta/toolcell~1error/refusal/kind",
-            json!("invalid_arguments"),
-        ),
-        ("echo", json!({}), "/result/_meta/toolcell~1usage/bytes_in", json!(2)),
-        ("hidden", json!({}), "/error/code", json!(-32602)),
-        ("hidden", json!({}), "/error/message", json!("there is no tool `hidden`")),
-        ("nothing", json!({}), "/error/code", json!(-32602)),
-        ("nothing", json!({}), "/error/message", json!("there is no tool `nothing`")),
-    ];
+    let cases = toolcell_test_guests::rows::<(&str, Value, &str, Value)>(
+        "server/mcp/lines",
+        "each_call_ending_is_answered_in_both_eras",
+    );
     for meta in [json!({}), stateless(json!({}))] {
         let (service, ..) = service();
         let mut client = Client::start(service, McpOptions::default());
@@ -112,16 +73,10 @@ async fn question_is_elicited_from_capable_client() {
     client.initialize(json!({"elicitation": {}})).await;
     let call =
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask"}});
-    for (content, pointer, expected) in [
-        (
-            json!({"action": "accept", "content": {"answer": "red"}}),
-            "/result/structuredContent/answer",
-            json!("red"),
-        ),
-        (json!({"action": "decline"}), "/result/isError", json!(true)),
-        (json!({"action": "cancel"}), "/result/isError", json!(true)),
-        (json!({"action": "accept", "content": {"answer": "green"}}), "/error/code", json!(-32602)),
-    ] {
+    for (content, pointer, expected) in toolcell_test_guests::rows::<(Value, &str, Value)>(
+        "server/mcp/lines",
+        "question_is_elicited_from_capable_client",
+    ) {
         client.send(call.clone()).await;
         let asked = client.receive().await;
         assert_eq!(
@@ -265,29 +220,15 @@ async fn bad_line_is_answered_as_documented_next_is_read() {
     let unknown = asked(json!({"_meta": stateless(json!({}))})).replace("2026-07-28", "2030-01-01");
     let without =
         asked(json!({"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}));
-    let lines: [(&str, &[u8]); 12] = [
-        ("longer than `McpOptions::line`", &long),
-        ("no JSON", b"{"),
+    let bad_lines =
+        toolcell_test_guests::rows::<(&str, &str)>("server/mcp/lines", "bad_lines").into_iter();
+    let lines = bad_lines.map(|(case, line)| (case, line.as_bytes())).chain([
+        ("longer than `McpOptions::line`", &*long),
         ("no JSON", b"\xff"),
-        ("a batch, a bad id; a second `initialize`", b"[]"),
-        (
-            "a batch, a bad id; a second `initialize`",
-            br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
-        ),
-        (
-            "a batch, a bad id; a second `initialize`",
-            br#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#,
-        ),
-        (
-            "params that do not fit the method",
-            br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}"#,
-        ),
         ("a cursor that is not valid", invalid_cursor.as_bytes()),
         ("an unknown revision", unknown.as_bytes()),
         ("2026-07-28 without its metadata", without.as_bytes()),
-        ("an unknown method", br#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#),
-        ("an unknown method", br#"{"jsonrpc":"2.0","id":1,"method":"prompts/list"}"#),
-    ];
+    ]);
     for (case, line) in lines {
         client.send_text(line).await;
         let answer = client.receive().await;

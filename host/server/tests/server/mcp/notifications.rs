@@ -15,7 +15,7 @@ use toolcell::{
 };
 use toolcell_server::mcp::McpOptions;
 use toolcell_server::{ServedTools, Service};
-use toolcell_test_guests::{Hostile, Misdeed, Place};
+use toolcell_test_guests::{Hostile, Misdeed, Place, rows};
 
 use super::client::{Client, stateless};
 use super::fixture::service;
@@ -292,16 +292,10 @@ async fn invalid_answer_is_refused_and_can_be_corrected() {
 
 #[tokio::test]
 async fn object_option_is_shown_by_its_label() {
-    for (options, labels) in [
-        (json!([{"id": 1, "label": "Oslo"}, {"id": 2, "title": "Rome"}]), ["Oslo", "Rome"]),
-        (json!([{"id": 1, "name": "Oslo"}, "Rome"]), ["Oslo", "Rome"]),
-        // Two options with the same label are shown as JSON.
-        (
-            json!([{"id": 1, "name": "x"}, {"id": 2, "name": "x"}]),
-            [r#"{"id":1,"name":"x"}"#, r#"{"id":2,"name":"x"}"#],
-        ),
-        (json!([7, "x"]), ["7", "x"]),
-    ] {
+    for (options, labels) in rows::<(Value, Vec<&str>)>(
+        "server/mcp/notifications",
+        "object_option_is_shown_by_its_label",
+    ) {
         let (offered, last) = (options.clone(), options[1].clone());
         let ask = async move |_: Value, call: Arc<Invocation>| match &call.context.resume {
             None => Outcome::AskUser(Question::new("Where?").with_options(offered.clone())),

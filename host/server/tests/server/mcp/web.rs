@@ -15,6 +15,7 @@ use toolcell_server::mcp::{McpOptions, routes};
 use toolcell_server::{
     Authenticator, HttpOptions, HttpServer, ListenOptions, ServedTools, Service,
 };
+use toolcell_test_guests::rows;
 
 use super::bad_input::is_as_the_page_says;
 use super::client::{initialize, stateless};
@@ -243,18 +244,9 @@ async fn every_accept_of_json_gets_the_same_answer() {
     let (service, registry, _) = service();
     let web = start(service, &registry, McpOptions::default()).await;
     let same = "application/json, text/event-stream";
-    for (name, arguments, capabilities) in [
-        ("text", json!({}), json!({})),
-        ("echo", json!({"n": 1}), json!({})),
-        ("echo", json!({"n": "one"}), json!({})),
-        ("draw", json!({}), json!({})),
-        ("fail", json!({}), json!({})),
-        ("halt", json!({}), json!({})),
-        ("hidden", json!({}), json!({})),
-        ("ask", json!({}), json!({})),
-        ("ask", json!({}), json!({"elicitation": {"form": {}}})),
-        ("none", json!({}), json!({})),
-    ] {
+    for (name, arguments, capabilities) in
+        rows::<(&str, Value, Value)>("server/mcp/web", "every_accept_of_json_gets_the_same_answer")
+    {
         let (headers, mut call) = modern(1, "tools/call", Some(name));
         call["params"]["_meta"] = stateless(capabilities);
         call["params"]["arguments"] = arguments;
