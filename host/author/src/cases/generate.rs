@@ -293,23 +293,13 @@ fn integer_bound(map: &Map<String, Value>, key: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     #[test]
     fn generated_values_fit_their_schema() {
-        for schema in [
-            json!({"type": "object", "properties": {"a": {"type": "integer", "minimum": 3, "maximum": 9}}, "required": ["a"]}),
-            json!({"type": "array", "items": {"enum": [1, "b", null]}, "minItems": 2, "maxItems": 3}),
-            json!({"type": "string", "pattern": "^(ab|c)\\d{2,4}[x-z]?$"}),
-            json!({"type": "string", "minLength": 5, "maxLength": 9}),
-            json!({"type": ["string", "null"], "maxLength": 1}),
-            json!({"oneOf": [{"const": 1}, {"type": "object", "properties": {"k": {"const": "v"}}, "required": ["k"]}]}),
-            json!({"type": "integer", "multipleOf": 7, "exclusiveMinimum": 0}),
-            json!({"$ref": "#/$defs/t", "$defs": {"t": {"type": "object", "properties": {"next": {"$ref": "#/$defs/t"}}}}}),
-            json!({"allOf": [{"type": "object", "properties": {"a": {"const": 1}}, "required": ["a"]},
-                             {"type": "object", "properties": {"b": {"const": 2}}, "required": ["b"]}]}),
-            json!({"type": "object", "additionalProperties": {"type": "boolean"}}),
-        ] {
+        for schema in rows::<Value>("cases/generate", "generated_values_fit_their_schema") {
             let validator = jsonschema::draft202012::new(&schema).expect("a schema");
             let mut generator = Generator::new(&schema, 7);
             for _ in 0..300 {
@@ -332,16 +322,7 @@ mod tests {
 
     #[test]
     fn generation_ends_for_every_schema() {
-        for schema in [
-            json!(true),
-            json!({"$ref": "#"}),
-            json!({"type": "array", "items": {"$ref": "#"}, "minItems": 1}),
-            json!({"enum": []}),
-            json!({"type": []}),
-            json!({"type": "array", "minItems": u64::MAX}),
-            json!({"type": "string", "pattern": "("}),
-            json!({"type": "string", "pattern": "(a{1000}){1000}"}),
-        ] {
+        for schema in rows::<Value>("cases/generate", "generation_ends_for_every_schema") {
             let _ = Generator::new(&schema, 3).value();
         }
     }

@@ -352,6 +352,8 @@ impl<'e, I: Iterator<Item = (Event<'e>, Span)>> Reader<'_, I> {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     fn ending(json: &str) -> Expect {
@@ -366,60 +368,9 @@ mod tests {
                 "# Äther\ncases:\n  - name: a # first\n\n{case}\n  # the last\n  - {{name: c}}\n"
             )
         };
-        for (case, expected) in [
-            ("  - name: b", "  - name: b\n    expect: { ok: \"é\" }"),
-            ("  - name: b # why", "  - name: b # why\n    expect: { ok: \"é\" }"),
-            (
-                "  - name: b\n    expect: { ok: 1 } # why",
-                "  - name: b\n    expect: { ok: \"é\" } # why",
-            ),
-            (
-                "  - expect:\n      ok:\n        - 1\n    name: b",
-                "  - expect:\n      ok: \"é\"\n    name: b",
-            ),
-            (
-                "  - name: b\n    expect:\n      # why\n      ok: 1 # one\n      # the end\n    seed: 1",
-                "  - name: b\n    expect:\n      # why\n      ok: \"é\" # one\n      # the end\n    seed: 1",
-            ),
-            (
-                "  - name: b\n    expect:\n      tool_error: x # old\n      message_contains: y # old\n    seed: 1",
-                "  - name: b\n    expect:\n      ok: \"é\" # old\n    seed: 1",
-            ),
-            (
-                "  - name: b\n    expect: # none yet",
-                "  - name: b\n    expect: { ok: \"é\" } # none yet",
-            ),
-            (
-                "  - name: b\n    kv:\n      k: |\n        v\n",
-                "  - name: b\n    kv:\n      k: |\n        v\n    expect: { ok: \"é\" }\n",
-            ),
-            ("  - {name: b}", "  - {name: b, \"expect\": {\"ok\":\"é\"}}"),
-            (
-                "  - {name: b, expect: {ok: 1}, seed: 1}",
-                "  - {name: b, expect: {\"ok\":\"é\"}, seed: 1}",
-            ),
-            ("  - {name: b, expect, seed: 1}", "  - {name: b, expect: {\"ok\":\"é\"}, seed: 1}"),
-            (
-                "  - name: b\n    expect: { # why\n      # one\n      ok: 1, # two\n      # three\n    } # four",
-                "  - name: b\n    expect: { # why\n      # one\n      ok: \"é\", # two\n      # three\n    } # four",
-            ),
-            (
-                "  - name: b\n    expect: { # why\n      ok: 1, # one\n      ok_contains: x # two\n      # three\n    }",
-                "  - name: b\n    expect: { # why\n      ok: \"é\" # one\n      # three\n    }",
-            ),
-            (
-                "  - name: b\n    expect: {\n      tool_error: x, # old\n      message_contains: y, # old\n      # the end\n    }",
-                "  - name: b\n    expect: {\n      ok: \"é\", # old\n      # the end\n    }",
-            ),
-            (
-                "  - name: b\n    expect: { tool_error: x, message_contains: y,\n      # the end\n    }",
-                "  - name: b\n    expect: { ok: \"é\", \n      # the end\n    }",
-            ),
-            (
-                "  - { name: b, expect: { # why\n      ok_contains: y, ok: 1 # old\n    } }",
-                "  - { name: b, expect: { # why\n      ok: \"é\" # old\n    } }",
-            ),
-        ] {
+        for (case, expected) in
+            rows::<(&str, &str)>("cases/rewrite", "writing_an_ending_keeps_the_rest_of_the_text")
+        {
             let written = with_endings(&around(case), &[(1, &ending(r#"{"ok": "é"}"#))]);
             assert_eq!(written.as_deref(), Some(&*around(expected)), "{case}");
         }

@@ -61,28 +61,15 @@ fn is_kept(name: &OsStr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     #[test]
     fn variables_with_credentials_are_not_kept() {
-        for (name, expected) in [
-            ("PATH", true),
-            ("LC_ALL", true),
-            ("https_proxy", true),
-            ("RUSTUP_TOOLCHAIN", true),
-            ("CC_wasm32_wasip2", true),
-            ("CARGO_REGISTRIES_OWN_INDEX", true),
-            ("CARGO_REGISTRIES_OWN_TOKEN", false),
-            ("CARGO_REGISTRY_TOKEN", false),
-            ("CARGO_HTTP_PROXY", true),
-            // Set by a cargo that runs this program.
-            ("CARGO_PKG_NAME", false),
-            ("RUSTFLAGS", false),
-            ("PATH_TO_KEY", false),
-            ("AWS_SECRET_ACCESS_KEY", false),
-            ("SSH_AUTH_SOCK", false),
-            ("TOOLCELL_SECRET_KEY", false),
-        ] {
+        for (name, expected) in
+            rows::<(&str, bool)>("languages/native", "variables_with_credentials_are_not_kept")
+        {
             assert_eq!(is_kept(OsStr::new(name)), expected, "{name}");
         }
     }

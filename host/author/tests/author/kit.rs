@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use toolcell_author::cases::{Options, read};
 use toolcell_author::{Language, build, create};
+use toolcell_test_guests::rows;
 
 use crate::case_run::run;
 
@@ -71,16 +72,7 @@ fn result_not_fitting_its_schema_fails_the_case() {
   - { name: another ending, expect: { error_contains: two } }
 "#,
     );
-    let told = [
-        None,
-        Some(
-            r#"expected ok, with a value that fits the schema {"type":"object"}, but it ended with ok: [1,"two"]"#,
-        ),
-        Some(
-            r#"expected ok, with a value that fits the schema {"prefixItems":[{"minimum":2}]}, but it ended with ok: [1,"two"]"#,
-        ),
-        Some(r#"expected error, with "two" in it, but it ended with ok: [1,"two"]"#),
-    ];
+    let told = rows::<Option<&str>>("author/kit", "result_not_fitting_its_schema_fails_the_case");
     for (failures, told) in failures.iter().zip(told) {
         assert_eq!(failures.first().map(String::as_str), told);
     }
@@ -111,18 +103,7 @@ export default tool({ name: "list", description: "Lists.", parameters, handler }
   - { name: other json, arguments: { how: counts }, expect: { ok_matches: '^\d' } }
 "#,
     );
-    let told = [
-        None,
-        None,
-        Some(
-            r#"expected error, with a message that /^city/ matches, but it ended with error: "no city Atlantis in CH""#,
-        ),
-        None,
-        None,
-        Some("expected a message that // matches, but it ended with ok: [17]"),
-        None,
-        Some(r"expected ok, with a value that /^\d/ matches, but it ended with ok: [17]"),
-    ];
+    let told = rows::<Option<&str>>("author/kit", "text_is_matched_against_a_regular_expression");
     assert_eq!(failures.len(), told.len());
     for (failures, told) in failures.iter().zip(told) {
         assert_eq!(failures.first().map(String::as_str), told);
@@ -206,27 +187,7 @@ fn invalid_case_does_not_fit_the_published_schema() {
         "message_contains": "a", "message_matches": "a"}}]}"#;
     let value = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
     assert!(is_read(all) && schema.is_valid(&value(all)), "{:?}", schema.validate(&value(all)));
-    for wrong in [
-        "{}",
-        r#"{"cases": {}}"#,
-        r#"{"cases": [{}]}"#,
-        r#"{"cases": [{"name": 1}]}"#,
-        r#"{"cases": [], "more": 1}"#,
-        r#"{"cases": [{"name": "a", "argument": {}}]}"#,
-        r#"{"cases": [{"name": "a", "context": {"resume": {}}}]}"#,
-        r#"{"cases": [{"name": "a", "context": {"attempt": -1}}]}"#,
-        r#"{"cases": [{"name": "a", "http": [{"method": "GET"}]}]}"#,
-        r#"{"cases": [{"name": "a", "http": [{"url": "https://a.example", "body": "a", "json": 1}]}]}"#,
-        r#"{"cases": [{"name": "a", "secrets": {"b": 1}}]}"#,
-        r#"{"cases": [{"name": "a", "tools": [{"name": "b"}]}]}"#,
-        r#"{"cases": [{"name": "a", "tools": [{"name": "b", "ok": 1, "halt": "c"}]}]}"#,
-        r#"{"cases": [{"name": "a", "seed": -1}]}"#,
-        r#"{"cases": [{"name": "a", "expect": {"okay": 1}}]}"#,
-        r#"{"cases": [{"name": "a", "expect": {"error": 1}}]}"#,
-        r#"{"cases": [{"name": "a", "expect": {"error_matches": 1}}]}"#,
-        r#"{"cases": [{"name": "a", "budget": {"fuel": "1M"}}]}"#,
-        r#"{"cases": [{"name": "a", "budget": {"time": 1}}]}"#,
-    ] {
+    for wrong in rows::<&str>("author/kit", "invalid_case_does_not_fit_the_published_schema") {
         assert!(!is_read(wrong), "it is read: {wrong}");
         assert!(!schema.is_valid(&value(wrong)), "it fits the schema: {wrong}");
     }

@@ -5,72 +5,9 @@ use std::path::Path;
 
 use toolcell_author::cases::Options;
 use toolcell_author::{Error, ErrorKind, build};
+use toolcell_test_guests::rows;
 
 use crate::case_run::run;
-
-/// A package of each kind. The tool's answer shows which files were used.
-const FILES: &[(&str, &str)] = &[
-    (
-        "node_modules/esm/package.json",
-        r#"{"exports": {".": {"node": "./node.js", "import": "./esm.js"}, "./x/*": "./x/*.js"}}"#,
-    ),
-    ("node_modules/esm/node.js", "export const where = 'node'"),
-    (
-        "node_modules/esm/esm.js",
-        "import inner from 'inner'; export const where = `esm, ${inner}, ${process.env.NODE_ENV}`",
-    ),
-    ("node_modules/esm/x/deep.js", "export default 'deep'"),
-    ("node_modules/esm/node_modules/inner/index.js", "export default 'its own inner'"),
-    ("node_modules/inner/index.js", "export default 'another inner'"),
-    (
-        "node_modules/old/package.json",
-        r#"{"main": "lib/main", "browser": {"./lib/fs.js": false, "./lib/a.js": "./lib/b.js"}}"#,
-    ),
-    (
-        "node_modules/old/lib/main.js",
-        "'use strict';\nconst process = { env: {} };\nprocess.env.NODE_ENV = 'x';\nexports.a = require('./a');\nexports.fs = Object.keys(require('./fs'));\n\
-         exports.data = require('../data.json').n;\nexports.self = () => require('./cycle').b();\n\
-         exports.strict = this === exports;\ntry { require('crypto') } catch (error) { exports.missing = error.code }\n",
-    ),
-    ("node_modules/old/lib/a.js", "module.exports = 'for Node'"),
-    (
-        "node_modules/old/lib/b.js",
-        "module.exports = typeof global.TextEncoder + ' ' + process.env.NODE_ENV",
-    ),
-    ("node_modules/old/lib/fs.js", "module.exports = require('fs')"),
-    (
-        "node_modules/old/lib/cycle.js",
-        "var main = require('./main'); exports.b = () => Object.keys(main).length",
-    ),
-    ("node_modules/old/data.json", r#"{"n": 7}"#),
-    (
-        "node_modules/typescripts/index.js",
-        "exports.__esModule = true; exports.default = 'its default'; exports.named = 1",
-    ),
-    ("node_modules/passes/index.js", "module.exports = require('./inner')"),
-    (
-        "node_modules/passes/inner.js",
-        "Object.defineProperty(exports, 'far', { get: () => 'far' }); 0 && (module.exports = { near });",
-    ),
-    (
-        "node_modules/@scope/one/package.json",
-        r##"{"imports": {"#x": "./y.cjs"}, "module": "m.js", "main": "no.js"}"##,
-    ),
-    ("node_modules/@scope/one/m.js", "import y from '#x'; export default y"),
-    ("node_modules/@scope/one/y.cjs", "module.exports = 'scoped'"),
-    ("own.json", r#"{"own": "data"}"#),
-    // A manifest that Node accepts although a type is wrong, and a `#!` line.
-    (
-        "node_modules/odd/package.json",
-        "\u{feff}{\"main\": false, \"main\": false, \"exports\": {\"./x\": \"./x.js\"}}",
-    ),
-    (
-        "node_modules/odd/x.js",
-        "#!/usr/bin/env node\nconst tried = () => { try { require('./thrower') } catch (error) { return error.message } };\n\
-         module.exports = [tried(), tried()];",
-    ),
-    ("node_modules/odd/thrower.js", "exports.half = 1; throw new Error('thrown')"),
-];
 
 const TOOL: &str = r#"import { tool } from "toolcell";
 import { where } from "esm";
@@ -106,7 +43,7 @@ fn fault(files: &[(&str, &str)]) -> Error {
 #[test]
 fn packages_resolve_as_in_browser_bundlers() {
     let place = tempfile::tempdir().expect("a folder");
-    write(place.path(), FILES);
+    write(place.path(), &rows::<(&str, &str)>("author/packages", "files"));
     let cases = format!(r#"{{"cases": [{{"name": "all", "expect": {{"ok": {EXPECTED}}}}}]}}"#);
     write(place.path(), &[("tool.js", TOOL), ("cases.json", &cases)]);
     let built = build(place.path(), None).expect("it builds");
@@ -158,154 +95,43 @@ fn error_names_package_of_parent_workspace() {
 #[test]
 fn unusable_package_is_named_with_the_reason() {
     const IN: &str = "import 'p'";
-    for (files, told, hint) in [
+    for (files, told, hint) in rows::<(Vec<(&str, &str)>, &str, &str)>(
+        "author/packages",
+        "unusable_package_is_named_with_the_reason",
+    )
+    .into_iter()
+    .chain([
         (
-            &[("tool.js", "import 'left-pad'")][..],
-            "tool.js: cannot import `left-pad`: node_modules has no package",
-            "`npm install left-pad`",
-        ),
-        // The hint does not suggest to install a package with a mistyped name.
-        (
-            &[("tool.js", "import 'toolcel'")],
-            "node_modules has no package `toolcel`",
-            "did you mean `toolcell`?",
-        ),
-        (
-            &[("tool.js", "import '@a/b/c'")],
-            "node_modules has no package `@a/b`",
-            "`npm install @a/b`",
-        ),
-        (
-            &[("tool.js", "import 'node:fs'")],
-            "cannot import `node:fs`: it is a module of Node.js",
-            "browsers",
-        ),
-        (
-            &[("tool.js", "import 'fs'")],
-            "cannot import `fs`: it is a module of Node.js",
-            "browsers",
-        ),
-        (
-            &[("tool.js", "import 'https://a.example/x.js'")],
-            "it is not a path or the name of a package",
-            "packages by name",
-        ),
-        (
-            &[("tool.js", "import '@a'")],
-            "it is not a path or the name of a package",
-            "packages by name",
-        ),
-        (
-            &[("tool.js", "import '/etc/passwd'")],
-            "it is not a path or the name of a package",
-            "packages by name",
-        ),
-        (
-            &[
+            vec![
                 ("tool.js", IN),
-                ("node_modules/p/package.json", r#"{"exports": {"./x": "./x.js"}}"#),
-            ],
-            "the package `p` does not export it",
-            "node_modules/p/package.json",
-        ),
-        (
-            &[("tool.js", IN), ("node_modules/p/package.json", r#"{"exports": "./no.js"}"#)],
-            "its file in the package `p` is missing",
-            "install",
-        ),
-        (
-            &[
-                ("tool.js", IN),
-                ("node_modules/p/package.json", r#"{"exports": "./../../tool.js"}"#),
-            ],
-            "no tool was made",
-            "",
-        ),
-        (
-            &[
-                ("tool.js", IN),
-                ("node_modules/p/package.json", r#"{"exports": "./../../../x.js"}"#),
-            ],
-            "its file in the package `p` is missing",
-            "install",
-        ),
-        (
-            &[("tool.js", IN), ("node_modules/p/package.json", "{\n!")],
-            "node_modules/p/package.json:2:1: this is not the JSON",
-            "the fault is in the package `p`",
-        ),
-        (
-            &[
-                ("tool.js", IN),
-                (
-                    "node_modules/p/package.json",
-                    r#"{"main": "a.js", "browser": {"./a.js": "./b.js", "./b.js": "./a.js"}}"#,
-                ),
-                ("node_modules/p/a.js", ""),
-                ("node_modules/p/b.js", ""),
-            ],
-            "leads to itself",
-            "version",
-        ),
-        (
-            &[("tool.js", IN), ("node_modules/p/index.js", "import './gone'; export {}")],
-            "node_modules/p/index.js: cannot import `./gone`: there is no file `node_modules/p/gone`",
-            "again",
-        ),
-        (
-            &[("tool.js", IN), ("node_modules/p/index.js", "require('gone')")],
-            "Error: Cannot find module 'gone': cannot import `gone`: node_modules has no package `gone`\n    at",
-            "",
-        ),
-        (
-            &[("tool.js", IN), ("node_modules/p/index.js", "require('fs')")],
-            "Cannot find module 'fs': cannot import `fs`: it is a module of Node.js, and a tool does not run in Node.js\n",
-            "",
-        ),
-        (
-            &[
-                ("tool.js", IN),
-                ("node_modules/p/index.js", &format!("export default {}", "(".repeat(200_000))),
+                ("node_modules/p/index.js", &*format!("export default {}", "(".repeat(200_000))),
             ],
             "`node_modules/p/index.js` cannot be parsed: it is nested too deeply",
             "simplify",
         ),
         (
-            &[("tool.js", &format!("export default {}{}", "[".repeat(480), "]".repeat(480)))],
+            vec![("tool.js", &*format!("export default {}{}", "[".repeat(480), "]".repeat(480)))],
             "nested too deeply",
             "simplify",
         ),
         (
-            &[
-                ("tool.js", &format!("import 'p/{}'", "a".repeat(3000))),
+            vec![
+                ("tool.js", &*format!("import 'p/{}'", "a".repeat(3000))),
                 (
                     "node_modules/p/package.json",
-                    &format!(r#"{{"exports": {{"./*": "./{}"}}}}"#, "*".repeat(300_000)),
+                    &*format!(r#"{{"exports": {{"./*": "./{}"}}}}"#, "*".repeat(300_000)),
                 ),
             ],
             "the package `p` does not export it",
             "node_modules/p/package.json",
         ),
         (
-            &[("tool.js", &format!("import '{}'", "a".repeat(5000)))],
+            vec![("tool.js", &*format!("import '{}'", "a".repeat(5000)))],
             "has more than 4096 bytes",
             "shorter",
         ),
-        (
-            &[
-                ("tool.js", IN),
-                ("node_modules/p/index.js", "exports.a = 1;\nthrow new Error('boom')"),
-            ],
-            "Error: boom\n    at <anonymous> (node_modules/p/index.js:2:",
-            "the fault is in the package `p`",
-        ),
-        (
-            &[("tool.js", "import x from './x.json'"), ("x.json", "{\n  a: 1 }")],
-            "x.json:2:3: this is not the JSON",
-            "correct",
-        ),
-    ] {
-        let error = fault(files);
+    ]) {
+        let error = fault(&files);
         assert_eq!(error.kind(), ErrorKind::Source, "{files:?}: {error}");
         assert!(error.to_string().contains(told), "{files:?}: {error}");
         assert!(error.hint().contains(hint), "{files:?}: {}", error.hint());

@@ -11,6 +11,7 @@ use toolcell::component::LoadOptions;
 use toolcell::grants::HttpRule;
 use toolcell::{Component, Engine, Executor, Grants, ToolCall};
 use toolcell_author::build;
+use toolcell_test_guests::rows;
 
 /// Expressions, each followed by a line with `= ` and the answer of Node 22, which `cargo xtask
 /// platform` checks.
@@ -83,48 +84,8 @@ fn intl_has_the_same_values_as_in_node() {
 /// Other languages, calendars and forms, each with the expected part of the error.
 #[test]
 fn intl_error_names_missing_locale_or_option() {
-    let cases = [
-        ("new Intl.DateTimeFormat('de-CH')", r#"the locale "de-CH""#),
-        (
-            "new Date(0).toLocaleDateString('de-CH', { timeZone: 'Europe/Zurich' })",
-            r#"the locale "de-CH""#,
-        ),
-        ("(5).toLocaleString('fr')", r#"the locale "fr""#),
-        ("'a'.localeCompare('b', 'sv')", r#"the locale "sv""#),
-        ("[5].toLocaleString('de')", r#"the locale "de""#),
-        ("new Intl.NumberFormat('en-GB')", r#"the locale "en-GB""#),
-        ("new Intl.DateTimeFormat('en-u-ca-buddhist')", r#"the calendar "buddhist""#),
-        (
-            "new Intl.DateTimeFormat('en', { calendar: 'hebrew' })",
-            r#"the option calendar "hebrew""#,
-        ),
-        ("new Intl.NumberFormat('en-u-nu-arab')", r#"the numberingSystem "arab""#),
-        (
-            "new Intl.NumberFormat('en', { numberingSystem: 'deva' })",
-            r#"the option numberingSystem "deva""#,
-        ),
-        (
-            "new Intl.NumberFormat('en', { notation: 'compact' })",
-            r#"the option notation "compact""#,
-        ),
-        ("new Intl.NumberFormat('en', { style: 'unit', unit: 'liter' })", r#"the unit "liter""#),
-        (
-            "(5).toLocaleString('en', { roundingMode: 'floor' })",
-            r#"the option roundingMode "floor""#,
-        ),
-        (
-            "new Intl.DateTimeFormat('en', { timeZoneName: 'longGeneric' })",
-            r#"the option timeZoneName "longGeneric""#,
-        ),
-        (
-            "new Intl.DateTimeFormat('en', { hour: 'numeric', second: 'numeric' })",
-            r#"the combination of "hour, second""#,
-        ),
-        ("new Intl.DateTimeFormat().formatRange(0, 1)", r#"the method "formatRange""#),
-        ("new Intl.Collator('en', { collation: 'phonebk' })", r#"the option collation "phonebk""#),
-        ("new Intl.Locale('ar').weekInfo", r#"the locale "ar""#),
-        ("Intl.getCanonicalLocales('iw')", r#"the locale "iw""#),
-    ];
+    let cases =
+        rows::<(&str, &str)>("author/platform", "intl_error_names_missing_locale_or_option");
     let guarded = |code: &str| {
         format!("try {{ return String(({code})) }} catch (error) {{ return `${{error}}` }}")
     };
@@ -217,24 +178,9 @@ fn integers_keep_their_digits() {
     let source =
         with_handler("(args) => [Object.values(args).flat().map((value) => typeof value), args]")
             .replace("handler:", &format!("parameters: {schema}, handler:"));
-    for (arguments, expected) in [
-        (r#"{"wide":9007199254740993}"#, r#"[["bigint"],{"wide":9007199254740993}]"#),
-        (r#"{"wide":5}"#, r#"[["number"],{"wide":5}]"#),
-        (
-            r#"{"list":[18446744073709551615,1]}"#,
-            r#"[["bigint","number"],{"list":[18446744073709551615,1]}]"#,
-        ),
-        (r#"{"plain":9007199254740992}"#, r#"[["number"],{"plain":9007199254740992}]"#),
-        (r#"{"text":"\"9007199254740993"}"#, r#"[["string"],{"text":"\"9007199254740993"}]"#),
-        (
-            r#"{"plain":9007199254740993}"#,
-            "the argument `plain` is 9007199254740993, which does not fit",
-        ),
-        (
-            r#"{"wide":92233720368547758070}"#,
-            "the argument `wide` is 92233720368547758070, which does not fit",
-        ),
-    ] {
+    for (arguments, expected) in
+        rows::<(&str, &str)>("author/platform", "integers_keep_their_digits")
+    {
         let answer = called(&source, Grants::default(), arguments).to_string();
         assert!(answer.contains(expected), "{arguments}: {answer}");
     }

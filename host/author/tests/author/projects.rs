@@ -7,6 +7,8 @@ use std::path::Path;
 use toolcell_author::cases::{Options, find, junit, read};
 use toolcell_author::{ErrorKind, Language, build, component_of, create};
 
+use toolcell_test_guests::rows;
+
 use crate::case_run::run;
 
 /// The project whose cases every language passes.
@@ -189,19 +191,9 @@ export default tool({ name: "length", description: "Measures.", parameters, hand
 
 #[test]
 fn source_faults_are_reported_with_their_place() {
-    for (file, source, told) in [
-        ("tool.ts", "const x: number = ;", "tool.ts:1:19: "),
-        ("tool.js", "throw new Error('boom')", "Error: boom\n    at <anonymous> (tool.js:1:"),
-        (
-            "tool.js",
-            "import './other.js'",
-            "tool.js: cannot import `./other.js`: there is no file `other.js`",
-        ),
-        ("tool.js", "import '../secret.js'", "is outside of the project"),
-        ("tool.js", "1", "no tool was made"),
-        ("tool.js", "import {tool} from 'toolcell'; tool({name: 'a b'})", "`name` has 1 to 64"),
-        ("other.js", "1", "there is no project in"),
-    ] {
+    for (file, source, told) in
+        rows::<(&str, &str, &str)>("author/projects", "source_faults_are_reported_with_their_place")
+    {
         let error = fault(file, source);
         assert!(error.to_string().contains(told), "{source}: {error}");
         assert!(!error.hint().is_empty());
@@ -213,19 +205,7 @@ fn faulty_case_files_are_refused() {
     let place = tempfile::tempdir().expect("a folder");
     assert_eq!(find(place.path()).expect_err("none").kind(), ErrorKind::Cases);
     let file = place.path().join("cases.yaml");
-    for (text, told) in [
-        ("cases: [", "line"),
-        ("cases: [{ name: a, expects: {} }]", "unknown field `expects`"),
-        ("cases: [{ name: a }, { name: a }]", "two cases are called `a`"),
-        (
-            "cases: [{ name: a, tools: [{ name: b }] }]",
-            "the case `a` must have exactly one ending for the tool `b`",
-        ),
-        (
-            "cases: [{ name: a, tools: [{ name: b, ok: 1, halt: c }] }]",
-            "must have exactly one ending for the tool `b`",
-        ),
-    ] {
+    for (text, told) in rows::<(&str, &str)>("author/projects", "faulty_case_files_are_refused") {
         fs::write(&file, text).expect("written");
         let error = read(&file).expect_err("it is at fault");
         assert!(error.to_string().contains(told), "{text}: {error}");
