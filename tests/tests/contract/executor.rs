@@ -15,7 +15,7 @@ use toolcell::{
     CallOptions, CallResult, Completion, Definition, Engine, Event, Executor, Limits, Outcome,
     Tool, ToolCall, ToolError,
 };
-use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
+use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, rows};
 use toolcell_tests::{PLACEMENTS, ending, load, wait};
 
 fn definition() -> Definition {
@@ -257,21 +257,11 @@ fn invalid_arguments_are_refused_with_a_reason() {
     let tool = Tool::native(definition(), async |_: Value| json!("hello")).expect("a tool");
     let deep = format!(r#"{{"name": {}1{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
     let huge = format!(r#"{{"name": "{}"}}"#, "x".repeat(100 << 20));
-    for (arguments, needle) in [
-        ("", "required member `name` is missing"),
-        (" \n\t", "required member `name` is missing"),
-        ("{", "not valid JSON"),
-        ("hello", "not valid JSON"),
-        ("{}{}", "not valid JSON"),
-        (r#"{"name": "a", "name": "b"}"#, "appears twice"),
-        ("[]", "expected an object, got an array"),
-        ("null", "got null"),
-        ("{}", "required member `name` is missing"),
-        (r#"{"name": 7}"#, "at `/name`: expected a string, got 7"),
-        (r#"{"name": "a", "mood": "gald"}"#, "did you mean `glad`?"),
-        (deep.as_str(), "nested deeper"),
-        (huge.as_str(), "at most 1048576 bytes"),
-    ] {
+    for (arguments, needle) in
+        rows::<(&str, &str)>("contract/executor", "invalid_arguments_are_refused_with_a_reason")
+            .into_iter()
+            .chain([(deep.as_str(), "nested deeper"), (huge.as_str(), "at most 1048576 bytes")])
+    {
         let completion = run(&tool, arguments, Limits::default());
         assert_eq!(ending(&completion.result), "refusal/invalid_arguments", "{needle}");
         let CallResult::Refusal(refusal) = &completion.result else { panic!("a refusal") };

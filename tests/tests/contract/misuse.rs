@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
 use serde_json::Value;
+use toolcell_test_guests::rows;
 
 /// Returns the folder of the test's executable, which has the libraries of this and of earlier
 /// builds.
@@ -84,28 +85,9 @@ fn libraries() -> [PathBuf; 2] {
 #[test]
 fn capturing_closures_are_valid_handlers() {
     let libraries = libraries();
-    for (make, right) in [
-        ("native", "async |_: Value| Outcome::from(json!(7))"),
-        ("native", "async |_: Value| Ok::<_, String>(json!(7))"),
-        ("native", "async |_: Value, _: Arc<Invocation>| json!(7)"),
-        ("native", "|_: Value| std::future::ready(json!(7))"),
-        ("native", "async move |_: Value| client.get().await"),
-        (
-            "native",
-            "async move |_: Value, _: Arc<Invocation>| { client.get().await; json!(name.len()) }",
-        ),
-        (
-            "native",
-            "move |_: Value| { let client = client.clone(); async move { client.get().await } }",
-        ),
-        ("native_blocking", "|_: Value| Value::Null"),
-        ("native_blocking", "|_: Value, _: Arc<Invocation>| Outcome::from(json!(7))"),
-        (
-            "native_blocking",
-            "move |_: Value| { *count.lock().unwrap() += 1; Ok::<_, String>(json!(name)) }",
-        ),
-        ("native_blocking", "move |_: Value, call: Arc<Invocation>| json!([name, call.call.id])"),
-    ] {
+    for (make, right) in
+        rows::<(&str, &str)>("contract/misuse", "capturing_closures_are_valid_handlers")
+    {
         assert_eq!(said(&libraries, make, right), [Value::Null; 0], "{make}: {right}");
     }
 }
@@ -113,36 +95,10 @@ fn capturing_closures_are_valid_handlers() {
 #[test]
 fn wrong_closure_error_shows_the_right_form() {
     let libraries = libraries();
-    let (asynchronous, plain) = (
-        [
-            "this closure is not a tool handler",
-            "async |arguments: serde_json::Value| …",
-            "for `Tool::native_blocking`",
-        ],
-        [
-            "this closure is not a blocking tool handler",
-            "|arguments: serde_json::Value| …",
-            "for `Tool::native`",
-        ],
-    );
-    for (make, [message, one, elsewhere], wrong, why) in [
-        ("native", asynchronous, "async |_: Value| 7", "no outcome"),
-        ("native", asynchronous, "|_: Value| Value::Null", "not async"),
-        (
-            "native",
-            asynchronous,
-            "async |_: Value, _: Arc<Invocation>, _: bool| Value::Null",
-            "three parameters",
-        ),
-        ("native_blocking", plain, "|_: Value| 7", "no outcome"),
-        ("native_blocking", plain, "async |_: Value| Value::Null", "async"),
-        (
-            "native_blocking",
-            plain,
-            "|_: Value, _: Arc<Invocation>, _: bool| Value::Null",
-            "three parameters",
-        ),
-    ] {
+    for (make, [message, one, elsewhere], wrong, why) in rows::<(&str, [&str; 3], &str, &str)>(
+        "contract/misuse",
+        "wrong_closure_error_shows_the_right_form",
+    ) {
         let said = said(&libraries, make, wrong);
         let [error, ..] = said.as_slice() else { panic!("{why}: it compiles") };
         let all = error.to_string();

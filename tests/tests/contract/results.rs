@@ -15,6 +15,7 @@ use toolcell::{
     CallOptions, CallResult, Completion, Definition, Executor, Json, OnToolError, Outcome,
     Provider, Question, Registry, RunOptions, Runner, Stepper, Tool, ToolCall, Turn,
 };
+use toolcell_test_guests::rows;
 use toolcell_tests::{ending, wait};
 
 /// Returns a tool that ends as its arguments say.
@@ -224,19 +225,9 @@ fn message_without_a_value_is_the_content() {
 
 #[test]
 fn failure_text_is_the_same_everywhere() {
-    for (tool, arguments, expected) in [
-        (
-            "t",
-            r#"{"n": "x", "m": 1}"#,
-            "at `/m`: expected a boolean, got 1; at `/n`: expected an integer, got \"x\"",
-        ),
-        ("t", r#"{"end": "invalid"}"#, "too late; too many"),
-        ("t", r#"{"end": "error"}"#, "no such city"),
-        ("t", r#"{"end": "bare"}"#, "closed today"),
-        ("t", r#"{"end": "panic"}"#, "the handler panicked: ouch"),
-        ("manual", "{}", "the host has no handler for a tool of this name"),
-        ("hidden", "{}", "this tool is not available in this context"),
-    ] {
+    for (tool, arguments, expected) in
+        rows::<(&str, &str, &str)>("contract/results", "failure_text_is_the_same_everywhere")
+    {
         let call = ToolCall::new("c", tool, arguments);
         let view = view(&call);
         assert_eq!(view.message.as_deref(), Some(expected));

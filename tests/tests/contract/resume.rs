@@ -13,6 +13,7 @@ use toolcell::{
     CallContext, CallOptions, CallResult, Completion, Component, Definition, Event, Executor, Json,
     Outcome, Question, Registry, Sealer, Stepper, Tool, ToolCall, Turn,
 };
+use toolcell_test_guests::rows;
 use toolcell_tests::{ending, load, wait};
 
 const ASKED: &str = r#"{"date": "2026-03-03", "time": "19:30"}"#;
@@ -142,110 +143,35 @@ fn each_resume_refusal_states_its_reason() {
     let sealed = state(&call(&executor, tool, ASKED, of_tenant("acme")));
 
     let answer = || json!({"party_size": 2, "name": "Ada"});
-    let context = |state| answered(of_tenant("acme"), answer(), state);
     let truncated = Json::from(json!(sealed.to_value().as_str().expect("text")[..100]));
-    let plan = r#"{"goal": "tea", "steps": [{"id": "a", "title": "A"}]}"#;
-    let (other_tool, new) =
-        (desk.tool("submit_plan").expect("a tool"), upgraded.tool("book_table").expect("a tool"));
     let other_key = Executor::new().with_sealer(Sealer::new([2; 32]));
-    let fresh = executor.clone();
     let life = Sealer::DEFAULT_LIFETIME.as_secs();
-    let table = [
-        (&fresh, tool, ASKED, context(Some(&sealed)), 0, "ok", ""),
-        (
-            &fresh,
-            tool,
-            ASKED,
-            context(None),
-            0,
-            "refusal/resume_missing",
-            "comes without the state",
-        ),
-        (
-            &fresh,
-            tool,
-            ASKED,
-            context(Some(&truncated)),
-            0,
-            "refusal/resume_tampered",
-            "state of the question was changed",
-        ),
-        (
-            &other_key,
-            tool,
-            ASKED,
-            context(Some(&sealed)),
-            0,
-            "refusal/resume_tampered",
-            "this host did not seal it",
-        ),
-        (
-            &fresh,
-            tool,
-            ASKED,
-            answered(of_tenant("evil"), answer(), Some(&sealed)),
-            0,
-            "refusal/resume_foreign",
-            "another tenant",
-        ),
-        (
-            &fresh,
-            tool,
-            ASKED,
-            answered(CallContext::default(), answer(), Some(&sealed)),
-            0,
-            "refusal/resume_foreign",
-            "tenant",
-        ),
-        (
-            &fresh,
-            other_tool,
-            plan,
-            context(Some(&sealed)),
-            0,
-            "refusal/resume_other_tool",
-            "by another tool",
-        ),
-        (
-            &fresh,
-            new,
-            ASKED,
-            context(Some(&sealed)),
-            0,
-            "refusal/resume_upgraded",
-            "the tool has changed",
-        ),
-        (
-            &fresh,
-            tool,
-            "{}",
-            context(Some(&sealed)),
-            0,
-            "refusal/resume_other_arguments",
-            "arguments are not those",
-        ),
-        (
-            &fresh,
-            tool,
-            r#"{"seats": 1}"#,
-            context(Some(&sealed)),
-            0,
-            "refusal/invalid_arguments",
-            "seats",
-        ),
-        (
-            &fresh,
-            tool,
-            ASKED,
-            answered(of_tenant("acme"), json!({"party_size": "two"}), Some(&sealed)),
-            0,
-            "refusal/invalid_answer",
-            "the answer does not fit the question",
-        ),
-        (&fresh, tool, ASKED, context(Some(&sealed)), life - 1, "ok", ""),
-        (&fresh, tool, ASKED, context(Some(&sealed)), 1, "refusal/resume_expired", "too long ago"),
-    ];
-    for (executor, tool, arguments, context, seconds, kind, words) in table {
+    for (case, kind, words) in
+        rows::<(&str, &str, &str)>("contract/resume", "each_resume_refusal_states_its_reason")
+    {
+        let mut context = answered(of_tenant("acme"), answer(), Some(&sealed));
+        let (mut executor, mut tool, mut arguments, mut seconds) = (&executor, tool, ASKED, 0);
+        match case {
+            "no state" => context = answered(of_tenant("acme"), answer(), None),
+            "truncated" => context = answered(of_tenant("acme"), answer(), Some(&truncated)),
+            "other key" => executor = &other_key,
+            "other tenant" => context.tenant = Some("evil".into()),
+            "no tenant" => context.tenant = None,
+            "other tool" => {
+                tool = desk.tool("submit_plan").expect("a tool");
+                arguments = r#"{"goal": "tea", "steps": [{"id": "a", "title": "A"}]}"#;
+            }
+            "upgraded" => tool = upgraded.tool("book_table").expect("a tool"),
+            "other arguments" => arguments = "{}",
+            "bad arguments" => arguments = r#"{"seats": 1}"#,
+            "bad answer" => {
+                let answer = json!({"party_size": "two"});
+                context = answered(of_tenant("acme"), answer, Some(&sealed));
+            }
+            "at the end of its life" => seconds = life - 1,
+            "expired" => seconds = 1,
+            _ => assert_eq!(case, "fresh"),
+        }
         clock.advance(Duration::from_secs(seconds));
         let completion = call(executor, tool, arguments, context);
         assert_eq!(ending(&completion.result), kind, "{completion:?}");

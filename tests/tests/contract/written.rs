@@ -1,6 +1,6 @@
 //! The results of calls, runs and steps can be read again from their own JSON.
 
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use toolcell::{
     CallOptions, CallResult, Completion, Definition, Event, Executor, Limits, Outcome, Question,
     Refusal, Registry, RunOptions, Runner, Stepper, Tool, ToolCall, ToolError, Turn, Usage,
 };
+use toolcell_test_guests::rows;
 use toolcell_tests::wait;
 
 /// Reads a value from its text, and from its members in another order; both are equal and print the
@@ -39,88 +40,27 @@ fn refused<T: DeserializeOwned + Debug>(table: &[Value]) {
     }
 }
 
-fn tool_errors() -> Vec<Value> {
-    let raised = json!({"kind": "unreachable", "limit": {"kind": "memory", "limit": 1, "requested": 2},
-        "backtrace": ["f"], "frames": [{"function": 1, "offset": 2}], "panic_message": "no", "stdout": "a"});
-    let fault = json!({"path": "/a", "code": "rule", "expected": "a number", "actual": "\"b\"", "nearest": "1"});
-    let rule = |rule: Value| json!({"reason": "invalid_return", "cause": rule});
-    let mut errors = vec![
-        json!({"reason": "handler_raised", "cause": raised}),
-        json!({"reason": "handler_raised", "cause": {"kind": "native_panic"}}),
-        json!({"reason": "handler_exit", "cause": {"status": "exited", "code": 1}}),
-        json!({"reason": "handler_exit", "cause": {"status": "process_ended"}}),
-        json!({"reason": "timeout", "cause": {"kind": "fuel", "budget": 5, "used": 6, "stdout": "a"}}),
-        json!({"reason": "timeout", "cause": {"kind": "deadline", "budget_ms": 5, "used_ms": 6}}),
-        json!({"reason": "timeout", "cause": {"kind": "blocked", "budget_ms": 5, "used_ms": 6}}),
-        json!({"reason": "timeout", "cause": {"kind": "blocked", "budget_ms": 5, "used_ms": 6, "blocked_on": "http"}}),
-        json!({"reason": "not_found"}),
-        json!({"reason": "encoding_failed", "cause": "no text"}),
-        rule(json!({"rule": "not_json", "field": "value", "detail": "not valid JSON"})),
-        rule(json!({"rule": "too_large", "limit": 1, "actual": 2})),
-        rule(json!({"rule": "too_many_parts", "limit": 1, "actual": 2})),
-        rule(json!({"rule": "state_too_large", "limit": 1, "actual": 2})),
-        rule(json!({"rule": "schema", "faults": [fault]})),
-        rule(json!({"rule": "policy", "detail": "panicked"})),
-        rule(json!({"rule": "unreadable", "detail": "far over"})),
-        json!({"reason": "invalid_return", "cause": {"rule": "reserved_halt", "reason": "cancelled"},
-            "metadata": {"reserved_halt_atom": "cancelled"}}),
-    ];
-    for error in &mut errors {
-        let read: ToolError =
-            serde_json::from_value(error.clone()).unwrap_or_else(|told| panic!("{error}: {told}"));
-        error["message"] = read.to_string().into();
+/// Returns the failures of a table, each with the message that it prints.
+fn failures<T: DeserializeOwned + Display>(table: &str) -> Vec<Value> {
+    let mut failures = rows::<Value>("contract/written", table);
+    for failure in &mut failures {
+        let read: T = serde_json::from_value(failure.clone())
+            .unwrap_or_else(|told| panic!("{failure}: {told}"));
+        failure["message"] = read.to_string().into();
     }
-    errors
+    failures
+}
+
+fn tool_errors() -> Vec<Value> {
+    failures::<ToolError>("tool_errors")
 }
 
 fn refusals() -> Vec<Value> {
-    let mut refusals: Vec<_> = [
-        "not_visible",
-        "not_allowed",
-        "quarantined",
-        "unknown_tenant",
-        "no_tenant",
-        "resume_missing",
-        "resume_tampered",
-        "resume_expired",
-        "resume_foreign",
-        "resume_other_tool",
-        "resume_upgraded",
-        "resume_other_arguments",
-    ]
-    .map(|kind| json!({"kind": kind}))
-    .into();
-    refusals.extend(
-        ["circuit_open", "overloaded", "restarting"]
-            .map(|kind| json!({"kind": kind, "retry_after_ms": 250})),
-    );
-    refusals.push(json!({"kind": "unset_secret", "secrets": ["key", "token"]}));
-    let faults = json!([
-        {"path": "", "code": "type", "types": ["object"], "expected": "expected an object", "actual": "an array"},
-        {"path": "", "code": "syntax", "message": "EOF", "line": 1, "column": 2, "expected": "not valid JSON: EOF"},
-        {"path": "", "code": "more", "count": 2, "expected": "2 more"},
-    ]);
-    refusals.extend(
-        ["invalid_arguments", "invalid_answer"].map(|kind| json!({"kind": kind, "faults": faults})),
-    );
-    for refusal in &mut refusals {
-        let read: Refusal = serde_json::from_value(refusal.clone())
-            .unwrap_or_else(|told| panic!("{refusal}: {told}"));
-        refusal["message"] = read.to_string().into();
-    }
-    refusals
+    failures::<Refusal>("refusals")
 }
 
 fn outcomes() -> Vec<Value> {
-    vec![
-        json!({"ok": {"value": null}}),
-        json!({"ok": {"value": {"a": [1, 2.5, "é", 18_446_744_073_709_551_615_u64]}, "message": "done",
-            "parts": [{"type": "image", "mime_type": "image/png", "data": "AAAA"}], "end_turn": true,
-            "extensions": {"cost": null}}}),
-        json!({"error": {"message": "no", "data": null, "retryable": true, "retry_after_ms": 5}}),
-        json!({"ask_user": {"question": "which?", "options": ["a"], "answer_schema": {}, "state": null}}),
-        json!({"halt": {"reason": "done", "result": null}}),
-    ]
+    rows("contract/written", "outcomes")
 }
 
 fn usage() -> Value {
@@ -157,65 +97,20 @@ fn call_results_round_trip_through_json() {
 
 #[test]
 fn invalid_result_json_is_refused() {
-    refused::<ToolError>(&[
-        json!({"reason": "late", "message": ""}),
-        json!({"reason": "timeout", "message": ""}),
-        json!({"reason": "timeout", "cause": {"kind": "fuel"}, "message": ""}),
-        json!({"reason": "timeout", "cause": {"kind": "deadline", "budget": 1, "used": 1}, "message": ""}),
-        json!({"reason": "handler_exit", "cause": "process_ended", "message": ""}),
-        json!("timeout"),
-    ]);
-    refused::<Refusal>(&[
-        json!({"kind": "sorry", "message": ""}),
-        json!({"kind": "overloaded", "message": ""}),
-        json!({"kind": "invalid_arguments", "message": ""}),
-    ]);
-    refused::<CallResult>(&[
-        json!({}),
-        json!({"ok": {}}),
-        json!({"ok": {"value": 1}, "error": {"message": ""}}),
-    ]);
-    refused::<Event>(&[
-        json!({"type": "tool_execution_started", "id": "c"}),
-        json!({"type": "tool_ended", "id": "c"}),
-    ]);
-    refused::<SettledCall>(&[
-        json!({"type": "tool_halt", "id": "c"}),
-        json!({"type": "tool_result_encoded", "id": "c"}),
-    ]);
-    refused::<RunHalt>(&[
-        json!({"halted_reason": "ask_user"}),
-        json!({"halted_reason": "done", "halt_tool_call_id": "c"}),
-    ]);
-    refused::<Step>(&[
-        json!({"kind": "abort"}),
-        json!({"kind": "history", "name": "t"}),
-        json!({"kind": "stay"}),
-    ]);
-    let half = json!({"id": "c", "name": "t"});
-    refused::<HistoryEntry>(&[
-        json!({"functionCall": half}),
-        json!({"functionCall": {"name": "t", "args": {}}, "functionResponse": {"name": "t", "response": {"error": "x"}}}),
-        json!({"functionCall": {"name": "t", "args": {}}, "functionResponse": {"name": "t", "response": {"result": 1}},
-            "is_error": true}),
-    ]);
+    refused::<ToolError>(&rows("contract/written", "not_tool_errors"));
+    refused::<Refusal>(&rows("contract/written", "not_refusals"));
+    refused::<CallResult>(&rows("contract/written", "not_call_results"));
+    refused::<Event>(&rows("contract/written", "not_events"));
+    refused::<SettledCall>(&rows("contract/written", "not_settled_calls"));
+    refused::<RunHalt>(&rows("contract/written", "not_run_halts"));
+    refused::<Step>(&rows("contract/written", "not_steps"));
+    refused::<HistoryEntry>(&rows("contract/written", "not_history_entries"));
 }
 
 #[test]
 fn events_round_trip_through_json() {
-    let denial =
-        json!({"layer": "component", "request": "read /data", "grant": "paths = [\"/data\"]"});
-    all_same::<Event>(&[
-        json!({"type": "tool_execution_started", "id": "c", "name": "t", "arguments": "{\"a\": 1}"}),
-        json!({"type": "tool_progress", "id": "c", "done": 1, "total": null, "message": null}),
-        json!({"type": "tool_progress", "id": "c", "done": 1, "total": 2, "message": "half"}),
-        json!({"type": "tool_log", "id": "c", "source": "stdout", "level": "info", "message": "hi"}),
-        json!({"type": "tool_denied", "id": "c", "denial": denial}),
-    ]);
-    all_same::<SettledCall>(&[
-        json!({"type": "tool_result_encoded", "id": "c", "content": "ok"}),
-        json!({"type": "tool_halt", "tool_call_id": "c", "reason": "done", "result": null, "content": "null"}),
-    ]);
+    all_same::<Event>(&rows("contract/written", "events"));
+    all_same::<SettledCall>(&rows("contract/written", "settled_calls"));
     same::<StepEvent>(
         &json!({"type": "trigger_notice", "id": null, "tool": "t", "trigger": "do it"}),
     );

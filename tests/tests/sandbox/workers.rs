@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolcell::process::WorkerProcess;
 use toolcell::{CallOptions, Completion, Executor, Limits, Tool, ToolCall};
+use toolcell_test_guests::rows;
 use toolcell_tests::{ending, own_process, wait};
 
 /// Time after which a call counts as hung.
@@ -50,28 +51,9 @@ fn every_call_ends_despite_a_hostile_worker() {
     // The memory of the process is measured.
     own_process::run(module_path!(), "every_call_ends_despite_a_hostile_worker", || {
         let honest = worker_process(env!("CARGO_BIN_EXE_ward"), &["tools"]);
-        for (mode, expected) in [
-            ("honest", "not_found"),
-            ("malformed", "handler_exit/process_ended"),
-            ("nested", "handler_exit/process_ended"),
-            ("not text", "handler_exit/process_ended"),
-            ("oversized", "handler_exit/process_ended"),
-            ("endless", "timeout/blocked"),
-            ("silent", "timeout/blocked"),
-            ("cut off", "handler_exit/process_ended"),
-            ("closes", "handler_exit/process_ended"),
-            ("answers for others", "not_found"),
-            ("answers twice", "not_found"),
-            ("answers another question", "handler_exit/process_ended"),
-            ("out of order", "handler_exit/process_ended"),
-            ("refuses late", "handler_exit/process_ended"),
-            ("unknown news", "handler_exit/process_ended"),
-            ("huge numbers", "refusal/overloaded"),
-            ("floods of others", "handler_exit/process_ended"),
-            ("floods of beginnings", "timeout/blocked"),
-            ("floods of progress", "timeout/blocked"),
-            ("floods of lines", "timeout/blocked"),
-        ] {
+        for (mode, expected) in
+            rows::<(&str, &str)>("sandbox/workers", "every_call_ends_despite_a_hostile_worker")
+        {
             let (impostor, before) =
                 (worker_process(env!("CARGO_BIN_EXE_impostor"), &[mode]), resident());
             let time = if expected == "timeout/blocked" { SHORT } else { PATIENCE };

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 use toolcell::CallOptions;
 use toolcell::grants::Access;
+use toolcell_test_guests::rows;
 
 use super::{BIG, answers, call, expect, expect_for, granted, load, narrowed, run, tree};
 
@@ -69,84 +70,20 @@ impl Estate {
     }
 }
 
-/// Steps that follow a link; `@` is the path.
-const FOLLOWING: [&[&str]; 10] = [
-    &["read", "@"],
-    &["list", "@"],
-    &["look", "@"],
-    &["write", "@", "3"],
-    &["resize", "@", "3"],
-    &["stat", "follow", "@"],
-    &["hash", "follow", "@"],
-    &["stamps", "follow", "@"],
-    &["own-stamps", "@"],
-    &["stamp", "follow", "@", "5", "0"],
-];
-/// Steps that act on a link itself.
-const STAYING: [&[&str]; 8] = [
-    &["stat", "stay", "@"],
-    &["hash", "stay", "@"],
-    &["stamps", "stay", "@"],
-    &["stamp", "stay", "@", "5", "0"],
-    &["target", "@"],
-    &["link", "@", "/data/mine"],
-    &["rename", "@", "/data/mine"],
-    &["remove", "@"],
-];
-
-/// The errors that are expected, in the words of the standard library and of WASI.
-const REFUSALS: [&str; 12] = [
-    "AlreadyExists",
-    "InvalidFilename",
-    "InvalidInput",
-    "IsADirectory",
-    "NotADirectory",
-    "NotFound",
-    "PermissionDenied",
-    "invalid",
-    "name-too-long",
-    "no-entry",
-    "not-directory",
-    "not-permitted",
-];
-
 /// Tries every path that leads out of a directory, and links in it that do, with every function
 /// that takes a path. Fails without: the resolution of paths beneath the directory.
 #[test]
 fn no_path_escapes_its_directory() {
+    let steps = |table| rows::<Vec<&str>>("capabilities/files/paths", table);
+    let (following, staying) = (steps("following"), steps("staying"));
+    let refusals = rows::<&str>("capabilities/files/paths", "refusals");
     let estate = Estate::new();
     let absolute = estate.outer.path().join("secret").display().to_string();
     let (slashed, long) =
         (format!("/data/{absolute}"), format!("/data/{}secret", "../".repeat(1400)));
     let (dotted, longest) = ("/data/\u{fffd}/../../secret", format!("/data/{}", "a".repeat(4096)));
-    let out = [
-        "/data/../secret",
-        "/data/sub/../../secret",
-        "/data/./..//secret",
-        "/data/sub/./../..//secret/",
-        "/data/away/secret",
-        "/data/..",
-        "/data/../",
-        "/data//../secret",
-        "/data/sub/../../",
-        "/data/\0/../../secret",
-        "/data/..\0/secret",
-        "../secret",
-        "secret",
-        "/",
-        "..",
-        "/etc/passwd",
-        "/proc/self/environ",
-        "/data//proc/self/environ",
-        "/data/plain/../../secret",
-        "/data/up/../../secret",
-        "/data/nothing/../../secret",
-        "",
-        &absolute,
-        &slashed,
-        &long,
-        &longest,
-    ];
+    let mut out = rows::<&str>("capabilities/files/paths", "leading_out");
+    out.extend([&*absolute, &slashed, &long, &longest]);
     // Links that lead out by their last name alone, which can be inspected themselves, and links
     // that lead nowhere but look like it.
     let links = [
@@ -166,12 +103,12 @@ fn no_path_escapes_its_directory() {
             &component,
             &[(&["read", "/data/plain"], "inside"), (&["read", "/data/sub/../plain"], "inside")],
         );
-        for path in out.into_iter().chain(links).chain(odd) {
+        for path in out.iter().copied().chain(links).chain(odd) {
             estate.plant();
-            let at = |step: &&[&'static str]| {
+            let at = |step: &Vec<&'static str>| {
                 step.iter().map(|word| if *word == "@" { path } else { word }).collect()
             };
-            let steps: Vec<Vec<&str>> = FOLLOWING.iter().chain(&STAYING).map(at).collect();
+            let steps: Vec<Vec<&str>> = following.iter().chain(&staying).map(at).collect();
             let taken = run(&component, &steps.iter().map(Vec::as_slice).collect::<Vec<_>>());
             for (number, (step, answer)) in steps.iter().zip(&taken).enumerate() {
                 assert!(
@@ -179,8 +116,8 @@ fn no_path_escapes_its_directory() {
                     "{step:?}: {answer}"
                 );
                 let leads_out =
-                    out.contains(&path) || links.contains(&path) && number < FOLLOWING.len();
-                if leads_out && !REFUSALS.contains(&answer.as_str()) {
+                    out.contains(&path) || links.contains(&path) && number < following.len();
+                if leads_out && !refusals.contains(&answer.as_str()) {
                     strange.push(format!("{access:?} {step:?}: {answer}"));
                 }
             }

@@ -3,6 +3,7 @@
 use std::fs;
 
 use toolcell::grants::Access;
+use toolcell_test_guests::rows;
 
 use super::{BIG, expect, granted, load, run, tree};
 
@@ -12,21 +13,11 @@ use super::{BIG, expect, granted, load, run, tree};
 fn stream_reads_current_file_content() {
     let dir = tree();
     let component = load(granted(&[("/data", dir.path(), Access::Write, BIG)]));
-    for (then, expected) in [
-        (&["blocking-2", "ABCDEF", "blocking-2", "blocking-9"] as &[&str], "[01] [CD] [EF6789]"),
-        (&["blocking-2", "cut-3", "blocking-9", "blocking-9"], "[01] [2] closed"),
-        // The stream ends at the current end of the file.
-        (&["blocking-10", "blocking-1", "0123456789ab", "blocking-9"], "[0123456789] closed [ab]"),
-        // A read takes no more than was asked for, in every way of waiting.
-        (&["read-2", "poll", "read-2", "ABCDEF", "read-2", "poll", "read-2"], "[] [01] [] [CD]"),
-        (&["poll", "read-2", "ABCDEF", "poll", "read-2"], "[01] [CD]"),
-        (&["poll", "ABCDEF", "blocking-4"], "[ABCD]"),
-        (&["read-4", "poll", "ABCDEF", "blocking-4"], "[] [ABCD]"),
-        (&["poll", "read-99", "poll", "read-1", "poll", "read-1"], "[0123456789] closed closed"),
-        (&["blocking-0", "read-0", "blocking-1"], "[] [] [0]"),
-    ] {
+    for (then, expected) in
+        rows::<(Vec<&str>, &str)>("capabilities/files/streams", "stream_reads_current_file_content")
+    {
         fs::write(dir.path().join("f"), "0123456789").expect("a file");
-        let step = [&["stream", "/data/f"], then].concat();
+        let step = [&["stream", "/data/f"], &then[..]].concat();
         expect(&component, &[(step.as_slice(), expected)]);
     }
 }

@@ -8,6 +8,7 @@ use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::grants::{Access, Denial, Layer, Suggestion};
 use toolcell::runtime::Placement;
 use toolcell::{CallOptions, Completion, Component, Event, Executor, Grants, Overlay, ToolCall};
+use toolcell_test_guests::rows;
 use toolcell_tests::{engine, wait};
 
 use super::{BIG, granted, load, tree};
@@ -56,29 +57,12 @@ fn ungranted_path_is_reported_with_its_directory() {
     std::fs::write(dir.path().join("there"), "x").expect("a file");
     let nothing = load(Grants::default());
     let data = load(granted(&[("/data", dir.path(), Access::Read, BIG)]));
-    for (step, request, directory, access) in [
-        (&["read", "/elsewhere/x.txt"][..], "read /elsewhere/x.txt", "/elsewhere", "read"),
-        (&["read", "/elsewhere/a/../x.txt"], "read /elsewhere/x.txt", "/elsewhere", "read"),
-        (&["read", "elsewhere/x.txt"], "read /elsewhere/x.txt", "/elsewhere", "read"),
-        (&["list", "/elsewhere"], "read /elsewhere", "/elsewhere", "read"),
-        (&["write", "/elsewhere/x.txt", "3"], "write /elsewhere/x.txt", "/elsewhere", "write"),
-        (&["make", "/elsewhere/new"], "write /elsewhere/new", "/elsewhere", "write"),
-        (&["stat", "follow", "/elsewhere/x"], "read /elsewhere/x", "/elsewhere", "read"),
-        (&["hash", "follow", "/elsewhere/x"], "read /elsewhere/x", "/elsewhere", "read"),
-        (&["target", "/elsewhere/x"], "read /elsewhere/x", "/elsewhere", "read"),
-        (&["stamp", "stay", "/elsewhere/x", "1", "0"], "write /elsewhere/x", "/elsewhere", "write"),
-        (
-            &["stamp", "follow", "/elsewhere/x", "1", "0"],
-            "write /elsewhere/x",
-            "/elsewhere",
-            "write",
-        ),
-        (&["link", "/elsewhere/x", "/elsewhere/y"], "write /elsewhere/x", "/elsewhere", "write"),
-        (&["rename", "/elsewhere/x", "/elsewhere/y"], "write /elsewhere/x", "/elsewhere", "write"),
-        (&["read", "/database/x"], "read /database/x", "/database", "read"),
-    ] {
+    for (step, request, directory, access) in rows::<(Vec<&str>, &str, &str, &str)>(
+        "capabilities/files/ungranted",
+        "ungranted_path_is_reported_with_its_directory",
+    ) {
         for component in [&nothing, &data] {
-            let (answers, denials) = denied(component, &[step], CallOptions::default());
+            let (answers, denials) = denied(component, &[&step], CallOptions::default());
             assert!(["NotFound", "no-entry"].contains(&&*answers[0]), "{step:?}: {answers:?}");
             let [only] = denials.as_slice() else { panic!("{step:?}: {denials:?}") };
             assert_eq!((only.layer, &*only.request), (Layer::Component, request), "{step:?}");

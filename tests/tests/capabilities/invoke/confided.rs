@@ -14,31 +14,13 @@ use toolcell::tool::Invocation;
 use toolcell::{
     CallOptions, Component, Definition, Engine, Event, Executor, Grants, Registry, Tool, ToolCall,
 };
-use toolcell_test_guests::bytes;
+use toolcell_test_guests::{bytes, rows};
 use toolcell_tests::server::{Server, response};
 use toolcell_tests::{PLACEMENTS, wait};
 
 use super::rule;
 
 const VALUE: &str = "canary-4711-of-the-tool-5a";
-/// The ways in which `repeat` emits its words.
-const WAYS: [&str; 15] = [
-    "value",
-    "error",
-    "ask",
-    "halt",
-    "log",
-    "stdout",
-    "stderr",
-    "progress",
-    "panic",
-    "value of a key",
-    "swapped",
-    "key",
-    "url",
-    "header",
-    "body",
-];
 
 /// The tools `confide`, which reads the secret; `repeat`, which does not, with keys, requests and
 /// calls; and the native `echo`.
@@ -146,7 +128,7 @@ fn sub_call_arguments_contain_no_secret() {
         // Text without the value arrives unchanged.
         let shown = host.confided("echo", &json!({"text": "a\nb", "number": 1.50}));
         assert!(shown.contains(r"a\\nb") && !shown.contains("removed"), "{shown}");
-        for how in WAYS {
+        for how in rows::<&str>("capabilities/invoke/confided", "ways") {
             let shown = host.repeated(&["$all"], how, &host.server.url("/"));
             assert!(!shows(&shown), "{how}: {shown}");
         }
@@ -160,7 +142,7 @@ fn called_tool_never_emits_callers_secret() {
     let thirds = ["$1", "and", "$2", "and", "$3"];
     for placement in PLACEMENTS {
         let host = Host::new(placement);
-        for how in WAYS {
+        for how in rows::<&str>("capabilities/invoke/confided", "ways") {
             let shown = host.repeated(&thirds, how, &host.server.url("/"));
             assert!(shown.contains(r#"canary-4\",\"and\""#), "the thirds arrive: {shown}");
             assert!(!shows(&shown), "{how}: {shown}");

@@ -13,7 +13,7 @@ use toolcell::{
     CallOptions, Completion, Component, Definition, Event, Executor, Grants, Limits, Outcome,
     Question, Registry, RunOptions, Runner, Tool, ToolCall,
 };
-use toolcell_test_guests::bytes;
+use toolcell_test_guests::{bytes, rows};
 use toolcell_tests::wait;
 
 use super::{SOME_FUEL, engine, rule, value};
@@ -237,32 +237,10 @@ fn called_tool_endings_map_to_error_kinds() {
         )
     };
     assert_eq!(code.value(&told("works", "")), 7);
-    for (name, arguments, kind, message, data) in [
-        ("fails", "", "failed", "tools.fails: no such place", Value::Null),
-        (
-            "asks",
-            "",
-            "ask_user",
-            "the other tool asks a person: Which one?",
-            json!({"question": "Which one?"}),
-        ),
-        (
-            "halts",
-            "",
-            "halt",
-            "the other tool stops the loop: enough",
-            json!({"reason": "enough", "result": 1}),
-        ),
-        ("gone", "", "tool_error", "the other tool failed: ", json!({"reason": "not_found"})),
-        (
-            "works",
-            "{ n: 'x' }",
-            "refused",
-            "the host refused the call: ",
-            json!({"kind": "invalid_arguments"}),
-        ),
-        ("notes", "", "denied", r#"invoke = ["notes"]"#, Value::Null),
-    ] {
+    for (name, arguments, kind, message, data) in rows::<(&str, &str, &str, &str, Value)>(
+        "capabilities/invoke/run_code",
+        "called_tool_endings_map_to_error_kinds",
+    ) {
         let ended = code.value(&told(name, arguments));
         assert_eq!((&ended[0], &ended[1]), (&json!("InvokeError"), &json!(kind)), "{ended}");
         assert!(ended[2].as_str().is_some_and(|told| told.contains(message)), "{ended}");
@@ -317,21 +295,9 @@ fn code_can_only_call_tools() {
 #[test]
 fn code_errors_name_their_line() {
     let code = Code::new(Grants::default(), Vec::new());
-    for (source, told) in [
-        ("const a = 1;\nconst b = ;", "line 2 of the code: SyntaxError: "),
-        ("\n\nnull.length", "line 3 of the code: TypeError: cannot read property 'length' of null"),
-        ("throw 'no'", "the code threw a value that is not an Error: \"no\""),
-        ("return 1;\n}, function () {", "a `}` that closes no brace of its own"),
-        ("\nPromise.reject(new Error('lost'));\nreturn 1;", "line 2 of the code: Error: lost"),
-        (
-            "\ntools.find_place();\nreturn 1;",
-            "line 2 of the code: tools.find_place: `invoke find_place` is denied",
-        ),
-        ("JSON.stringify = null; return () => 1;", "the type function has no JSON form"),
-        ("await new Promise(() => {});", "the promise never settles"),
-        ("const all = []; for (;;) all.push(new Uint8Array(1 << 20).fill(1));", "memory"),
-        ("const f = () => f() + 1; return f();", "stack"),
-    ] {
+    for (source, told) in
+        rows::<(&str, &str)>("capabilities/invoke/run_code", "code_errors_name_their_line")
+    {
         let failure = code.failure(source);
         assert!(failure.contains(told), "{source}: {failure}");
     }

@@ -14,6 +14,7 @@ use toolcell::{
     CallContext, CallOptions, CallResult, Completion, Event, Executor, Json, Limits, Outcome,
     Question, Sealer, Tool, ToolCall,
 };
+use toolcell_test_guests::rows;
 use toolcell_tests::wait_here;
 
 use super::{example, form, named};
@@ -110,18 +111,8 @@ fn handler_can_return_early_with_an_error() -> anyhow::Result<()> {
         }
         Ok(Output::new(json!(pieces)).with_message("ordered").into())
     })?;
-    let cases = [
-        (
-            json!({"pieces": "many"}),
-            json!({"error": {"message": "pieces: invalid digit found in string"}}),
-        ),
-        (
-            json!({"pieces": "10"}),
-            json!({"error": {"message": "the store is full", "data": {"free": 0}}}),
-        ),
-        (json!({"pieces": "9"}), json!({"ok": {"value": 9, "message": "ordered"}})),
-        (json!({}), json!({"ask_user": {"question": "How many?"}})),
-    ];
+    let cases =
+        rows::<(Value, Value)>("contract/programs/calls", "handler_can_return_early_with_an_error");
     for (arguments, expected) in cases {
         assert_eq!(form(&call(&tool, &arguments))["outcome"], expected);
     }

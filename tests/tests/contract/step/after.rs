@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use toolcell::message::{EncodeError, EncodeInput};
 use toolcell::step::{Deliberate, RawCall, Step, StepConfig, StepEvent};
 use toolcell::{Completion, Definition, RunOptions, Runner, Tool, ToolCall, Turn};
+use toolcell_test_guests::rows;
 use toolcell_tests::{ending, wait};
 
 use super::{Loop, response, say, word};
@@ -108,16 +109,9 @@ fn restart_hook_may_consume_the_result() {
     let agent = Loop::new().with(|stepper| stepper.with_restart_hook(consumes));
     let mut turn = Turn::default();
     turn.deliberate = Some(Deliberate::new(["say"]));
-    for (outcome, expected, errors) in [
-        ("panic", "history/failed", 1),
-        ("restart", "restart", 0),
-        ("panic", "history/failed", 1),
-        ("error", "restart", 0),
-        ("panic", "history/failed", 1),
-        ("ask", "history/ok", 0),
-        ("halt", "history/ok", 0),
-        ("", "history/ok", 0),
-    ] {
+    for (outcome, expected, errors) in
+        rows::<(&str, &str, _)>("contract/step/after", "restart_hook_may_consume_the_result")
+    {
         let step = agent.step(say(outcome), &mut turn);
         assert_eq!(
             (word(&step).as_str(), turn.consecutive_errors()),
@@ -168,43 +162,9 @@ fn call_and_response_are_one_entry() {
         .registry
         .register(Tool::manual(Definition::new("manual", "").expect("a name")).expect("a tool"))
         .expect("new");
-    let asked = json!({
-        "halted_reason": "ask_user", "pending_question": "Which one?", "pending_tool_call_id": "c1",
-        "ask_user_opts": ["a", "b"], "state": 7,
-    });
-    let halted =
-        json!({"halted_reason": "done", "halt_tool_call_id": "c1", "halt_result": {"total": 3}});
-    let media = json!([
-        {"type": "image", "mimeType": "image/png", "bytes": 3}, {"type": "audio", "mimeType": "audio/wav", "bytes": 6},
-    ]);
-    let parts = json!([
-        {"type": "text", "text": "beside"}, {"type": "image", "mime_type": "image/png", "data": "AAAA"},
-        {"type": "audio", "mime_type": "audio/wav", "data": "AAAAAAAA"},
-    ]);
-    for (outcome, ends, response, beside) in [
-        ("", false, json!({"result": {"said": {"outcome": ""}}}), json!({})),
-        (
-            "error",
-            false,
-            json!({"result": {"error": "no such city", "data": {"near": "Oslo"}}}),
-            json!({"is_error": true}),
-        ),
-        (
-            "panic",
-            false,
-            json!({"result": {"error": "the handler panicked: ouch"}}),
-            json!({"is_error": true}),
-        ),
-        (
-            "extended",
-            false,
-            json!({"result": "seen"}),
-            json!({"extensions": {"cost": {"cents": 3}}}),
-        ),
-        ("ask", true, json!({"result": "<awaiting user response>"}), json!({"halted": asked})),
-        ("halt", true, json!({"result": {"total": 3}}), json!({"halted": halted})),
-        ("media", true, json!({"result": "seen"}), json!({"media": media, "parts": parts})),
-    ] {
+    for (outcome, ends, response, beside) in
+        rows::<(&str, bool, Value, Value)>("contract/step/after", "call_and_response_are_one_entry")
+    {
         let mut call = say(outcome);
         call["id"] = "c1".into();
         let step = agent.step(&call, &mut Turn::default());
@@ -266,17 +226,9 @@ fn encoder_renders_results_as_text() {
         _ => Err(EncodeError("unknown".into())),
     };
     let agent = Loop::new().with(|stepper| stepper.with_encoder(encoder));
-    for (outcome, expected) in [
-        ("good", json!({"result": "ok: {\"said\":{\"outcome\":\"good\"}}"})),
-        ("halt", json!({"result": "value: {\"total\":3}"})),
-        ("error", json!({"result": {"error": "failed: no such city"}})),
-        ("bad", json!({"result": {"error": "failed: the result could not be encoded: no"}})),
-        (
-            "worse",
-            json!({"result": {"error": "failed: the result could not be encoded: the encoder panicked: encoder"}}),
-        ),
-        ("panic", json!({"result": {"error": "the handler panicked: ouch"}})),
-    ] {
+    for (outcome, expected) in
+        rows::<(&str, Value)>("contract/step/after", "encoder_renders_results_as_text")
+    {
         assert_eq!(
             response(&agent.step(say(outcome), &mut Turn::default())),
             expected,

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use toolcell::call::Resume;
 use toolcell::step::{Deliberate, RawCall, StepConfig};
 use toolcell::{Limits, ToolCall, Turn};
+use toolcell_test_guests::rows;
 use toolcell_tests::context;
 
 use super::{Loop, response, say, word};
@@ -13,20 +14,9 @@ use super::{Loop, response, say, word};
 #[test]
 fn malformed_call_without_id_aborts() {
     let agent = Loop::new();
-    for call in [
-        json!(null),
-        json!("say"),
-        json!({}),
-        json!({"name": ""}),
-        json!({"name": 1, "args": {}}),
-        json!({"args": {}}),
-        json!({"name": "say", "args": []}),
-        json!({"name": "say", "args": 3}),
-        json!({"name": "say", "args": "[]"}),
-        json!({"name": "say", "args": "{"}),
-        json!({"name": "say", "args": "{\"a\":1,\"a\":2}"}),
-        json!({"name": "say", "arguments": format!("{}1{}", "[".repeat(1000), "]".repeat(1000))}),
-    ] {
+    let deep = format!("{}1{}", "[".repeat(1000), "]".repeat(1000));
+    let calls = rows::<Value>("contract/step/before", "malformed_call_without_id_aborts");
+    for call in calls.into_iter().chain([json!({"name": "say", "arguments": deep})]) {
         assert_eq!(word(&agent.step(&call, &mut Turn::default())), "abort/error", "{call}");
     }
     assert_eq!(agent.dispatched(), 0);

@@ -19,6 +19,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use toolcell_test_guests::rows;
+
 use crate::root;
 
 struct Page {
@@ -188,97 +190,19 @@ fn command_reference_matches_help() {
 #[test]
 fn each_check_can_fail() {
     type Check = fn(&Page) -> Vec<String>;
-    const HELLO: &str = "// example-tools/hello/src/lib.rs";
-    let excerpt = format!("```rust,ignore\n{HELLO}\nfn greet(\n```");
-    let foreign = format!("```rust\n{HELLO}\nfn meet(\n```");
-    let table: [(Check, &str, &str); 33] = [
-        (
-            session::untrue,
-            "```console\n$ cd wit\n$ toolcell list nothing.wasm\nnothing\n```",
-            "-- printed",
-        ),
-        (
-            session::untrue,
-            "```console\n$ toolcell --version | cut -d' ' -f1\nToolcell\n```",
-            "toolcell",
-        ),
-        (
-            session::untrue,
-            "```console\n$ toolcell --version | cut -d' ' -f1\ntoolcell\n$ make nowhere\n```",
-            "",
-        ),
-        (session::untrue, "```console\n$ printf 'toolcell no'\nyes\n```", "-- printed"),
-        (session::untrue, "```console\n$ ssh-keygen 'x\n```", "the shell cannot parse"),
-        (
-            session::untrue,
-            "```toml\n# toolcell.toml\na = 1\n```\n```console\n$ cat toolcell.toml\na = 1\n```",
-            "-- printed",
-        ),
-        (
-            session::untrue,
-            "```toml\n# toolcell.toml\na = 1\n```\n```console\n$ cat toolcell.toml\n…\na = 1\n```",
-            "",
-        ),
-        (code::not_compiled, "```rust\nfn main() {}\n```", "start it with"),
-        (code::not_compiled, &foreign, "this is not in"),
-        (code::not_compiled, &excerpt, ""),
-        (code::unreadable_toml, "```toml\na = \n```", "cannot be parsed"),
-        (code::unreadable_toml, "```toml\nunknown = 1\n```", ""),
-        (code::unreadable_toml, "```toml\n# toolcell.toml\nunknown = 1\n```", "unknown"),
-        (
-            code::unreadable_toml,
-            "```toml\n# toolcell.toml\n[components.a]\npath = 1\n```",
-            "/components/a/path",
-        ),
-        (code::unreadable_toml, "```toml\n# toolcell.toml\n[components.a]\npath = \"a\"\n```", ""),
-        (snippets::not_built, "```js\nconst a = ;\n```", "does not build"),
-        (snippets::not_built, "```js\nreturn await tools.find_place({});\n```", ""),
-        (
-            snippets::not_built,
-            "```js\nimport { invoke } from \"toolcel\";\nexport default 1;\n```",
-            "does not build",
-        ),
-        (snippets::unreadable_yaml, "```yaml\n- a: [\n```", "cannot be parsed"),
-        (
-            snippets::unreadable_yaml,
-            "```yaml\n- name: a\n  runs: b\n```",
-            "neither `run` nor `uses`",
-        ),
-        (snippets::unreadable_yaml, "```yaml\n- run: b\n```", ""),
-        (
-            snippets::refused_commands,
-            "```text\ntoolcell test --walk a\n```",
-            "toolcell test --walk a",
-        ),
-        (snippets::refused_commands, "```yaml\n- run: toolcell tests\n```", "toolcell tests"),
-        (
-            snippets::refused_commands,
-            "```text\ntoolcell run a.wasm name=Ada  # see\ntoolcells\n```",
-            "",
-        ),
-        (
-            snippets::untrue_output,
-            "```text\ntoolcell --version\n```\n```text\ntoolcells 0.1.0\n```",
-            "-- printed",
-        ),
-        (snippets::untrue_output, "```text\ntoolcell --version\n```\n```text\ntoolcell …\n```", ""),
-        (
-            snippets::untrue_output,
-            "```text\ntoolcell --version\n```\n```js\n```\n```text\na\n```",
-            "no `toolcell` line",
-        ),
-        (snippets::untrue_output, "```text\na | b\n```", "no `toolcell` line"),
-        (snippets::untrue_output, "```text\ntoolcell build a\npython3 -m venv a\n```", ""),
-        (
-            snippets::untrue_output,
-            "```js\n// a/tool.js\nlet x = ;\n```\n```text\ntoolcell build a\n```\n```text\nerror: tool.js:2:9: …\n…\n```",
-            "",
-        ),
-        (unknown_commands, "```console\n$ cargo xtask rest\n```", "there is no `rest`"),
-        (unknown_commands, "Say `toolcell walk a.wasm`.", "there is no `walk`"),
-        (unknown_commands, "`cargo xtask …` and `toolcell --help` and `toolcell`", ""),
+    let checks: [(&str, Check); 8] = [
+        ("session::untrue", session::untrue),
+        ("code::not_compiled", code::not_compiled),
+        ("code::unreadable_toml", code::unreadable_toml),
+        ("snippets::not_built", snippets::not_built),
+        ("snippets::unreadable_yaml", snippets::unreadable_yaml),
+        ("snippets::refused_commands", snippets::refused_commands),
+        ("snippets::untrue_output", snippets::untrue_output),
+        ("unknown_commands", unknown_commands),
     ];
+    let table = rows::<(&str, &str, &str)>("repository/docs", "each_check_can_fail");
     for (check, text, needle) in table {
+        let (_, check) = checks.iter().find(|(name, _)| *name == check).expect(check);
         let complaints = check(&Page { path: "docs/a.md".into(), text: text.into() });
         assert_eq!(complaints.is_empty(), needle.is_empty(), "{text}: {complaints:?}");
         assert!(

@@ -344,6 +344,27 @@ fn unnamed_checks(files: &[File]) -> Vec<String> {
         .collect()
 }
 
+/// Finds tables in case files that no test of their package reads.
+fn unread_tables(files: &[File]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for file in files.iter().filter(|file| file.path.ends_with(".yaml")) {
+        let Some((package, _)) = file.path.split_once("/cases/") else { continue };
+        let sources: Vec<_> =
+            rust(files).filter(|source| source.path.starts_with(package)).collect();
+        for line in file.text.lines() {
+            let table = word(line);
+            let is_read = || {
+                let quoted = format!("\"{table}\"");
+                sources.iter().any(|source| source.text.contains(&quoted))
+            };
+            if !table.is_empty() && line[table.len()..].starts_with(':') && !is_read() {
+                complaints.push(format!("{}: no test reads `{table}`", file.path));
+            }
+        }
+    }
+    complaints
+}
+
 macro_rules! rules {
     ($($name:ident: $check:ident,)*) => { $(
         #[test]
@@ -368,6 +389,7 @@ rules! {
     threats_are_answered_by_controls_and_tests: unproved_threats,
     pages_of_one_screen_stay_short: oversized_pages,
     checks_are_named: unnamed_checks,
+    tables_of_cases_are_read: unread_tables,
     citations_lead_somewhere: dead_citations,
     packages_are_complete: incomplete_packages,
 }
@@ -401,7 +423,15 @@ fn each_check_can_fail() {
         [foreign, unread].map(|files| [&files[..], &[("host/a/Cargo.toml", package)]].concat());
     let wordless =
         [&files(&[(mit, "mit"), readme])[..], &[("host/a/Cargo.toml", bare.as_str())]].concat();
-    let table: [(Check, Files<'_>, &str); 35] = [
+    let table: [(Check, Files<'_>, &str); 36] = [
+        (
+            unread_tables,
+            &[
+                ("host/a/cases/b.yaml", "c:\n  - 1\nd:\n"),
+                ("host/a/src/b.rs", "rows(\"b\", \"c\")"),
+            ],
+            "no test reads `d`",
+        ),
         (too_long, &[("host/contract/src/call/mod.rs", &long)], "601 lines of 600"),
         (too_long, &[("README.md", &long)], "601 lines of 140"),
         (without_header, &[("xtask/src/a.rs", "use a;\n//! Late.")], "xtask/src/a.rs"),

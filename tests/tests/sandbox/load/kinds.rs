@@ -10,7 +10,7 @@ use toolcell::grants::{Access, Directory};
 use toolcell::outcome::HandlerError;
 use toolcell::{CallResult, Component, Error, Grants, Limits, Outcome};
 use toolcell_test_guests::{
-    command_component, command_module, functions_component, importing, module,
+    command_component, command_module, functions_component, importing, module, rows,
 };
 use toolcell_tests::{call, ending, load, wait};
 
@@ -265,49 +265,19 @@ fn program_runs_as_a_tool() {
 
 #[test]
 fn settings_define_argv_stdin_and_output() {
-    let words =
-        |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
     let limits = Limits { fuel: 200_000_000, ..Limits::default() };
-    for (argv, stdin, output, arguments, expected) in [
-        (
-            words(&["write", "<{a}>"]),
-            CommandInput::Empty,
-            CommandOutput::Text,
-            r#"{"a": "x y"}"#,
-            json!("<x y>"),
-        ),
-        (
-            words(&["write", "[{a}]"]),
-            CommandInput::Empty,
-            CommandOutput::Json,
-            r#"{"a": "1"}"#,
-            json!([1]),
-        ),
-        (
-            words(&["write", "[{a}]"]),
-            CommandInput::Empty,
-            CommandOutput::Json,
-            r#"{"a": "x"}"#,
-            json!("[x]"),
-        ),
-        (
-            words(&["copy"]),
-            CommandInput::Json,
-            CommandOutput::Json,
-            r#"{"any": [1.50]}"#,
-            json!({ "any": [1.5] }),
-        ),
-        (
-            words(&["copy"]),
-            CommandInput::Text,
-            CommandOutput::Text,
-            r#"{"stdin": "{}"}"#,
-            json!("{}"),
-        ),
-        (words(&["copy"]), CommandInput::Empty, CommandOutput::Text, "{}", json!("")),
-    ] {
+    for (argv, stdin, output, arguments, expected) in rows::<(Vec<String>, &str, &str, &str, Value)>(
+        "sandbox/load/kinds",
+        "settings_define_argv_stdin_and_output",
+    ) {
+        let stdin = match stdin {
+            "json" => CommandInput::Json,
+            "text" => CommandInput::Text,
+            _ => CommandInput::Empty,
+        };
+        let output = if output == "json" { CommandOutput::Json } else { CommandOutput::Text };
         let kind = command(|command| {
-            (command.argv, command.stdin, command.output) = (argv, stdin, output);
+            (command.argv, command.stdin, command.output) = (Some(argv), stdin, output);
         });
         let component = load_as(command_module(), kind, Grants::default()).expect("it loads");
         assert_eq!(

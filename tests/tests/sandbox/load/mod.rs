@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 use toolcell::component::{ImportStatus, Inspection};
 use toolcell::runtime::{EngineBuilder, Optimise};
 use toolcell::{Component, Definition, Engine, Error};
-use toolcell_test_guests::{Answer, Hostile, bare_hello, bytes};
+use toolcell_test_guests::{Answer, Hostile, bare_hello, bytes, rows};
 use toolcell_tests::binary::{COMPONENT, CUSTOM, MODULE, list, of_component, section};
 use toolcell_tests::{call, ending, load, load_ending};
 
@@ -385,33 +385,9 @@ fn disabled_proposals_are_refused_by_name() {
     let named = |names: &str| {
         format!("the component uses WebAssembly proposals that this host disables: {names}")
     };
-    for (text, names) in [
-        ("(tag $e) (func (throw $e))", "exceptions"),
-        ("(type (struct (field i32)))", "garbage collection"),
-        (
-            "(type $a (array i8)) (func (drop (array.new_default $a (i32.const -1))))",
-            "garbage collection",
-        ),
-        ("(func (param anyref) (drop (ref.cast (ref i31) (local.get 0))))", "garbage collection"),
-        ("(type $f (func)) (func (param (ref null $f)))", "typed function references"),
-        (
-            "(func (param v128 v128) (drop (i8x16.relaxed_swizzle (local.get 0) (local.get 1))))",
-            "relaxed vectors",
-        ),
-        (
-            "(func (drop (memory.atomic.wait32 (i32.const 0) (i32.const 0) (i64.const 0))))",
-            "threads",
-        ),
-        ("(memory 1 1 shared)", "threads"),
-        ("(type $f (func)) (type (cont $f))", "garbage collection, stack switching"),
-        ("(memory i64 1)", "64-bit memory"),
-        ("(memory 1 (pagesize 1))", "custom page sizes"),
-        (
-            "(func (param i64 i64) (result i64 i64) (i64.mul_wide_s (local.get 0) (local.get 1)))",
-            "wide arithmetic",
-        ),
-        ("(tag $e) (func (throw $e)) (memory i64 1)", "64-bit memory, exceptions"),
-    ] {
+    for (text, names) in
+        rows::<(&str, &str)>("sandbox/load", "disabled_proposals_are_refused_by_name")
+    {
         let loaded = load(&ENGINE, toolcell_test_guests::with_text(text));
         assert_refused(loaded, Error::is_component, &named(names));
     }
