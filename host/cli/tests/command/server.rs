@@ -29,8 +29,9 @@ impl Server {
             Self { address: listener.local_addr().expect("bound"), heads: Arc::clone(&heads) };
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
+                let head = read_head(&mut stream);
                 // Before the answer, so that the client's next step finds it.
-                heads.lock().push(head(&mut stream));
+                heads.lock().push(head);
                 answer(&mut stream, status, body);
             }
         });
@@ -51,7 +52,7 @@ impl Server {
     }
 }
 
-fn head(stream: &mut TcpStream) -> String {
+fn read_head(stream: &mut TcpStream) -> String {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
         head.push(byte[0]);

@@ -269,7 +269,7 @@ fn machine_bound(files: &[File]) -> Vec<String> {
 fn tests(files: &[File]) -> BTreeSet<(&str, &str)> {
     fn session(file: &File) -> Option<(&str, &str)> {
         let name = file.path.strip_prefix("tests/sessions/")?.strip_suffix(".md")?;
-        Some((name, &file.path))
+        Some((name, file.path.as_str()))
     }
     let mut found: BTreeSet<_> = files.iter().filter_map(session).collect();
     for file in rust(files) {
