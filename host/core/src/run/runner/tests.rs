@@ -179,11 +179,12 @@ fn run_starts_all_calls_or_none() {
         (RunOptions { tool_timeout: Some(zero), ..short_timeout() }, "`tool_timeout`"),
     ];
     let invalid = invalid.map(|(options, hint)| (good(), options, "invalid_option", hint));
-    let resumed = with(CallOptions { context: answers.clone().into(), ..CallOptions::default() });
+    let answering =
+        || with(CallOptions { context: answers.clone().into(), ..CallOptions::default() });
     let cases = [
         (unknown, short_timeout(), "unknown_tool", "did you mean `t`?"),
         (twice, short_timeout(), "duplicate_call_id", "give each call"),
-        (two, resumed, "invalid_option", "`context.resume`"),
+        (two, answering(), "invalid_option", "`context.resume`"),
     ];
     for (calls, options, reason, hint) in cases.into_iter().chain(invalid) {
         let error = wait(runner.run(calls.clone(), options.clone())).unwrap_err();
