@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use rquickjs::object::Property;
 use rquickjs::promise::MaybePromise;
-use rquickjs::{Function, Object, Value};
+use rquickjs::{Function, IntoJs, Object, Value};
 use serde_json::value::RawValue;
 use toolcell_guest::bindings;
 use toolcell_guest::bindings::exports::toolcell::tool::tool as abi;
@@ -79,16 +80,16 @@ fn asked<T>(
 }
 
 /// Returns the context as an object, without absent fields. Integers of the host's JSON that a
-/// number cannot hold become BigInt.
+/// number cannot hold become BigInt; `remainingMs` is always a number.
 fn context_object<'js>(
     answers: &Object<'js>,
     call_id: &str,
     from: abi::Context,
 ) -> rquickjs::Result<Object<'js>> {
     let context = Object::new(answers.ctx().clone())?;
-    context.set("callId", call_id)?;
-    context.set("attempt", from.attempt)?;
-    context.set("remainingMs", from.remaining_ms as f64)?;
+    define(&context, "callId", call_id)?;
+    define(&context, "attempt", from.attempt)?;
+    define(&context, "remainingMs", from.remaining_ms as f64)?;
     let texts = [
         ("sessionId", from.session_id),
         ("requestId", from.request_id),
@@ -98,7 +99,7 @@ fn context_object<'js>(
     ];
     for (name, text) in texts {
         if let Some(text) = text {
-            context.set(name, text)?;
+            define(&context, name, text)?;
         }
     }
     let (answer, state) = from.resume.map(|resume| (resume.answer, resume.state)).unzip();
@@ -112,10 +113,15 @@ fn context_object<'js>(
     for (name, json) in documents {
         if let Some(json) = json {
             let value: Value<'js> = answers.get::<_, Function<'js>>("exact")?.call((json,))?;
-            context.set(name, value)?;
+            define(&context, name, value)?;
         }
     }
     Ok(context)
+}
+
+/// Adds a member, whatever the author's code has made of the prototype of objects.
+fn define<'js>(object: &Object<'js>, name: &str, value: impl IntoJs<'js>) -> rquickjs::Result<()> {
+    object.prop(name, Property::from(value).writable().enumerable().configurable())
 }
 
 /// Returns the extensions as one JSON object. Their values keep their text, with all digits.

@@ -159,22 +159,3 @@ pub(crate) fn has_long_number(text: &str) -> bool {
         digits == 16
     })
 }
-
-/// Returns true if JSON nests deeper than this many levels.
-pub(crate) fn is_deep(json: &str, most: usize) -> bool {
-    let (mut depth, mut bytes) = (0_usize, json.bytes());
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => {
-                while let Some(b'\\') = bytes.find(|byte| matches!(byte, b'"' | b'\\')) {
-                    bytes.next();
-                }
-            }
-            b'[' | b'{' if depth == most => return true,
-            b'[' | b'{' => depth += 1,
-            b']' | b'}' => depth -= 1,
-            _ => {}
-        }
-    }
-    false
-}

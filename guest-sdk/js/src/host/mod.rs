@@ -5,6 +5,7 @@
 //! `{"kind", "ending"}`.
 
 pub(crate) mod bytes;
+mod json_text;
 mod requests;
 mod url;
 
@@ -59,7 +60,8 @@ pub(crate) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         "digest" => bytes::digest,
         "hmac" => bytes::hmac,
         "hasLongNumber" => |text: String| bytes::has_long_number(&text),
-        "isDeep" => |text: String, most: usize| bytes::is_deep(&text, most),
+        "isDeep" => |text: String, most: usize| json_text::is_deep(&text, most),
+        "plainJson" => json_text::plain,
         "inflate" => bytes::inflate,
         "invoke" => |name: String, arguments: String| invoked(&name, &arguments),
     }

@@ -26,22 +26,17 @@ const checked = () => {
     return value;
   };
 };
-const { isDeep } = runtime;
-// The text, unless it has what the checks of every value may refuse: they cost more than all else in a small call.
-const unchecked = (value) => {
-  let text;
-  try {
-    text = stringify(value);
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
-  }
-  const isDoubtful = text === undefined || includes.call(text, "null") || includes.call(text, "\\ud") || (text.length > MAX_DEPTH && isDeep(text, MAX_DEPTH));
-  return isDoubtful ? undefined : text;
-};
+const { isDeep, plainJson } = runtime;
+// Whether the checks of every value, which cost more than all else in a small call, may refuse what has this text.
+const isDoubtful = (text) => text === undefined || includes.call(text, "null") || includes.call(text, "\\ud") || (text.length > MAX_DEPTH && isDeep(text, MAX_DEPTH));
 // The text, or why there is none.
 const tried = (value) => {
   try {
-    const text = unchecked(value) ?? unmarked(stringify(value, checked()));
+    let text = plainJson(value);
+    if (isDoubtful(text)) {
+      const again = unmarked(stringify(value, checked()));
+      text ??= again;
+    }
     // To look at the type of every object would cost thousands of instructions each, and this costs so many once.
     if (typeof value === "object" && text !== undefined && value !== null && includes.call(text, "{}")) stringify(value, transparent);
     return text === undefined && value !== undefined ? { problem: `the type ${typeof value} has no JSON form` } : { text: text ?? "null" };
@@ -88,7 +83,8 @@ const failure = ({ message, data, retryable, retryAfterMs }) => {
 const { isBusy } = runtime;
 const isLeft = () => isBusy() || awaited.length > 0 || waiting.length > 0 || flights.size > 0;
 const find = (name) => tools.get(name) ?? wrong(`this component has no tool named \`${name}\``);
-const isAwaited = (value) => typeof value === "function" || (typeof value === "object" && value !== null && "then" in value);
+// `await` reads `then`; a proxy may have it without saying so.
+const isAwaited = (value) => typeof value === "function" || (typeof value === "object" && value !== null && (value instanceof Promise || value.then !== undefined));
 // The outcome of an error of the author's code. One that is no outcome is thrown again.
 const failed = (error) => {
   log(host.unhandled());
