@@ -53,11 +53,16 @@ impl ServedTools {
         self
     }
 
-    /// Sets the executor: its tenants (in place of those that were added before), its limits, and
-    /// its observer. Its sealer is replaced by that of the service.
+    /// Sets the executor: its tenants, beside those that were added already, its limits, and its
+    /// observer. If both define a tenant, the executor's counts. The executor's sealer is replaced
+    /// by that of the service.
     #[must_use]
     pub fn with_executor(mut self, executor: Executor) -> Self {
-        self.executor = executor;
+        let mut all = executor.clone();
+        for (name, tenant) in self.executor.tenants().chain(executor.tenants()) {
+            all = with_narrowed(all, name, tenant.clone());
+        }
+        self.executor = all;
         self
     }
 
@@ -96,10 +101,7 @@ impl ServedTools {
         for (name, tenant) in defined.tenants() {
             // A view has the tenant's tools only, and the search tools, which no list names.
             let all_tools = Tenant { tools: None, ..tenant.clone() };
-            executor = match name {
-                Some(name) => executor.with_tenant(name, all_tools),
-                None => executor.with_anonymous(all_tools),
-            };
+            executor = with_narrowed(executor, name, all_tools);
         }
         if let Some(artifacts) = artifacts {
             let quota = |(name, tenant): (_, &Tenant)| Some((name, tenant.quota.artifact_bytes?));
@@ -117,6 +119,14 @@ impl ServedTools {
         };
         let views = defined.tenants().map(view).collect();
         Version { tenants, views }
+    }
+}
+
+/// Defines a tenant of the executor, or, as `None`, its calls without a tenant.
+fn with_narrowed(executor: Executor, name: Option<&str>, tenant: Tenant) -> Executor {
+    match name {
+        Some(name) => executor.with_tenant(name, tenant),
+        None => executor.with_anonymous(tenant),
     }
 }
 

@@ -10,7 +10,7 @@ use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
 use toolcell::step::Step;
 use toolcell::tenant::Quota;
-use toolcell::{Definition, Registry, Tenant, Tool, ToolCall, Turn};
+use toolcell::{Definition, Executor, Registry, Tenant, Tool, ToolCall, Turn};
 use toolcell_server::auth::JwtIssuer;
 use toolcell_server::service::{RunRequest, StepRequest};
 use toolcell_server::{
@@ -50,6 +50,39 @@ async fn hidden_tool_leaves_no_trace_in_usage() {
             json!({"calls": 0, "outcomes": {}, "fuel": 0, "wall_us": 0, "running": 0}),
             "{name}"
         );
+    }
+}
+
+/// Fails without: the tenants that were added before the executor.
+#[tokio::test]
+async fn executor_keeps_tenants_that_were_added_before() {
+    let (registry, _) = tools();
+    let sees = |name: &str| {
+        let tools = Some(vec![name.parse().unwrap()]);
+        Tenant { tools, ..Tenant::default() }
+    };
+    let executor = || Executor::new().with_tenant("globex", sees("echo"));
+    let new = || ServedTools::new(&registry);
+    for served in [
+        new().with_tenant("acme", sees("ask")).with_executor(executor()),
+        new().with_executor(executor()).with_tenant("acme", sees("ask")),
+        // The executor's definition counts.
+        new()
+            .with_tenant("acme", sees("ask"))
+            .with_tenant("globex", sees("ask"))
+            .with_executor(executor()),
+    ] {
+        let service = Service::builder(served).build().unwrap();
+        for (tenant, name, is_seen) in [
+            (Some("acme"), "ask", true),
+            (Some("acme"), "echo", false),
+            (Some("globex"), "ask", false),
+            (Some("globex"), "echo", true),
+            (None, "echo", false),
+        ] {
+            let found = service.tool(&Principal::new(tenant, "key:1"), name).await;
+            assert_eq!(found.is_ok(), is_seen, "{tenant:?} {name}");
+        }
     }
 }
 
