@@ -71,11 +71,10 @@ async fn run(cli: &Cli, args: &BatchArgs, events: Option<Form>) -> Result<ExitSt
     let limits = args.limits.over(limits.unwrap_or_default());
     let call = CallOptions {
         context: context.into(),
-        abort: interrupt.abort_signal(),
         stop_grace: interrupt::GRACE,
         ..CallOptions::default()
     };
-    let options = options(args, call, limits);
+    let mut options = options(args, call, limits);
     let calls = calls::read(&args.calls, args.calls_format)?;
     if let silent @ 1.. = calls.unreadable.iter().filter(|call| call.id.is_none()).count() {
         let gets = if silent == 1 { "gets" } else { "get" };
@@ -110,6 +109,8 @@ async fn run(cli: &Cli, args: &BatchArgs, events: Option<Form>) -> Result<ExitSt
     }
     let executor = config.executor().with_limits(limits).with_sealer(sealer);
     let summary = Arc::<Summary>::default();
+    // Before this, a signal ends the command at once.
+    options.call.abort = interrupt.abort_signal();
     let given_up = interrupt.give_up_signal();
     let unreadable = calls.unreadable.len();
     let executor = executor.with_additional_events(summary.counter());
