@@ -9,7 +9,7 @@
 //!
 //! The records belong to the user and are never in the folder itself: they are in the database
 //! `approvals/store.db` below the state directory, by the hash of the configuration's path. A
-//! record that cannot be read approves nothing.
+//! record that cannot be read approves nothing; nor does a file of an earlier version.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -26,10 +26,16 @@ use crate::error::Error;
 const STORE: &str = "store.db";
 /// The directory below the state directory.
 const DIRECTORY: &str = "approvals";
+/// The directory in which earlier versions had a file for each record.
+const OLD_DIRECTORY: &str = "approved";
 /// The separator of the lock's hash and the names of components in a record.
 const ONLY_SEPARATOR: &str = " only ";
 /// The hint if an approval cannot be recorded.
 const STATE_DIR_HINT: &str = "name a directory of your own with `--state-dir DIR`, or the configuration with `--config FILE`";
+
+/// The reason why the record of an earlier version is not used.
+const OLD_RECORD: &str =
+    "an earlier version of toolcell recorded it in a form that is not read any more";
 
 /// The permission to use a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -149,13 +155,16 @@ impl FoundConfiguration {
     /// Reads the record of the last approval.
     fn read(&self) -> Result<Option<ApprovalRecord>, Error> {
         let Some(state) = &self.state else { return Ok(None) };
-        if !state.join(DIRECTORY).is_dir() {
-            return Ok(None);
+        let kept = if state.join(DIRECTORY).is_dir() {
+            records(state)?.get(&namespace(), &self.name()).map_err(|error| {
+                Error::caused("cannot read the record of the approval", error, STATE_DIR_HINT)
+            })?
+        } else {
+            None
+        };
+        if kept.is_none() && state.join(OLD_DIRECTORY).join(self.name()).exists() {
+            return Err(Error::file(OLD_RECORD, "approve the configuration again"));
         }
-        let kept = records(state)?.get(&namespace(), &self.name());
-        let kept = kept.map_err(|error| {
-            Error::caused("cannot read the record of the approval", error, STATE_DIR_HINT)
-        })?;
         Ok(kept.and_then(|kept| self.parsed(&String::from_utf8(kept.data).ok()?)))
     }
 
@@ -229,7 +238,7 @@ fn hash(lock: &str) -> String {
     hex(lock.as_bytes())
 }
 
-/// Opens the records of a state directory, and migrates those of earlier versions.
+/// Opens the records of a state directory.
 fn records(state: &Path) -> Result<SqliteStore, Error> {
     let store = SqliteStore::open(&state.join(DIRECTORY)).map_err(|error| {
         let state = state.display();
@@ -303,6 +312,24 @@ mod tests {
             has_same_content("not = = toml", "not = = toml")
                 && !has_same_content("not = = toml", "not = = toml ")
         );
+    }
+
+    /// It is refused with its reason until the configuration is approved again.
+    #[test]
+    fn record_of_earlier_version_is_refused() {
+        let state = tempfile::tempdir().unwrap();
+        let found = || {
+            FoundConfiguration::new(Path::new("/a/toolcell.toml"), "x", None, Some(state.path()))
+        };
+        assert_eq!(found().read_error(), None);
+        let old = state.path().join(OLD_DIRECTORY);
+        fs::create_dir(&old).unwrap();
+        fs::write(old.join(found().name()), found().record_of("", None)).unwrap();
+        let read = found();
+        assert_eq!((read.approval(), read.read_error()), (Approval::Missing, Some(OLD_RECORD)));
+        found().approved("", None).unwrap().put().unwrap();
+        let read = found();
+        assert_eq!((read.approval(), read.read_error()), (Approval::Given, None));
     }
 
     /// It approves nothing that another user put into the lock.
