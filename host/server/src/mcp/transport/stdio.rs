@@ -6,9 +6,10 @@
 //! over any pair of streams. The output has lines of protocol and nothing else. Each request runs
 //! in a task of its own, up to a limit; one task writes, so that lines are never mixed.
 //!
-//! A line over the limit is skipped to its end and takes no memory beyond the limit. A bad line is
-//! answered, and the next one is read. A request whose id is in use is refused. After the last line
-//! the running requests are answered; if the output is closed, they are stopped.
+//! A line over the limit is skipped to its end; no more of it than the limit and one read is in
+//! memory, and not after it. A bad line is answered, and the next one is read. A request whose id
+//! is in use is refused. After the last line the running requests are answered; if the output is
+//! closed, they are stopped.
 //!
 //! Source: docs/threat-model.md, rows 72 and 73.
 
@@ -18,7 +19,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut as _, Bytes, BytesMut};
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -400,8 +401,13 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             if let Some(line) = self.codec.decode(&mut self.buffer)? {
                 break Some(line);
             }
+            if self.buffer.is_empty() {
+                // The memory of a long line is not kept after it.
+                self.buffer = BytesMut::new();
+            }
             self.buffer.reserve(READ);
-            if self.read.read_buf(&mut self.buffer).await? == 0 {
+            // Limited, because the buffer can have more room than it reserved.
+            if self.read.read_buf(&mut (&mut self.buffer).limit(READ)).await? == 0 {
                 break self.codec.decode_eof(&mut self.buffer)?;
             }
         };
