@@ -226,12 +226,12 @@ async fn elicit(
     };
     let reply = tokio::select! {
         biased;
-        reply = pending.reply(failed) => reply?,
         () = request.cancelled.cancelled() => {
             let params = CancelledNotificationParam::new(Some(pending.id.clone()), None);
             request.client.notify(ServerNotification::from(CancelledNotification::new(params)));
             return Err(ErrorData::internal_error("the request was cancelled", None));
         }
+        reply = pending.reply(failed) => reply?,
     };
     match reply.answer {
         Ok(result) => Ok(question::parse_elicitation(question.clone(), &result)
