@@ -66,12 +66,12 @@ pub(crate) fn arguments(typed: &str, limit: u64) -> Result<Arguments> {
         None if typed == "-" => (None, "pipe a JSON object into it"),
         None => return Ok(Arguments { text: typed.to_owned(), oversize: None }),
     };
-    let (mut bytes, size, source) = bounded(path, limit, hint)?;
+    let (mut bytes, read, size, source) = bounded(path, limit, hint)?;
     let mut oversize = None;
-    if size > limit {
-        let known = path.and_then(|path| path.metadata().ok()).map_or(0, |file| file.len());
+    if read > limit {
+        let known = size.filter(|size| *size > limit);
         oversize =
-            Some(if known > limit { known.to_string() } else { format!("more than {limit}") });
+            Some(known.map_or_else(|| format!("more than {limit}"), |size| size.to_string()));
         // They may be cut within a character. That is not an error of its own.
         bytes = String::from_utf8_lossy(&bytes).into_owned().into_bytes();
     }
@@ -90,8 +90,8 @@ pub(crate) fn place_of_arguments(typed: Option<&str>) -> String {
 /// Reads a list of calls. Returns its text, and its source in words.
 pub(crate) fn calls(path: &Path) -> Result<(String, String)> {
     let file = Some(path).filter(|path| *path != Path::new("-"));
-    let (bytes, size, source) = bounded(file, MAX_CALLS_TEXT, CALLS_HINT)?;
-    if size > MAX_CALLS_TEXT {
+    let (bytes, read, _, source) = bounded(file, MAX_CALLS_TEXT, CALLS_HINT)?;
+    if read > MAX_CALLS_TEXT {
         let limit = Size(MAX_CALLS_TEXT);
         let message = anyhow!("{source} is too large for a list of calls: the limit is {limit}");
         return Err(Failure::file(message, "make several batches of it"));
@@ -100,19 +100,27 @@ pub(crate) fn calls(path: &Path) -> Result<(String, String)> {
 }
 
 /// Reads a file, or standard input, up to one byte more than `limit`. Returns the bytes, their
-/// number, and the source in words.
-fn bounded(path: Option<&Path>, limit: u64, hint: &str) -> Result<(Vec<u8>, u64, String)> {
+/// number, the size of the file, and the source in words.
+fn bounded(
+    path: Option<&Path>,
+    limit: u64,
+    hint: &str,
+) -> Result<(Vec<u8>, u64, Option<u64>, String)> {
     let mut bytes = Vec::new();
-    let (source, read) = match path {
+    let (source, size, read) = match path {
         Some(path) => {
             let file = open(path, hint)?;
-            (format!("`{}`", path.display()), read_bounded(file, limit, &mut bytes))
+            let size = file.metadata().ok().map(|file| file.len());
+            (format!("`{}`", path.display()), size, read_bounded(file, limit, &mut bytes))
         }
-        None => ("standard input".to_owned(), read_bounded(io::stdin().lock(), limit, &mut bytes)),
+        None => {
+            let read = read_bounded(io::stdin().lock(), limit, &mut bytes);
+            ("standard input".to_owned(), None, read)
+        }
     };
     let read = read.with_context(|| format!("cannot read {source}"));
-    let size = read.map_err(|error| Failure::file(error, hint))?;
-    Ok((bytes, size, source))
+    let read = read.map_err(|error| Failure::file(error, hint))?;
+    Ok((bytes, read, size, source))
 }
 
 /// Reads a crate's `Cargo.toml`.
