@@ -2,10 +2,10 @@
 //!
 //! Every command that uses `toolcell.toml` calls [`read`], with the secrets whose values it needs.
 //! The file is the one that `--config` names, else the variable `TOOLCELL_CONFIG`, else the first
-//! that is found in this directory or above. [`for_tenant`] puts
-//! the tenant of `--tenant` into the context of calls and refuses one that the configuration does
-//! not have; [`offered_tools`] leaves only the tools that this tenant is offered. The types of
-//! `toolcell-config` that commands use are re-exported here.
+//! that is found in this directory or above. [`for_tenant`] puts the tenant of `--tenant` into the
+//! context of calls and refuses one that the configuration does not have; [`offered_tools`] leaves
+//! only the tools that this tenant is offered. The types of `toolcell-config` that commands use are
+//! re-exported here.
 //!
 //! Not here: the meaning of a configuration, in `toolcell-config`.
 

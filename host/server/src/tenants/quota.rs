@@ -2,10 +2,10 @@
 //!
 //! An operator, or the embedder (the program that uses this library), sets a
 //! [`Quota`](toolcell::tenant::Quota); the tenant's account enforces its rates with one [`Bucket`]
-//! each. A bucket is a token bucket: it
-//! fills at the rate up to one minute's worth, and a call takes tokens from it.
-//! [`Bucket::wait_for`] returns the time until enough tokens are there. Fuel (instruction units) is
-//! charged after a call, so a bucket can go into debt; calls are refused until it is paid.
+//! each. A bucket is a token bucket: it fills at the rate up to one minute's worth, and a call
+//! takes tokens from it. [`Bucket::wait_for`] returns the time until enough tokens are there. Fuel
+//! (instruction units) is charged after a call, so a bucket can go into debt; calls are refused
+//! until it is paid.
 //!
 //! The caller gives the time. A bucket is exact: it loses nothing by rounding between two fills.
 //! Not here: the counting of concurrent calls, in `tenants/account.rs`.

@@ -2,8 +2,8 @@
 //!
 //! The endpoint calls it with an answer or the messages of a stream, and gets the HTTP response.
 //! Events of a session have ids, so that a client can resume a stream after the last event that it
-//! saw. An idle stream gets a comment every 15 seconds, so that proxies keep it open.
-//! In the era without sessions (revision 2026-07-28) some errors have an HTTP status of their own.
+//! saw. An idle stream gets a comment every 15 seconds, so that proxies keep it open. In the era
+//! without sessions (revision 2026-07-28) some errors have an HTTP status of their own.
 //!
 //! A [`DetachedRequest`] is a running request without a session: if its response is dropped because
 //! the client has gone, it is cancelled, and runs on in the background for its grace period, to end
