@@ -107,8 +107,8 @@ const endings = {
   deepest: () => [nested(125)],
   deep: () => [nested(126)],
   details: () => { throw new ToolFailure("no such city", { data: { city: new Set() } }); },
-  bottomless: () => nested(100000),
-  bottomless_details: () => { throw new ToolFailure("no such city", { data: nested(100000) }); },
+  bottomless: () => bottomless(),
+  bottomless_details: () => { throw new ToolFailure("no such city", { data: bottomless() }); },
   used_up: () => { const rows = [1, 2].values(); return { get rows() { return [...rows]; }, next: null }; },
   remote: () => new Proxy({}, { get: (_, name) => (name === "then" ? (resolve) => resolve(42) : undefined) }),
   job_before_end: () => { const list = []; queueMicrotask(() => list.push(1)); return list; },
@@ -127,6 +127,12 @@ const endings = {
   memory: () => { const all = []; for (;;) all.push(new Uint8Array(1 << 20).fill(1)); },
   clock: () => new Date().toISOString(),
   random: () => Math.random(),
+};
+
+const bottomless = () => {
+  let list = [];
+  for (let depth = 0; depth < 100000; depth += 1) list = [list];
+  return list;
 };
 
 export default tool({
