@@ -101,9 +101,9 @@ impl Invoker for Executor {
             let is_bound = caller.rights.is_some();
             // No rights bind native code.
             if is_bound && tool.rights().is_none() {
-                let (invocation, _) = self.admitted(&tool, call, options, Some(caller));
-                return Terminal::open(&tool, invocation)
-                    .close(CallResult::Refusal(Refusal::NotAllowed));
+                let (invocation, refused) = self.admitted(&tool, call, options, Some(caller));
+                let refused = refused.unwrap_or(Refusal::NotAllowed);
+                return Terminal::open(&tool, invocation).close(CallResult::Refusal(refused));
             }
             let counting = Counting::new(tool.counters());
             counting.end(self.run_call(&tool, call, options, Some(caller)).await)
