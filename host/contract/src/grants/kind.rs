@@ -203,6 +203,13 @@ impl GrantKind {
         KINDS.iter().find(|row| row.interface() == Some(name)).map(|row| row.kind)
     }
 
+    /// Returns the event that a call of an interface of `toolcell:tool` waits for. A kind with such
+    /// an interface has the interface's name as its key.
+    #[doc(hidden)]
+    pub fn wait_of(interface: &str) -> Option<BlockedOn> {
+        KINDS.iter().find(|row| row.key == interface)?.wait
+    }
+
     /// Returns everything that the table says about the kind.
     #[doc(hidden)]
     pub fn row(self) -> &'static Row {

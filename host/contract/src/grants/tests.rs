@@ -149,6 +149,8 @@ fn rows_describe_each_kind() {
     assert_eq!(words.iter().collect::<BTreeSet<_>>().len(), words.len(), "{words:?}");
     for kind in GrantKind::all() {
         let row = kind.row();
+        assert!(row.interface().is_none_or(|interface| interface == row.key), "{kind:?}");
+        assert_eq!(GrantKind::wait_of(row.key), row.wait, "{kind:?}");
         let of_example = row.example.split('=').next().unwrap();
         for word in [row.key, of_example] {
             assert_eq!(GrantKind::of_word(word), Some(kind), "{word}");

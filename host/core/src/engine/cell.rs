@@ -153,7 +153,7 @@ impl Cell {
         function: &'static str,
     ) -> Result<(), LimitReached> {
         Self::traced(module, function);
-        self.awaits(GrantKind::of_interface(module).and_then(|kind| kind.row().wait));
+        self.awaits(GrantKind::wait_of(module));
         self.count_host_call()
     }
 
