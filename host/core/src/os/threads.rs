@@ -42,7 +42,10 @@ impl BlockingThreads {
             let mut builder = Builder::new_current_thread();
             builder.max_blocking_threads(threads).thread_name(name);
             Threads::build(builder)
-                .inspect_err(|error| tracing::error!(%error, name, "no threads"))
+                .inspect_err(|error| {
+                    let error: &(dyn std::error::Error + 'static) = error;
+                    tracing::error!(error, name, "no threads");
+                })
                 .ok()
         });
         made.as_ref().map(Threads::handle)
