@@ -155,7 +155,7 @@ impl Stepper {
         failure: Failure,
         (time, abort): (Duration, &AbortSignal),
     ) -> (FunctionResponse, Option<RunHalt>) {
-        let (asked, stop) = ((&self.deciding, time), (abort, Duration::ZERO));
+        let (asked, stop) = ((&self.deciding, time), || (abort.clone(), Duration::ZERO));
         let encoder = self.encoder.as_ref();
         let encode =
             |value: &Json| FunctionResponse::value(EncodeInput::Value(value), value, encoder);

@@ -39,14 +39,15 @@ pub(crate) enum Decision<Encoded> {
 }
 
 /// Applies the policy to the failure of a call. A function does not decide if the caller has ended
-/// the call, or ends it meanwhile: the failure is reported unchanged. If `encode` fails, the loop
+/// the call, or ends it meanwhile: the failure is reported unchanged. `stop` is called only for a
+/// function, and returns the signal of that end and the grace after it. If `encode` fails, the loop
 /// halts.
 pub(crate) async fn decide<Encoded>(
     policy: &OnToolError,
     (places, budget): (&Arc<Semaphore>, Duration),
     call: impl FnOnce() -> ToolCall,
     failure: Failure,
-    (abort, stop_grace): (&AbortSignal, Duration),
+    stop: impl FnOnce() -> (AbortSignal, Duration),
     encode: impl FnOnce(&Json) -> Result<Encoded, Failure>,
 ) -> Decision<Encoded> {
     let function = match policy {
@@ -54,6 +55,7 @@ pub(crate) async fn decide<Encoded>(
         OnToolError::Halt => return Decision::Halt(failure, None),
         OnToolError::Decide(function) => function,
     };
+    let (abort, stop_grace) = stop();
     let is_cancelled =
         matches!(failure, Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled)));
     if is_cancelled && abort.is_raised() {
@@ -62,7 +64,7 @@ pub(crate) async fn decide<Encoded>(
     let verdict = tokio::select! {
         biased;
         verdict = ask(places, budget, function, call(), failure.clone()) => verdict,
-        () = forced(abort, stop_grace) => return Decision::Report(failure),
+        () = forced(&abort, stop_grace) => return Decision::Report(failure),
     };
     match verdict {
         Ok(Verdict::Continue(value)) => {

@@ -120,7 +120,7 @@ impl Failed<'_> {
         let Self { end, failure } = self;
         let Shared { options, deciding, encoder, .. } = end.shared;
         let (id, name) = (&*end.message.tool_call_id, &*end.message.name);
-        let stop = (&options.signal(id), options.call.stop_grace);
+        let stop = || (options.signal(id), options.call.stop_grace);
         let call = || call.map_or_else(|| ToolCall::new(id, name, ""), |call| *call);
         let asked = (deciding, end.shared.time_of_a_call(tool));
         let encode = |value: &Json| encoder.encode(EncodeInput::Value(value)).map_err(not_encoded);
