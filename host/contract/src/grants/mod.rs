@@ -230,10 +230,15 @@ impl Grants {
     /// Adds a rule of a kind whose grants are nothing but rules.
     ///
     /// # Errors
-    /// [`InvalidRule`] if the text is not a rule.
+    /// [`InvalidRule`] if the text is not a rule, or if a grant of this kind is more than a rule.
     #[doc(hidden)]
     pub fn add(&mut self, kind: GrantKind, rule: &str) -> Result<(), InvalidRule> {
-        let Overlay { http, reveal, kv, invoke, .. } = Overlay::only(kind, rule)?;
+        let Overlay { paths, http, environment, secrets, reveal, kv, invoke } =
+            Overlay::only(kind, rule)?;
+        if paths.is_some() || environment.is_some() || secrets.is_some() {
+            let problem = format!("a grant of the kind `{}` is more than a rule", kind.key());
+            return Err(InvalidRule::new(rule, problem, "add it to its field of the grants"));
+        }
         self.http.extend(http.into_iter().flatten());
         self.reveal.extend(reveal.into_iter().flatten());
         self.kv.extend(kv.into_iter().flatten());
