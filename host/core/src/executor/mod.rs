@@ -170,14 +170,32 @@ impl Executor {
             Some((name, None)) => (TenantState::of(Some(name)), None),
             None => (TenantState::of(None), self.untenanted.as_ref()),
         };
-        let refusal = match (narrowed, name) {
+        (state, narrowed, self.refusal(name, narrowed, tool))
+    }
+
+    /// Returns the settings of a tenant, if it is defined.
+    fn settings(&self, name: Option<&str>) -> Option<&Tenant> {
+        match name {
+            Some(name) => self.tenants.get(name).map(|(_, tenant)| tenant),
+            None => self.untenanted.as_ref(),
+        }
+    }
+
+    /// Returns the refusal of a tenant's calls of this tool if the tenant, which has these
+    /// settings, is unknown or the tool is not offered to it.
+    fn refusal(
+        &self,
+        name: Option<&str>,
+        narrowed: Option<&Tenant>,
+        tool: &Tool,
+    ) -> Option<Refusal> {
+        match (narrowed, name) {
             (Some(tenant), _) if tenant.offers(&tool.definition().name) => None,
             (Some(_), _) => Some(Refusal::NotVisible),
             (None, _) if self.tenants.is_empty() || !enforced!(KnownTenants) => None,
             (None, None) => Some(Refusal::NoTenant),
             (None, Some(_)) => Some(Refusal::UnknownTenant),
-        };
-        (state, narrowed, refusal)
+        }
     }
 
     /// Sets the observer.

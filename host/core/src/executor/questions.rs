@@ -43,8 +43,9 @@ impl Executor {
     }
 
     /// Does the same as [`Tool::is_visible_with`], for one of this executor's tenants: the tenant
-    /// must be offered the tool ([`Tenant::tools`](crate::Tenant::tools)), a tool that decides by
-    /// itself leaves cells to the other tenants, and its fuel is reported to the observer of
+    /// must be known, as for a call, and be offered the tool
+    /// ([`Tenant::tools`](crate::Tenant::tools)), a tool that decides by itself leaves cells to the
+    /// other tenants, and its fuel is reported to the observer of
     /// [`with_check_fuel`](Self::with_check_fuel). Pass no arguments for a list. Arguments that are
     /// not JSON count as `null`.
     ///
@@ -59,13 +60,14 @@ impl Executor {
         arguments: Option<&str>,
         context: &CallContext,
     ) -> Option<bool> {
-        let (_, _, refused) = self.tenant(context.tenant.as_deref(), tool);
+        let tenant = context.tenant.as_deref();
+        let refused = self.refusal(tenant, self.settings(tenant), tool);
         if refused.is_some() || tool.always_visible() {
             return Some(refused.is_none());
         }
         let text = arguments.unwrap_or("null");
         let deadline = Instant::now() + self.limits().timeout.min(TREE_TIME);
-        let mut room = JsonReservation::take(context.tenant.as_deref(), text, deadline).await?;
+        let mut room = JsonReservation::take(tenant, text, deadline).await?;
         let arguments = parse_strict(text).unwrap_or_default();
         room.end_parsing();
         Some(tool.is_visible_beside(&arguments, context, self.check_settings(None)).await)
