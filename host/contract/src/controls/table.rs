@@ -357,6 +357,8 @@ controls! {
     FileSizeLimit = "file-size-limit",
     /// If tenants are defined, a call of another tenant, or without one, is refused.
     KnownTenants = "known-tenants",
+    /// A tenant sees and calls only the tools that are offered to it.
+    TenantTools = "tenant-tools",
     // -- rights
     /// A tool has no right that it did not declare.
     Declared = "declared",

@@ -190,7 +190,11 @@ impl Executor {
         tool: &Tool,
     ) -> Option<Refusal> {
         match (narrowed, name) {
-            (Some(tenant), _) if tenant.offers(&tool.definition().name) => None,
+            (Some(tenant), _)
+                if tenant.offers(&tool.definition().name) || !enforced!(TenantTools) =>
+            {
+                None
+            }
             (Some(_), _) => Some(Refusal::NotVisible),
             (None, _) if self.tenants.is_empty() || !enforced!(KnownTenants) => None,
             (None, None) => Some(Refusal::NoTenant),
