@@ -177,7 +177,8 @@ fn unset_secrets(
     rights: &Rights,
     tenant: Option<&str>,
 ) -> Result<BTreeMap<String, Problem>> {
-    let names: Vec<_> = rights.granted().secret_names(None).into_iter().collect();
+    let names = rights.granted().secret_names(None);
+    let names: Vec<_> = names.into_iter().map(str::to_owned).collect();
     if names.is_empty() {
         return Ok(BTreeMap::new());
     }

@@ -229,7 +229,6 @@ pub(crate) fn steps(chosen: &ResolvedComponent<'_>, suggestion: &Suggestion) -> 
         suggestion.directories().filter(is_there).map(|(wanted, _)| wanted).collect();
     // The source of a known secret's value is given already.
     let known = grants.secret_names(None);
-    let known = known.iter().map(String::as_str);
     suggestion.without_directories(&there).without_secrets(known).steps()
 }
 

@@ -9,6 +9,7 @@
 //! that, as at the use itself. A tenant whose own value cannot be read does not get the shared
 //! value.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
@@ -36,7 +37,8 @@ impl Configuration {
         }
         let overlay = tenant.and_then(|tenant| self.overlay_of(tenant));
         let configured = components.iter().filter_map(|chosen| chosen.configured);
-        configured.flat_map(|(_, configured)| configured.grants.secret_names(overlay)).collect()
+        let names = configured.flat_map(|(_, configured)| configured.grants.secret_names(overlay));
+        names.map(str::to_owned).collect()
     }
 
     /// Returns the environment variables with the values of these secrets, as calls for this tenant
@@ -55,11 +57,11 @@ impl Configuration {
         variables.collect::<Vec<_>>().into_iter()
     }
 
-    /// Returns true if a component may use or read a secret on behalf of a tenant.
-    fn is_left(&self, tenant: &str, name: &str) -> bool {
+    /// Returns the names of the secrets that a component may use or read on behalf of a tenant.
+    fn left_to(&self, tenant: &str) -> BTreeSet<&str> {
         let overlay = self.overlay_of(tenant);
-        let mut components = self.components.values();
-        components.any(|configured| configured.grants.secret_names(overlay).contains(name))
+        let components = self.components.values();
+        components.flat_map(|configured| configured.grants.secret_names(overlay)).collect()
     }
 
     fn overlay_of(&self, tenant: &str) -> Option<&Overlay> {
@@ -98,10 +100,14 @@ impl Configuration {
     /// If some tenants have their own value of a secret, the shared one is included only if another
     /// tenant may still use or read it.
     pub fn unset_values(&self) -> Vec<UnsetSecret<'_>> {
+        let left = LazyCell::new(|| {
+            let tenants = self.tenants.keys();
+            tenants.map(|tenant| (tenant, self.left_to(tenant))).collect::<Vec<_>>()
+        });
         let shared = self.unset.iter().filter(|(name, _)| {
             let (with, without): (Vec<_>, Vec<_>) =
-                self.tenants.keys().partition(|tenant| self.own_origin(tenant, name).is_some());
-            with.is_empty() || without.into_iter().any(|tenant| self.is_left(tenant, name))
+                left.iter().partition(|(tenant, _)| self.own_origin(tenant, name).is_some());
+            with.is_empty() || without.into_iter().any(|(_, names)| names.contains(name.as_str()))
         });
         let shared = shared.map(|(name, problem)| UnsetSecret { name, tenant: None, problem });
         let own = self.tenants.iter().flat_map(|(tenant, settings)| {

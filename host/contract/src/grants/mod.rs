@@ -257,9 +257,15 @@ impl Grants {
     /// Returns the names of the secrets that the host may inject or the tool may read, as far as
     /// the overlay leaves them.
     #[doc(hidden)]
-    pub fn secret_names(&self, overlay: Option<&Overlay>) -> BTreeSet<String> {
-        let names = |kind| self.remaining(kind, overlay.as_slice());
-        [GrantKind::Secrets, GrantKind::Reveal].into_iter().flat_map(names).collect()
+    pub fn secret_names(&self, overlay: Option<&Overlay>) -> BTreeSet<&str> {
+        let left = |list: Option<&BTreeSet<String>>, name: &str| {
+            list.is_none_or(|list| list.contains(name))
+        };
+        let secrets = overlay.and_then(|overlay| overlay.secrets.as_ref());
+        let reveal = overlay.and_then(|overlay| overlay.reveal.as_ref());
+        let injected = self.secrets.keys().filter(|name| left(secrets, name));
+        let revealed = self.reveal.iter().filter(|name| left(reveal, name));
+        injected.chain(revealed).map(String::as_str).collect()
     }
 
     /// Returns true if a secret is granted, in either use.

@@ -61,7 +61,7 @@ impl CallRedactor {
         let names = rights.granted().secret_names(None);
         let tenant = invocation.context.tenant.as_deref();
         // A value that is not available now is requested again when it is used.
-        let found = names.into_iter().map(async |name| {
+        let found = names.into_iter().map(str::to_owned).map(async |name| {
             let secret = resources.secrets.secret(tenant, &name).await.ok()?;
             Some((name, secret))
         });
