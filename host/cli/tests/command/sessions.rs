@@ -8,10 +8,12 @@
 //!
 //! In a block ```` ```console ````, each `$ command` is run by `sh`; a line that starts with `> `
 //! continues it. The lines that follow are standard output, then standard error behind `! `, then
-//! `exit code N` if N is not zero. A line `…` stands for any lines, and `…` in a line for any text;
+//! `exit code N` if N is not zero. A line `⋯` stands for any lines, and `⋯` in a line for any text;
 //! parts that vary are shown as in snapshots ([`VARYING`]). `HERE` is the folder of the case, and
 //! `PORT` the port of a server that answers each request with `21.5`; the file `requests` lists the
 //! requests that it had. `UPDATE=1` writes what the commands print into the pages.
+//!
+//! A page of another form is refused: another block, heading or fence, or a case without a command.
 
 use std::fmt::Debug;
 use std::fs;
@@ -77,17 +79,58 @@ fn folder() -> PathBuf {
 /// Runs the cases of a page.
 fn check(name: &str) {
     let path = folder().join(name).with_extension("md");
-    let page = fs::read_to_string(&path).expect("a session");
+    let (updated, complaints) = played(&fs::read_to_string(&path).expect("a session"));
+    if std::env::var_os("UPDATE").is_some_and(|value| value == "1") {
+        fs::write(&path, updated).expect("a session");
+    } else {
+        assert!(complaints.is_empty(), "tests/sessions/{name}.md\n\n{}", complaints.join("\n\n"));
+    }
+}
+
+/// Runs the cases of a page. Returns the page with the lines that the commands printed, and the
+/// differences.
+fn played(page: &str) -> (String, Vec<String>) {
     let (mut updated, mut complaints) = (String::new(), Vec::new());
     let starts = page.match_indices("\n## ").map(|(at, _)| at + 1);
     let starts: Vec<_> = [0].into_iter().chain(starts).chain([page.len()]).collect();
     for range in starts.windows(2) {
         updated += &Case::new(&page[range[0]..range[1]]).run(&mut complaints);
     }
-    if std::env::var_os("UPDATE").is_some() {
-        fs::write(&path, updated).expect("a session");
-    } else {
-        assert!(complaints.is_empty(), "tests/sessions/{name}.md\n\n{}", complaints.join("\n\n"));
+    (updated, complaints)
+}
+
+#[test]
+fn session_that_differs_fails() {
+    const SESSION: &str = "## A case\n\n```console\n$ echo ou…t; echo err >&2; exit 3\nou…t\n! err\nexit code 3\n```\n";
+    assert_eq!(played(SESSION), (SESSION.to_owned(), vec![]));
+    let wildcard = SESSION.replace("\nou…t\n", "\nou⋯\n⋯\n");
+    assert_eq!(played(&wildcard), (wildcard.clone(), vec![]));
+    for (from, to) in [
+        ("\nou…t\n", "\nother\n"),
+        ("\nou…t\n", "\no…t\n"),
+        ("\nou…t\n", "\n! ou…t\n"),
+        ("\nou…t\n", "\nou…t\nmore\n"),
+        ("! err", "err"),
+        ("exit code 3\n", ""),
+        ("exit code 3", "exit code 4"),
+    ] {
+        let (updated, complaints) = played(&SESSION.replacen(from, to, 1));
+        assert_eq!((updated.as_str(), complaints.len()), (SESSION, 1), "{from:?} {to:?}");
+    }
+    for (from, to, message) in [
+        ("```console", "```consol", "```consol` begins no block"),
+        ("```console", "```toml name=x", "```toml name=x` begins no block"),
+        ("```console", " ```console", " ```console` is no line of a session"),
+        ("```console", "~~~console", "~~~console` is no line of a session"),
+        ("A case", "A case\n\n### Of it", "### Of it` is no line of a session"),
+        ("exit code 3\n```", "exit code 3", "```console` has no end"),
+        ("$ echo", "echo", "follows no command"),
+        (&SESSION[11..], "", "## A case` has no command"),
+    ] {
+        let page = SESSION.replacen(from, to, 1);
+        let refused = std::panic::catch_unwind(|| played(&page)).expect_err(to);
+        let told = refused.downcast_ref::<String>().expect("a message");
+        assert!(told.contains(message), "{told}");
     }
 }
 
@@ -127,27 +170,40 @@ impl<'a> Case<'a> {
 
     /// Returns the text of the case with the lines that the commands printed.
     fn run(&self, complaints: &mut Vec<String>) -> String {
-        let mut page = Vec::new();
+        let (mut page, mut has_command) = (Vec::new(), false);
         let mut lines = self.text.lines();
         while let Some(line) = lines.next() {
             page.push(line.to_owned());
-            let Some(info) = line.strip_prefix("```") else { continue };
-            let block: Vec<_> = lines.by_ref().take_while(|line| *line != "```").collect();
+            let Some(info) = line.strip_prefix("```") else {
+                let beginning = line.trim_start();
+                let is_known = !["```", "~~~", "###"].iter().any(|it| beginning.starts_with(it));
+                assert!(is_known, "`{line}` is no line of a session");
+                continue;
+            };
+            let mut block = Vec::new();
+            loop {
+                match lines.next().unwrap_or_else(|| panic!("`{line}` has no end")) {
+                    "```" => break,
+                    line => block.push(line),
+                }
+            }
             if info == "console" {
                 self.session(&block, &mut page, complaints);
+                has_command |= !block.is_empty();
             } else {
                 let text = self.filled_in(&(block.join("\n") + "\n"));
-                if let Some((_, name)) = info.split_once(" title=") {
-                    self.save(name, text.as_bytes());
-                } else if let Some((_, name)) = info.split_once(" guest=") {
-                    self.save(name, &guest(&text));
-                } else if let Some((_, name)) = info.split_once(" module=") {
-                    self.save(name, &module(&text));
+                match info.split_once(' ').and_then(|(_, kind)| kind.split_once('=')) {
+                    Some(("title", name)) => self.save(name, text.as_bytes()),
+                    Some(("guest", name)) => self.save(name, &guest(&text)),
+                    Some(("module", name)) => self.save(name, &module(&text)),
+                    _ => panic!("`{line}` begins no block of a session"),
                 }
                 page.extend(block.into_iter().map(str::to_owned));
             }
             page.push("```".to_owned());
         }
+        let heading = self.text.lines().next().unwrap_or_default();
+        assert!(has_command || !heading.starts_with("## "), "`{heading}` has no command");
         page.join("\n") + "\n"
     }
 
@@ -165,7 +221,7 @@ impl<'a> Case<'a> {
             let expected: Vec<_> =
                 std::iter::from_fn(|| lines.next_if(|line| !line.starts_with("$ "))).collect();
             let printed = self.printed(&command);
-            if fits(&expected, &printed.lines().collect::<Vec<_>>()) {
+            if is_shown(&expected, &printed) {
                 page.extend(expected.into_iter().map(str::to_owned));
             } else {
                 page.extend(printed.lines().map(str::to_owned));
@@ -272,6 +328,17 @@ fn guest(text: &str) -> Vec<u8> {
         None if asks => asking_guest(&guest),
         None => guest.component(),
     }
+}
+
+/// Returns true if the output matches the expected lines. Only `⋯` matches other text: `…` is text
+/// that commands print.
+fn is_shown(expected: &[&str], printed: &str) -> bool {
+    let exact = |line: &str| line.replace('…', "\0");
+    let expected: Vec<_> = expected.iter().map(|line| exact(line).replace('⋯', "…")).collect();
+    let printed: Vec<_> = printed.lines().map(exact).collect();
+    let [expected, printed] =
+        [&expected, &printed].map(|lines| lines.iter().map(String::as_str).collect::<Vec<_>>());
+    fits(&expected, &printed)
 }
 
 fn named<T: Copy + Debug>(all: &[T], name: &str) -> T {
