@@ -341,8 +341,13 @@ mod cases {
     /// Returns the rows of a table in `cases/FILE.yaml`.
     pub(crate) fn rows<T: serde::Deserialize<'static>>(file: &str, table: &str) -> Vec<T> {
         let text = std::fs::read_to_string(format!("cases/{file}.yaml")).expect(file);
+        // This type refuses a table that occurs twice.
+        serde_norway::from_str::<serde_norway::Mapping>(&text).expect(file);
         let tables: serde_json::Value = serde_norway::from_str(&text).expect(file);
-        serde::Deserialize::deserialize(&Box::leak(Box::new(tables))[table]).expect(table)
+        let rows: Vec<T> =
+            serde::Deserialize::deserialize(&Box::leak(Box::new(tables))[table]).expect(table);
+        assert!(!rows.is_empty(), "`{table}` of `cases/{file}.yaml` has no rows");
+        rows
     }
 }
 
