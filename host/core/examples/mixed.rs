@@ -20,7 +20,6 @@ async fn main() -> anyhow::Result<()> {
     let engine = Engine::builder().build()?;
     let component = Component::load(&engine, toolcell_examples::component("calculator")?).await?;
     registry.register_all(component.tools().iter().cloned())?;
-
     for role in ["customer", "staff"] {
         let visible = registry.visible_tools(&Executor::new(), &context(role)).await;
         let names: Vec<_> = visible.iter().map(|tool| tool.definition().name.as_str()).collect();

@@ -74,13 +74,15 @@ fn expects(source: &str, cause: &str) -> bool {
     })
 }
 
-/// Collects the text of all tests but this file.
+/// Collects the text of all tests but this file, and of their case files.
 fn gather(folder: &Path, tests: &mut String) {
     for path in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path())
     {
         if path.is_dir() {
             gather(&path, tests);
-        } else if path.extension().is_some_and(|end| end == "rs") && !path.ends_with("causes.rs") {
+        } else if path.extension().is_some_and(|end| end == "rs" || end == "yaml")
+            && !path.ends_with("causes.rs")
+        {
             tests.push_str(&fs::read_to_string(&path).expect("a test"));
         }
     }
@@ -93,7 +95,7 @@ fn every_cause_is_produced_by_a_test() {
         fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     };
     let mut tests = String::new();
-    gather(&root.join("tests"), &mut tests);
+    ["tests", "cases"].iter().for_each(|folder| gather(&root.join(folder), &mut tests));
     let mut known = BTreeSet::new();
     for (file, name, prefix) in CAUSES {
         let variants = variants(&read(&format!("../host/contract/src/{file}")), name);
