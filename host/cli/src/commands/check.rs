@@ -131,7 +131,7 @@ pub(crate) async fn check(cli: &Cli, args: &CheckArgs) -> Result<ExitStatus> {
         printer.text(&format!("\n{}", of_tenants.join("\n")))?;
     }
     for warning in &warnings {
-        printer.warning(&warning);
+        printer.warning(warning);
         printer.hint(&warning.hint);
     }
     failures.iter().for_each(|failure| printer.failure(failure));

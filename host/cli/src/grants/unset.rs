@@ -31,7 +31,7 @@ pub(crate) fn print_refused<'a>(
     let problems: Vec<_> = problems.collect();
     problems.iter().for_each(|problem| printer.error(problem_text(problem, &[tool])));
     if problems.is_empty() {
-        printer.error(&refusal);
+        printer.error(refusal);
     }
     printer.labelled("  reason", refusal.kind());
     problems.iter().for_each(|problem| printer.hint(&problem.hint));

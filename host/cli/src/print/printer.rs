@@ -152,7 +152,7 @@ impl Printer {
     pub(crate) fn failure(&self, failure: &Failure) {
         let problems = failure.problems();
         for problem in problems {
-            self.error(&problem);
+            self.error(problem);
             self.hint(&problem.hint);
         }
         if !problems.is_empty() {

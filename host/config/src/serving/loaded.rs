@@ -69,7 +69,6 @@ impl LoadedTools {
     ///
     /// If the configuration names tenants, a call for another tenant or for none is refused.
     /// Otherwise calls without a tenant have the default quota.
-    #[must_use]
     pub fn executor(&self) -> &Executor {
         &self.executor
     }

@@ -120,7 +120,6 @@ impl Sealer {
     pub const MAX_STATE: u64 = 64 << 10;
 
     /// Creates a sealer with this key: 32 random bytes that are kept secret.
-    #[must_use]
     pub fn new(key: [u8; KEY_BYTES]) -> Self {
         let cipher = XChaCha20Poly1305::new(&Key::from(key));
         Self {

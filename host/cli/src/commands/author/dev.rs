@@ -49,7 +49,7 @@ pub(crate) async fn dev(cli: &Cli, args: &DevArgs) -> Result<ExitStatus> {
 async fn build_and_test(cli: &Cli, project: &Path) -> Result<()> {
     let printer = &cli.printer;
     let built = built(printer, project, None)?;
-    printer.labelled("built", &built.component.to_string_lossy());
+    printer.labelled("built", built.component.to_string_lossy());
     let files = cases::find(project)?;
     let report =
         test::run(cli, (&built.component, ComponentKind::Tools), &files, &Options::default())

@@ -148,7 +148,7 @@ pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus> {
                 faults,
             );
         } else {
-            printer.error(&refusal);
+            printer.error(refusal);
             printer.hint(refusal.hint());
         }
         return Ok(ExitStatus::Refusal);

@@ -7,8 +7,10 @@ use crate::cases::rows;
 use crate::grants::{Directory, DirectoryQuota, Injection, SecretGrant, TEMPORARY};
 
 const CASES: u64 = 2000;
-/// Places of rules, by kind. An access or methods stand in front of some.
-static PLACES: LazyLock<Vec<(GrantKind, Vec<&str>, Vec<&str>)>> = LazyLock::new(|| {
+/// A kind of grant, accesses or methods that stand in front of a place, and places.
+type Places = (GrantKind, Vec<&'static str>, Vec<&'static str>);
+
+static PLACES: LazyLock<Vec<Places>> = LazyLock::new(|| {
     let kind = |word| GrantKind::of_word(word).expect(word);
     let places = rows::<(&str, Vec<&str>, Vec<&str>)>("grants/rights/effective", "places");
     places.into_iter().map(|(word, accesses, places)| (kind(word), accesses, places)).collect()
