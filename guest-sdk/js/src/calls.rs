@@ -18,7 +18,7 @@ struct Component;
 impl abi::Guest for Component {
     fn describe() -> Vec<abi::Definition> {
         let text = state::with(|ctx| {
-            let answers: Object<'_> = state::host(ctx)?.get("answers")?;
+            let answers = state::answers(ctx)?;
             answers.get::<_, rquickjs::Function<'_>>("describe")?.call::<_, String>(())
         });
         match text {
@@ -31,10 +31,12 @@ impl abi::Guest for Component {
     }
 
     fn validate(call: abi::ToolCall) -> Vec<String> {
-        let is_long = has_long_number(&call.arguments);
         asked(
             "validate",
-            |_, function| function.call((call.name, call.arguments, is_long)),
+            |answers, function| {
+                let (arguments, is_text) = arguments(answers, call.arguments)?;
+                function.call((call.name, arguments, is_text))
+            },
             |answer| Object::from_value(answer)?.get("faults"),
         )
     }
@@ -48,12 +50,12 @@ impl abi::Guest for Component {
     }
 
     fn execute(call: abi::ToolCall, context: abi::Context) -> abi::Outcome {
-        let is_long = has_long_number(&call.arguments);
         asked(
             "execute",
             |answers, function| {
                 let context = context_object(answers, &call.id, context)?;
-                function.call((call.name, call.arguments, is_long, context))
+                let (arguments, is_text) = arguments(answers, call.arguments)?;
+                function.call((call.name, arguments, is_text, context))
             },
             outcome::read,
         )
@@ -77,6 +79,15 @@ fn asked<T>(
             "this is the JavaScript runtime without a tool: build a tool with `toolcell build`",
         ),
     }
+}
+
+/// Returns the value of the arguments and false, or their text and true if a number in it may have
+/// more digits than a number of JavaScript.
+fn arguments<'js>(answers: &Object<'js>, text: String) -> rquickjs::Result<(Value<'js>, bool)> {
+    let is_text = has_long_number(&text);
+    let value =
+        if is_text { text.into_js(answers.ctx())? } else { answers.ctx().json_parse(text)? };
+    Ok((value, is_text))
 }
 
 /// Returns the context as an object, without absent fields. Integers of the host's JSON that a

@@ -17,6 +17,7 @@ thread_local! {
     static CONTEXT: OnceCell<(Runtime, Context)> = const { OnceCell::new() };
     static IN_CELL: Cell<bool> = const { Cell::new(false) };
     static HOST: RefCell<Option<Persistent<Object<'static>>>> = const { RefCell::new(None) };
+    static ANSWERS: RefCell<Option<Persistent<Object<'static>>>> = const { RefCell::new(None) };
 }
 
 /// Creates the context. Fails if it exists.
@@ -57,10 +58,17 @@ pub(crate) fn keep_host<'js>(ctx: &Ctx<'js>, host: Object<'js>) {
 
 /// Returns the object of native functions.
 pub(crate) fn host<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
-    match HOST.with_borrow(Clone::clone) {
-        Some(host) => host.restore(ctx),
-        None => Err(rquickjs::Error::Unknown),
-    }
+    HOST.with_borrow(Clone::clone).ok_or(rquickjs::Error::Unknown)?.restore(ctx)
+}
+
+/// Stores the prelude's `answers`.
+pub(crate) fn keep_answers<'js>(ctx: &Ctx<'js>, answers: Object<'js>) {
+    ANSWERS.set(Some(Persistent::save(ctx, answers)));
+}
+
+/// Returns the prelude's `answers`: the functions that implement the exports.
+pub(crate) fn answers<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
+    ANSWERS.with_borrow(Clone::clone).ok_or(rquickjs::Error::Unknown)?.restore(ctx)
 }
 
 /// Calls a function of the prelude's `answers`. If it returns a promise, runs jobs until that
@@ -71,8 +79,11 @@ pub(crate) fn answer<'js>(
     call: impl FnOnce(&Object<'js>, Function<'js>) -> rquickjs::Result<MaybePromise<'js>>,
 ) -> Result<Value<'js>, Thrown> {
     let called = || {
-        let answers: Object<'js> = host(ctx)?.get("answers")?;
-        let answer = call(&answers, answers.get(function)?)?;
+        let answers = answers(ctx)?;
+        let mut answer = call(&answers, answers.get(function)?)?;
+        if answer.as_value().is_string() && rejections::is_busy(ctx.clone()) {
+            answer = answers.get::<_, Function<'js>>("rest")?.call((answer,))?;
+        }
         loop {
             match answer.finish() {
                 // A pending job failed, for instance because memory is exhausted. Without an

@@ -103,6 +103,7 @@ fn evaluated<'js>(
         Module::declare(ctx.clone(), name, source)?;
     }
     let answers: Object<'js> = state::host(ctx)?.get("answers")?;
+    state::keep_answers(ctx, answers.clone());
     answers.get::<_, Function<'js>>("loaded")?.call::<_, ()>(())?;
     let called = |name| answers.get::<_, Function<'js>>(name)?.call::<_, String>(());
     Ok((called("describe")?, called("warnings")?))

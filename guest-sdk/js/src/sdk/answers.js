@@ -81,7 +81,8 @@ const failure = ({ message, data, retryable, retryAfterMs }) => {
 // Whether there can be a rejected promise that nothing handles, or work that makes one. Mostly there is neither, and to wait for
 // the end of all work would cost as much as a small handler.
 const { isBusy } = runtime;
-const isLeft = () => isBusy() || awaited.length > 0 || waiting.length > 0 || flights.size > 0;
+const isAwaiting = () => awaited.length > 0 || waiting.length > 0 || flights.size > 0;
+const isLeft = () => isAwaiting() || isBusy();
 const find = (name) => tools.get(name) ?? wrong(`this component has no tool named \`${name}\``);
 // `await` reads `then`; a proxy may have it without saying so.
 const isAwaited = (value) => typeof value === "function" || (typeof value === "object" && value !== null && (value instanceof Promise || value.then !== undefined));
@@ -125,11 +126,11 @@ runtime.answers = {
   },
   warnings: () => stringify([...warnings]),
   exact: (text) => exactJson(text),
-  validate: async (name, args, isLong) => {
+  validate: async (name, args, isText) => {
     isEnding = false;
     let given;
     try {
-      given = argumentsOf(find(name), args, isLong);
+      given = argumentsOf(find(name), args, isText);
     } catch (error) {
       return { faults: [words(error.message)] };
     }
@@ -146,20 +147,23 @@ runtime.answers = {
     return { visible };
   },
   // The outcome, or a promise of it. Most calls need no promise, which costs as much as a small handler.
-  execute: (name, args, isLong, context) => {
+  execute: (name, args, isText, context) => {
     isEnding = false;
     try {
       const from = find(name);
-      const returned = from.handler(argumentsOf(from, args, isLong), context);
+      const returned = from.handler(argumentsOf(from, args, isText), context);
+      // Nothing can change a text; the runtime asks itself whether a job is left.
+      if (typeof returned === "string" && returned.isWellFormed() && !isAwaiting()) return returned;
       if (isLeft() || isAwaited(returned)) return executed(returned);
       const made = ending(returned);
-      if (typeof made === "string") return made;
       isEnding = true;
       return isLeft() ? executed(undefined, made) : made;
     } catch (error) {
       return failed(error);
     }
   },
+  // The rest of a call that made a text and left jobs.
+  rest: (made) => executed(undefined, made),
   // No work is left. Tells whether a promise was settled, so that there is new work.
   idle: () => {
     if (step()) return true;

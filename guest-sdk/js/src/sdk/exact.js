@@ -70,8 +70,8 @@ const exactJson = (text, schema, refuse, isLong = runtime.hasLongNumber(text)) =
   const mark = markOf(), marks = withMarks(text, mark);
   return marks === text ? parse(text) : restored(parse(marks), mark, schema, schema, "", refuse);
 };
-/** Arguments: a tool that counts with numbers gets no BigInt that it does not expect. `isLong`: they have 16 digits in a row. */
-const argumentsOf = ({ parameters }, text, isLong) => (isLong ? exactArguments(parameters, text) : parse(text));
+/** Arguments: their value, or their text if it has 16 digits in a row. A tool that counts with numbers gets no BigInt that it does not expect. */
+const argumentsOf = ({ parameters }, given, isText) => (isText ? exactArguments(parameters, given) : given);
 const exactArguments = (parameters, text) => exactJson(text, parameters, (path, digits) => {
   throw new ToolFailure(`the argument \`${path}\` is ${digits}, which does not fit: a number of JavaScript would lose digits, and 64 bits are the most: the tool's author can declare it with \`format: "int64"\` to get a BigInt, or as a string`);
 }, true);
