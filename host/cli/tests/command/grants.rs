@@ -1,10 +1,16 @@
-//! `toolcell.toml`: where it is found, and errors of its secrets and digests.
+//! Tests of `toolcell.toml`: where it is found, errors of its secrets and digests, and the hints that
+//! grant each kind.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
+use toolcell::grants::GrantKind;
+
 use crate::place::Place;
 use crate::typed::{check, command};
+
+/// A value for the parts that a hint leaves open.
+const VALUE: &str = "https://a.example";
 
 /// All errors are printed at once, each with its place, and no call runs.
 #[test]
@@ -125,4 +131,59 @@ fn config_schema_file_is_current() {
         fs::read_to_string(path).unwrap_or_default(),
         "run with UPDATE=1"
     );
+}
+
+/// The lines that a hint shows for a request grant it. The options that it shows are accepted, and
+/// grant the interface that is for the kind alone. An empty list in the tool's section takes the
+/// access away, and the line that a hint shows then allows it.
+#[test]
+fn hints_grant_requests_of_each_kind() {
+    let forms = |kind: GrantKind| kind.row().requests.iter().map(move |form| (kind, *form));
+    let scratch = (GrantKind::Scratch, "write /scratch/x");
+    for (kind, request) in GrantKind::all().flat_map(forms).chain([scratch]) {
+        let place = Place::new("");
+        fs::remove_file(place.path().join("toolcell.toml")).unwrap();
+        place.replace("visitor.wasm", toolcell_test_guests::bytes("visitor"));
+        let explain = |component| {
+            let shown = place.typed(&["explain", component, "visit", request]);
+            (shown.stdout.starts_with("allowed by `"), shown)
+        };
+        let (is_allowed, shown) = explain("visitor.wasm");
+        assert!(!is_allowed && shown.stdout.contains("it was not granted"), "{shown}");
+        let lines: Vec<_> = shown.stderr.lines().map(|line| line.replace('…', VALUE)).collect();
+        let at = |start: &str| lines.iter().position(|line| line.trim().starts_with(start));
+        let (start, or) = (at("[components.visitor]").unwrap(), at("or, to try").unwrap());
+        let config = lines[start..or].join("\n");
+        assert!(config.contains(&format!("\n    {} = ", kind.key())), "{shown}");
+
+        // The handle to a secret reveals nothing: its interface needs no grant.
+        let interface = kind.row().interface().filter(|_| kind != GrantKind::Secrets);
+        let lacks_grant = |options: &[&str]| {
+            let run = ["run", "visitor.wasm", "visit", "url=x"];
+            let shown = place.shown(place.command().env("NAME", VALUE).args(run).args(options));
+            let note = "the component imports interfaces that are not granted: ";
+            let imports = shown.stderr.lines().find_map(|line| Some(line.split_once(note)?.1));
+            let imports = imports.unwrap_or_else(|| panic!("{request} {shown}"));
+            interface.is_some_and(|name| imports.contains(&format!("toolcell:tool/{name}@")))
+        };
+        let options = lines[or + 1].split("--grant '").skip(1);
+        let options = options.flat_map(|it| ["--grant", it.trim_end().trim_end_matches('\'')]);
+        let options: Vec<_> = options.collect();
+        assert_eq!(lacks_grant(&[]), interface.is_some(), "{request}");
+        assert!(!options.is_empty() && !lacks_grant(&options), "{request} {options:?}");
+
+        let check = |section: &str| {
+            place.write(&format!("{config}\n[components.visitor.tools.visit]\n{section}\n"));
+            place.approve();
+            explain("visitor")
+        };
+        let (is_allowed, shown) = check("");
+        assert!(is_allowed, "{shown}");
+        let narrowing = format!("{} = []", kind.row().section);
+        let (is_allowed, shown) = check(&narrowing);
+        assert!(!is_allowed && shown.stdout.contains(&format!("`{narrowing}`")), "{shown}");
+        let line = shown.stderr.lines().find_map(|line| line.split_once("tools.visit]: "));
+        let (is_allowed, shown) = check(line.unwrap().1);
+        assert!(is_allowed, "{shown}");
+    }
 }
