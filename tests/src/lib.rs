@@ -9,11 +9,13 @@ use std::sync::LazyLock;
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use toolcell::call::Resume;
+use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::runtime::Placement;
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, Component, Engine, Error, Executor, Json,
-    Limits, Outcome, ToolCall,
+    CallContext, CallOptions, CallResult, Completion, Component, Engine, Error, Executor, Grants,
+    Json, Limits, Outcome, Tool, ToolCall,
 };
+use toolcell_test_guests::bytes;
 pub use toolcell_test_guests::own_process;
 
 /// The placements of cells: every promise must hold at each.
@@ -66,6 +68,26 @@ pub fn engine(placement: Placement, scratch: &str) -> Engine {
 pub fn load(engine: &Engine, bytes: Vec<u8>) -> Result<Component, Error> {
     let engine = engine.clone();
     wait(async move { Component::load(&engine, bytes).await })
+}
+
+/// Loads a component with these grants. Each use of an import that they do not cover is denied.
+///
+/// # Errors
+/// As [`Component::load_with`].
+pub fn load_with(engine: &Engine, bytes: Vec<u8>, grants: Grants) -> Result<Component, Error> {
+    let engine = engine.clone();
+    let options = LoadOptions { grants, missing: OnMissingGrant::Denied, ..LoadOptions::default() };
+    wait(async move { Component::load_with(&engine, bytes, options).await })
+}
+
+/// Loads a component that was built for the tests, and returns one of its tools.
+///
+/// # Panics
+/// If there is no such component or tool, or it does not load.
+#[must_use]
+pub fn tool(engine: &Engine, component: &str, tool: &str, grants: Grants) -> Tool {
+    let component = load_with(engine, bytes(component), grants).expect("it loads");
+    component.tool(tool).expect("the tool").clone()
 }
 
 /// Calls a tool of a component under these limits.

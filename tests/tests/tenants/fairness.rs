@@ -10,16 +10,15 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::grants::{Access, Directory};
 use toolcell::kv::{Entry, KeyStore, Namespace, Page, SqliteStore, StoreError};
 use toolcell::runtime::{EngineBuilder, Placement};
 use toolcell::{
-    CallOptions, Completion, Component, Definition, Engine, Executor, Grants, Limits, Refusal,
-    Tenant, Tool, ToolCall,
+    CallOptions, Completion, Definition, Engine, Executor, Grants, Limits, Refusal, Tenant, Tool,
+    ToolCall,
 };
-use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bytes};
-use toolcell_tests::{PLACEMENTS, context, ending, load, wait};
+use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
+use toolcell_tests::{PLACEMENTS, context, ending, load, tool, wait};
 
 /// Threads of a pool that one tenant can hold.
 const SHARE: usize = 8;
@@ -27,16 +26,6 @@ const SHARE: usize = 8;
 fn engine(make: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Engine {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("shares");
     make(Engine::builder().cells(40).cache(cache)).build().expect("an engine")
-}
-
-fn tool(engine: &Engine, component: &'static str, tool: &'static str, grants: Grants) -> Tool {
-    let engine = engine.clone();
-    let load = async move {
-        let options =
-            LoadOptions { grants, missing: OnMissingGrant::Denied, ..LoadOptions::default() };
-        Component::load_with(&engine, bytes(component), options).await
-    };
-    wait(load).expect("it loads").tool(tool).expect("the tool").clone()
 }
 
 fn of(tenant: &str) -> CallOptions {

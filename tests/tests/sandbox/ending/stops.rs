@@ -24,9 +24,9 @@ use toolcell::{
     RunOptions, Runner, Tool, ToolCall,
 };
 use toolcell_test_guests::{Hostile, Misdeed, Place};
-use toolcell_tests::{PLACEMENTS, ending, load, wait};
+use toolcell_tests::{PLACEMENTS, ending, load, tool, wait};
 
-use super::{PATIENCE, tool};
+use super::PATIENCE;
 
 const CANCELLED: &str = "handler_exit/cancelled";
 

@@ -15,9 +15,9 @@ use toolcell::secrets::{SecretFuture, SecretSource};
 use toolcell::{CallOptions, Engine, Executor, Grants, Limits, Tool, ToolCall};
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::server::{answering, silent};
-use toolcell_tests::{PLACEMENTS, ending, load, wait};
+use toolcell_tests::{PLACEMENTS, ending, load, tool, wait};
 
-use super::{PATIENCE, tool};
+use super::PATIENCE;
 
 /// Calls of each kind, in each placement. They run together, so that the host is busy when their
 /// deadlines pass.
