@@ -4,10 +4,9 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::runtime::{EngineBuilder, Placement};
 use toolcell::{Component, Engine, Error, Grants, Limits};
-use toolcell_tests::{call, ending, wait, worst_case};
+use toolcell_tests::{call, ending, load_with, wait, worst_case};
 
 use crate::rng::SeededRng;
 use crate::tally::{Fault, Tally};
@@ -46,17 +45,6 @@ impl Fixture {
     pub(crate) fn for_strangers(&self, cells: u32) -> EngineBuilder {
         Engine::builder().cells(cells).compile_in(&self.program, ["compile"], COMPILE_TIME)
     }
-}
-
-/// Loads a component with these grants.
-pub(crate) fn load_with(
-    engine: &Engine,
-    bytes: Vec<u8>,
-    grants: Grants,
-) -> Result<Component, Error> {
-    let engine = engine.clone();
-    let options = LoadOptions { grants, missing: OnMissingGrant::Denied, ..LoadOptions::default() };
-    wait(async move { Component::load_with(&engine, bytes, options).await })
 }
 
 /// Loads a component that is called until the end, and waits for its optimised code. Optimised code

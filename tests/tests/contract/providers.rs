@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
-use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::runtime::Placement;
-use toolcell::{Component, Definition, Provider, Tool};
-use toolcell_tests::{engine, wait};
+use toolcell::{Definition, Grants, Provider, Tool};
+use toolcell_test_guests::bytes;
+use toolcell_tests::{engine, load_with};
 
 type Complaints = Vec<String>;
 
@@ -195,12 +195,8 @@ fn every_example_tool_converts_for_every_provider() {
     let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
     let mut definitions = Vec::new();
     for (name, _) in toolcell_test_guests::COMPONENTS {
-        let (engine, bytes) = (engine.clone(), toolcell_test_guests::bytes(name));
-        let loaded = async move {
-            let options = LoadOptions { missing: OnMissingGrant::Denied, ..LoadOptions::default() };
-            Component::load_with(&engine, bytes, options).await
-        };
-        let component = wait(loaded).expect("a component that loads");
+        let component =
+            load_with(&engine, bytes(name), Grants::default()).expect("a component that loads");
         definitions.extend(component.tools().iter().map(|tool| tool.definition().clone()));
     }
     assert!(definitions.len() > 8, "these are not all tools");

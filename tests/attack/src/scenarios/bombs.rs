@@ -10,10 +10,10 @@ use toolcell::runtime::Placement;
 use toolcell::{Component, Engine, Grants, Limits};
 use toolcell_test_guests::{Answer, Hostile, with_record};
 use toolcell_tests::binary::{component, list, module, number, of_component, of_module, section};
-use toolcell_tests::{call, ending};
+use toolcell_tests::{call, ending, load_with};
 
 use super::Scenario;
-use crate::fixture::{Fixture, is_typed, load_for_good, load_with};
+use crate::fixture::{Fixture, is_typed, load_for_good};
 use crate::report::larger;
 use crate::tally::{Fault, Tally, record};
 

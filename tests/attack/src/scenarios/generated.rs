@@ -11,11 +11,11 @@ use toolcell::runtime::{Deterministic, Optimise, Placement};
 use toolcell::{Component, Engine, Executor, Grants, Limits, ToolCall};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bare_hello, bytes};
 use toolcell_tests::binary::{of_component, section};
-use toolcell_tests::wait;
+use toolcell_tests::{load_with, wait};
 
 use super::Scenario;
 use super::sections::{module, with_module};
-use crate::fixture::{Fixture, check_untrusted, load_with};
+use crate::fixture::{Fixture, check_untrusted};
 use crate::rng::SeededRng;
 use crate::tally::Tally;
 

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use toolcell::runtime::Placement;
 use toolcell::{Component, Engine, Grants, Limits};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
-use toolcell_tests::{call, ending};
+use toolcell_tests::{call, ending, load_with};
 
 use super::Scenario;
-use crate::fixture::{Fixture, MEMORY, in_time, is_typed, load_for_good, load_with};
+use crate::fixture::{Fixture, MEMORY, in_time, is_typed, load_for_good};
 use crate::rng::SeededRng;
 use crate::tally::{Fault, Tally};
 

@@ -4,12 +4,11 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::grants::{Access, Denial, Layer, Suggestion};
 use toolcell::runtime::Placement;
 use toolcell::{CallOptions, Completion, Component, Event, Executor, Grants, Overlay, ToolCall};
 use toolcell_test_guests::rows;
-use toolcell_tests::{engine, wait};
+use toolcell_tests::{engine, load_with, wait};
 
 use super::{BIG, granted, load, tree};
 
@@ -107,12 +106,7 @@ fn denials_cover_only_declared_or_granted_paths() {
         };
         grants.environment.insert("CITY".into(), "Bern".into());
         let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
-        let load = async move {
-            let options =
-                LoadOptions { grants, missing: OnMissingGrant::Denied, ..LoadOptions::default() };
-            Component::load_with(&engine, bytes, options).await
-        };
-        let component = wait(load).expect("it loads");
+        let component = load_with(&engine, bytes, grants).expect("it loads");
         let (completion, denials) =
             called(&component, &json!({ "day": "2026-03-03" }), CallOptions::default());
         let told = serde_json::to_string(&completion.result).expect("JSON");

@@ -5,18 +5,17 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::kv::SqliteStore;
 use toolcell::outcome::HandlerError;
 use toolcell::runtime::Placement;
 use toolcell::secrets::{Secret, StoredSecrets};
 use toolcell::tool::Invocation;
 use toolcell::{
-    CallOptions, Component, Definition, Engine, Event, Executor, Grants, Registry, Tool, ToolCall,
+    CallOptions, Definition, Engine, Event, Executor, Grants, Registry, Tool, ToolCall,
 };
-use toolcell_test_guests::{bytes, rows};
+use toolcell_test_guests::rows;
 use toolcell_tests::server::{Server, response};
-use toolcell_tests::{PLACEMENTS, wait};
+use toolcell_tests::{PLACEMENTS, tool, wait};
 
 use super::rule;
 
@@ -44,18 +43,7 @@ impl Host {
             .cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/confided"))
             .build()
             .expect("an engine");
-        let load = |grants: Grants, name: &str| {
-            let engine = engine.clone();
-            let load = async move {
-                let options = LoadOptions {
-                    grants,
-                    missing: OnMissingGrant::Denied,
-                    ..LoadOptions::default()
-                };
-                Component::load_with(&engine, bytes("messenger"), options).await
-            };
-            wait(load).expect("it loads").tool(name).expect("a tool").clone()
-        };
+        let load = |grants: Grants, name: &str| tool(&engine, "messenger", name, grants);
         let mut reads = Grants::default();
         reads.reveal.insert("token".into());
         reads.invoke.extend(["own repeat", "own echo"].map(rule));

@@ -7,17 +7,16 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::grants::InvokeRule;
 use toolcell::kv::SqliteStore;
 use toolcell::runtime::Placement;
 use toolcell::tool::Invocation;
 use toolcell::{
-    CallOptions, CallResult, Completion, Component, Definition, Engine, Event, Executor, Grants,
-    Limits, Overlay, Registry, Runner, Tool, ToolCall,
+    CallOptions, CallResult, Completion, Definition, Engine, Event, Executor, Grants, Limits,
+    Overlay, Registry, Runner, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;
-use toolcell_tests::{PLACEMENTS, context, wait};
+use toolcell_tests::{PLACEMENTS, context, load, load_with, wait};
 
 /// Fuel units: far more than a thousand rounds of the tool `relay` take, far less than a million.
 const SOME_FUEL: u64 = 5_000_000;
@@ -46,17 +45,8 @@ struct Host {
 impl Host {
     fn new(engine: &Engine, rules: &[&str]) -> Self {
         let registry = Registry::new();
-        let load = |name: &'static str, grants: Grants| {
-            let engine = engine.clone();
-            let load = async move {
-                let options = LoadOptions {
-                    grants,
-                    missing: OnMissingGrant::Denied,
-                    ..LoadOptions::default()
-                };
-                Component::load_with(&engine, bytes(name), options).await
-            };
-            wait(load).expect("it loads").tools().to_vec()
+        let load = |name: &str, grants: Grants| {
+            load_with(engine, bytes(name), grants).expect("it loads").tools().to_vec()
         };
         let mut relays = Grants::default();
         relays.invoke = rules.iter().map(|text| rule(text)).collect();
@@ -316,8 +306,7 @@ fn sub_calls_resolve_in_the_runs_registry() {
     };
     assert!(run(&registry).contains("not_found"), "the run has no such tool");
     let engine = engine(Placement::Cells, 2);
-    let loaded =
-        wait(async move { Component::load(&engine, bytes("hello")).await }).expect("it loads");
+    let loaded = load(&engine, bytes("hello")).expect("it loads");
     registry.register(loaded.tools()[0].clone()).expect("registered");
     assert!(run(&registry).contains("Hello, Ada!"));
 }

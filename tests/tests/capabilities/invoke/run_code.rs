@@ -5,16 +5,15 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use serde_json::{Value, json};
-use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::outcome::Halt;
 use toolcell::runtime::Placement;
 use toolcell::tool::Invocation;
 use toolcell::{
-    CallOptions, Completion, Component, Definition, Event, Executor, Grants, Limits, Outcome,
-    Question, Registry, RunOptions, Runner, Tool, ToolCall,
+    CallOptions, Completion, Definition, Event, Executor, Grants, Limits, Outcome, Question,
+    Registry, RunOptions, Runner, Tool, ToolCall,
 };
 use toolcell_test_guests::{bytes, rows};
-use toolcell_tests::wait;
+use toolcell_tests::{load_with, wait};
 
 use super::{SOME_FUEL, engine, rule, value};
 
@@ -61,12 +60,7 @@ fn tools() -> Vec<Tool> {
 
 fn loaded(component: Vec<u8>, grants: Grants) -> Vec<Tool> {
     let engine = engine(Placement::Cells, 4);
-    let load = async move {
-        let options =
-            LoadOptions { grants, missing: OnMissingGrant::Denied, ..LoadOptions::default() };
-        Component::load_with(&engine, component, options).await
-    };
-    wait(load).expect("it loads").tools().to_vec()
+    load_with(&engine, component, grants).expect("it loads").tools().to_vec()
 }
 
 fn grants(rules: &[&str]) -> Grants {

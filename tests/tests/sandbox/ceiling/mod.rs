@@ -18,15 +18,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::grants::DirectoryQuota;
 use toolcell::kv::SqliteStore;
 use toolcell::runtime::Placement;
-use toolcell::{
-    AbortSignal, CallOptions, Component, Engine, Event, Executor, Grants, Limits, Tool, ToolCall,
-};
+use toolcell::{AbortSignal, CallOptions, Engine, Event, Executor, Grants, Limits, Tool, ToolCall};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bare_hello, bytes};
-use toolcell_tests::{PLACEMENTS, ending, own_process, wait, worst_case};
+use toolcell_tests::{PLACEMENTS, ending, load_with, own_process, wait, worst_case};
 
 /// Cells of an engine.
 const CELLS: u32 = 80;
@@ -163,13 +160,7 @@ fn kinds(placement: Placement) -> (Kind, Vec<Kind>) {
         let mut grants = Grants::default();
         grants.scratch = Some(DirectoryQuota { bytes: 4 << 20, files: 100 });
         grants.kv.push("write *".parse().expect("a rule"));
-        let engine = engine.clone();
-        let loaded = wait(async move {
-            let options =
-                LoadOptions { grants, missing: OnMissingGrant::Denied, ..LoadOptions::default() };
-            Component::load_with(&engine, bytes, options).await
-        });
-        loaded.expect("it loads").tools()[0].clone()
+        load_with(&engine, bytes, grants).expect("it loads").tools()[0].clone()
     };
     let kind = |tool, arguments: &str, ends| Kind { tool, arguments: arguments.to_owned(), ends };
     let hostile =

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::task::JoinSet;
-use toolcell::component::{LoadOptions, OnMissingGrant};
-use toolcell::{CallOptions, Component, Engine, Executor, Grants, Limits, ToolCall};
+use toolcell::{CallOptions, Engine, Executor, Grants, Limits, ToolCall};
 use toolcell_test_guests::bytes;
-use toolcell_tests::{ending, own_process, wait, worst_case};
+use toolcell_tests::{ending, load_with, own_process, wait, worst_case};
 
 use super::{memory, peak};
 
@@ -27,13 +26,10 @@ fn host_memory_for_cells_is_within_the_bound() {
     own_process::run(module_path!(), "host_memory_for_cells_is_within_the_bound", || {
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ceiling");
         let engine = Engine::builder().cells(CELLS).cache(cache).build().expect("an engine");
+        let mut grants = Grants::default();
+        grants.http.push("https://example.com/".parse().expect("a rule"));
+        let loaded = load_with(&engine, bytes("caller"), grants).expect("it loads");
         let hoarder = wait(async move {
-            let mut grants = Grants::default();
-            grants.http.push("https://example.com/".parse().expect("a rule"));
-            let options =
-                LoadOptions { grants, missing: OnMissingGrant::Denied, ..LoadOptions::default() };
-            let loaded =
-                Component::load_with(&engine, bytes("caller"), options).await.expect("it loads");
             loaded.optimised().await;
             loaded.tool("hoarder").expect("the tool").clone()
         });

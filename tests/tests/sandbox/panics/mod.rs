@@ -16,7 +16,6 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 
 use serde_json::json;
-use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::grants::{DirectoryQuota, HttpRule, Injection, SecretGrant};
 use toolcell::http::Egress;
 use toolcell::kv::KeyStore;
@@ -28,7 +27,7 @@ use toolcell::{
     ToolCall,
 };
 use toolcell_test_guests::bytes;
-use toolcell_tests::{ending, wait};
+use toolcell_tests::{ending, load_with, wait};
 
 /// The message of every intended panic.
 const ON_PURPOSE: &str = "as told";
@@ -117,13 +116,7 @@ impl Host {
     }
 
     fn load(&self, name: &str) -> Component {
-        let (engine, grants, bytes) = (self.engine.clone(), self.grants.clone(), bytes(name));
-        wait(async move {
-            let options =
-                LoadOptions { grants, missing: OnMissingGrant::Denied, ..LoadOptions::default() };
-            Component::load_with(&engine, bytes, options).await
-        })
-        .expect("it loads")
+        load_with(&self.engine, bytes(name), self.grants.clone()).expect("it loads")
     }
 }
 

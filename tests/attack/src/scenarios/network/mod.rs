@@ -16,10 +16,10 @@ use toolcell::runtime::Placement;
 use toolcell::{CallOptions, Component, Engine, Executor, Grants, Limits, ToolCall};
 use toolcell_test_guests::bytes;
 use toolcell_tests::server::{Server, response};
-use toolcell_tests::wait;
+use toolcell_tests::{load_with, wait};
 
 use super::Scenario;
-use crate::fixture::{Fixture, load_with};
+use crate::fixture::Fixture;
 use crate::rng::SeededRng;
 use crate::tally::{Fault, Tally};
 use addresses::{all, disguised, spellings};
