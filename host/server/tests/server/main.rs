@@ -5,3 +5,11 @@ mod many;
 mod mcp;
 mod recall;
 mod trees;
+
+use serde_json::Value;
+
+/// Returns the names of the tools on a page of their list.
+fn names(page: &Value) -> Vec<&str> {
+    let tools = page["tools"].as_array().expect("a list");
+    tools.iter().map(|tool| tool["name"].as_str().expect("a name")).collect()
+}

@@ -14,20 +14,13 @@ use toolcell_test_guests::rows;
 
 use super::client::{Reply, request};
 use super::fixture::Fixture;
+use crate::names;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_are_listed_page_by_page_in_every_format() {
     let fixture = Fixture::start().await;
     let list = async |query: &str| {
         fixture.ask(&fixture.acme, &format!("GET /v1/tools{query}"), "", "").await.json()
-    };
-    let names = |page: &Value| -> Vec<String> {
-        page["tools"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|tool| tool["name"].as_str().unwrap().to_owned())
-            .collect()
     };
     let first = list("").await;
     assert_eq!(
@@ -36,7 +29,7 @@ async fn tools_are_listed_page_by_page_in_every_format() {
         "sorted by name, two on a page, without the hidden one"
     );
     let next = list(&format!("?cursor={}", first["next_cursor"].as_str().unwrap())).await;
-    assert_eq!((names(&next), &next["next_cursor"]), (vec!["wait".to_owned()], &Value::Null));
+    assert_eq!((names(&next), &next["next_cursor"]), (vec!["wait"], &Value::Null));
     for format in ["openai", "openai-responses", "anthropic", "gemini", "mcp", "agui"] {
         let page = list(&format!("?format={format}")).await;
         assert!(page["tools"].to_string().contains("\"Does echo.\""), "{format}: {page}");

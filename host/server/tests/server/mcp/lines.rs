@@ -14,6 +14,7 @@ use toolcell_server::{Principal, ServedTools, Service};
 use super::bad_input::rows;
 use super::client::{Client, stateless};
 use super::fixture::service;
+use crate::names;
 
 #[tokio::test]
 async fn tools_are_listed_page_by_page_and_in_order() {
@@ -25,14 +26,6 @@ async fn tools_are_listed_page_by_page_and_in_order() {
     let first = client.ask(1, "tools/list", json!({})).await["result"].take();
     let second =
         client.ask(2, "tools/list", json!({"cursor": first["nextCursor"]})).await["result"].take();
-    let names = |page: &Value| -> Vec<String> {
-        page["tools"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|tool| tool["name"].as_str().unwrap().to_owned())
-            .collect()
-    };
     assert_eq!(
         [names(&first), names(&second)].concat(),
         ["ask", "draw", "echo", "fail", "halt", "text", "wait"]
