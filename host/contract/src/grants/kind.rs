@@ -13,7 +13,7 @@
 pub(super) use crate::outcome::tool_error::BlockedOn;
 
 use super::rule::{Rule, remaining};
-use super::{Grants, InvalidRule, KINDS, Overlay};
+use super::{Grants, InvalidRule, Overlay};
 
 /// A kind of grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -171,12 +171,12 @@ impl GrantKind {
     /// Returns the kind of this word.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
-        KINDS.iter().find(|row| row.words.contains(&word)).map(|row| row.kind)
+        Self::rows().find(|row| row.words.contains(&word)).map(|row| row.kind)
     }
 
     /// Returns every word of every kind.
     pub fn words() -> impl Iterator<Item = &'static str> {
-        KINDS.iter().flat_map(|row| row.words).copied()
+        Self::rows().flat_map(|row| row.words).copied()
     }
 
     /// Returns the key below `grants` in `toolcell.toml`.
@@ -185,42 +185,34 @@ impl GrantKind {
         self.row().key
     }
 
-    /// Returns every kind.
-    #[doc(hidden)]
-    pub fn all() -> impl Iterator<Item = Self> {
-        KINDS.iter().map(|row| row.kind)
+    /// Returns every row.
+    fn rows() -> impl Iterator<Item = &'static Row> {
+        Self::all().map(Self::row)
     }
 
     /// Returns the kind of a declared need.
     #[doc(hidden)]
     pub fn of_need(need: &str) -> Option<Self> {
-        KINDS.iter().find(|row| !need.is_empty() && row.need == need).map(|row| row.kind)
+        Self::rows().find(|row| !need.is_empty() && row.need == need).map(|row| row.kind)
     }
 
     /// Returns the kind that an interface of `toolcell:tool` is for.
     #[doc(hidden)]
     pub fn of_interface(name: &str) -> Option<Self> {
-        KINDS.iter().find(|row| row.interface() == Some(name)).map(|row| row.kind)
+        Self::rows().find(|row| row.interface() == Some(name)).map(|row| row.kind)
     }
 
     /// Returns the event that a call of an interface of `toolcell:tool` waits for. A kind with such
     /// an interface has the interface's name as its key.
     #[doc(hidden)]
     pub fn wait_of(interface: &str) -> Option<BlockedOn> {
-        KINDS.iter().find(|row| row.key == interface)?.wait
-    }
-
-    /// Returns everything that the table says about the kind.
-    #[doc(hidden)]
-    pub fn row(self) -> &'static Row {
-        KINDS.iter().find(|row| row.kind == self).unwrap_or(&KINDS[0])
+        Self::rows().find(|row| row.key == interface)?.wait
     }
 
     /// Lists the words of each kind that has any, as the end of a sentence: `` `a`, `b` or `c` ``.
     #[doc(hidden)]
     pub fn listed<W: IntoIterator<Item = &'static str>>(words: impl Fn(&Row) -> W) -> String {
-        let words: Vec<_> =
-            KINDS.iter().flat_map(|row| words(row)).filter(|word| !word.is_empty()).collect();
+        let words: Vec<_> = Self::rows().flat_map(words).filter(|word| !word.is_empty()).collect();
         let [first @ .., last] = words.as_slice() else { return String::new() };
         format!("`{}` or `{last}`", first.join("`, `"))
     }

@@ -50,24 +50,44 @@ pub(crate) use path::check as check_path;
 #[doc(hidden)]
 pub use path::is_below;
 
-/// The table of the kinds.
-static KINDS: [&kind::Row; 8] = [
-    &http::HTTP,
-    &path::DIRECTORIES,
-    &name::ENVIRONMENT,
-    &name::SECRETS,
-    &name::REVEAL,
-    &keys::KV,
-    &invoke::INVOKE,
-    &path::CALL_DIRECTORY,
-];
-
 /// The path under which a tool sees the call's own directory.
 #[doc(hidden)]
 pub const SCRATCH: &str = "/scratch";
 /// A second path for the same directory, which programs expect.
 #[doc(hidden)]
 pub const TEMPORARY: &str = "/tmp";
+
+macro_rules! kinds {
+    ($($kind:ident: $row:path,)*) => {
+        impl GrantKind {
+            /// Returns every kind.
+            #[doc(hidden)]
+            pub fn all() -> impl Iterator<Item = Self> {
+                [$(Self::$kind,)*].into_iter()
+            }
+
+            /// Returns everything that the table says about the kind.
+            #[doc(hidden)]
+            pub fn row(self) -> &'static Row {
+                match self {
+                    $(Self::$kind => &$row,)*
+                }
+            }
+        }
+    };
+}
+
+// The table of the kinds. A kind without a row does not compile.
+kinds! {
+    Http: http::HTTP,
+    Directories: path::DIRECTORIES,
+    Environment: name::ENVIRONMENT,
+    Secrets: name::SECRETS,
+    Reveal: name::REVEAL,
+    Kv: keys::KV,
+    Invoke: invoke::INVOKE,
+    Scratch: path::CALL_DIRECTORY,
+}
 
 /// Read access, or write access, which includes reading.
 ///

@@ -149,8 +149,11 @@ fn rows_describe_each_kind() {
     assert_eq!(words.iter().collect::<BTreeSet<_>>().len(), words.len(), "{words:?}");
     for kind in GrantKind::all() {
         let row = kind.row();
+        assert_eq!(row.kind, kind);
         assert!(row.interface().is_none_or(|interface| interface == row.key), "{kind:?}");
         assert_eq!(GrantKind::wait_of(row.key), row.wait, "{kind:?}");
+        // Only the directory of a call has no form of its own.
+        assert_eq!(row.requests.is_empty(), row.rules.is_none(), "{kind:?}");
         let of_example = row.example.split('=').next().unwrap();
         for word in [row.key, of_example] {
             assert_eq!(GrantKind::of_word(word), Some(kind), "{word}");
