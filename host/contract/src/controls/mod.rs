@@ -42,8 +42,8 @@ macro_rules! enforced {
     };
 }
 
-/// Evaluates to the bound, or to the largest value of its type if the control is disabled:
-/// `len > bound!(LineBytes, MAX)`. Arithmetic with the result must not overflow.
+/// Evaluates to the bound: `len > bound!(LineBytes, MAX)`. If the control is disabled, the value is
+/// the largest of its type, or `None` for an option. Arithmetic with it must not overflow.
 #[cfg(not(all(feature = "controls", debug_assertions)))]
 #[doc(hidden)]
 #[macro_export]
@@ -53,8 +53,8 @@ macro_rules! bound {
     };
 }
 
-/// Evaluates to the bound, or to the largest value of its type if the control is disabled:
-/// `len > bound!(LineBytes, MAX)`. Arithmetic with the result must not overflow.
+/// Evaluates to the bound: `len > bound!(LineBytes, MAX)`. If the control is disabled, the value is
+/// the largest of its type, or `None` for an option. Arithmetic with it must not overflow.
 #[cfg(all(feature = "controls", debug_assertions))]
 #[doc(hidden)]
 #[macro_export]

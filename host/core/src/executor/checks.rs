@@ -129,7 +129,7 @@ impl Parsed {
 }
 
 fn fits(tool: &Tool, arguments: &Value) -> Result<(), Refusal> {
-    let schema = tool.parameters().filter(|_| enforced!(ArgumentSchema));
+    let schema = bound!(ArgumentSchema, tool.parameters());
     schema.map_or(Ok(()), |schema| schema.check(arguments).map_err(invalid))
 }
 
@@ -219,7 +219,7 @@ fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule>
             Some(ReturnRule::ReservedHalt { reason: halt.reason.clone() })
         }
         Outcome::Ok(output) => {
-            let schema = tool.output().filter(|_| enforced!(ResultSchema))?;
+            let schema = bound!(ResultSchema, tool.output())?;
             let faults = schema.check(&output.value.to_value()).err()?;
             Some(ReturnRule::Schema { faults })
         }
