@@ -60,7 +60,7 @@ fn command(problems: &mut Problems<'_>, name: &str, said: &schema::Component) ->
     if command.media_type.is_some() && command.output != CommandOutput::Bytes {
         problems.error(
             span,
-            "`media_type` is of an output of bytes",
+            "`media_type` needs `output = \"bytes\"`",
             "add `output = \"bytes\"`, or remove `media_type`",
         );
     }
