@@ -14,7 +14,6 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use http::StatusCode;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, de};
@@ -22,7 +21,7 @@ use serde_json::{Number, Value};
 use toolcell::call::Resume;
 use toolcell::run::UnknownTools;
 use toolcell::step::{Deliberate, RawCall, TurnMemory};
-use toolcell::{CallContext, CallOptions, Json, Limits, OnToolError, ToolCall, Turn};
+use toolcell::{CallContext, CallOptions, Error, Json, Limits, OnToolError, ToolCall, Turn};
 use utoipa::openapi::Ref;
 use utoipa::openapi::schema::{AdditionalProperties, Array, Object, OneOf, SchemaType, Type};
 
@@ -30,6 +29,7 @@ use super::problem::Problem;
 use crate::service::calls::CallRequest;
 use crate::service::request_id::RequestId;
 use crate::service::runs::{RunRequest, StepRequest};
+use crate::tenants::refused::RequestError;
 
 /// One call.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -306,12 +306,10 @@ impl Tightened {
     /// A limit of 0, with which no call could be made.
     fn limits(&self) -> Result<Limits, Problem> {
         let mut limits = Limits::unlimited();
-        for (name, value) in [("timeout_ms", self.timeout_ms), ("fuel", self.fuel)] {
+        for (member, value) in [("limits.timeout_ms", self.timeout_ms), ("limits.fuel", self.fuel)]
+        {
             if let Some(WholeNumber(0)) = value {
-                let detail = format!("`limits.{name}` must be more than 0");
-                let problem =
-                    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_option", detail);
-                return Err(problem.with_hint(format!("correct `limits.{name}`; no call was made")));
+                return Err(invalid_option(member, "must be greater than zero"));
             }
         }
         if let Some(WholeNumber(millis)) = self.timeout_ms {
@@ -322,6 +320,10 @@ impl Tightened {
         }
         Ok(limits)
     }
+}
+
+fn invalid_option(member: &'static str, problem: impl Into<String>) -> Problem {
+    RequestError::Run(Error::options(member, problem)).into()
 }
 
 fn options(
@@ -344,6 +346,12 @@ impl CallBody {
 
 impl RunBody {
     pub(super) fn request(self, id: &RequestId) -> Result<RunRequest, Problem> {
+        let calls = self.calls.len();
+        // The run checks this too, but its error names an option of the library.
+        if self.resume.is_some() && calls > 1 {
+            let problem = format!("is for a run of one call, and this run has {calls}");
+            return Err(invalid_option("resume", problem));
+        }
         let call = |(at, call): (usize, RunCall)| {
             let id = call.id.unwrap_or_else(|| format!("call-{}", at + 1));
             ToolCall::new(id, call.name, text(call.arguments))

@@ -88,11 +88,11 @@ impl RunOptions {
         let nothings = [
             ("max_concurrency", self.max_concurrency == Some(0)),
             ("tool_timeout", self.tool_timeout == Some(Duration::ZERO)),
-            ("limits.timeout", timeout.is_zero()),
-            ("limits.fuel", fuel == 0),
-            ("limits.memory", memory == 0),
-            ("limits.arguments", arguments == 0),
-            ("limits.result", result == 0),
+            ("call.limits.timeout", timeout.is_zero()),
+            ("call.limits.fuel", fuel == 0),
+            ("call.limits.memory", memory == 0),
+            ("call.limits.arguments", arguments == 0),
+            ("call.limits.result", result == 0),
         ];
         if let Some((option, _)) = nothings.into_iter().find(|(_, is_nothing)| *is_nothing) {
             return Err(Error::options(option, "must be greater than zero"));
@@ -105,7 +105,7 @@ impl RunOptions {
         }
         if calls > 1 && self.call.context.resume.is_some() {
             return Err(Error::options(
-                "context.resume",
+                "call.context.resume",
                 format!("is for a run of one call, and this run has {calls}"),
             ));
         }

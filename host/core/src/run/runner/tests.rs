@@ -170,11 +170,11 @@ fn run_starts_all_calls_or_none() {
     let with = |call| RunOptions { call, ..short_timeout() };
     let limited = |limits| with(CallOptions { limits, ..CallOptions::default() });
     let invalid = [
-        (limited(Limits { timeout: zero, ..all }), "`limits.timeout`"),
-        (limited(Limits { fuel: 0, ..all }), "`limits.fuel`"),
-        (limited(Limits { memory: 0, ..all }), "`limits.memory`"),
-        (limited(Limits { arguments: 0, ..all }), "`limits.arguments`"),
-        (limited(Limits { result: 0, ..all }), "`limits.result`"),
+        (limited(Limits { timeout: zero, ..all }), "`call.limits.timeout`"),
+        (limited(Limits { fuel: 0, ..all }), "`call.limits.fuel`"),
+        (limited(Limits { memory: 0, ..all }), "`call.limits.memory`"),
+        (limited(Limits { arguments: 0, ..all }), "`call.limits.arguments`"),
+        (limited(Limits { result: 0, ..all }), "`call.limits.result`"),
         (RunOptions { max_concurrency: Some(0), ..short_timeout() }, "`max_concurrency`"),
         (RunOptions { tool_timeout: Some(zero), ..short_timeout() }, "`tool_timeout`"),
     ];
@@ -184,7 +184,7 @@ fn run_starts_all_calls_or_none() {
     let cases = [
         (unknown, short_timeout(), "unknown_tool", "did you mean `t`?"),
         (twice, short_timeout(), "duplicate_call_id", "give each call"),
-        (two, answering(), "invalid_option", "`context.resume`"),
+        (two, answering(), "invalid_option", "`call.context.resume`"),
     ];
     for (calls, options, reason, hint) in cases.into_iter().chain(invalid) {
         let error = wait(runner.run(calls.clone(), options.clone())).unwrap_err();

@@ -250,13 +250,17 @@ async fn http_errors_match_the_documented_table() {
 #[tokio::test(flavor = "multi_thread")]
 async fn invalid_member_is_named_by_its_path() {
     let fixture = Fixture::start().await;
-    for (path, body, told) in toolcell_test_guests::rows::<(&str, &str, &str)>(
-        "server/http/bad_input",
-        "invalid_member_is_named_by_its_path",
-    ) {
-        let reply = fixture.ask(&fixture.acme, &format!("POST /v1/{path}"), "", body).await;
-        let detail = reply.json()["detail"].as_str().unwrap_or_default().to_owned();
-        assert!(detail.starts_with(&format!("the body does not fit: {told}")), "{body}: {detail}");
+    for (table, before) in [
+        ("invalid_member_is_named_by_its_path", "the body does not fit: "),
+        ("options_out_of_range", ""),
+    ] {
+        for (path, body, told) in
+            toolcell_test_guests::rows::<(&str, &str, &str)>("server/http/bad_input", table)
+        {
+            let reply = fixture.ask(&fixture.acme, &format!("POST /v1/{path}"), "", body).await;
+            let detail = reply.json()["detail"].as_str().unwrap_or_default().to_owned();
+            assert!(detail.starts_with(&format!("{before}{told}")), "{body}: {detail}");
+        }
     }
     // A null counts as absent for an optional member.
     for body in [r#"{"name": "echo", "resume": null}"#, r#"{"name": "echo", "arguments": null}"#] {
