@@ -73,7 +73,9 @@ pub(super) struct Measure(Vec<Layer>);
 
 impl Measure {
     pub(super) fn of(value: &Value) -> Self {
-        let mut layers = vec![Layer::default()];
+        // Arguments of one level fit without growing.
+        let mut layers = Vec::with_capacity(2);
+        layers.extend([Layer::default()]);
         let mut open = vec![(value, 0)];
         while let Some((value, depth)) = open.pop() {
             layers[depth].nodes += 1;

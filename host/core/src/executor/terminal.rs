@@ -7,6 +7,7 @@
 //!
 //! Source: docs/contract.md, section 3 (spans: start, stop, exception, duration, outcome).
 
+use std::mem;
 use std::sync::Arc;
 
 use toolcell_contract::call::usage::Usage;
@@ -57,9 +58,13 @@ impl<'a> Terminal<'a> {
     pub(super) fn close(mut self, result: CallResult) -> Completion {
         let usage = self.usage();
         self.report(&result, usage);
-        let call = &self.invocation.call;
+        // A task that the call left behind may still hold the invocation.
+        let (id, name) = match Arc::get_mut(&mut self.invocation) {
+            Some(Invocation { call, .. }) => (mem::take(&mut call.id), mem::take(&mut call.name)),
+            None => (self.invocation.call.id.clone(), self.invocation.call.name.clone()),
+        };
         let attributes = self.tool.definition().attributes.clone();
-        Completion::new(call.id.clone(), call.name.clone(), result, usage, attributes)
+        Completion::new(id, name, result, usage, attributes)
     }
 
     fn report(&mut self, result: &CallResult, usage: Usage) {
