@@ -23,6 +23,9 @@ const MODULES: [(&str, &str, &str); 3] = [
     ("toolcell-js-runtime", "intl", "runtime_intl.wasm"),
     ("toolcell-js-modules", "", "modules.wasm"),
 ];
+/// The C stack of a cell: twice what JavaScript may use of it (`STACK` of the runtime). The pool
+/// scans the whole memory after each call, so a megabyte, the default, would make each slower.
+const STACK_SIZE: &str = "-Clink-arg=-zstack-size=327680";
 /// The file with the digest of the sources.
 const DIGEST: &str = "host/author/runtime/sources.sha256";
 
@@ -62,7 +65,7 @@ pub(crate) fn run() -> Result<()> {
             ])
             .env("CC_wasm32_unknown_unknown", &compiler)
             .env("AR_wasm32_unknown_unknown", &archiver)
-            .env("CARGO_ENCODED_RUSTFLAGS", without_paths(root)?)
+            .env("CARGO_ENCODED_RUSTFLAGS", flags(root, package)?)
             // With -O2 the interpreter is inlined more than with -Os: a call costs a third less,
             // and a component has 0.3 MB more.
             .env("CFLAGS_wasm32_unknown_unknown", "-fno-sanitize=undefined -O2")
@@ -109,9 +112,9 @@ fn digest_of_sources(root: &Path) -> Result<String> {
     Ok(format!("{:x}", digest.finalize()))
 }
 
-/// Returns compiler flags that keep the paths of this machine out of the output: panics name files
-/// below `crates`, `toolcell` and `rust`.
-fn without_paths(root: &Path) -> Result<String> {
+/// Returns compiler flags: the C stack of the runtime, and those that keep the paths of this machine
+/// out of the output. Panics name files below `crates`, `toolcell` and `rust`.
+fn flags(root: &Path, package: &str) -> Result<String> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home
         .or_else(|| std::env::home_dir().map(|home| home.join(".cargo")))
@@ -127,7 +130,8 @@ fn without_paths(root: &Path) -> Result<String> {
     let remapped = sources.map(|source| (source, "crates")).chain(own);
     let flags =
         remapped.map(|(path, name)| format!("--remap-path-prefix={}={name}", path.display()));
-    Ok(flags.collect::<Vec<_>>().join("\u{1f}"))
+    let stack_size = (package == "toolcell-js-runtime").then(|| STACK_SIZE.to_owned());
+    Ok(flags.chain(stack_size).collect::<Vec<_>>().join("\u{1f}"))
 }
 
 fn script(path: &Path, text: &str) -> Result<PathBuf> {

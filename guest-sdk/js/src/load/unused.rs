@@ -11,7 +11,7 @@ use std::ptr;
 
 /// Bytes of the first and largest block that is requested.
 const LARGEST: usize = 1 << 20;
-/// Address at which the stack ends; it grows down from 1 MiB.
+/// Address at which the stack ends; the linker's option says where it begins.
 const STACK_END: usize = 16;
 /// Bytes of the stack that the functions of this module may use.
 const OWN_STACK: usize = 1024;
