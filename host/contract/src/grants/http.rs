@@ -16,7 +16,7 @@ use std::str::FromStr;
 use ipnet::IpNet;
 
 use super::addresses::private_networks;
-use super::kind::{BlockedOn, GrantKind, Row, lists};
+use super::kind::{BlockedOn, Row, lists};
 use super::rule::{Rule, inner};
 use super::target::{Host, Target};
 use super::{Access, InvalidRule};
@@ -33,7 +33,7 @@ pub(super) static HTTP: Row = Row {
     imports: &["toolcell:tool/http@", "wasi:http/"],
     wait: Some(BlockedOn::Http),
     rules: Some(lists!(http, |grants, _| grants.http.clone())),
-    ..Row::list(GrantKind::Http, "http", |grants| !grants.http.is_empty())
+    ..Row::list("http", |grants| !grants.http.is_empty())
 };
 
 /// The methods that a tool can use.

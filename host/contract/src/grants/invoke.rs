@@ -10,7 +10,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::InvalidRule;
-use super::kind::{BlockedOn, GrantKind, Row, lists};
+use super::kind::{BlockedOn, Row, lists};
 use super::rule::{Pattern, Rule, inner};
 
 pub(super) static INVOKE: Row = Row {
@@ -20,7 +20,7 @@ pub(super) static INVOKE: Row = Row {
     imports: &["toolcell:tool/invoke@"],
     wait: Some(BlockedOn::Tool),
     rules: Some(lists!(invoke, |grants, _| grants.invoke.clone())),
-    ..Row::list(GrantKind::Invoke, "invoke", |grants| !grants.invoke.is_empty())
+    ..Row::list("invoke", |grants| !grants.invoke.is_empty())
 };
 
 /// A rule that allows calls of other tools. A called tool has at most the rights of the calling

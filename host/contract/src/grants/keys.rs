@@ -9,7 +9,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::kind::{BlockedOn, GrantKind, Row, lists};
+use super::kind::{BlockedOn, Row, lists};
 use super::rule::{Pattern, Rule, inner};
 use super::{Access, InvalidRule};
 
@@ -20,7 +20,7 @@ pub(super) static KV: Row = Row {
     imports: &["toolcell:tool/kv@"],
     wait: Some(BlockedOn::Kv),
     rules: Some(lists!(kv, |grants, _| grants.kv.clone())),
-    ..Row::list(GrantKind::Kv, "kv", |grants| !grants.kv.is_empty())
+    ..Row::list("kv", |grants| !grants.kv.is_empty())
 };
 
 /// A rule that allows access to keys. A component has its own keys for each tenant; `*` covers all

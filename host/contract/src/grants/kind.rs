@@ -43,7 +43,6 @@ pub(super) const TABLE: (&str, &str) = ("{ ", " }");
 /// One kind of grants.
 #[doc(hidden)]
 pub struct Row {
-    pub kind: GrantKind,
     /// The key below `grants` in `toolcell.toml`.
     pub key: &'static str,
     /// The key in a section that narrows.
@@ -87,13 +86,8 @@ impl Row {
     }
 
     /// A list of rules under one key, which is the word for a need too.
-    pub(super) const fn list(
-        kind: GrantKind,
-        key: &'static str,
-        is_granted: fn(&Grants) -> bool,
-    ) -> Self {
+    pub(super) const fn list(key: &'static str, is_granted: fn(&Grants) -> bool) -> Self {
         Self {
-            kind,
             key,
             section: key,
             need: key,
@@ -171,12 +165,12 @@ impl GrantKind {
     /// Returns the kind of this word.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
-        Self::rows().find(|row| row.words.contains(&word)).map(|row| row.kind)
+        Self::all().find(|kind| kind.row().words.contains(&word))
     }
 
     /// Returns every word of every kind.
     pub fn words() -> impl Iterator<Item = &'static str> {
-        Self::rows().flat_map(|row| row.words).copied()
+        Self::all().flat_map(|kind| kind.row().words).copied()
     }
 
     /// Returns the key below `grants` in `toolcell.toml`.
@@ -185,34 +179,30 @@ impl GrantKind {
         self.row().key
     }
 
-    /// Returns every row.
-    fn rows() -> impl Iterator<Item = &'static Row> {
-        Self::all().map(Self::row)
-    }
-
     /// Returns the kind of a declared need.
     #[doc(hidden)]
     pub fn of_need(need: &str) -> Option<Self> {
-        Self::rows().find(|row| !need.is_empty() && row.need == need).map(|row| row.kind)
+        Self::all().find(|kind| !need.is_empty() && kind.row().need == need)
     }
 
     /// Returns the kind that an interface of `toolcell:tool` is for.
     #[doc(hidden)]
     pub fn of_interface(name: &str) -> Option<Self> {
-        Self::rows().find(|row| row.interface() == Some(name)).map(|row| row.kind)
+        Self::all().find(|kind| kind.row().interface() == Some(name))
     }
 
     /// Returns the event that a call of an interface of `toolcell:tool` waits for. A kind with such
     /// an interface has the interface's name as its key.
     #[doc(hidden)]
     pub fn wait_of(interface: &str) -> Option<BlockedOn> {
-        Self::rows().find(|row| row.key == interface)?.wait
+        Self::all().find(|kind| kind.key() == interface)?.row().wait
     }
 
     /// Lists the words of each kind that has any, as the end of a sentence: `` `a`, `b` or `c` ``.
     #[doc(hidden)]
     pub fn listed<W: IntoIterator<Item = &'static str>>(words: impl Fn(&Row) -> W) -> String {
-        let words: Vec<_> = Self::rows().flat_map(words).filter(|word| !word.is_empty()).collect();
+        let words = Self::all().flat_map(|kind| words(kind.row()));
+        let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
         let [first @ .., last] = words.as_slice() else { return String::new() };
         format!("`{}` or `{last}`", first.join("`, `"))
     }

@@ -3,7 +3,7 @@
 //! A secret of `secrets` is put into requests by the host. The value of a secret of `reveal` can be
 //! read by the tool.
 
-use super::kind::{BlockedOn, GrantKind, Row, TABLE, lists};
+use super::kind::{BlockedOn, Row, TABLE, lists};
 
 pub(super) static ENVIRONMENT: Row = Row {
     words: &["variable", "variables", "environment", "env"],
@@ -12,7 +12,7 @@ pub(super) static ENVIRONMENT: Row = Row {
     requests: &["environment NAME"],
     imports: &["wasi:cli/environment@"],
     rules: Some(lists!(environment, |grants, _| grants.environment.keys().cloned().collect())),
-    ..Row::list(GrantKind::Environment, "environment", |grants| !grants.environment.is_empty())
+    ..Row::list("environment", |grants| !grants.environment.is_empty())
 };
 
 pub(super) static SECRETS: Row = Row {
@@ -24,7 +24,7 @@ pub(super) static SECRETS: Row = Row {
     imports: &["toolcell:tool/secrets@", "toolcell:tool/http@"],
     wait: Some(BlockedOn::Secret),
     rules: Some(lists!(secrets, |grants, _| grants.secrets.keys().cloned().collect())),
-    ..Row::list(GrantKind::Secrets, "secrets", |grants| !grants.secrets.is_empty())
+    ..Row::list("secrets", |grants| !grants.secrets.is_empty())
 };
 
 pub(super) static REVEAL: Row = Row {
@@ -34,5 +34,5 @@ pub(super) static REVEAL: Row = Row {
     imports: &["toolcell:tool/reveal@"],
     wait: Some(BlockedOn::Secret),
     rules: Some(lists!(reveal, |grants, _| grants.reveal.iter().cloned().collect())),
-    ..Row::list(GrantKind::Reveal, "reveal", |grants| !grants.reveal.is_empty())
+    ..Row::list("reveal", |grants| !grants.reveal.is_empty())
 };

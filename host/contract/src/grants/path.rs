@@ -9,7 +9,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::kind::{GrantKind, Row, lists};
+use super::kind::{Row, lists};
 use super::rule::{Rule, inner};
 use super::{Access, Grants, InvalidRule, SCRATCH, TEMPORARY};
 
@@ -21,7 +21,7 @@ pub(super) static DIRECTORIES: Row = Row {
     requests: &["read /data/x", "write /data/x"],
     imports: &["wasi:filesystem/"],
     rules: Some(lists!(paths, granted)),
-    ..Row::list(GrantKind::Directories, "directories", |grants| !grants.directories.is_empty())
+    ..Row::list("directories", |grants| !grants.directories.is_empty())
 };
 
 /// The directory of a single call. The rules of directories narrow it.
@@ -31,7 +31,7 @@ pub(super) static CALL_DIRECTORY: Row = Row {
     words: &["scratch"],
     brackets: ("", ""),
     example: "scratch",
-    ..Row::list(GrantKind::Scratch, "scratch", |grants| grants.scratch.is_some())
+    ..Row::list("scratch", |grants| grants.scratch.is_some())
 };
 
 /// A rule that allows access to a path and everything below it.
