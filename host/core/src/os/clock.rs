@@ -24,6 +24,8 @@ use toolcell_contract::error::Error;
 
 pub use manual::ManualClock;
 
+use super::threads::shorten_slices;
+
 /// Threads for blocking disk I/O on behalf of guests, shared by all engines. Further work waits for
 /// a free thread.
 const BLOCKING_THREADS: usize = 32;
@@ -63,14 +65,16 @@ impl Clock for SystemClock {
     }
 }
 
-static DEADLINES: LazyLock<io::Result<Runtime>> = LazyLock::new(|| timers("toolcell-timer"));
-static SLEEPS: LazyLock<io::Result<Runtime>> = LazyLock::new(|| timers("toolcell-sleep"));
+static DEADLINES: LazyLock<io::Result<Runtime>> =
+    LazyLock::new(|| timers("toolcell-timer", shorten_slices));
+static SLEEPS: LazyLock<io::Result<Runtime>> = LazyLock::new(|| timers("toolcell-sleep", || ()));
 
-fn timers(name: &str) -> io::Result<Runtime> {
+fn timers(name: &str, setup: fn()) -> io::Result<Runtime> {
     Builder::new_multi_thread()
         .worker_threads(1)
         .max_blocking_threads(BLOCKING_THREADS)
         .thread_name(name)
+        .on_thread_start(setup)
         .enable_time()
         .build()
 }

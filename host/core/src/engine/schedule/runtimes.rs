@@ -14,15 +14,13 @@ use toolcell_contract::error::Error;
 
 use super::fast_lane::FastLane;
 use super::slow_lane::SlowLane;
-use crate::os::threads::{Threads, less_urgent};
+use crate::os::threads::{Threads, less_urgent, shorten_slices};
 
 /// The `nice` value that the fast lane adds to the host's own.
 const FAST_NICENESS: i32 = 3;
-/// The `nice` value that the slow lane adds, also for compilers that no call waits for: a fifteenth
-/// of the fast lane's share while both have work, and never zero. At a fifth (10) Linux sometimes
-/// lets a loop run until the kernel's next tick, up to 4 ms, while a short call waits: in a third
-/// of the runs that was its 99th percentile.
-pub(in crate::engine) const SLOW_NICENESS: i32 = 15;
+/// The `nice` value that the slow lane adds: a fifteenth of the fast lane's share while both have
+/// work, and never zero.
+const SLOW_NICENESS: i32 = 15;
 /// Tasks that a guest thread runs before it checks timers. Low, since a guest's poll is long.
 const EVENT_INTERVAL: u32 = 4;
 /// Tasks of its own queue that a thread runs before it takes new ones. Low, since the fair queue
@@ -42,10 +40,10 @@ pub(in crate::engine) struct Lanes {
 impl Lanes {
     /// Starts this many threads for each lane.
     pub(in crate::engine) fn new(threads: usize) -> Result<Self, Error> {
-        let slow = Threads::build(guests(threads, "toolcell-slow", SLOW_NICENESS))?;
+        let slow = Threads::build(guests(threads, "toolcell-slow", become_slow))?;
         Ok(Self {
-            fast_lane: FastLane::start(threads, || less_urgent(FAST_NICENESS))?,
-            woken: Threads::build(guests(threads, "toolcell-woken", FAST_NICENESS))?,
+            fast_lane: FastLane::start(threads, become_fast)?,
+            woken: Threads::build(guests(threads, "toolcell-woken", become_fast))?,
             slow_lane: SlowLane::new(slow.handle().clone(), threads),
             _slow_threads: slow,
         })
@@ -64,13 +62,26 @@ impl Lanes {
     }
 }
 
-fn guests(threads: usize, name: &str, niceness: i32) -> Builder {
+fn become_fast() {
+    // Its slices stay long: with short ones an idle lane answers in twice the time.
+    less_urgent(FAST_NICENESS);
+}
+
+/// Sets the priority and the time slice of the slow lane; the background compiler has them too.
+/// With the default slice, a thread would often run until the kernel's next tick, up to 4 ms, while
+/// a timer or a short call of the host waits.
+pub(in crate::engine) fn become_slow() {
+    less_urgent(SLOW_NICENESS);
+    shorten_slices();
+}
+
+fn guests(threads: usize, name: &str, setup: fn()) -> Builder {
     let mut builder = Builder::new_multi_thread();
     builder
         .worker_threads(threads)
         .thread_name(name)
         .event_interval(EVENT_INTERVAL)
         .global_queue_interval(NEW_CALLS_INTERVAL)
-        .on_thread_start(move || less_urgent(niceness));
+        .on_thread_start(setup);
     builder
 }

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
+use crate::os::threads::shorten_slices;
+
 /// Longest wait on this thread. A timer of tokio may be late by this much.
 pub(super) const SPAN: Duration = Duration::from_millis(2);
 
@@ -46,6 +48,7 @@ pub(super) async fn wait_until(deadline: Instant) {
 }
 
 fn run() {
+    shorten_slices();
     let mut due = DUE.lock();
     loop {
         match due.first_key_value().map(|((first, _), _)| *first) {

@@ -18,6 +18,8 @@ use toolcell_contract::controls::enforced;
 use toolcell_contract::error::Error;
 use wasmtime::EngineWeak;
 
+use crate::os::threads::shorten_slices;
+
 /// The longest time that a guest runs before the host can interrupt it.
 pub(super) const TICK: Duration = Duration::from_millis(1);
 /// Idle ticks before the ticker sleeps. Calls often come in series; waking a thread for each would
@@ -139,6 +141,7 @@ fn watch(shared: &Arc<Shared>, engines: &[EngineWeak]) {
 }
 
 fn tick(shared: &Shared, engines: &[EngineWeak]) {
+    shorten_slices();
     let mut idle = 0;
     while !shared.stopped.load(Ordering::SeqCst) {
         if shared.running.load(Ordering::SeqCst) > 0 {

@@ -22,8 +22,7 @@ use toolcell_contract::panic_guard::guarded;
 use super::Current;
 use crate::engine::cell::invoke::Ready;
 use crate::engine::compile::worker::Watch;
-use crate::engine::schedule::runtimes::SLOW_NICENESS;
-use crate::os::threads::less_urgent;
+use crate::engine::schedule::runtimes::become_slow;
 
 /// Bytes of the components that wait: four of the largest, or thousands of ordinary ones.
 const MAX_WAITING: usize = 256 << 20;
@@ -170,7 +169,7 @@ impl<R> Job<R> {
 
 fn work(queue: Arc<Mutex<Queue>>) {
     // A compile worker inherits the priority.
-    less_urgent(SLOW_NICENESS);
+    become_slow();
     thread::sleep(DELAY);
     loop {
         let next = queue.lock().next();
