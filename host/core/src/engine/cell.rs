@@ -109,7 +109,7 @@ impl Cell {
         engine: &Engine,
         reach: CellCapabilities,
         invocation: Arc<Invocation>,
-        pulse: Arc<RunState>,
+        run_state: Arc<RunState>,
     ) -> wasmtime::Result<Store<Self>> {
         let limits = invocation.limits;
         let deadline = invocation.deadline();
@@ -122,7 +122,7 @@ impl Cell {
             invocation,
             limiter: Limiter::new(limits.memory),
             table,
-            run_state: pulse,
+            run_state,
             deadline,
             host_calls,
             capabilities: reach,
@@ -366,5 +366,12 @@ fn at_tick(mut store: StoreContextMut<'_, Cell>) -> wasmtime::Result<UpdateDeadl
     if cell.is_over() {
         return Ok(UpdateDeadline::Interrupt);
     }
-    Ok(if is_long { UpdateDeadline::Yield(1) } else { UpdateDeadline::Continue(1) })
+    if !is_long {
+        return Ok(UpdateDeadline::Continue(1));
+    }
+    if cell.wasi.is_none() {
+        // It has printed nothing, and the usage was just written.
+        cell.run_state.mark_settled();
+    }
+    Ok(UpdateDeadline::Yield(1))
 }

@@ -103,12 +103,13 @@ impl LoadedComponent {
         checks: Checks,
         rights: Arc<Rights>,
     ) -> CallResult {
-        let habit = self.latency_class(&invocation);
+        let latency_class = self.latency_class(&invocation);
         let Ok(ready) = self.ready(&invocation).await else {
             return CallResult::Refusal(Refusal::Unavailable);
         };
         let (scheduler, quarantine) = (&self.compiler.scheduler, &self.quarantine);
-        placement::execute(scheduler, ready, quarantine, habit, invocation, checks, rights).await
+        placement::execute(scheduler, ready, quarantine, latency_class, invocation, checks, rights)
+            .await
     }
 
     /// Returns the linked code for a call. The cause of a failure goes to the log only; a guest or
@@ -155,9 +156,9 @@ impl LoadedComponent {
     {
         let by_the_host = |()| ToolError::HandlerRaised(Crash::by_the_host());
         let ready = self.ready(invocation).await.map_err(by_the_host)?;
-        let question = |pulse| export(ready, Arc::clone(invocation), pulse);
-        let (scheduler, habit) = (&self.compiler.scheduler, self.latency_class(invocation));
-        placement::run_check(scheduler, &self.quarantine, habit, invocation, question).await
+        let question = |run_state| export(ready, Arc::clone(invocation), run_state);
+        let (scheduler, latency_class) = (&self.compiler.scheduler, self.latency_class(invocation));
+        placement::run_check(scheduler, &self.quarantine, latency_class, invocation, question).await
     }
 }
 

@@ -72,7 +72,7 @@ pub(in crate::engine) async fn execute(
     checks: Checks,
     rights: Arc<Rights>,
     streams: Option<Box<Streams>>,
-    pulse: Arc<RunState>,
+    run_state: Arc<RunState>,
 ) -> Result<CallResult, ToolError> {
     let redactor = if CallRedactor::is_needed(&invocation, &rights) {
         // Boxed, since most tools need no redactor, and it would make every call's future larger.
@@ -85,7 +85,7 @@ pub(in crate::engine) async fn execute(
     }
     let reach =
         CellCapabilities { streams, ..capabilities(&ready, Some(rights), redactor.clone()) };
-    let answer = in_cell(&ready, &invocation, reach, pulse, async |store, instance| {
+    let answer = in_cell(&ready, &invocation, reach, run_state, async |store, instance| {
         match &ready.exports {
             Exports::Tools(_) => {}
             Exports::Functions(functions) => {
@@ -134,9 +134,9 @@ pub(in crate::engine) async fn execute(
 pub(in crate::engine) async fn visible(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
-    pulse: Arc<RunState>,
+    run_state: Arc<RunState>,
 ) -> Result<bool, ToolError> {
-    ask(&ready, &invocation, pulse, async |tool, store| {
+    ask(&ready, &invocation, run_state, async |tool, store| {
         let asked = translate::Context::with_arguments(&invocation);
         tool.call_visible(store, &invocation.call.name, asked.context()).await
     })
@@ -147,9 +147,9 @@ pub(in crate::engine) async fn visible(
 pub(in crate::engine) async fn validate(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
-    pulse: Arc<RunState>,
+    run_state: Arc<RunState>,
 ) -> Result<Vec<Fault>, ToolError> {
-    let asked = ask(&ready, &invocation, pulse, async |tool, store| {
+    let asked = ask(&ready, &invocation, run_state, async |tool, store| {
         tool.call_validate(store, translate::Context::of(&invocation).call()).await
     });
     asked.await.map(Fault::of_handler)
@@ -159,20 +159,20 @@ pub(in crate::engine) async fn validate(
 pub(in crate::engine) async fn describe(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
-    pulse: Arc<RunState>,
+    run_state: Arc<RunState>,
 ) -> Result<Vec<tool::Definition>, ToolError> {
-    ask(&ready, &invocation, pulse, async |tool, store| tool.call_describe(store).await).await
+    ask(&ready, &invocation, run_state, async |tool, store| tool.call_describe(store).await).await
 }
 
 /// Calls another export than `execute`, in a cell without rights.
 async fn ask<T>(
     ready: &Ready,
     invocation: &Arc<Invocation>,
-    pulse: Arc<RunState>,
+    run_state: Arc<RunState>,
     export: impl AsyncFnOnce(&tool::Guest, &mut Store<Cell>) -> wasmtime::Result<T>,
 ) -> Result<T, ToolError> {
     let reach = capabilities(ready, None, None);
-    in_cell(ready, invocation, reach, pulse, async |store, instance| {
+    in_cell(ready, invocation, reach, run_state, async |store, instance| {
         let toolbox = ready.exports.toolbox(store, &instance)?;
         export(toolbox.toolcell_tool_tool(), store).await
     })
@@ -199,11 +199,11 @@ async fn in_cell<T>(
     ready: &Ready,
     invocation: &Arc<Invocation>,
     reach: CellCapabilities,
-    pulse: Arc<RunState>,
+    run_state: Arc<RunState>,
     guest: impl AsyncFnOnce(&mut Store<Cell>, Instance) -> wasmtime::Result<T>,
 ) -> Result<T, ToolError> {
     let _running = ready.ticker.run();
-    let store = Cell::store(&ready.engine, reach, Arc::clone(invocation), pulse);
+    let store = Cell::store(&ready.engine, reach, Arc::clone(invocation), run_state);
     let mut cell = Settling(store.map_err(|error| set_up_failed(&error))?);
     let ended = match ready.pre.instantiate_async(&mut cell.0).await {
         Ok(instance) => guest(&mut cell.0, instance).await.map_err(|error| (error, Phase::Call)),

@@ -130,14 +130,19 @@ impl FastLane {
 
     /// Queues a slice of this flow. A cancelled slice takes no turn, and ends at once. Returns true
     /// if a caller should poll for its answer.
-    pub(super) fn run(&self, whose: &Arc<FlowState>, pulse: Arc<RunState>, slice: Slice) -> bool {
+    pub(super) fn run(
+        &self,
+        whose: &Arc<FlowState>,
+        run_state: Arc<RunState>,
+        slice: Slice,
+    ) -> bool {
         let shared = &self.0;
         let now = Instant::now();
         let mut queue = shared.queue.lock();
         let last = queue.last.replace(now);
         let is_busy = last.is_some_and(|last| now.saturating_duration_since(last) <= BUSY);
         shared.is_busy.store(is_busy, Ordering::Relaxed);
-        queue.slices.push_new(whose, (pulse, slice));
+        queue.slices.push_new(whose, (run_state, slice));
         shared.waiting.store(queue.slices.len(), Ordering::Release);
         // With one core, a caller that polls would keep the core from the thread.
         shared.notify(queue, now) && shared.most_awake > 0
@@ -195,7 +200,7 @@ impl Shared {
             return None;
         }
         let mut queue = self.queue.lock();
-        let (_, slice) = queue.slices.pop(|(pulse, _)| !pulse.is_cancelled())?;
+        let (_, slice) = queue.slices.pop(|(run_state, _)| !run_state.is_cancelled())?;
         turn.begin();
         self.waiting.store(queue.slices.len(), Ordering::Release);
         if queue.slices.len() > 0 {

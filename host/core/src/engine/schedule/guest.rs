@@ -7,7 +7,8 @@
 //! about every millisecond) interrupted it, it continues in the slow lane, one slice at each turn.
 //! The answer is sent to the caller.
 //! Dropping the `Remote` kills the guest: its future is dropped at once, unless it is being polled
-//! at that moment; then it ends at its next tick. The task of a killed guest ends, even while it
+//! at that moment; then it ends at its next tick. The caller's thread drops it only if that writes
+//! what the caller reads next: usage and output. The task of a killed guest ends, even while it
 //! waits in a queue.
 
 use std::future::{Future, poll_fn};
@@ -43,36 +44,46 @@ impl<F> Guest<F> {
     pub(super) fn new(
         future: F,
         timers: &'static Handle,
-        pulse: Arc<RunState>,
-        habit: Arc<LatencyClass>,
+        run_state: Arc<RunState>,
+        latency_class: Arc<LatencyClass>,
     ) -> Self {
         Self {
             future: Arc::new(Mutex::new(Some(Box::pin(future)))),
             timers,
-            run_state: pulse,
-            latency_class: habit,
+            run_state,
+            latency_class,
             is_new: true,
             is_unrecorded: true,
         }
     }
 
     fn share(&self) -> Self {
-        let (pulse, habit) = (Arc::clone(&self.run_state), Arc::clone(&self.latency_class));
-        let (is_new, is_unnoted) = (self.is_new, self.is_unrecorded);
+        let (run_state, latency_class) =
+            (Arc::clone(&self.run_state), Arc::clone(&self.latency_class));
+        let (is_new, is_unrecorded) = (self.is_new, self.is_unrecorded);
         Self {
             future: Arc::clone(&self.future),
             timers: self.timers,
-            run_state: pulse,
-            latency_class: habit,
+            run_state,
+            latency_class,
             is_new,
-            is_unrecorded: is_unnoted,
+            is_unrecorded,
         }
     }
+}
 
-    fn kill(&self) {
+impl<F: Send + 'static> Guest<F> {
+    fn kill(&self, other_threads: &Handle) {
         self.run_state.cancel();
         // Dropped after the lock is released, since dropping a cell runs other code.
-        drop(self.future.try_lock().and_then(|mut future| future.take()));
+        let future = self.future.try_lock().and_then(|mut future| future.take());
+        if future.is_some() && self.run_state.is_settled() {
+            // To dispose of a cell takes longer than most calls, and the limits of many callers may
+            // end together.
+            other_threads.spawn(async move { drop(future) });
+        } else {
+            drop(future);
+        }
         // Wakes the task that would poll it next, so that it ends.
         self.run_state.wake();
     }
@@ -82,14 +93,14 @@ impl<F: Future> Future for Guest<F> {
     type Output = Option<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let is_unnoted = self.is_unrecorded;
+        let is_unrecorded = self.is_unrecorded;
         self.is_new = false;
         let mut future = self.future.lock();
         let Some(running) = future.as_mut() else { return Poll::Ready(None) };
         let _timers = self.timers.enter();
         let poll = self.run_state.poll(context, |context| running.as_mut().poll(context));
         let is_waiting = poll.is_pending() && self.run_state.is_waiting();
-        if is_unnoted && !is_waiting {
+        if is_unrecorded && !is_waiting {
             self.latency_class.note(poll.is_pending() || self.run_state.was_stopped());
         }
         if poll.is_pending() && self.run_state.is_cancelled() {
@@ -108,8 +119,9 @@ impl<F: Future> Future for Guest<F> {
 }
 
 /// A guest in the lanes. Dropping this kills it.
-pub(super) struct Remote<F: Future> {
+pub(super) struct Remote<F: Future + Send + 'static> {
     guest: Guest<F>,
+    woken: Handle,
     answer: oneshot::Receiver<F::Output>,
     /// Until then the caller polls for the answer. Set if an awake thread picked the call up.
     polled_until: Option<Instant>,
@@ -127,8 +139,9 @@ where
             (guest.share(), lanes.woken().clone(), lanes.slow_lane().clone());
         if !guest.latency_class.is_short() {
             run_to_end(first, &lane, answered);
-            return Self { guest, answer, polled_until: None };
+            return Self { guest, woken, answer, polled_until: None };
         }
+        let resumed_on = woken.clone();
         let slice = Box::new(move |turn: &mut Turn<'_>| {
             // Other calls of its kind may have run while it waited.
             if !first.latency_class.is_short() {
@@ -141,7 +154,7 @@ where
                     send(answered, answer);
                 }
                 Poll::Pending if first.run_state.is_waiting() => {
-                    woken.spawn(resume(first, lane, answered));
+                    resumed_on.spawn(resume(first, lane, answered));
                 }
                 Poll::Pending => run_to_end(first, &lane, answered),
             }
@@ -151,7 +164,8 @@ where
             Arc::clone(&guest.run_state),
             slice,
         );
-        Self { guest, answer, polled_until: at_once.then(|| Instant::now() + POLL_TIME) }
+        let polled_until = at_once.then(|| Instant::now() + POLL_TIME);
+        Self { guest, woken, answer, polled_until }
     }
 }
 
@@ -160,23 +174,23 @@ fn run_to_end<F>(mut guest: Guest<F>, slow_lane: &SlowLane, answered: oneshot::S
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    let (lane, pulse, turns) = (
+    let (lane, run_state, turns) = (
         slow_lane.clone(),
         Arc::clone(&guest.run_state),
         Arc::clone(&guest.latency_class.flow.slow_lane),
     );
-    let mut place = slow_lane.enqueue(&turns, &pulse, guest.is_new);
+    let mut place = slow_lane.enqueue(&turns, &run_state, guest.is_new);
     slow_lane.spawn(async move {
-        while let Some(Ok(turn)) = pulse.unless_cancelled(place).await {
+        while let Some(Ok(turn)) = run_state.unless_cancelled(place).await {
             let slice = poll_fn(|context| Poll::Ready(Pin::new(&mut guest).poll(context))).await;
             drop(turn);
             if let Poll::Ready(answer) = slice {
                 return send(answered, answer);
             }
-            if pulse.unless_cancelled(pulse.awake()).await.is_none() {
+            if run_state.unless_cancelled(run_state.awake()).await.is_none() {
                 return;
             }
-            place = lane.enqueue(&turns, &pulse, false);
+            place = lane.enqueue(&turns, &run_state, false);
             // Its next turn may come at once, so the calls that were woken meanwhile queue first.
             others_first().await;
         }
@@ -221,7 +235,7 @@ fn send<T>(answered: oneshot::Sender<T>, answer: Option<T>) {
     }
 }
 
-impl<F: Future> Future for Remote<F> {
+impl<F: Future + Send + 'static> Future for Remote<F> {
     /// An error if the guest's code panicked.
     type Output = Result<F::Output, oneshot::error::RecvError>;
 
@@ -235,10 +249,10 @@ impl<F: Future> Future for Remote<F> {
     }
 }
 
-impl<F: Future> Drop for Remote<F> {
+impl<F: Future + Send + 'static> Drop for Remote<F> {
     fn drop(&mut self) {
         if enforced!(Cancellation) {
-            self.guest.kill();
+            self.guest.kill(&self.woken);
         }
     }
 }

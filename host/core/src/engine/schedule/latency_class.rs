@@ -120,9 +120,9 @@ mod tests {
             ("s".repeat(1_000_000) + &"e".repeat(15), false),
             ("s".repeat(1_000_000) + &"e".repeat(19), true),
         ] {
-            let habit = LatencyClass::default();
-            calls.chars().for_each(|call| habit.note(call == 's'));
-            assert_eq!(habit.is_short(), is_quick, "{calls:.20} ({})", calls.len());
+            let latency_class = LatencyClass::default();
+            calls.chars().for_each(|call| latency_class.note(call == 's'));
+            assert_eq!(latency_class.is_short(), is_quick, "{calls:.20} ({})", calls.len());
         }
     }
 

@@ -85,7 +85,7 @@ pub(in crate::engine) async fn execute(
     scheduler: &Scheduler,
     ready: Arc<invoke::Ready>,
     quarantine: &Arc<Quarantine>,
-    habit: Arc<LatencyClass>,
+    latency_class: Arc<LatencyClass>,
     invocation: Arc<Invocation>,
     checks: Checks,
     rights: Arc<Rights>,
@@ -95,7 +95,7 @@ pub(in crate::engine) async fn execute(
         Err(refusal) => return CallResult::Refusal(refusal),
     };
     invocation.open();
-    let pulse = run_state(&invocation);
+    let run_state = run_state(&invocation);
     let streams = ready.exports.streams(&invocation);
     let printed = streams.as_ref().map(|streams| streams.stdout.clone());
     let guest = invoke::execute(
@@ -104,10 +104,10 @@ pub(in crate::engine) async fn execute(
         checks,
         rights,
         streams,
-        Arc::clone(&pulse),
+        Arc::clone(&run_state),
     );
     let cell = cell(slot, Arc::clone(quarantine), Arc::clone(&invocation), guest);
-    let ended = run_cell(scheduler, cell, &invocation, &pulse, habit).await;
+    let ended = run_cell(scheduler, cell, &invocation, &run_state, latency_class).await;
     ended.unwrap_or_else(|mut error| {
         // The cell may still be running on another thread; this does not wait for it.
         if let (ToolError::Timeout(timeout), Some(printed)) = (&mut error, &printed) {
@@ -123,14 +123,14 @@ pub(in crate::engine) async fn execute(
 pub(in crate::engine) async fn run_check<T: Send + 'static, F>(
     scheduler: &Scheduler,
     quarantine: &Arc<Quarantine>,
-    habit: Arc<LatencyClass>,
+    latency_class: Arc<LatencyClass>,
     invocation: &Arc<Invocation>,
     question: impl FnOnce(Arc<RunState>) -> F,
 ) -> Result<T, ToolError>
 where
     F: Future<Output = Result<T, ToolError>> + Send + 'static,
 {
-    let pulse = run_state(invocation);
+    let run_state = run_state(invocation);
     let slot = slot(scheduler, quarantine, invocation).await.map_err(|refusal| {
         if refusal == Refusal::Quarantined {
             return ToolError::HandlerRaised(Crash::by_the_host());
@@ -138,9 +138,9 @@ where
         let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
         ToolError::Timeout(Timeout::Blocked { budget, used, blocked_on: None, stdout: None })
     })?;
-    let cell =
-        cell(slot, Arc::clone(quarantine), Arc::clone(invocation), question(Arc::clone(&pulse)));
-    run_cell(scheduler, cell, invocation, &pulse, habit).await
+    let guest = question(Arc::clone(&run_state));
+    let cell = cell(slot, Arc::clone(quarantine), Arc::clone(invocation), guest);
+    run_cell(scheduler, cell, invocation, &run_state, latency_class).await
 }
 
 /// Calls `describe` in the same way. The wait for a cell has the invocation's time, and then the
@@ -155,10 +155,10 @@ pub(in crate::engine) async fn describe(
     let busy = |refusal: Refusal| Error::no_cell(RETRY_AFTER).with_source(refusal);
     let slot = slot(scheduler, &nothing, &invocation()).await.map_err(busy)?;
     let invocation = Arc::new(invocation());
-    let pulse = run_state(&invocation);
-    let guest = invoke::describe(ready, Arc::clone(&invocation), Arc::clone(&pulse));
+    let run_state = run_state(&invocation);
+    let guest = invoke::describe(ready, Arc::clone(&invocation), Arc::clone(&run_state));
     let cell = cell(slot, nothing, Arc::clone(&invocation), guest);
-    let asked = run_cell(scheduler, cell, &invocation, &pulse, Arc::default());
+    let asked = run_cell(scheduler, cell, &invocation, &run_state, Arc::default());
     asked.await.map_err(Error::describe)?.into_iter().map(translate::definition).collect()
 }
 
@@ -190,10 +190,10 @@ async fn run_cell<T: Send + 'static>(
     scheduler: &Scheduler,
     cell: impl Future<Output = Result<T, ToolError>> + Send + 'static,
     invocation: &Invocation,
-    pulse: &Arc<RunState>,
-    habit: Arc<LatencyClass>,
+    run_state: &Arc<RunState>,
+    latency_class: Arc<LatencyClass>,
 ) -> Result<T, ToolError> {
-    let guest = Guest::new(cell, scheduler.sleeps, Arc::clone(pulse), habit);
+    let guest = Guest::new(cell, scheduler.sleeps, Arc::clone(run_state), latency_class);
     let deadline = deadline(invocation);
     let ended = match &scheduler.lanes {
         None => before(deadline, async { Ok(guest.await) }).await,
@@ -203,10 +203,10 @@ async fn run_cell<T: Send + 'static>(
         }
     };
     match ended {
-        Some(Ok(Some(answer))) if !pulse.is_late() => answer,
+        Some(Ok(Some(answer))) if !run_state.is_late() => answer,
         // An answer, a trap or an exit after the deadline does not count: the result depends on the
         // guest's state when the deadline passed.
-        Some(Ok(Some(_))) | None => Err(ToolError::Timeout(timeout(invocation, pulse))),
+        Some(Ok(Some(_))) | None => Err(ToolError::Timeout(timeout(invocation, run_state))),
         // Another thread killed it, or the code around the cell panicked: the process continues
         // without the cell.
         Some(Ok(None) | Err(_)) => Err(ToolError::HandlerExit(Exit::ProcessEnded)),
@@ -222,10 +222,10 @@ fn run_state(invocation: &Invocation) -> Arc<RunState> {
     Arc::new(RunState::with_deadline(deadline(invocation)))
 }
 
-fn timeout(invocation: &Invocation, pulse: &RunState) -> Timeout {
+fn timeout(invocation: &Invocation, run_state: &RunState) -> Timeout {
     let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
-    if pulse.was_blocked() {
-        Timeout::Blocked { budget, used, blocked_on: pulse.blocked_on(), stdout: None }
+    if run_state.was_blocked() {
+        Timeout::Blocked { budget, used, blocked_on: run_state.blocked_on(), stdout: None }
     } else {
         Timeout::Deadline { budget, used, stdout: None }
     }
@@ -272,12 +272,12 @@ mod tests {
                 Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();
             let limits = Limits { timeout: Duration::from_millis(10), ..Limits::default() };
             let invocation = Invocation::scripted("t", limits);
-            let pulse = run_state(&invocation);
+            let run_state = run_state(&invocation);
             let waits = run_cell(
                 &engine.compiler.scheduler,
                 std::future::pending::<Result<(), _>>(),
                 &invocation,
-                &pulse,
+                &run_state,
                 Arc::default(),
             );
             let patience = Duration::from_secs(5);

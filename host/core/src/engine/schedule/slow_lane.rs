@@ -66,11 +66,11 @@ impl SlowLane {
     pub(super) fn enqueue(
         &self,
         whose: &Arc<FlowState>,
-        pulse: &Arc<RunState>,
+        run_state: &Arc<RunState>,
         is_new: bool,
     ) -> Place {
         let (turn, place) = oneshot::channel();
-        let waiting = Waiting { run_state: Arc::clone(pulse), turn };
+        let waiting = Waiting { run_state: Arc::clone(run_state), turn };
         let mut state = self.0.state.lock();
         if is_new {
             state.line.push_new(whose, waiting);

@@ -61,6 +61,8 @@ pub(in crate::engine) struct RunState {
     /// The start of the current slice, or of the last one.
     began: Mutex<Option<Instant>>,
     stopped: AtomicBool,
+    /// True if the cell, dropped now, has nothing to write for its caller.
+    settled: AtomicBool,
     /// The object of the guest's current wait, or of its last one.
     blocked_on: Mutex<Option<BlockedOn>>,
 }
@@ -149,6 +151,16 @@ impl RunState {
         is_long
     }
 
+    /// Records that the slice ends here, and that its usage and its output are written.
+    pub(in crate::engine) fn mark_settled(&self) {
+        self.settled.store(true, Ordering::Release);
+    }
+
+    /// Returns true if the last slice ended so, and none has begun since.
+    pub(in crate::engine) fn is_settled(&self) -> bool {
+        self.settled.load(Ordering::Acquire)
+    }
+
     /// Returns true if a tick has ever interrupted the guest, also if that ended it.
     pub(in crate::engine) fn was_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
@@ -188,6 +200,7 @@ impl RunState {
         self.woken.store(false, Ordering::Release);
         *self.began.lock() = Some(Instant::now());
         self.yielded.store(false, Ordering::Relaxed);
+        self.settled.store(false, Ordering::Release);
         self.task.register(context.waker());
         let waker = Waker::from(Arc::clone(self));
         let before = POLLED.replace(Arc::as_ptr(self).addr());
@@ -273,16 +286,16 @@ mod tests {
             (&[Yields], &[Ends], false),
         ];
         for (before, after, expected) in table {
-            let mut pulse = Arc::new(RunState::default());
+            let mut run_state = Arc::new(RunState::default());
             let context = Context::from_waker(Waker::noop());
-            let go = |pulse: &Arc<RunState>, does: GuestAction| {
+            let go = |run_state: &Arc<RunState>, does: GuestAction| {
                 let mut served = None;
-                let _ = pulse.poll(&context, |inner| {
+                let _ = run_state.poll(&context, |inner| {
                     if let Waits | IsAnswered | IsServed | Calls = does {
-                        pulse.runs();
+                        run_state.runs();
                     }
                     if let IsServed = does {
-                        served = Some(pulse.mark_host_work());
+                        served = Some(run_state.mark_host_work());
                     }
                     let waker = inner.waker().clone();
                     match does {
@@ -297,34 +310,34 @@ mod tests {
                 });
                 drop(served);
             };
-            before.iter().for_each(|does| go(&pulse, *does));
-            Arc::get_mut(&mut pulse).expect("no waker is left").deadline = Some(Instant::now());
-            after.iter().for_each(|does| go(&pulse, *does));
-            assert_eq!(pulse.was_blocked(), expected, "{before:?}, {after:?}");
-            assert_eq!(pulse.is_late(), matches!(after, [.., Ends]));
+            before.iter().for_each(|does| go(&run_state, *does));
+            Arc::get_mut(&mut run_state).expect("no waker is left").deadline = Some(Instant::now());
+            after.iter().for_each(|does| go(&run_state, *does));
+            assert_eq!(run_state.was_blocked(), expected, "{before:?}, {after:?}");
+            assert_eq!(run_state.is_late(), matches!(after, [.., Ends]));
         }
     }
 
     #[test]
     fn runnable_waiting_and_done_are_distinct() {
-        let pulse = Arc::new(RunState::default());
+        let run_state = Arc::new(RunState::default());
         let context = Context::from_waker(Waker::noop());
-        assert!(!pulse.is_waiting(), "not started");
-        let _ = pulse.poll(&context, |inner| {
-            assert!(!pulse.is_waiting(), "being polled");
+        assert!(!run_state.is_waiting(), "not started");
+        let _ = run_state.poll(&context, |inner| {
+            assert!(!run_state.is_waiting(), "being polled");
             inner.waker().wake_by_ref();
             Poll::<()>::Pending
         });
-        assert!(!pulse.is_waiting(), "stopped by a tick");
+        assert!(!run_state.is_waiting(), "stopped by a tick");
         let mut kept = None;
-        let _ = pulse.poll(&context, |inner| {
+        let _ = run_state.poll(&context, |inner| {
             kept = Some(inner.waker().clone());
             Poll::<()>::Pending
         });
-        assert!(pulse.is_waiting(), "waits for the host");
+        assert!(run_state.is_waiting(), "waits for the host");
         kept.expect("a waker").wake();
-        assert!(!pulse.is_waiting(), "the host has answered");
-        let _ = pulse.poll(&context, |_| Poll::Ready(()));
-        assert!(!pulse.is_waiting(), "done");
+        assert!(!run_state.is_waiting(), "the host has answered");
+        let _ = run_state.poll(&context, |_| Poll::Ready(()));
+        assert!(!run_state.is_waiting(), "done");
     }
 }

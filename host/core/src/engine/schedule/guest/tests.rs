@@ -4,7 +4,7 @@
 //! slice, and are interrupted a given number of times. The tests check that mostly interrupted
 //! calls begin in the slow lane, that a wait at the beginning does not count, that flows are served
 //! in turn, and that a killed guest gives back all that it held, in a poll, between polls and in a
-//! queue.
+//! queue, and by which thread.
 
 use std::time::{Duration, Instant};
 
@@ -30,15 +30,16 @@ fn stopped(times: usize, name: char, trail: &Trail) -> impl Future<Output = ()> 
     })
 }
 
+fn guest<F>(future: F, run_state: &Arc<RunState>, class: &Arc<LatencyClass>) -> Guest<F> {
+    Guest::new(future, clock::sleeps().unwrap(), Arc::clone(run_state), Arc::clone(class))
+}
+
 fn started<F: Future<Output = ()> + Send + 'static>(
     lanes: &Lanes,
-    habit: &Arc<LatencyClass>,
-    guest: F,
+    latency_class: &Arc<LatencyClass>,
+    future: F,
 ) -> Remote<F> {
-    Remote::start(
-        lanes,
-        Guest::new(guest, clock::sleeps().unwrap(), Arc::default(), Arc::clone(habit)),
-    )
+    Remote::start(lanes, guest(future, &Arc::default(), latency_class))
 }
 
 fn wait(call: impl Future<Output = Result<(), oneshot::error::RecvError>>) {
@@ -54,16 +55,16 @@ fn wait_until(what: &str, condition: impl Fn() -> bool) {
 }
 
 /// Returns the latency class after many interrupted calls.
-fn slow_habit() -> Arc<LatencyClass> {
-    let habit = Arc::<LatencyClass>::default();
-    (0..20).for_each(|_| habit.note(true));
-    habit
+fn slow_class() -> Arc<LatencyClass> {
+    let latency_class = Arc::<LatencyClass>::default();
+    (0..20).for_each(|_| latency_class.note(true));
+    latency_class
 }
 
 /// Fails without: latency classes.
 #[test]
 fn mostly_interrupted_calls_start_in_slow_lane() {
-    let (lanes, habit, trail) =
+    let (lanes, latency_class, trail) =
         (Lanes::new(1).unwrap(), Arc::<LatencyClass>::default(), Trail::default());
     // A long call counts once.
     let calls = [(0, "fast"), (1, "fast slow"), (100, "fast slow")].into_iter();
@@ -75,7 +76,7 @@ fn mostly_interrupted_calls_start_in_slow_lane() {
         (0, "fast"),
     ]);
     for (number, (ticks, expected)) in calls.enumerate() {
-        wait(started(&lanes, &habit, stopped(ticks, 'a', &trail)));
+        wait(started(&lanes, &latency_class, stopped(ticks, 'a', &trail)));
         let mut threads: Vec<_> = trail.lock().drain(..).map(|(_, thread)| thread).collect();
         threads.dedup();
         assert_eq!(threads.join(" "), expected, "call {number}");
@@ -91,23 +92,21 @@ fn mostly_interrupted_calls_start_in_slow_lane() {
 fn call_is_classed_by_work_after_its_first_wait() {
     let lanes = Lanes::new(1).unwrap();
     for (ticks, is_quick) in [(0, true), (2, false)] {
-        let (habit, trail) = (Arc::<LatencyClass>::default(), Trail::default());
+        let (latency_class, trail) = (Arc::<LatencyClass>::default(), Trail::default());
         for _ in 0..30 {
             let (wakes, woken) = oneshot::channel();
             let rest = stopped(ticks, 'a', &trail);
-            let guest = async move {
+            let future = async move {
                 woken.await.unwrap();
                 rest.await;
             };
-            let pulse = Arc::<RunState>::default();
-            let guest =
-                Guest::new(guest, clock::sleeps().unwrap(), Arc::clone(&pulse), Arc::clone(&habit));
-            let call = Remote::start(&lanes, guest);
-            wait_until("it does not wait", || pulse.is_waiting());
+            let run_state = Arc::<RunState>::default();
+            let call = Remote::start(&lanes, guest(future, &run_state, &latency_class));
+            wait_until("it does not wait", || run_state.is_waiting());
             wakes.send(()).unwrap();
             wait(call);
         }
-        assert_eq!(habit.is_short(), is_quick, "{ticks} ticks");
+        assert_eq!(latency_class.is_short(), is_quick, "{ticks} ticks");
     }
 }
 
@@ -126,8 +125,9 @@ fn slow_lane_serves_flows_in_turn() {
     let (lanes, trail) = (Lanes::new(1).unwrap(), Trail::default());
     let only_turn = take_turn(&lanes);
     let long = |name, many| {
-        let habit = slow_habit();
-        (0..many).map(|_| started(&lanes, &habit, stopped(3, name, &trail))).collect::<Vec<_>>()
+        let latency_class = slow_class();
+        let calls = (0..many).map(|_| started(&lanes, &latency_class, stopped(3, name, &trail)));
+        calls.collect::<Vec<_>>()
     };
     let calls: Vec<_> = [long('a', 3), long('b', 1), long('c', 1)].into_iter().flatten().collect();
     drop(only_turn);
@@ -137,8 +137,11 @@ fn slow_lane_serves_flows_in_turn() {
 }
 
 /// Builds a guest of this future, and polls it once.
-fn poll_once<F: Future>(future: F, pulse: &Arc<RunState>) -> (Guest<F>, Poll<Option<F::Output>>) {
-    let mut guest = Guest::new(future, clock::sleeps().unwrap(), Arc::clone(pulse), Arc::default());
+fn poll_once<F: Future>(
+    future: F,
+    run_state: &Arc<RunState>,
+) -> (Guest<F>, Poll<Option<F::Output>>) {
+    let mut guest = guest(future, run_state, &Arc::default());
     let poll = Pin::new(&mut guest).poll(&mut Context::from_waker(Waker::noop()));
     (guest, poll)
 }
@@ -146,42 +149,73 @@ fn poll_once<F: Future>(future: F, pulse: &Arc<RunState>) -> (Guest<F>, Poll<Opt
 /// The poll ends in a wait, and no code would wake the guest again.
 #[test]
 fn guest_killed_during_poll_ends_at_once() {
-    let pulse = Arc::new(RunState::default());
+    let run_state = Arc::new(RunState::default());
     let held = Arc::new(());
-    let (inside, witness) = (Arc::clone(&pulse), Arc::clone(&held));
+    let (inside, witness) = (Arc::clone(&run_state), Arc::clone(&held));
     let future = async move {
         inside.cancel();
         std::future::pending::<()>().await;
         drop(witness);
     };
-    let (_guest, poll) = poll_once(future, &pulse);
+    let (_guest, poll) = poll_once(future, &run_state);
     assert!(matches!(poll, Poll::Ready(None)));
     assert_eq!(Arc::strong_count(&held), 1, "what it held is given back");
 }
 
 #[test]
-fn guest_killed_between_polls_is_dropped_at_once() {
-    let pulse = Arc::new(RunState::default());
+fn waiting_guest_is_dropped_by_its_caller() {
+    let (lanes, run_state) = (Lanes::new(1).unwrap(), Arc::new(RunState::default()));
     let held = Arc::new(());
     let witness = Arc::clone(&held);
     let (guest, poll) =
-        poll_once(async move { std::future::pending::<Arc<()>>().await == witness }, &pulse);
+        poll_once(async move { std::future::pending::<Arc<()>>().await == witness }, &run_state);
     assert!(poll.is_pending() && Arc::strong_count(&held) == 2);
-    guest.kill();
+    guest.kill(lanes.woken());
     assert_eq!(Arc::strong_count(&held), 1);
+}
+
+/// Sends the name of the thread that drops it.
+struct DropReport(std::sync::mpsc::Sender<String>);
+
+impl Drop for DropReport {
+    fn drop(&mut self) {
+        let thread = std::thread::current().name().unwrap_or_default().to_owned();
+        let _ = self.0.send(thread);
+    }
+}
+
+/// It has written its usage, and another guest has the turn.
+#[test]
+fn settled_guest_is_dropped_by_other_threads() {
+    let lanes = Lanes::new(1).unwrap();
+    let _only_turn = take_turn(&lanes);
+    let (dropped, drops) = std::sync::mpsc::channel();
+    let (held, run_state) = (DropReport(dropped), Arc::new(RunState::default()));
+    let inside = Arc::clone(&run_state);
+    let future = poll_fn(move |context| {
+        let _held = &held;
+        inside.mark_settled();
+        context.waker().wake_by_ref();
+        Poll::<()>::Pending
+    });
+    let call = Remote::start(&lanes, guest(future, &run_state, &Arc::default()));
+    wait_until("its slice does not end", || run_state.is_settled());
+    drop(call);
+    let by = drops.recv_timeout(Duration::from_secs(20)).expect("it is dropped");
+    assert!(by.starts_with("toolcell-"), "{by}");
 }
 
 /// Its task ends while another guest has the turn, and it takes no turn. Fails without: the task's
 /// wait for the kill.
 #[test]
 fn guest_killed_in_queue_ends_at_once() {
-    let (lanes, trail, habit) = (Lanes::new(1).unwrap(), Trail::default(), slow_habit());
+    let (lanes, trail, latency_class) = (Lanes::new(1).unwrap(), Trail::default(), slow_class());
     let only_turn = take_turn(&lanes);
     let killed: Vec<_> =
-        (0..100).map(|_| started(&lanes, &habit, stopped(3, 'k', &trail))).collect();
-    let lives = started(&lanes, &slow_habit(), stopped(1, 'l', &trail));
+        (0..100).map(|_| started(&lanes, &latency_class, stopped(3, 'k', &trail))).collect();
+    let lives = started(&lanes, &slow_class(), stopped(1, 'l', &trail));
     drop(killed);
-    wait_until("a killed guest's task has not ended", || Arc::strong_count(&habit) == 1);
+    wait_until("a killed guest's task has not ended", || Arc::strong_count(&latency_class) == 1);
     drop(only_turn);
     wait(lives);
     assert_eq!(trail.lock().iter().map(|(name, _)| *name).collect::<String>(), "ll");
