@@ -202,7 +202,6 @@ fn faults_of(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
         Kind::MinProperties { limit } => one(FaultKind::at_least(*limit, LengthUnit::Members)),
         Kind::MaxProperties { limit } => one(FaultKind::at_most(*limit, LengthUnit::Members)),
         Kind::Pattern { pattern } => one(FaultKind::Pattern { pattern: pattern.clone() }),
-        Kind::Format { format } => one(FaultKind::Format { format: format.clone() }),
         // The custom keywords are `pattern`, whose message is the pattern, and `uniqueItems`.
         Kind::Custom { keyword, message } if keyword == "pattern" => {
             one(FaultKind::Pattern { pattern: message.clone() })
@@ -233,6 +232,7 @@ fn faults_of(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
         | Kind::RegexEngineFailure { .. }
         | Kind::ContentEncoding { .. }
         | Kind::ContentMediaType { .. }
+        | Kind::Format { .. }
         | Kind::FromUtf8 { .. }
         | Kind::Not { .. }
         | Kind::PropertyNames { .. }

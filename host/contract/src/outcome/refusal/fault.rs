@@ -117,11 +117,6 @@ pub enum FaultKind {
         /// The regular expression (ECMA 262).
         pattern: String,
     },
-    /// The text does not have the form that the schema names.
-    Format {
-        /// The name of the form in JSON Schema, for example `date-time`.
-        format: String,
-    },
     /// The number is not a multiple of another.
     MultipleOf {
         /// The other number.

@@ -50,7 +50,6 @@ impl fmt::Display for FaultKind {
                 [minimum.map(|bound| format!("at least {}", counted(bound, *unit))), maximum.map(|bound| format!("at most {}", counted(bound, *unit)))],
             ),
             Self::Pattern { pattern } => write!(f, "expected text that matches `{pattern}`"),
-            Self::Format { format } => write!(f, "expected a {format}"),
             Self::MultipleOf { multiple_of } => write!(f, "expected a multiple of {multiple_of}"),
             Self::UniqueItems => f.write_str("expected items that all differ"),
             Self::Alternatives { alternatives } if alternatives.is_empty() => {
