@@ -17,7 +17,6 @@ mod request;
 mod suggestion;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -406,15 +405,6 @@ fn declared(needs: &[Need]) -> Result<Overlay, InvalidRule> {
 #[doc(hidden)]
 pub fn grants_declared(needs: &[Need]) -> Vec<String> {
     needs.iter().flat_map(|need| Suggestion::of_need(need).lines()).collect()
-}
-
-impl fmt::Display for Decision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Allowed => f.write_str("allowed"),
-            Self::Denied(denial) => denial.fmt(f),
-        }
-    }
 }
 
 #[cfg(test)]
