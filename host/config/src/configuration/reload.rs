@@ -160,13 +160,6 @@ impl Reloader {
 }
 
 impl ReloadChanges {
-    /// Returns true if the same components are served as before. Limits, tenants and problems can
-    /// still have changed.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
     fn between(before: &LoadedTools, after: &LoadedTools) -> Self {
         let (old, new) = (&before.served, &after.served);
         let is_replaced = |(name, new): &(&String, &Served)| {
