@@ -178,7 +178,9 @@ impl<'a> Writer<'a> {
         let hides_contained = draft == Draft::Draft201909 && self.index.has_unevaluated_items;
         let mut written = Map::new();
         // Subschemas to append to the `allOf`, after the existing ones.
-        let mut further: Vec<(Value, Option<(SchemaRef<'a>, Scope<'a>)>)> = Vec::new();
+        let mut further: Vec<Value> = Vec::new();
+        let existing = keywords.get("allOf").and_then(Value::as_array).map_or(0, Vec::len);
+        let next = |further: &[Value]| format!("{out}/allOf/{}", existing + further.len());
         for (keyword, value) in keywords {
             let at = inside(&place.at, keyword);
             if alone && keyword != "$ref" && !BESIDE_A_REFERENCE.contains(&&**keyword) {
@@ -206,7 +208,9 @@ impl<'a> Writer<'a> {
                         self.links.push(Link { from: format!("{out}/$ref"), target, scope });
                         written.insert("$ref".to_owned(), value.clone());
                     } else {
-                        further.push((json!({"$ref": reference}), Some((target, scope))));
+                        let from = format!("{}/$ref", next(&further));
+                        self.links.push(Link { from, target, scope });
+                        further.push(json!({"$ref": reference}));
                     }
                 }
                 ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(is_exclusive)) => {
@@ -239,23 +243,19 @@ impl<'a> Writer<'a> {
                         all.as_object_mut().into_iter().for_each(|all| all.extend(one.clone()));
                     }
                 }
-                ("contains" | "minContains" | "maxContains", _) if hides_contained => {
-                    if keyword == "contains" {
-                        let hidden =
-                            format!("{out}/allOf/{}/not/not", further.len() + branches(keywords));
-                        let mut inner = Map::new();
-                        inner.insert(
-                            "contains".to_owned(),
-                            self.schema(SchemaRef(value), scope, &format!("{hidden}/contains"))?,
-                        );
-                        for bound in ["minContains", "maxContains"] {
-                            inner.extend(
-                                keywords.get(bound).map(|value| (bound.to_owned(), value.clone())),
-                            );
-                        }
-                        further.push((json!({"not": {"not": inner}}), None));
+                ("contains", _) if hides_contained => {
+                    let hidden = format!("{}/not/not/contains", next(&further));
+                    let contained = self.keyword(keyword, value, scope, &hidden, &at)?;
+                    let Some(contained) = contained else { continue };
+                    let mut inner = Map::from_iter([(keyword.clone(), contained)]);
+                    for bound in ["minContains", "maxContains"] {
+                        let Some(value) = keywords.get(bound) else { continue };
+                        let value = self.plain(bound, value, &inside(&place.at, bound));
+                        inner.extend(value.map(|value| (bound.to_owned(), value)));
                     }
+                    further.push(json!({"not": {"not": inner}}));
                 }
+                ("minContains" | "maxContains", _) if hides_contained => {}
                 ("pattern", Value::String(pattern)) => {
                     if self.pattern(pattern, &at)?.is_some() {
                         written.insert(keyword.clone(), value.clone());
@@ -288,17 +288,9 @@ impl<'a> Writer<'a> {
             }
         }
         self.drop_additional_keywords(keywords, &mut written, &place.at);
-        for (one, link) in further {
+        if !further.is_empty() {
             let all = written.entry("allOf").or_insert_with(|| json!([]));
-            let Value::Array(all) = all else { continue };
-            if let Some((target, scope)) = link {
-                self.links.push(Link {
-                    from: format!("{out}/allOf/{}/$ref", all.len()),
-                    target,
-                    scope,
-                });
-            }
-            all.push(one);
+            all.as_array_mut().into_iter().for_each(|all| all.append(&mut further));
         }
         Ok(Value::Object(written))
     }
@@ -438,11 +430,6 @@ impl<'a> Writer<'a> {
 
 fn outermost<'a>(scope: &Scope<'a>, name: &str) -> Option<SchemaRef<'a>> {
     scope.iter().find(|(known, _)| *known == name).map(|(_, target)| *target)
-}
-
-/// Returns the number of schemas in an `allOf`.
-fn branches(keywords: &Map<String, Value>) -> usize {
-    keywords.get("allOf").and_then(Value::as_array).map_or(0, Vec::len)
 }
 
 /// Returns the pointer of a local reference, without percent-encoding.
