@@ -74,6 +74,15 @@ fn earlier_draft_is_translated_to_2020_12() {
             ),
             json!({"properties": {"id": {"$ref": "#/definitions/b"}}, "definitions": {"b": {"type": "null"}}}),
         ),
+        // There, items that `contains` finds count as unevaluated.
+        (
+            with(
+                DRAFT_2019,
+                json!({"contains": {"type": "string"}, "minContains": 2, "unevaluatedItems": false}),
+            ),
+            json!({"allOf": [{"not": {"not": {"contains": {"type": "string"}, "minContains": 2}}}],
+                "unevaluatedItems": false}),
+        ),
         (with(DRAFT_2020, json!({"type": "object"})), with(DRAFT_2020, json!({"type": "object"}))),
     ] {
         let schema = compiled(&given);
@@ -117,6 +126,27 @@ fn references_resolve_within_the_schema() {
             json!(1),
         ),
         (json!({"$ref": "#/unknown/x", "unknown": {"x": {"type": "null"}}}), json!(null), json!(1)),
+        (
+            json!({"$ref": "#a", "$defs": {"x y": {"$anchor": "a", "type": "null"}}}),
+            json!(null),
+            json!(1),
+        ),
+        (
+            json!({"$ref": "#a", "$defs": {"x": {"$id": "no URI", "$anchor": "a", "type": "null"}}}),
+            json!(null),
+            json!(1),
+        ),
+        (
+            json!({"properties": {"a": {"$ref": "#/anyOf/0"}}, "anyOf": [{"type": "null"}, true]}),
+            json!({"a": null}),
+            json!({"a": 1}),
+        ),
+        (
+            json!({"$ref": "#/$defs/a", "$dynamicRef": "#b", "$defs": {"a": {"required": ["a"]},
+                "b": {"$dynamicAnchor": "b", "required": ["b"]}}}),
+            json!({"a": 1, "b": 1}),
+            json!({"a": 1}),
+        ),
         (strict, json!({"children": [{"data": 1}]}), mistyped.clone()),
         (recursive, json!({"children": [{"data": 1}]}), mistyped.clone()),
         (typed, json!([1]), json!(["1"])),
@@ -191,6 +221,16 @@ fn bad_schema_part_leaves_others_enforced() {
     insta::assert_snapshot!(definition.unenforced().join("\n"));
     let translated = definition.with_parameters(schema.text().clone());
     assert_eq!(translated.unenforced(), [""; 0]);
+    for (bad, left) in [
+        (
+            with(DRAFT_2019, json!({"contains": 5, "unevaluatedItems": {"type": "null"}})),
+            json!({"unevaluatedItems": {"type": "null"}}),
+        ),
+        (json!({"patternProperties": {"^(?:(?=a)a)+$": false}}), json!({"patternProperties": {}})),
+    ] {
+        let schema = compiled(&bad);
+        assert_eq!((schema.text(), schema.translated.warnings.len()), (&left, 1));
+    }
 }
 
 #[test]
