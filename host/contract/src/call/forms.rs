@@ -98,7 +98,9 @@ mod tests {
             let arrived: Narrowing = serde_json::from_slice(&sent).unwrap();
             assert_eq!(Overlay::try_from(arrived).unwrap(), overlay);
         }
-        let no_rule: Narrowing = serde_json::from_str(r#"{"http": ["everywhere"]}"#).unwrap();
-        assert!(Overlay::try_from(no_rule).is_err());
+        for bad in [r#"{"http": ["everywhere"]}"#, r#"{"telepathy": []}"#] {
+            let no_rule: Narrowing = serde_json::from_str(bad).unwrap();
+            assert!(Overlay::try_from(no_rule).is_err(), "{bad}");
+        }
     }
 }

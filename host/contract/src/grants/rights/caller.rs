@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::definition::Definition;
     use crate::grants::rights::Layer;
-    use crate::grants::{Access, Injection, SecretGrant};
+    use crate::grants::{Access, DirectoryQuota, Injection, SecretGrant};
 
     const SECRET: &str = "token";
 
@@ -93,13 +93,15 @@ mod tests {
         grants
             .secrets
             .insert(SECRET.into(), SecretGrant::new(bound_to.parse().unwrap(), Injection::Bearer));
+        grants.reveal.insert(SECRET.into());
+        grants.scratch = Some(DirectoryQuota::default());
         grants.kv.push("write notes/*".parse().unwrap());
         grants.invoke.push("own other".parse().unwrap());
         grants.store = Some(name.into());
         Rights::new(Arc::new(grants), &Definition::new(name, "").unwrap()).unwrap()
     }
 
-    const ALL: [&str; 8] = [
+    const ALL: [&str; 10] = [
         "GET https://a.example/x",
         "read /data/x",
         "environment LANG",
@@ -108,6 +110,8 @@ mod tests {
         "kv list notes/",
         "invoke other",
         "invoke own other",
+        "reveal token",
+        "write /scratch/x",
     ];
 
     /// Returns the requests that are left to a tool when another one calls it.
@@ -136,7 +140,7 @@ mod tests {
         let others = rights("caller", "/srv/b", "D", "https://b.example");
         assert_eq!(
             remaining(&all(), others),
-            ["invoke other", "invoke own other"],
+            ["invoke other", "invoke own other", "reveal token", "write /scratch/x"],
             "the same words for other things"
         );
         // The narrowing applies through the whole chain of callers.

@@ -17,6 +17,8 @@ fn suggested_lines_match_the_denials_grant() {
         };
         assert_eq!(Suggestion::of(&request).lines(), [denial.grant.expect("a grant")], "{asked}");
     }
+    let need = Need { kind: "invoke".into(), pattern: ANY_TOOL.into(), reason: "to work".into() };
+    assert_eq!(Suggestion::of_need(&need).lines(), [r#"invoke = ["…"]"#], "the operator decides");
 }
 
 /// Names from a guest may contain text that looks like the end of a line and a grant of everything.
