@@ -182,3 +182,33 @@ fn signature_path(file: &Path) -> PathBuf {
 pub(crate) fn digest(bytes: &[u8]) -> String {
     format!("sha256:{:x}", Sha256::digest(bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn latest_approved_bytes_are_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let versions = Versions::new(dir.path().join("one"));
+        let approved = |bytes: &str| ApprovedVersion {
+            digest: digest(bytes.as_bytes()),
+            kind: "tools".to_owned(),
+            imports: BTreeSet::new(),
+            publisher: None,
+            tools: BTreeMap::new(),
+        };
+        for number in 0..=MAX_VERSIONS {
+            let bytes = number.to_string();
+            versions.store(&approved(&bytes), None, bytes.as_bytes(), None).unwrap();
+        }
+        assert_eq!(versions.history().unwrap().len(), MAX_VERSIONS);
+        let is_kept = |bytes: &str| versions.find(&digest(bytes.as_bytes())).is_some();
+        assert!(!is_kept("0") && is_kept("1"), "the oldest is removed");
+        // The file was replaced after the approval.
+        versions.store(&approved("approved"), None, b"replaced", None).unwrap();
+        assert!(!is_kept("approved") && !is_kept("replaced"));
+    }
+}

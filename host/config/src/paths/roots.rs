@@ -154,12 +154,20 @@ mod tests {
         for made in rows::<&str>("paths/roots", "made_roots") {
             fs::create_dir_all(base.join(made)).unwrap();
         }
-        for (file, text) in [("home/keys/token", "secret"), ("home/project/toolcell.toml", "")] {
+        for (file, text) in [
+            ("home/keys/token", "secret"),
+            ("home/project/toolcell.toml", ""),
+            ("home/data/file", ""),
+        ] {
             fs::write(base.join(file), text).unwrap();
         }
-        for (link, to) in
-            [("etc", Path::new("/etc")), ("all", Path::new("/")), ("me", &home), ("good", &data)]
-        {
+        for (link, to) in [
+            ("etc", Path::new("/etc")),
+            ("all", Path::new("/")),
+            ("me", &home),
+            ("good", &data),
+            ("gone", Path::new("none")),
+        ] {
             symlink(to, base.join(link)).unwrap();
         }
         let guarded = Guarded {

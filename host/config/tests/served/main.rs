@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use toolcell::grants::{DirectoryQuota, Injection};
 use toolcell::{CallResult, Limits, Refusal};
 use toolcell_config::approval::Unapproved;
 use toolcell_config::{
@@ -172,6 +173,23 @@ async fn limits_and_tenants_come_from_the_configuration() {
     assert_eq!(problems(&loaded), [("", Reason::NeedsProcess, Serving::Nothing)]);
     place.write("toolcell.toml", format!("[host]\nisolation = \"process\"\n{TWO}"));
     assert!(names(&place.load().await).is_empty());
+    let secret = |injection: &str| {
+        format!("{{ destination = \"https://a.example\", injection = {{ {injection} = \"x\" }} }}")
+    };
+    place.write(
+        "toolcell.toml",
+        format!(
+            "{TWO}[components.one.grants]\nscratch = {{ max_bytes = \"1KiB\", max_files = 2 }}\n\
+             secrets = {{ b = {}, q = {} }}\n",
+            secret("basic"),
+            secret("query")
+        ),
+    );
+    let configuration = place.read();
+    let grants = &configuration.components["one"].grants;
+    assert_eq!(grants.scratch, Some(DirectoryQuota { bytes: 1024, files: 2 }));
+    assert_eq!(grants.secrets["b"].injection, Injection::Basic { user: "x".to_owned() });
+    assert_eq!(grants.secrets["q"].injection, Injection::Query { name: "x".to_owned() });
 }
 
 #[tokio::test]

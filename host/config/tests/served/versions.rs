@@ -50,6 +50,11 @@ async fn approved_version_serves_until_change_is_approved() {
         }
     }
     assert_eq!(names(&place.load().await), ["two"]);
+    let configuration = place.read();
+    let lock = Lock::beside(&configuration).expect("no error");
+    place.write("toolcell.lock", "written by another process since");
+    let error = configuration.approve(&lock, &[], &["two".to_owned()]).unwrap_err();
+    assert!(error.to_string().contains("another process has just written"), "{error}");
 }
 
 #[tokio::test]
@@ -101,6 +106,8 @@ async fn rollback_makes_the_previous_version_current() {
         TWO.replacen("one.wasm\"", &format!("one.wasm\"\ndigest = \"{digest}\""), 1),
     );
     assert!(matches!(place.read().rollback("one"), Err(Error::DigestMismatch(_))));
+    let never_approved = Place::new(TWO);
+    assert!(matches!(never_approved.read().rollback("one"), Err(Error::NotApproved { .. })));
 }
 
 /// A revoked key is valid for no version, whenever that was approved.

@@ -1,5 +1,7 @@
-//! Tests that a pipe in place of a file does not block, and that files of other users, except for
-//! those of root, are recognised.
+//! Tests that a pipe in place of a file does not block, that a file that is too large or no text is
+//! refused, and that files of other users, except for those of root, are recognised.
+
+use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
 
@@ -21,6 +23,24 @@ fn pipe_in_place_of_a_file_does_not_block() {
     {
         assert!(failure.message().ends_with("is a pipe, not a file"), "{}", failure.message());
     }
+}
+
+#[test]
+fn unusable_file_is_refused_with_the_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    for (bytes, reason) in
+        [(vec![b' '; MAX_CONFIG as usize + 1], "is too large"), (vec![0xff], "is not UTF-8")]
+    {
+        fs::write(&path, bytes).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        for message in [configuration(&path).unwrap_err().message(), secret(&path).unwrap_err().0] {
+            assert!(message.contains(reason), "{message}");
+        }
+    }
+    fs::write(dir.path().join("greet.wasm"), "").unwrap();
+    let hint = component(&dir.path().join("greet")).unwrap_err().hint();
+    assert!(hint.starts_with("did you mean") && hint.contains("greet.wasm"), "{hint}");
 }
 
 #[test]
