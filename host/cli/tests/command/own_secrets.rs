@@ -212,6 +212,11 @@ fn invalid_secret_values_are_errors_with_hint() {
             "did you mean `fetch_token`?",
         ),
         (
+            "[tenants.acme.secret_values]\nmail = { env = \"A\" }\n",
+            "no component is granted the secret `mail`",
+            "the secrets that components are granted are: fetch_token",
+        ),
+        (
             "[tenants.acme.secret_values]\nfetch_token = { env = \"A\", file = \"b\" }\n",
             "must come from exactly one place",
             "write { env = ",
