@@ -20,7 +20,7 @@ pub struct ComponentProblem {
     /// The component's name in the configuration. Empty if the problem concerns a tenant or the
     /// whole file.
     pub component: String,
-    /// The tool that it concerns, if not all.
+    /// The tool whose calls are refused, if not all: it may use a secret without a value.
     pub tool: Option<String>,
     /// The tenant that it concerns, if not all.
     pub tenant: Option<String>,
@@ -137,20 +137,17 @@ impl Reason {
 impl fmt::Display for ComponentProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.tenant, &self.tool) {
-            (None, Some(tool)) if self.reason == Reason::UnsetSecret => {
+            (None, Some(tool)) => {
                 write!(f, "{}; calls of the tool `{tool}` are refused", self.error)
             }
-            (Some(tenant), Some(tool)) if self.reason == Reason::UnsetSecret => {
+            (Some(tenant), Some(tool)) => {
                 write!(
                     f,
                     "{}; calls of the tool `{tool}` for the tenant `{tenant}` are refused",
                     self.error
                 )
             }
-            (Some(tenant), _) => write!(f, "[tenants.{tenant}]: {}", self.error),
-            (None, Some(tool)) => {
-                write!(f, "[components.{}], tool `{tool}`: {}", self.component, self.error)
-            }
+            (Some(tenant), None) => write!(f, "[tenants.{tenant}]: {}", self.error),
             (None, None) if self.component.is_empty() => write!(f, "{}", self.error),
             (None, None) => write!(f, "[components.{}]: {}", self.component, self.error),
         }
