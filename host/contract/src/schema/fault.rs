@@ -343,28 +343,21 @@ fn allowed(error: &ValidationError<'_>, kind: FaultKind) -> Fault {
     let mut fault = Fault::of_kind(error.instance_path().as_str(), kind).with_actual(quote(value));
     if let Some(given) = value.as_str() {
         let mut texts = Vec::new();
-        collect_texts(error, error, &mut texts);
+        collect_texts(error, &mut texts);
         fault.nearest = names::nearest(given, texts).map(str::to_owned);
     }
     fault
 }
 
-/// Collects the texts that are allowed at the place of `whole`, from an error and its alternatives.
-fn collect_texts<'a>(
-    whole: &ValidationError<'_>,
-    error: &'a ValidationError<'_>,
-    texts: &mut Vec<&'a str>,
-) {
+/// Collects the texts that are allowed in place of a text, from its error and the alternatives.
+fn collect_texts<'a>(error: &'a ValidationError<'_>, texts: &mut Vec<&'a str>) {
     use ValidationErrorKind as Kind;
-    if error.instance_path().as_str() != whole.instance_path().as_str() {
-        return;
-    }
     if let Kind::Constant { expected_value } = error.kind() {
         texts.extend(expected_value.as_str());
     } else if let Kind::Enum { options } = error.kind() {
         texts.extend(options.as_array().into_iter().flatten().filter_map(Value::as_str));
     } else if let Kind::AnyOf { context } | Kind::OneOfNotValid { context } = error.kind() {
-        context.iter().flatten().for_each(|error| collect_texts(whole, error, texts));
+        context.iter().flatten().for_each(|error| collect_texts(error, texts));
     }
 }
 
