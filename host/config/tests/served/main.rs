@@ -124,6 +124,11 @@ async fn unservable_component_does_not_stop_the_others() {
     let refused = called(&loaded, "asks", None).await;
     let CallResult::Refusal(Refusal::UnsetSecret(names)) = &refused else { panic!("{refused:?}") };
     assert_eq!(names.join(" "), "key token");
+    place.write("toolcell.toml", format!("{TWO}[components.asks]\npath = \"asks.wasm\"\n"));
+    let loaded = place.load().await;
+    assert_eq!(problems(&loaded), [("asks", Reason::NotGranted, Serving::Nothing)]);
+    let hint = loaded.problems()[0].hint();
+    assert!(hint.contains("[components.asks.grants]"), "{hint}");
 }
 
 #[tokio::test]
