@@ -211,12 +211,6 @@ impl Registry {
         stream::iter(asked).buffered(ASKED_AT_ONCE).filter_map(std::future::ready).collect().await
     }
 
-    /// Returns true if the tool accepts this call.
-    #[must_use]
-    pub fn can_execute(&self, call: &ToolCall) -> bool {
-        self.toolbox().get(&call.name).is_some_and(|tool| tool.can_execute(call))
-    }
-
     /// Resets the statistics of every tool.
     pub fn clear_statistics(&self) {
         self.toolbox().tools().for_each(Tool::clear_statistics);
