@@ -18,7 +18,7 @@ use bytes::Bytes;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt;
-use hyper::body::{Body as _, Frame, Incoming as Received, SizeHint};
+use hyper::body::{Body as _, Frame, Incoming as Received};
 use tokio_util::task::AbortOnDropHandle;
 use toolcell_contract::controls::enforced;
 
@@ -262,14 +262,6 @@ impl hyper::body::Body for Body {
             }
         }
         Poll::Ready(None)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.is_over
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        if self.redaction.is_some() { SizeHint::default() } else { self.received.size_hint() }
     }
 }
 
