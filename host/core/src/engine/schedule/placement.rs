@@ -69,11 +69,6 @@ pub(in crate::engine) struct Scheduler {
 }
 
 impl Scheduler {
-    /// Returns the threads on which guests run.
-    pub(in crate::engine) fn placement(&self) -> Placement {
-        if self.lanes.is_some() { Placement::Cells } else { Placement::Inline }
-    }
-
     /// Builds the count of panics of one component.
     pub(in crate::engine) fn quarantine(&self) -> Quarantine {
         Quarantine::after(self.panics, Arc::clone(&self.clock))
