@@ -152,23 +152,20 @@ pub(super) fn raw_arguments(invocation: &Invocation) -> Value {
 fn arguments(call: &ToolCall) -> Result<Value, Vec<Fault>> {
     let value =
         parse_measured(&call.arguments).map_err(|fault| vec![Fault::of_kind("", fault.into())])?;
-    if !value.is_object() {
-        let got = match value {
-            Value::Null => "null",
-            Value::Bool(_) => "a boolean",
-            Value::Number(_) => "a number",
-            Value::String(_) => "a string",
-            Value::Array(_) => "an array",
-            Value::Object(_) => "an object",
-        };
-        let fault = Fault::of_kind("", FaultKind::of_type("object")).with_actual(got);
-        return Err(vec![if value.is_string() {
-            fault.with_hint("send a JSON object, not text")
-        } else {
-            fault
-        }]);
-    }
-    Ok(value)
+    let got = match value {
+        Value::Object(_) => return Ok(value),
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+    };
+    let fault = Fault::of_kind("", FaultKind::of_type("object")).with_actual(got);
+    Err(vec![if value.is_string() {
+        fault.with_hint("send a JSON object, not text")
+    } else {
+        fault
+    }])
 }
 
 /// Checks the rules that hold for the answers of every handler. An answer that breaks one becomes
