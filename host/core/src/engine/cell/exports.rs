@@ -10,11 +10,11 @@
 
 use toolcell_contract::definition::Definition;
 use toolcell_contract::error::Error;
-use wasmtime::component::{Component, ComponentExportIndex, Instance, InstancePre};
-use wasmtime::{Engine, Store};
+use wasmtime::Engine;
+use wasmtime::component::{Component, ComponentExportIndex, InstancePre};
 
 use super::Cell;
-use super::bindings::{ToolboxWithGrants, ToolboxWithGrantsIndices};
+use super::bindings::ToolboxWithGrantsIndices;
 use super::output::captured::Streams;
 use crate::engine::adapt::command;
 use crate::engine::adapt::component_kind::{Command, ComponentKind};
@@ -70,20 +70,5 @@ impl Exports {
     pub(in crate::engine) fn streams(&self, invocation: &Invocation) -> Option<Box<Streams>> {
         let Self::Command { command, .. } = self else { return None };
         Some(Box::new(Streams::new(command, invocation)))
-    }
-
-    /// Returns the exports of an instance that describes its tools itself.
-    pub(super) fn toolbox(
-        &self,
-        store: &mut Store<Cell>,
-        instance: &Instance,
-    ) -> wasmtime::Result<ToolboxWithGrants> {
-        match self {
-            Self::Tools(indices) => indices.load(store, instance),
-            // Definitions of other kinds have no checks, and `describe` is not called.
-            Self::Functions(_) | Self::Command { .. } => {
-                Err(wasmtime::Error::msg("the component has no toolbox"))
-            }
-        }
     }
 }

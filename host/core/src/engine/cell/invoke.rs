@@ -86,8 +86,8 @@ pub(in crate::engine) async fn execute(
     let reach =
         CellCapabilities { streams, ..capabilities(&ready, Some(rights), redactor.clone()) };
     let answer = in_cell(&ready, &invocation, reach, run_state, async |store, instance| {
-        match &ready.exports {
-            Exports::Tools(_) => {}
+        let indices = match &ready.exports {
+            Exports::Tools(indices) => indices,
             Exports::Functions(functions) => {
                 return functions::call(functions, store, &instance, &invocation).await;
             }
@@ -99,8 +99,8 @@ pub(in crate::engine) async fn execute(
                 let stderr = || cell.stderr_excerpt();
                 return Ok(command::answer(command, status, stdout, limit, stderr));
             }
-        }
-        let toolbox = ready.exports.toolbox(store, &instance)?;
+        };
+        let toolbox = indices.load(&mut *store, &instance)?;
         let tool = toolbox.toolcell_tool_tool();
         let wire = translate::Context::of(&invocation);
         if checks.visible {
@@ -173,7 +173,11 @@ async fn ask<T>(
 ) -> Result<T, ToolError> {
     let reach = capabilities(ready, None, None);
     in_cell(ready, invocation, reach, run_state, async |store, instance| {
-        let toolbox = ready.exports.toolbox(store, &instance)?;
+        // Definitions of other kinds have no checks, and `describe` is not called.
+        let Exports::Tools(indices) = &ready.exports else {
+            return Err(wasmtime::Error::msg("the component has no toolbox"));
+        };
+        let toolbox = indices.load(&mut *store, &instance)?;
         export(toolbox.toolcell_tool_tool(), store).await
     })
     .await

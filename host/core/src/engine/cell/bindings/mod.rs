@@ -20,9 +20,7 @@ use super::bounds::host_memory::Charge;
 use crate::capability::http::{SendError, Share};
 
 use generated::toolcell::tool::http::Response;
-pub(in crate::engine::cell) use generated::{
-    ToolboxWithGrants, ToolboxWithGrantsIndices, exports, toolcell,
-};
+pub(in crate::engine::cell) use generated::{ToolboxWithGrantsIndices, exports, toolcell};
 
 /// A guest's handle of a secret: the name under which it was granted.
 #[derive(Debug)]
