@@ -1,7 +1,9 @@
 //! A tool that was given the value of a secret emits it in every way that it can: no reader sees
 //! it.
 
+use std::future::ready;
 use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -9,7 +11,9 @@ use toolcell::call::{LogLevel, LogSource};
 use toolcell::component::LoadOptions;
 use toolcell::grants::{Injection, SecretGrant};
 use toolcell::kv::SqliteStore;
-use toolcell::secrets::{Secret, StoredSecrets};
+use toolcell::secrets::{
+    KnownFuture, Secret, SecretError, SecretFuture, SecretSource, StoredSecrets,
+};
 use toolcell::{CallOptions, Component, Engine, Event, Executor, Grants, Tool, ToolCall};
 use toolcell_test_guests::bytes;
 use toolcell_tests::server::{Server, response};
@@ -40,7 +44,15 @@ impl Scene {
         let secrets = StoredSecrets::default()
             .with("gossip_key", secret(OWN))
             .with("fetch_token", secret(OWN));
-        let secrets = secrets.with_tenant("b", "key", secret(ANOTHERS));
+        Self::with(name, placement, grants, secrets.with_tenant("b", "key", secret(ANOTHERS)))
+    }
+
+    fn with(
+        name: &'static str,
+        placement: toolcell::runtime::Placement,
+        grants: Grants,
+        secrets: impl SecretSource,
+    ) -> Self {
         let cache = concat!(env!("CARGO_TARGET_TMPDIR"), "/secrets");
         let builder = Engine::builder()
             .cells(4)
@@ -97,6 +109,21 @@ fn reveals(server: &Server, secret: Option<&str>) -> Grants {
     grants
 }
 
+/// A vault whose value changes after it was read once, and that does not list its values.
+#[derive(Default)]
+struct Vault(AtomicBool);
+
+impl SecretSource for Vault {
+    fn secret<'a>(&'a self, _: Option<&'a str>, _: &'a str) -> SecretFuture<'a> {
+        let is_changed = self.0.swap(true, Ordering::Relaxed);
+        Box::pin(ready(Secret::new(if is_changed { ANOTHERS } else { OWN })))
+    }
+
+    fn known<'a>(&'a self, _: Option<&'a str>) -> KnownFuture<'a> {
+        Box::pin(ready(Err(SecretError::new("the vault lists nothing"))))
+    }
+}
+
 /// Returns true if a text contains a value, its reverse, or half of it.
 fn shows(text: &str, value: &str) -> bool {
     let backwards: String = value.chars().rev().collect();
@@ -131,6 +158,18 @@ fn secret_is_redacted_in_every_output() {
             "{panicked}"
         );
     }
+    assert_eq!(server.requests().len(), 0);
+}
+
+/// Without the host's values, a request cannot be searched for them, and is not sent.
+#[test]
+fn changed_secret_is_redacted_and_unsearched_request_is_not_sent() {
+    let server = server();
+    let grants = reveals(&server, None);
+    let scene = Scene::with("gossip", PLACEMENTS[0], grants, Vault::default());
+    assert_eq!(scene.gossip("value", "")["ok"]["value"], "[redacted]");
+    let told = scene.gossip("send", &format!("{} body", server.url("/"))).to_string();
+    assert!(told.contains("cannot check it for secrets") && !shows(&told, ANOTHERS), "{told}");
     assert_eq!(server.requests().len(), 0);
 }
 

@@ -32,6 +32,11 @@ struct Host {
 
 impl Host {
     fn new(placement: Placement) -> Self {
+        Self::with(placement, Grants::default())
+    }
+
+    /// The tool `repeat` has these grants as well.
+    fn with(placement: Placement, mut says: Grants) -> Self {
         let server = Server::start(Ipv4Addr::LOCALHOST, |_| response("200 OK", ""));
         let secrets = StoredSecrets::default().with("token", Secret::new(VALUE).expect("a secret"));
         let engine = Engine::builder()
@@ -48,7 +53,6 @@ impl Host {
         reads.reveal.insert("token".into());
         reads.invoke.extend(["own repeat", "own echo"].map(rule));
         reads.store = Some("confide".into());
-        let mut says = Grants::default();
         says.kv.push("write *".parse().expect("a rule"));
         says.http.push(server.rule("GET,POST", "/"));
         says.invoke.extend(["own echo", "own c*"].map(rule));
@@ -152,4 +156,15 @@ fn called_tool_never_emits_callers_secret() {
         let stored = host.shown("stored", &json!({}));
         assert!(stored.contains(r#""value":[]"#), "{stored}");
     }
+}
+
+#[test]
+fn called_tool_may_store_a_secret_that_it_may_read() {
+    let mut says = Grants::default();
+    says.reveal.insert("token".into());
+    let host = Host::with(PLACEMENTS[0], says);
+    let shown = host.repeated(&["$1", "and", "$2", "and", "$3"], "value of a key", "");
+    assert!(!shows(&shown) && !shown.contains("tool_denied"), "{shown}");
+    let stored = host.shown("stored", &json!({}));
+    assert!(stored.contains(r#""value":["kept"]"#), "{stored}");
 }

@@ -77,6 +77,9 @@ fn tool_outcomes_and_errors_contain_no_secret() {
             "{shown}"
         );
     }
+    let mut deflated = miniz_oxide::deflate::compress_to_vec_zlib(VALUE.repeat(9).as_bytes(), 6);
+    redactor().bytes(&mut deflated);
+    assert_eq!(deflated, REPLACEMENT);
     let mut raised = Crash::new(CrashKind::Unreachable);
     (raised.panic_message, raised.stdout) = (text(), text().map(String::into_boxed_str));
     let mut fault = Fault::new(VALUE, VALUE).with_actual(VALUE);

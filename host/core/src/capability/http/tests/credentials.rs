@@ -14,12 +14,14 @@ use crate::secrets::secret::Secret;
 
 /// A value that can be spelled out.
 const VALUE_SPELLED: &str = "canary-4711-of-the-test";
-/// Bytes before and after deflate data: none, zlib, gzip without and with a file name.
+/// Bytes before and after deflate data: none, zlib, gzip without and with a file name, and with an
+/// extra field.
 const COMPRESSED: &[(&[u8], &[u8])] = &[
     (b"", b""),
     (b"\x78\x9c", b"sums"),
     (b"\x1f\x8b\x08\0\0\0\0\0\0\xff", b"sum and size"),
     (b"\x1f\x8b\x08\x08\0\0\0\0\0\xffname\0", b"sum and size"),
+    (b"\x1f\x8b\x08\x06\0\0\0\0\0\xff\x02\0xxcc", b"sum and size"),
 ];
 const VALUE: &str = "canary/+&= \"\u{fc}?";
 
@@ -181,6 +183,20 @@ async fn unsearchable_response_encoding_is_refused() {
             "response",
             "{coding}"
         );
+    }
+}
+
+/// Without credentials, nothing has to be searched.
+#[tokio::test]
+async fn response_too_large_to_search_is_refused() {
+    let bomb = miniz_oxide::deflate::compress_to_vec(&vec![0; 70 << 20], 1);
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", bomb.len());
+    let server = Server::responding([head.as_bytes(), &bomb].concat()).await;
+    let credentials = [credential(&server.url("/"), "bearer").unwrap()];
+    for (credentials, expected) in [(&credentials[..], "broken"), (&credentials[..0], "response")] {
+        let result = in_time(send_with(&server, get(&server.url("/")), credentials)).await;
+        assert_eq!(kind(&result), expected);
+        assert!(result.is_ok() || format!("{result:?}").contains("too large to search"));
     }
 }
 
