@@ -33,7 +33,8 @@ fn main() -> anyhow::Result<()> {
             let ward = Worker::begin()?;
             let cache = Path::new(&words.next().context("a directory")?).join("artifacts");
             let engine = Engine::builder().cache(cache).build()?;
-            let load = Component::load(&engine, toolcell_test_guests::bytes("mischief"));
+            let guest = words.next().context("a guest")?;
+            let load = Component::load(&engine, toolcell_test_guests::bytes(&guest));
             ward.serve(toolcell_tests::wait_here(load)?.tools().iter().cloned())?;
         }
         Some("refuses") => Worker::begin()?.refuse("there is nothing to be had")?,
@@ -101,6 +102,8 @@ fn native() -> anyhow::Result<Vec<Tool>> {
             std::future::pending().await
         })?,
         Tool::native(defined("reserved")?, async |_: Value| json!({"$serde_json::private::x": 0}))?,
+        Tool::native(defined("picky")?, async |_: Value| json!("taken"))?
+            .with_validator(|_| vec!["too plain".to_owned()]),
         Tool::native(defined("hidden")?, async |_: Value| json!("seen"))?
             .with_visibility(|_, _| false),
     ])

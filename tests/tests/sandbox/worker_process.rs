@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use toolcell::call::CallFiles;
 use toolcell::process::{WorkerProcess, WorkerProcessBuilder};
 use toolcell::runtime::Placement;
 use toolcell::{AbortSignal, CallOptions, Completion, Event, Executor, Limits, Tool, ToolCall};
@@ -117,7 +118,7 @@ fn calls_are_equal_with_and_without_worker_process() {
     let scratch = env!("CARGO_TARGET_TMPDIR");
     let here = load(&engine(Placement::Cells, scratch), toolcell_test_guests::bytes("mischief"))
         .expect("it loads");
-    let there = wait(builder(&["component", scratch]).start()).expect("it starts");
+    let there = wait(builder(&["component", scratch, "mischief"]).start()).expect("it starts");
     let definitions: Vec<_> = there.tools().iter().map(Tool::definition).collect();
     assert_eq!(definitions, here.definitions().collect::<Vec<_>>());
     let little = Limits { fuel: 20_000_000, log: 300, ..Limits::default() };
@@ -208,6 +209,28 @@ fn context_abort_and_rules_reach_the_worker() {
     assert_eq!(ending(&call(&worker_process, "hidden", json!({})).result), "refusal/not_visible");
     let hidden = worker_process.tool("hidden").expect("it").clone();
     assert!(!wait(async move { hidden.is_visible(&context(&json!({}))).await }));
+    let (tool, call) =
+        (worker_process.tool("picky").expect("it").clone(), ToolCall::new("1", "picky", "{}"));
+    let checked =
+        async move { Executor::new().validate(&tool, call, CallOptions::default()).await };
+    let faults = wait(checked).expect("an answer");
+    assert!(faults.len() == 1 && faults[0].to_string().contains("too plain"), "{faults:?}");
+}
+
+#[test]
+fn files_of_a_call_reach_the_worker() {
+    let words = ["component", env!("CARGO_TARGET_TMPDIR"), "clerk"];
+    let worker_process = wait(builder(&words).start()).expect("it starts");
+    let files = CallFiles::new().expect("a directory");
+    files.add("a.csv", &b"1,2"[..]).expect("a name");
+    let path = "/input/a.csv";
+    let arguments = json!({"steps": [["read", path], ["write", path, "9"], ["read", path]]});
+    let options = CallOptions { files: Some(files.clone()), ..CallOptions::default() };
+    let tool = worker_process.tool("clerk").expect("the tool").clone();
+    let told = said(&wait(complete(tool, arguments, Executor::new(), options)));
+    assert!(told[0] == "1,2" && told[1] != "done" && told[2] == "1,2", "{told}");
+    // The worker does not remove them.
+    files.add("b.csv", &b"3"[..]).expect("the directory is still there");
 }
 
 /// Source: docs/threat-model.md, row 83.
