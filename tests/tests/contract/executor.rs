@@ -10,10 +10,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolcell::outcome::{Exit, Halt};
 use toolcell::runtime::Placement;
-use toolcell::tool::{Handler, HandlerFuture, Invocation};
+use toolcell::tool::{Handler, HandlerFuture, Invocation, VisibleFuture};
 use toolcell::{
-    CallOptions, CallResult, Completion, Definition, Engine, Event, Executor, Limits, Outcome,
-    Tool, ToolCall, ToolError,
+    CallContext, CallOptions, CallResult, Completion, Definition, Engine, Event, Executor, Limits,
+    Outcome, Tool, ToolCall, ToolError,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, rows};
 use toolcell_tests::{PLACEMENTS, ending, load, wait};
@@ -126,11 +126,18 @@ impl Handler for Careless {
             std::future::pending().await
         })
     }
+
+    fn visible(&self, invocation: Arc<Invocation>) -> VisibleFuture<'_> {
+        assert!(!invocation.arguments().is_null(), "ouch");
+        Box::pin(std::future::ready(true))
+    }
 }
 
 #[test]
 fn custom_handler_panic_or_hang_ends_its_call() {
     let tool = Tool::with_handler(definition(), Careless).expect("a tool");
+    let listed = tool.clone();
+    assert!(!wait(async move { listed.is_visible(&CallContext::default()).await }));
     let short = Limits { timeout: Duration::from_millis(20), ..Limits::default() };
     assert_eq!(
         ending(&run(&tool, r#"{"name": "panic"}"#, short).result),

@@ -219,6 +219,13 @@ fn stateless_native_tool_is_answered_only_if_it_asked() {
             wait(async move { executor.validate(&tool, call, options).await }).expect("an answer");
         assert_eq!(found.len(), faults, "{found:?}");
     }
+    // Each digit counts, also of a number that is too long for 64 bits.
+    let long = |last| format!(r#"{{"n": 3689348814741910323{last}}}"#);
+    let sealed = state(&call(&executor, &tool, &long(3), CallContext::default()));
+    for (last, expected) in [(3, "ok"), (4, "refusal/resume_other_arguments")] {
+        let context = answered(CallContext::default(), json!("yes"), Some(&sealed));
+        assert_eq!(ending(&call(&executor, &tool, &long(last), context).result), expected);
+    }
 }
 
 #[test]

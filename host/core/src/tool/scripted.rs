@@ -36,6 +36,7 @@ pub(crate) enum ScriptedAnswer {
     Died,
     Cancelled,
     Overloaded,
+    Quarantined,
     Invalid,
     Panic,
     Hang,
@@ -74,6 +75,7 @@ impl ScriptedAnswer {
             Self::Overloaded => {
                 CallResult::Refusal(Refusal::Overloaded { retry_after: Duration::from_millis(250) })
             }
+            Self::Quarantined => CallResult::Refusal(Refusal::Quarantined),
             Self::Invalid => CallResult::Refusal(Refusal::InvalidArguments(Vec::new())),
             Self::Panic | Self::Hang => unreachable!("no result"),
         }

@@ -368,13 +368,17 @@ fn engines_share_a_cache_directory() {
 }
 
 #[test]
-fn unusable_cache_is_an_environment_error() {
+fn unusable_cache_or_number_of_cells_is_an_environment_error() {
     let scratch = Scratch::new();
     fs::write(scratch.path(), "a file").expect("written");
     for path in [scratch.path(), scratch.path().join("below")] {
         let error = Engine::builder().cells(4).cache(&path).build().expect_err("not a directory");
         assert!(error.is_environment() && error.to_string().contains("artifacts"), "{error}");
         assert!(!error.hint().is_empty());
+    }
+    for cells in [0, Engine::MAX_CELLS + 1] {
+        let error = Engine::builder().cells(cells).build().expect_err("no such number");
+        assert!(error.is_environment() && error.to_string().contains("1 to 4000"), "{error}");
     }
 }
 

@@ -11,7 +11,7 @@ use crate::os::clock::ManualClock;
 use crate::tool::retry::Retry;
 use crate::tool::scripted::ScriptedAnswer::{
     Blocked, Busy, BusyFor, Cancelled, Died, Error, Hang, Invalid, Ok, OutOfFuel, Overloaded,
-    Panic, Trap,
+    Panic, Quarantined, Trap,
 };
 use crate::tool::scripted::{Scripted, ScriptedAnswer, assert_delegates, invocation};
 
@@ -110,6 +110,7 @@ async fn breaker_opens_rests_and_probes() {
         (5, Open, Ok, Err(5), Open),
         // The probe's end does not count, so the next call is a probe.
         (5, HalfOpen, Overloaded, Result::Ok(()), HalfOpen),
+        (0, HalfOpen, Quarantined, Result::Ok(()), HalfOpen),
         (0, HalfOpen, Cancelled, Result::Ok(()), HalfOpen),
         (0, HalfOpen, Error, Result::Ok(()), Closed),
         // The count of failures starts again at zero.
