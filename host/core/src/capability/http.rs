@@ -45,7 +45,7 @@ use tokio::time::error::Elapsed;
 use tokio::time::{timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 use toolcell_contract::controls::{bound, enforced};
-use toolcell_contract::grants::rights::{Decision, Request, Rights};
+use toolcell_contract::grants::rights::{Decision, Denial, Request, Rights};
 use toolcell_contract::grants::{Method, Target};
 use toolcell_contract::panic_guard::resume_panic;
 
@@ -391,10 +391,10 @@ pub(crate) fn admit(
 }
 
 /// Checks the tool's rights. Returns the private networks that this request may go to.
-fn allowed(rights: &Rights, method: Method, target: &Target) -> Result<Vec<IpNet>, SendError> {
+fn allowed(rights: &Rights, method: Method, target: &Target) -> Result<Vec<IpNet>, Denial> {
     let request = Request::Http { method, target: std::borrow::Cow::Borrowed(target) };
     match rights.allows(&request) {
-        Decision::Denied(denial) if enforced!(AllowList) => Err(denial.into()),
+        Decision::Denied(denial) if enforced!(AllowList) => Err(denial),
         Decision::Denied(_) | Decision::Allowed => Ok(rights.private_networks(method, target)),
     }
 }

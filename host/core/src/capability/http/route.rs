@@ -11,7 +11,7 @@ use toolcell_contract::grants::rights::{Denial, Rights};
 use toolcell_contract::grants::{Method, Target, networks_of};
 
 use super::connection::resolve::{allowed_addresses, lookup};
-use super::{Budget, Egress, SendError, allowed};
+use super::{Budget, Egress, allowed};
 
 /// The result of [`Egress::route`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,8 +40,7 @@ impl Egress {
     pub async fn route(&self, rights: &Rights, method: Method, target: &Target) -> Route {
         let private = match allowed(rights, method, target) {
             Ok(private) => private,
-            Err(SendError::Denied(denial)) => return Route::Denied(denial),
-            Err(other) => return Route::Unresolved(other.to_string()),
+            Err(denial) => return Route::Denied(denial),
         };
         match lookup(&self.names, target, &Budget::default()).await {
             Err(problem) => Route::Unresolved(problem.to_string()),
