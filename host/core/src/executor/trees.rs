@@ -161,3 +161,28 @@ pub(super) async fn acquire_slot(invocation: &Invocation, text: u64) -> Option<S
         () = forced(&invocation.abort, invocation.stop_grace) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn reserved_trees_of_a_tenant_leave_room_for_others() {
+        let text = format!("[{}0]", "0,".repeat(50_000));
+        let take = async |tenant: &str| {
+            let deadline = Instant::now() + Duration::from_secs(10);
+            JsonReservation::take(Some(tenant), &text, deadline).await
+        };
+        let mut held = Vec::new();
+        while let Some(mut room) = take("greedy").await {
+            room.end_parsing();
+            held.push(room);
+            assert!(held.len() < 1000);
+        }
+        assert!(!held.is_empty() && take("modest").await.is_some());
+        held.clear();
+        assert!(take("greedy").await.is_some());
+    }
+}
