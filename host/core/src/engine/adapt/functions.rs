@@ -202,12 +202,6 @@ impl Function {
                 format!("the function `{place}` cannot be a tool: it takes or returns {what}");
             Error::definition(&tool, problem)
         };
-        if ty.async_() {
-            return Err(Error::definition(
-                &tool,
-                format!("the function `{place}` is async, which this host disables"),
-            ));
-        }
         let mut parts = Parts::default();
         let params =
             ty.params().map(|(name, ty)| Ok((name.to_owned(), Shape::of(&ty, &mut parts)?)));
