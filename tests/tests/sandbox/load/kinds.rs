@@ -185,6 +185,15 @@ fn unusable_functions_are_refused_by_name() {
     let callback = r#"(func (export "[async-lift]a:b/i@0.1.0#f") (param i32) (result i32) (i32.const 0))
         (func (export "[callback][async-lift]a:b/i@0.1.0#f") (param i32 i32 i32) (result i32) (i32.const 0))"#;
     let stackful = r#"(func (export "[async-lift-stackful]a:b/i@0.1.0#f") (param i32))"#;
+    let deep = format!(
+        "package a:b@0.1.0; interface i {{ f: func(a: {}u8{}); }} world plain {{ export i; }}",
+        "list<".repeat(30),
+        ">".repeat(30)
+    );
+    let deeply = r#"(func (export "a:b/i@0.1.0#f") (param i32 i32))"#;
+    let listed: String = (0..257).map(|n| format!("f{n}: func(); ")).collect();
+    let many = format!("package a:b@0.1.0; interface i {{ {listed} }} world plain {{ export i; }}");
+    let all: String = (0..257).map(|n| format!(r#"(func (export "a:b/i@0.1.0#f{n}"))"#)).collect();
     for (wit, module, is, needle) in [
         (
             resource,
@@ -198,6 +207,8 @@ fn unusable_functions_are_refused_by_name() {
         (asynchronous, callback, component, "component async"),
         (asynchronous, stackful, component, "component async, stackful component async"),
         ("package a:b; world plain {}", "", component, "it exports no function"),
+        (deep.as_str(), deeply, definition, "types that nest deeper than 24 levels"),
+        (many.as_str(), all.as_str(), component, "tools of the component: 257"),
     ] {
         assert_refused(functions(wit, module), is, needle);
     }
