@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::grants::{HttpRule, Injection, SecretGrant};
-use toolcell::kv::SqliteStore;
+use toolcell::kv::{Quota, SqliteStore};
 use toolcell::runtime::Placement;
 use toolcell::secrets::{Secret, StoredSecrets};
 use toolcell::{
@@ -27,7 +27,7 @@ fn engine() -> Engine {
     let engine = Engine::builder()
         .cells(4)
         .placement(Placement::Cells)
-        .keys(SqliteStore::in_memory())
+        .keys(SqliteStore::in_memory().with_quota(Quota { value: 1000, ..Quota::default() }))
         .secrets(secrets);
     engine.cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/grants")).build().expect("an engine")
 }
@@ -139,6 +139,9 @@ fn notes_persist_across_calls_per_tenant() {
     let get = json!({"action": "get", "title": "milk"});
     assert_eq!(outcome(&executor, &notes, &add, of("a"))["ok"]["value"]["text"], "two litres");
     assert_eq!(outcome(&executor, &notes, &get, of("a"))["ok"]["value"]["text"], "two litres");
+    let long = json!({"action": "add", "title": "long", "text": "x".repeat(1001)});
+    let refused = outcome(&executor, &notes, &long, of("a"))["error"]["message"].to_string();
+    assert!(refused.contains("the store cannot keep the value"), "{refused}");
     for stranger in [of("b"), of(""), CallOptions::default()] {
         let seen = outcome(&executor, &notes, &get, stranger.clone());
         assert!(seen["error"]["message"].as_str().expect("an error").contains("no note"), "{seen}");
