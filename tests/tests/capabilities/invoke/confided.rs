@@ -5,15 +5,17 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+use toolcell::component::{Command, ComponentBytes, ComponentKind};
 use toolcell::kv::SqliteStore;
 use toolcell::outcome::HandlerError;
 use toolcell::runtime::Placement;
 use toolcell::secrets::{Secret, StoredSecrets};
 use toolcell::tool::Invocation;
 use toolcell::{
-    CallOptions, Definition, Engine, Event, Executor, Grants, Registry, Tool, ToolCall,
+    CallOptions, Component, Definition, Engine, Event, Executor, Grants, Limits, Registry, Tool,
+    ToolCall,
 };
-use toolcell_test_guests::rows;
+use toolcell_test_guests::{command_module, rows};
 use toolcell_tests::server::{Server, response};
 use toolcell_tests::{PLACEMENTS, tool, wait};
 
@@ -22,7 +24,7 @@ use super::rule;
 const VALUE: &str = "canary-4711-of-the-tool-5a";
 
 /// The tools `confide`, which reads the secret; `repeat`, which does not, with keys, requests and
-/// calls; and the native `echo`.
+/// calls; the native `echo`; and `program`, whose output exceeds its limit.
 struct Host {
     executor: Executor,
     registry: Registry,
@@ -51,7 +53,7 @@ impl Host {
         let load = |grants: Grants, name: &str| tool(&engine, "messenger", name, grants);
         let mut reads = Grants::default();
         reads.reveal.insert("token".into());
-        reads.invoke.extend(["own repeat", "own echo"].map(rule));
+        reads.invoke.extend(["own repeat", "own echo", "own program"].map(rule));
         reads.store = Some("confide".into());
         says.kv.push("write *".parse().expect("a rule"));
         says.http.push(server.rule("GET,POST", "/"));
@@ -65,12 +67,20 @@ impl Host {
             Definition::new("echo", "Fails with its arguments.").expect("a definition"),
             echo,
         );
+        let mut program = Command::new("program");
+        let argv = ["write", "{b}\n{a}{c}, and then some more words"];
+        program.argv = Some(argv.map(str::to_owned).into());
+        let bytes = ComponentBytes::new(command_module(), ComponentKind::Command(program));
+        let own = engine.clone();
+        let program = wait(async move { Component::load(&own, bytes).await }).expect("it loads");
+        let short = Limits { result: 40, ..Limits::default() };
         let registry = Registry::new();
         let tools = [
             load(reads, "confide"),
             load(says.clone(), "repeat"),
             load(says, "stored"),
             echo.expect("a tool"),
+            program.tools()[0].clone().with_limits(short),
         ];
         registry.register_all(tools).expect("names");
         let events = Arc::<Mutex<Vec<Event>>>::default();
@@ -156,6 +166,14 @@ fn called_tool_never_emits_callers_secret() {
         let stored = host.shown("stored", &json!({}));
         assert!(stored.contains(r#""value":[]"#), "{stored}");
     }
+}
+
+#[test]
+fn called_program_never_prints_callers_secret() {
+    let host = Host::new(PLACEMENTS[0]);
+    let shown = host.confided("program", &json!({"a": "$2", "b": "$1", "c": "$3"}));
+    assert!(!shown.contains("removed from the arguments"), "the thirds arrive: {shown}");
+    assert!(!shows(&shown) && shown.contains("[redacted]"), "{shown}");
 }
 
 #[test]
