@@ -9,7 +9,6 @@
 //! bound to a principal: another principal, even of the same tenant, cannot use them. A user with a
 //! new token is the same principal, because the expiry is not compared.
 
-use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -99,17 +98,5 @@ impl Eq for Principal {}
 impl Hash for Principal {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.key().hash(state);
-    }
-}
-
-impl PartialOrd for Principal {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Principal {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.key().cmp(&other.key())
     }
 }
