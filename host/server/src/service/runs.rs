@@ -126,11 +126,10 @@ impl Service {
             self.prepared(principal, request).boxed().await?;
         let mut stream = runner.stream(calls, options);
         // A run that cannot start reports it in its first event, which is available at once.
-        let first = match stream.next().now_or_never() {
-            Some(Some(RunEvent::Error(failure))) => return Err(RequestError::Run(failure.0)),
-            Some(first) => first,
-            None => None,
-        };
+        let first = stream.next().now_or_never().flatten();
+        if let Some(RunEvent::Error(failure)) = first {
+            return Err(RequestError::Run(failure.0));
+        }
         Ok(RunEvents { first, stream, span: tracing::Span::current(), _admitted: admitted })
     }
 
@@ -255,14 +254,6 @@ impl Stream for RunEvents {
         }
         let Self { stream, span, .. } = &mut *self;
         span.in_scope(|| stream.poll_next_unpin(context))
-    }
-}
-
-impl RunEvents {
-    /// Returns the reason why the agent loop must not continue, as far as the run has come.
-    #[must_use]
-    pub fn halted(&self) -> Option<&toolcell::run::RunHalt> {
-        self.stream.halted()
     }
 }
 
