@@ -52,11 +52,8 @@ impl Principal {
 
     /// Returns true if this principal expires later than the other.
     pub(crate) fn expires_after(&self, other: &Self) -> bool {
-        match (self.expires, other.expires) {
-            (None, Some(_)) => true,
-            (Some(mine), Some(theirs)) => mine > theirs,
-            (_, None) => false,
-        }
+        let expiry = |of: &Self| of.expires.unwrap_or(u64::MAX);
+        expiry(self) > expiry(other)
     }
 
     fn key(&self) -> (Option<&str>, &str) {
