@@ -30,7 +30,7 @@ pub use rmcp;
 pub use extension::{AnswerFuture, ExtensionRequest, McpExtension};
 pub use session::client::Client;
 pub use transport::endpoint::routes;
-pub use transport::stdio::{StdioError, serve_lines, serve_stdio, serve_stdio_until};
+pub use transport::stdio::{StdioError, serve_lines, serve_stdio};
 
 /// Options of a [`Service`](crate::Service) over MCP.
 ///

@@ -171,7 +171,7 @@ async fn on_stdio(
     let stop = interrupt.drain(args.drain_timeout.0);
     let stopped = async { stop.raised().await };
     let ended = tokio::select! {
-        ended = mcp::serve_stdio_until(service.clone(), principal, McpOptions::default(), stopped, args.drain_timeout.0) => ended,
+        ended = mcp::serve_stdio(service.clone(), principal, McpOptions::default(), stopped, args.drain_timeout.0) => ended,
         // No authenticator: it serves one principal, whatever keys exist.
         () = configured.follow(&service, None, args.watch_interval.0, |notice| print_notice(printer, args, notice)) => Ok(()),
         () = sweep_artifacts(&service) => Ok(()),

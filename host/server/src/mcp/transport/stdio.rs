@@ -2,9 +2,9 @@
 //!
 //! A client starts the server as a child process and writes messages to its standard input.
 //! [`serve_stdio`] serves it for one principal (the authenticated sender: a key or user of a
-//! tenant) until the input ends, [`serve_stdio_until`] also until a shutdown, and [`serve_lines`]
-//! over any pair of streams. The output has lines of protocol and nothing else. Each request runs
-//! in a task of its own, up to a limit; one task writes, so that lines are never mixed.
+//! tenant) until the input ends or a shutdown begins, and [`serve_lines`] over any pair of streams.
+//! The output has lines of protocol and nothing else. Each request runs in a task of its own, up to
+//! a limit; one task writes, so that lines are never mixed.
 //!
 //! A line over the limit is skipped to its end; no more of it than the limit and one read is in
 //! memory, and not after it. A bad line is answered, and the next one is read. A request whose id
@@ -13,7 +13,6 @@
 //!
 //! Source: docs/threat-model.md, rows 72 and 73.
 
-use std::future::pending;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -70,7 +69,9 @@ pub enum StdioError {
 }
 
 /// Serves one client on standard input and output, for this principal, until the client closes
-/// standard input. Nothing else may write to standard output meanwhile.
+/// standard input. Nothing else may write to standard output meanwhile. When `shutdown` completes,
+/// it refuses new calls, waits for the running ones for at most `drain`, cancels the remaining
+/// ones, and returns when their answers are written.
 ///
 /// # Errors
 /// [`StdioError`].
@@ -78,23 +79,6 @@ pub enum StdioError {
 /// # Cancel safety
 /// When dropped, running calls are stopped.
 pub async fn serve_stdio(
-    service: Service,
-    principal: Principal,
-    options: McpOptions,
-) -> Result<(), StdioError> {
-    serve_stdio_until(service, principal, options, pending(), Duration::ZERO).await
-}
-
-/// Like [`serve_stdio`], until `shutdown` completes. Then it refuses new calls, waits for the
-/// running ones for at most `drain`, cancels the remaining ones, and returns when their answers are
-/// written.
-///
-/// # Errors
-/// [`StdioError`].
-///
-/// # Cancel safety
-/// When dropped, running calls are stopped.
-pub async fn serve_stdio_until(
     service: Service,
     principal: Principal,
     options: McpOptions,
