@@ -118,7 +118,7 @@ impl McpExtension for Fixture {
         &self,
         request: CallToolRequestParams,
         asked: ExtensionRequest,
-    ) -> Option<AnswerFuture<'_, CallToolResponse>> {
+    ) -> AnswerFuture<'_, CallToolResponse> {
         let can = asked.client.capabilities();
         let next = inputs::next(
             &request.name,
@@ -131,16 +131,16 @@ impl McpExtension for Fixture {
                 Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]).into(),
                 Err(required) => CallToolResponse::InputRequired(required),
             });
-            return Some(Box::pin(async move { answer }));
+            return Box::pin(async move { answer });
         }
         let content = match request.name.as_ref() {
-            "test_tool_with_logging" => return Some(Box::pin(logs(asked))),
-            "test_sampling" => return Some(Box::pin(samples(request, asked))),
+            "test_tool_with_logging" => return Box::pin(logs(asked)),
+            "test_sampling" => return Box::pin(samples(request, asked)),
             "test_missing_capability" if json!(can).get("sampling").is_none() => {
                 let wanted = json!({"sampling": {}});
                 let wanted: ClientCapabilities = serde_json::from_value(wanted).unwrap_or_default();
                 let error = ErrorData::missing_required_client_capability(wanted);
-                return Some(Box::pin(async move { Err(error) }));
+                return Box::pin(async move { Err(error) });
             }
             "test_trigger_tool_change" => {
                 let changed = self
@@ -148,12 +148,9 @@ impl McpExtension for Fixture {
                     .map_or_else(|error| error.to_string(), |()| "changed".into());
                 json!([{"type": "text", "text": changed}])
             }
-            "test_missing_capability" | "test_logging_tool" => {
-                json!([{"type": "text", "text": "done"}])
-            }
-            _ => return None,
+            _ => json!([{"type": "text", "text": "done"}]),
         };
-        Some(answered::<CallToolResult, _>(json!({"content": content})))
+        answered::<CallToolResult, _>(json!({"content": content}))
     }
 
     fn list_prompts(

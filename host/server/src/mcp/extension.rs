@@ -14,9 +14,9 @@
 
 use futures_util::future::BoxFuture;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
-    CompleteResult, ConstString, ErrorData, GetPromptRequestMethod, GetPromptRequestParams,
-    GetPromptResponse, ListPromptsRequestMethod, ListPromptsResult,
+    CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CompleteRequestMethod,
+    CompleteRequestParams, CompleteResult, ConstString, ErrorData, GetPromptRequestMethod,
+    GetPromptRequestParams, GetPromptResponse, ListPromptsRequestMethod, ListPromptsResult,
     ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
     ListResourcesResult, PaginatedRequestParams, ReadResourceRequestMethod,
     ReadResourceRequestParams, ReadResourceResponse, RequestId, RequestMetaObject,
@@ -59,13 +59,13 @@ pub trait McpExtension: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Calls a tool of [`tools`](Self::tools). `None`: the extension has no such tool.
+    /// Calls a tool of [`tools`](Self::tools).
     fn call_tool(
         &self,
         _request: CallToolRequestParams,
         _asked: ExtensionRequest,
-    ) -> Option<AnswerFuture<'_, CallToolResponse>> {
-        None
+    ) -> AnswerFuture<'_, CallToolResponse> {
+        not_found::<CallToolRequestMethod, _>()
     }
 
     /// Returns a page of the prompts.

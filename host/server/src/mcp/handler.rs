@@ -197,12 +197,8 @@ impl Handler {
         let is_extensions =
             || self.options.extension.tools(&self.principal).iter().any(|tool| tool.name == name);
         if !view.tools.contains_key(&name) && is_extensions() {
-            let (params, _room) = request.tree(&self.principal).await?;
-            let (asked, _more) = request.extension_request(&self.principal).await?;
-            if let Some(answering) = self.options.extension.call_tool(params, asked) {
-                let answer = self.until_cancelled(request, answering).await?;
-                return adapt_to_era(answer, request.is_modern());
-            }
+            let answer = self.extended(request, McpExtension::call_tool).await?;
+            return adapt_to_era(answer, request.is_modern());
         }
         // Boxed: its future is by far the largest of the methods.
         call::call(self, name, request).boxed().await
