@@ -41,9 +41,6 @@ use opening::without_metadata;
 /// The supported revisions, oldest first.
 pub(super) const VERSIONS: [ProtocolVersion; 3] =
     [ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
-/// Methods that are absent in the era without sessions.
-const REMOVED: [&str; 5] =
-    ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "roots/list"];
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// Answers the requests of one principal. Cheap to clone.
@@ -88,13 +85,8 @@ impl Handler {
 
     async fn dispatch(&self, request: &Request) -> Result<Answer, ErrorData> {
         let is_modern = request.is_modern();
-        let method = request.method.as_str();
-        if is_modern && REMOVED.contains(&method) {
-            return Err(wire::unknown_method(method));
-        }
-        let extension = &self.options.extension;
-        match method {
-            "ping" => request::to_raw_json(&json!({})),
+        match request.method.as_str() {
+            "ping" if !is_modern => request::to_raw_json(&json!({})),
             "server/discover" => {
                 let missing = request.meta.missing();
                 if !missing.is_empty() {
@@ -122,18 +114,18 @@ impl Handler {
                 adapt_to_era(listed, is_modern)
             }
             "resources/read" => adapt_to_era(self.read_resource(request).await?, is_modern),
-            "resources/subscribe" | "resources/unsubscribe" => {
+            method @ ("resources/subscribe" | "resources/unsubscribe") if !is_modern => {
                 let uri = request.required("uri")?;
                 let (asked, _room) = request.extension_request(&self.principal).await?;
                 let done = if method == "resources/subscribe" {
-                    extension.subscribe(uri, asked)
+                    self.options.extension.subscribe(uri, asked)
                 } else {
-                    extension.unsubscribe(uri, asked)
+                    self.options.extension.unsubscribe(uri, asked)
                 };
                 self.until_cancelled(request, done).await?;
                 request::to_raw_json(&json!({}))
             }
-            "logging/setLevel" => {
+            "logging/setLevel" if !is_modern => {
                 let level = request.required("level")?;
                 if let Some(session) = request.client.session() {
                     *session.level.lock() = level;
@@ -141,7 +133,7 @@ impl Handler {
                 request::to_raw_json(&json!({}))
             }
             "subscriptions/listen" if is_modern => self.listen(request).await,
-            _ => Err(wire::unknown_method(method)),
+            method => Err(wire::unknown_method(method)),
         }
     }
 

@@ -116,6 +116,7 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
     let other_name = call.replace("Mcp-Name: text", "Mcp-Name: echo");
     let (no_such, no_such_body) = modern(1, "no/such", None);
     let (opening, opening_body) = modern(1, "initialize", None);
+    let (removed, removed_body) = modern(1, "ping", None);
     let opening_session =
         json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize(json!({}))})
             .to_string();
@@ -197,6 +198,7 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("an unknown method, 2026-07-28", post(&no_such, &no_such_body.to_string())),
         ("an unknown method, 2026-07-28", post(&opening, &opening_body.to_string())),
+        ("an unknown method, 2026-07-28", post(&removed, &removed_body.to_string())),
     ];
     listed.chain(others).collect()
 }
