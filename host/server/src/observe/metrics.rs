@@ -23,7 +23,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use toolcell::controls::{bound, enforced};
-use toolcell::grants::Layer;
 use toolcell::{Event, Usage};
 
 use crate::tenants::account::ending;
@@ -203,13 +202,8 @@ impl TenantMetrics {
             Event::Denied { denial, .. } => {
                 // Without a tool: an event of this kind names none.
                 let (tenant, _) = self.metrics.pair(&self.tenant, NO_TOOL);
-                inner
-                    .denials
-                    .get_or_create(&vec![
-                        ("tenant", tenant),
-                        ("layer", layer(denial.layer).to_owned()),
-                    ])
-                    .inc();
+                let layer = serde_json::json!(denial.layer).as_str().unwrap_or(OTHER).to_owned();
+                inner.denials.get_or_create(&vec![("tenant", tenant), ("layer", layer)]).inc();
             }
             Event::Started { .. } | Event::Progress { .. } | Event::Log { .. } => {}
             _ => {}
@@ -276,21 +270,6 @@ impl WaitTimer {
 
 /// The label for events without a tool.
 const NO_TOOL: &str = "";
-
-fn layer(layer: Layer) -> &'static str {
-    match layer {
-        Layer::Declaration => "declaration",
-        Layer::Component => "component",
-        Layer::Tool => "tool",
-        Layer::Tenant => "tenant",
-        Layer::Call => "call",
-        Layer::Caller => "caller",
-        Layer::Secrets => "secrets",
-        Layer::Network => "network",
-        Layer::Host => "host",
-        _ => OTHER,
-    }
-}
 
 #[cfg(test)]
 mod tests;
