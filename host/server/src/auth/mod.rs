@@ -163,10 +163,9 @@ impl Authenticator {
         if principal.id().starts_with(SUBJECT_PREFIX) {
             return self.jwt.load().as_ref().is_some_and(|issuer| issuer.is_issuer_of(principal));
         }
-        match (principal.id().strip_prefix(KEY_PREFIX), &self.keys) {
-            (Some(id), Some(keys)) => keys.has(id),
-            (Some(_), None) => false,
-            (None, _) => *principal != Principal::local() || self.is_open(),
+        match principal.id().strip_prefix(KEY_PREFIX) {
+            Some(id) => self.keys.as_ref().is_some_and(|keys| keys.has(id)),
+            None => *principal != Principal::local() || self.is_open(),
         }
     }
 
