@@ -134,19 +134,6 @@ struct Called {
     arguments: Map<String, Value>,
 }
 
-/// Arguments of `tools_search`.
-#[derive(Deserialize)]
-struct SearchArguments {
-    query: String,
-    limit: Option<usize>,
-}
-
-/// Arguments of `tools_describe`.
-#[derive(Deserialize)]
-struct DescribeArguments {
-    names: Vec<String>,
-}
-
 /// A tool in the results of a search.
 #[derive(Serialize)]
 struct SearchResult<'a> {
@@ -218,10 +205,10 @@ impl Catalogue {
     }
 
     async fn search(self: Arc<Self>, arguments: Value, context: &CallContext) -> Outcome {
-        let Ok(SearchArguments { query, limit }) = serde_json::from_value(arguments) else {
-            return unreadable();
-        };
-        let most = limit.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS);
+        let query = arguments["query"].as_str().unwrap_or_default().to_owned();
+        // A whole number, also if it is written as `5.0`.
+        let limit = arguments["limit"].as_f64().map_or(DEFAULT_RESULTS, |limit| limit as usize);
+        let most = limit.clamp(1, MAX_RESULTS);
         let catalogue = Arc::clone(&self);
         let names =
             tokio::task::spawn_blocking(move || catalogue.names(&query, most * CANDIDATES)).await;
@@ -249,9 +236,8 @@ impl Catalogue {
     }
 
     async fn describe(self: Arc<Self>, arguments: Value, context: &CallContext) -> Outcome {
-        let Ok(DescribeArguments { names }) = serde_json::from_value(arguments) else {
-            return unreadable();
-        };
+        let names: Vec<String> =
+            serde_json::from_value(arguments["names"].clone()).unwrap_or_default();
         let mut described = Budget::new(self.bytes);
         let (mut left_out, mut unknown) = (Vec::new(), Vec::new());
         for name in names {
@@ -283,12 +269,6 @@ impl Catalogue {
         let index = self.index.get_or_init(made).as_ref()?;
         index.search(query, most).inspect_err(|error| tracing::error!(%error, "the tool tools_search failed: the index of the tools could not be searched")).ok()
     }
-}
-
-/// The answer to arguments that fit the schema and still cannot be read, for example a limit of
-/// `5.0`.
-fn unreadable() -> Outcome {
-    Outcome::error("the arguments cannot be read: see the parameters of the tool")
 }
 
 /// Results, within a budget of bytes.

@@ -91,7 +91,7 @@ async fn search_replaces_only_tenants_long_tool_lists() {
 async fn tool_is_found_described_and_called() {
     let service = above(5);
     let found =
-        value(&service, "tools_search", json!({"query": "remove an invoice", "limit": 1})).await;
+        value(&service, "tools_search", json!({"query": "remove an invoice", "limit": 1.0})).await;
     let expected = json!({"name": "invoice_delete", "description": "Removes one for good in the invoice system.", "parameters": ["id", "note?"]});
     assert_eq!(found, json!({"tools": [expected]}));
 
