@@ -5,7 +5,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::signature::{EcdsaKeyPair, Ed25519KeyPair, KeyPair as _};
+use ring::signature::{EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
 use toolcell_test_guests::rows;
 
@@ -137,19 +137,28 @@ fn audience_is_compared_as_normalized_url() {
 
 #[test]
 fn key_is_chosen_by_id_and_algorithm() {
+    use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING};
+    is_chosen_beside_another("ES256", ("P-256", 32), &ECDSA_P256_SHA256_FIXED_SIGNING);
+    is_chosen_beside_another("ES384", ("P-384", 48), &ECDSA_P384_SHA384_FIXED_SIGNING);
+}
+
+fn is_chosen_beside_another(
+    name: &str,
+    (crv, half): (&str, usize),
+    algorithm: &'static EcdsaSigningAlgorithm,
+) {
     let random = ring::rand::SystemRandom::new();
-    let algorithm = &ring::signature::ECDSA_P256_SHA256_FIXED_SIGNING;
     let document = EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
     let curve = EcdsaKeyPair::from_pkcs8(algorithm, document.as_ref(), &random).unwrap();
-    let (x, y) = curve.public_key().as_ref()[1..].split_at(32);
-    let ec = json!({"kty": "EC", "crv": "P-256", "x": encoded(x), "y": encoded(y), "kid": "one"});
+    let (x, y) = curve.public_key().as_ref()[1..].split_at(half);
+    let ec = json!({"kty": "EC", "crv": crv, "x": encoded(x), "y": encoded(y), "kid": "one"});
     let okp = |number: u8| {
         serde_json::from_str::<Value>(&jwks(&pair(number))).unwrap()["keys"][0].clone()
     };
     let by_ed = token(&pair(1), &json!({"alg": "EdDSA", "kid": "one"}), &claims("x", json!(1)));
     let message = format!(
         "{}.{}",
-        encoded(r#"{"alg": "ES256", "kid": "one"}"#),
+        encoded(json!({"alg": name, "kid": "one"}).to_string()),
         encoded(claims("x", json!(1)).to_string())
     );
     let by_ec = format!("{message}.{}", encoded(curve.sign(&random, message.as_bytes()).unwrap()));
@@ -165,7 +174,7 @@ fn key_is_chosen_by_id_and_algorithm() {
                 "{set}"
             );
             assert!(issuer.has_key_of(&by_ed) && issuer.has_key_of(&by_ec));
-            let only = issuer.with_algorithms(["ES256"]).unwrap();
+            let only = issuer.with_algorithms([name]).unwrap();
             assert!(
                 only.principal_of(&by_ed).is_err() && only.principal_of(&by_ec).is_ok(),
                 "{set}"
@@ -179,6 +188,29 @@ fn key_is_chosen_by_id_and_algorithm() {
         error.to_string(),
         "the key `one` cannot be used: another key has the same `kid` and the same algorithm"
     );
+}
+
+#[test]
+fn rsa_key_verifies_its_algorithm() {
+    let rows = rows::<(&str, String)>("auth/jwt", "rsa_signatures");
+    let rows: Vec<_> = rows.iter().map(|(name, text)| (*name, text.replace(' ', ""))).collect();
+    let ((_, modulus), signatures) = rows.split_first().unwrap();
+    for (algorithm, signature) in signatures {
+        // RS256 is the algorithm of a key that names none.
+        let named = (*algorithm != "RS256").then_some(algorithm);
+        let key = json!({"kty": "RSA", "n": modulus, "e": "AQAB", "alg": named});
+        let set = json!({"keys": [key]}).to_string();
+        let issuer = JwtIssuer::from_jwks(ISSUER, AUDIENCE, &set).unwrap();
+        for (subject, is_accepted) in [("ada", true), ("eve", false)] {
+            let claims = format!(
+                r#"{{"iss":"{ISSUER}","aud":"{AUDIENCE}","sub":"{subject}","tenant":"acme","exp":9999999999}}"#
+            );
+            let header = format!(r#"{{"alg":"{algorithm}"}}"#);
+            let token = format!("{}.{}.{signature}", encoded(header), encoded(claims));
+            let accepted = issuer.principal_of(&token).is_ok();
+            assert_eq!(accepted, is_accepted, "{algorithm} {subject}");
+        }
+    }
 }
 
 #[test]
