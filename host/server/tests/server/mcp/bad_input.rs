@@ -120,6 +120,11 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
     let opening_session =
         json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize(json!({}))})
             .to_string();
+    let large = json!({"x": "y".repeat(64 << 10)});
+    let large_opening =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize(large)})
+            .to_string();
+    let without_method = list.replace("Mcp-Method: tools/list\r\n", "");
     let bare = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
     let not_utf8 =
         send("POST", &format!("{JSON}{session}"), r#"{"jsonrpc":"2.0","id":1,"method":"p~"}"#);
@@ -175,6 +180,7 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
             web.request(1, "POST", &format!("{JSON}{session}"), ping).into_bytes(),
         ),
         ("`initialize` in an open session", post(session, &opening_session)),
+        ("`initialize` without params, or with params that do not fit", post("", &large_opening)),
         ("a `Host` that is not listed", other_host.into_bytes()),
         (
             "an unknown revision",
@@ -187,6 +193,10 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
         (
             "`Mcp-Method`, `Mcp-Name`, `Mcp-Param-…` or `MCP-Protocol-Version` differs from the body",
             post(&other_method, &list_body),
+        ),
+        (
+            "`Mcp-Method`, `Mcp-Name`, `Mcp-Param-…` or `MCP-Protocol-Version` differs from the body",
+            post(&without_method, &list_body),
         ),
         (
             "`Mcp-Method`, `Mcp-Name`, `Mcp-Param-…` or `MCP-Protocol-Version` differs from the body",
@@ -286,6 +296,11 @@ async fn about_questions() -> Vec<(&'static str, Reply)> {
     for (case, method, params) in [
         ("an unknown method in a session", "no/such", json!({})),
         ("params that do not fit the method", "tools/call", json!({"name": 5})),
+        (
+            "params that do not fit the method",
+            "tools/call",
+            json!({"name": "text", "arguments": []}),
+        ),
         ("a cursor that is not valid", "tools/list", json!({"cursor": "?"})),
     ] {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});

@@ -66,6 +66,16 @@ async fn member_choices_become_enum_of_form_field() {
     let (form, answer) =
         asked(Question::new("When?").with_answer_schema(one), json!({"answer": "20:00"})).await;
     assert_eq!((&form["properties"]["answer"], &answer), (&two, &json!("20:00")));
+    // A question without a schema asks for a text.
+    let (form, answer) = asked(Question::new("Your name?"), json!({"answer": "Ada"})).await;
+    assert_eq!(
+        (&form["properties"]["answer"], &answer),
+        (&json!({"type": "string"}), &json!("Ada"))
+    );
+    // A long schema has no form.
+    let long = json!({"type": "string", "description": "x".repeat(64 << 10)});
+    let (form, _) = asked(Question::new("Your name?").with_answer_schema(long), json!({})).await;
+    assert_eq!(form, Value::Null);
 }
 
 #[tokio::test]

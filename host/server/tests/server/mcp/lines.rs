@@ -84,6 +84,12 @@ async fn question_is_elicited_from_capable_client() {
         let answer = client.receive().await;
         assert_eq!(answer.pointer(pointer), Some(&expected), "{answer}");
     }
+    client.send(call).await;
+    let asked = client.receive().await;
+    let error = json!({"code": -1, "message": "there is no screen"});
+    client.send(json!({"jsonrpc": "2.0", "id": asked["id"], "error": error})).await;
+    let answer = client.receive().await.to_string();
+    assert!(answer.contains("-32603") && answer.contains("there is no screen"), "{answer}");
     client.end().await.unwrap();
 }
 
@@ -129,6 +135,11 @@ async fn stateless_question_returns_input_required() {
     assert_eq!(again["result"]["resultType"], "input_required");
     // A state is verified before any of it is used, whatever the client answers.
     let declined = json!({"answer": {"action": "decline"}});
+    let told = client.ask(3, "tools/call", retry(state, declined.clone(), json!({}))).await;
+    assert_eq!(told["result"]["isError"], true, "{told}");
+    let later = json!({"answer": {"action": "later"}});
+    let told = client.ask(3, "tools/call", retry(state, later, json!({}))).await;
+    assert_eq!(told["error"]["code"], -32602, "{told}");
     for responses in [answered, declined, json!({})] {
         for (state, name, arguments, code) in [
             (&json!("AAAA"), "ask", json!({}), "resume_tampered"),

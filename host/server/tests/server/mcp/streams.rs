@@ -238,6 +238,10 @@ async fn running_calls_stream_is_resumed_by_last_event_id() {
         none.read_to_string(&mut rest).await.unwrap();
         assert!(head.starts_with("HTTP/1.1 200") && !rest.contains("data: {"), "{head}{rest}");
     }
+    // An id without a stream's number is one of the session's common stream.
+    let headers = format!("{session}Last-Event-ID: 5\r\n");
+    let (mut common, _) = web.begin(0, "GET", &headers, "").await;
+    until(&mut common, |told| told.contains("id: 5\n").then_some(())).await;
     // Without a session the header has no effect: the call is made again.
     let (headers, call) = modern(1, "tools/call", Some("slow"));
     go.notify_one();
