@@ -35,6 +35,10 @@ fn client() -> Client {
     registry
         .register(Tool::native(Definition::new("ask", "Asks twice.").unwrap(), ask).unwrap())
         .unwrap();
+    let nag = async |_: Value| Outcome::AskUser(Question::new("Really?"));
+    registry
+        .register(Tool::native(Definition::new("nag", "Asks forever.").unwrap(), nag).unwrap())
+        .unwrap();
     Client::start(
         Service::builder(ServedTools::new(&registry)).build().unwrap(),
         McpOptions::default(),
@@ -110,6 +114,24 @@ async fn session_elicits_two_questions_in_one_request() {
     let told = client.receive().await;
     assert_eq!(told["id"], 1, "{told}");
     has_both_answers(&told);
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn endless_questions_end_with_an_error() {
+    let mut client = client();
+    client.initialize(json!({"elicitation": {}})).await;
+    client
+        .send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "nag"}}))
+        .await;
+    for _ in 0..16 {
+        let asked = client.receive().await;
+        assert_eq!(asked["method"], "elicitation/create", "{asked}");
+        let content = json!({"action": "accept", "content": {"answer": "no"}});
+        client.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": content})).await;
+    }
+    let told = client.receive().await;
+    assert_eq!((&told["id"], &told["error"]["code"]), (&json!(1), &json!(-32603)), "{told}");
     client.end().await.unwrap();
 }
 
