@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolcell::clock::ManualClock;
-use toolcell::outcome::{Media, Output, Part};
+use toolcell::outcome::{Media, Output, Part, Resource, ResourceContent};
 use toolcell::tool::{Handler, HandlerFuture, Invocation};
 use toolcell::{CallResult, Definition, Outcome, Registry, Tenant, Tool};
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
@@ -57,14 +57,19 @@ fn rows() -> Vec<(String, u16, String)> {
 }
 
 async fn place() -> Place {
-    let file = json!({"type": "object", "properties": {"data": {"type": "string", "format": "toolcell-file"}}});
+    let file = json!({"type": "string", "format": "toolcell-file"});
+    let file = json!({"type": "object", "properties": {"data": file, "more": file, "note": {"type": "string"}}});
     let mirror = Definition::new("mirror", "Repeats.").expect("a fixture").with_parameters(file);
     let draw = Definition::new("draw", "Draws.").expect("a fixture");
     let drawn = |bytes| Part::Image(Media { mime_type: "image/png".into(), data: bytes });
     let registry = Registry::new();
     registry.register(Tool::with_handler(mirror, Mirror).expect("a fixture")).expect("a fixture");
     let draw = Tool::native(draw, async move |_: Value| {
-        Output::from_message("drawn").with_part(drawn(vec![1; 8])).with_part(drawn(vec![2; 9]))
+        let content = ResourceContent::Text { text: "x".repeat(10) };
+        let resource = Resource { uri: "file:///x".into(), mime_type: None, content };
+        let images = [8, 9, 65].map(|length| drawn(vec![3; length]));
+        let parts = images.into_iter().chain([Part::Resource(resource)]);
+        parts.fold(Output::from_message("drawn"), Output::with_part)
     });
     registry.register(draw.expect("a fixture")).expect("a fixture");
     let (dir, clock) = (tempfile::tempdir().expect("a fixture"), ManualClock::new());
@@ -300,9 +305,25 @@ async fn uri_becomes_input_file_long_content_becomes_link() {
         assert_eq!(refused["refusal"]["faults"][0]["path"], "/data", "{refused}");
     }
     let drawn = place.call(&place.acme, json!({"name": "draw"})).await.to_string();
-    assert!(drawn.contains("toolcell://artifacts/") && drawn.contains("\"size\":9"), "{drawn}");
+    for told in ["toolcell://artifacts/", "\"size\":9", "\"size\":10", "text/plain; charset=utf-8"]
+    {
+        assert!(drawn.contains(told), "{told}: {drawn}");
+    }
+    // A part that is longer than an artifact can be stays in the result.
+    assert!(drawn.contains(&"AwMD".repeat(21)), "{drawn}");
     let listed = place.ask(&place.acme, "GET /v1/artifacts", "", "").await.json();
-    assert_eq!(listed["artifacts"].as_array().map(Vec::len), Some(2), "{listed}");
+    assert_eq!(listed["artifacts"].as_array().map(Vec::len), Some(3), "{listed}");
+    // Two artifacts of one name are two files, an artifact that is named twice is one.
+    let one = place.upload(&place.globex, "?name=a.csv", "1").await.json();
+    let other = place.upload(&place.globex, "?name=a.csv", "2").await.json();
+    let other_path = format!("/input/1-{}", other["id"].as_str().unwrap());
+    for (more, path) in [(&one, "/input/a.csv"), (&other, &*other_path)] {
+        let arguments = json!({"data": one["uri"], "more": more["uri"], "note": "n"});
+        let call = json!({"name": "mirror", "arguments": arguments});
+        let given = place.call(&place.globex, call).await;
+        let expected = json!({"data": "/input/a.csv", "more": path, "note": "n"});
+        assert_eq!(given["ok"]["value"], expected, "{given}");
+    }
 }
 
 #[tokio::test]

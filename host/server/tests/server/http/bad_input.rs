@@ -89,6 +89,10 @@ fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
         ("a revoked key", get(&bearer(&fixture.revoked))),
         ("a key of a tenant that is not served", get(&bearer(&fixture.gone))),
         (
+            "a key of a tenant that is not served",
+            request("GET /v1/artifacts", &bearer(&fixture.gone), ""),
+        ),
+        (
             "a `Content-Encoding`, such as `gzip`",
             call(r#"{"name": "echo"}"#)
                 .replace("Content-Type", "Content-Encoding: gzip\r\nContent-Type"),

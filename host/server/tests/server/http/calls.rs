@@ -75,6 +75,10 @@ async fn batch_returns_outcome_run_streams_events_to_end() {
         (&json!("{\"n\":1}"), &json!("ask_user")),
         "{batch}"
     );
+    let failing =
+        r#"{"calls": [{"name": "echo", "arguments": {"n": "x"}}], "on_tool_error": "halt"}"#;
+    let halted = fixture.ask(&fixture.acme, "POST /v1/batch", "", failing).await.json();
+    assert!(halted["halt"]["halted_reason"].is_string(), "{halted}");
     for (tool, last) in [("ask", "run_halted"), ("echo", "run_finished")] {
         let reply = fixture.ask(&fixture.acme, "POST /v1/runs", "", &calls(tool)).await;
         assert_eq!(reply.header("content-type"), Some("text/event-stream"));
@@ -159,6 +163,11 @@ async fn turn_memory_round_trips_through_the_client() {
         step(&json!({"calls": [{"name": "echo", "id": "a", "args": {}}], "deliberate": {"allowed": ["echo"]}})).await;
     assert_eq!(first["steps"][0]["success"], true, "{first}");
     assert_eq!(first["memory"]["windows"], json!({"echo": 2}), "{first}");
+    // A tool that a trigger names needs no place in the list.
+    let triggered = json!({"calls": [{"name": "echo", "id": "d", "args": {}}],
+        "deliberate": {"allowed": [], "triggers": {"echo": "repeat"}}});
+    let triggered = step(&triggered).await;
+    assert_eq!(triggered["steps"][0]["success"], true, "{triggered}");
     // The tool is no longer in the list, but its window is still open.
     let more = json!({"calls": [{"name": "echo", "id": "b", "args": {}}, {"name": "ask", "id": "c", "args": {}}],
         "deliberate": {"allowed": []}, "memory": first["memory"]});

@@ -31,6 +31,8 @@ async fn tenant_sees_only_its_own_tools_and_usage() {
     // The nearest name in a hint is one that the tenant sees.
     let near = fixture.call(&fixture.globex, "", r#"{"name": "wai"}"#).await;
     assert!(!near.body.contains("`wait`"), "{near:?}");
+    let near = fixture.call(&fixture.acme, "", r#"{"name": "wai"}"#).await;
+    assert_eq!(near.json()["hint"], "did you mean `wait`?", "{near:?}");
     let usage = fixture.ask(&fixture.globex, "GET /v1/usage", "", "").await;
     assert_eq!(
         usage.json(),
