@@ -118,6 +118,12 @@ async fn call_over_quota_gets_retry_after_before_it_runs() {
             .status,
         200
     );
+    // A server that shuts down makes no new call.
+    service.drain(Duration::ZERO).await;
+    let (headers, call) = modern(3, "tools/call", Some("text"));
+    let refused = web.post(0, &headers, &call).await;
+    let code = refused.message()["error"]["code"].take();
+    assert_eq!((refused.status, code), (503, json!(-32603)), "{refused:?}");
 }
 
 #[tokio::test]

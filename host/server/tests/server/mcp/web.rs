@@ -267,6 +267,17 @@ async fn every_accept_of_json_gets_the_same_answer() {
         }
         assert!(answers.iter().all(|answer| *answer == answers[0]), "{name}: {answers:?}");
     }
+    // In a session the answer is a stream, if the client accepts one.
+    let session = format!("{JSON}{}", web.open().await);
+    let call =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "text"}});
+    let request = web.request(0, "POST", &session, &call.to_string());
+    for (accepted, kind) in [(same, "text/event-stream"), ("application/json", "application/json")]
+    {
+        let reply = web.send_bytes(request.replace(same, accepted).as_bytes()).await;
+        let text = reply.message()["result"]["content"][0]["text"].clone();
+        assert_eq!((reply.header("content-type"), text), (Some(kind), json!("plain")), "{reply:?}");
+    }
 }
 
 #[tokio::test]
