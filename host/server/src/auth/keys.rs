@@ -414,8 +414,14 @@ mod tests {
         let store = ApiKeyStore::open(&path).unwrap();
         let key = store.add("acme").unwrap().key;
         let good = fs::read(&path).unwrap();
+        let of = |tenant: &str| {
+            let digest = KeyDigest::of(tenant);
+            format!(r#"{{"id": "a", "tenant": "{tenant}", "digest": "{digest}", "created": 0}}"#)
+        };
+        let same_id = format!(r#"{{"version": 1, "keys": [{}, {}]}}"#, of("acme"), of("globex"));
         for (text, mode, problem) in [
             (b"{".as_slice(), 0o600, "is not valid"),
+            (same_id.as_bytes(), 0o600, "two keys have the id `a`"),
             (br#"{"version": 2, "keys": []}"#, 0o600, "its version is 2"),
             (br#"{"version": 1, "keys": [{"id": "a", "tenant": "t", "digest": "x", "created": 0}]}"#, 0o600, "`a`"),
             (&good, 0o644, "can be read or written by others"),
