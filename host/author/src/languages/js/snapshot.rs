@@ -22,7 +22,7 @@ use toolcell::grants::{GrantKind, Rights};
 use toolcell::tool::Need;
 use toolcell::{Definition, Engine, Tool};
 use wasmparser::ValType;
-use wasmtime::{StoreLimits, Val};
+use wasmtime::StoreLimits;
 use wasmtime_wizer::{InstanceState, SnapshotVal, Wizer};
 use wit_component::ComponentEncoder;
 
@@ -185,15 +185,10 @@ struct State(Machine);
 impl InstanceState for State {
     async fn global_get(&mut self, name: &str, _: ValType) -> SnapshotVal {
         let Machine { store, instance } = &mut self.0;
-        let value = instance.get_global(&mut *store, name).map(|global| global.get(store));
-        match value {
-            Some(Val::I64(value)) => SnapshotVal::I64(value),
-            Some(Val::F32(value)) => SnapshotVal::F32(value),
-            Some(Val::F64(value)) => SnapshotVal::F64(value),
-            Some(Val::V128(value)) => SnapshotVal::V128(value.as_u128()),
-            Some(value) => SnapshotVal::I32(value.i32().unwrap_or_default()),
-            None => SnapshotVal::I32(0),
-        }
+        let value =
+            instance.get_global(&mut *store, name).and_then(|global| global.get(store).i32());
+        // All globals of the runtimes are addresses, which have 32 bits.
+        SnapshotVal::I32(value.unwrap_or_default())
     }
 
     async fn memory_contents(&mut self, name: &str, contents: impl FnOnce(&[u8]) + Send) {
