@@ -18,7 +18,6 @@ use anyhow::anyhow;
 use toolcell::component::{ComponentBytes, Inspection, OnMissingGrant};
 use toolcell::grants::{Access, Directory, Suggestion};
 use toolcell::{Component, Definition, Grants, Tool};
-use toolcell_config::Error;
 use toolcell_config::approval::RebuiltComponent;
 
 use crate::args::target;
@@ -36,13 +35,7 @@ use crate::print::{Failure, Result};
 /// Reads a component and checks its signature and digest. Returns its bytes, and the signer if a
 /// signature is required.
 pub(crate) fn bytes(chosen: &ResolvedComponent<'_>) -> Result<(Vec<u8>, Option<Signer>)> {
-    chosen.bytes().map_err(|error| {
-        if let Error::Toolcell(error) = error {
-            Failure::from(error).about(chosen.display_path())
-        } else {
-            error.into()
-        }
-    })
+    Ok(chosen.bytes()?)
 }
 
 /// Loads the component under its grants. Returns it with its signer, if a signature is required.
