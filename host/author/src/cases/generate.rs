@@ -188,10 +188,10 @@ impl<'a> Generator<'a> {
         text.chars().take(most).collect()
     }
 
-    /// Appends a text that the pattern matches. Look-around assertions add nothing.
+    /// Appends a text that the pattern matches. Look-around assertions and bytes add nothing.
     fn matching(&mut self, pattern: &Hir, text: &mut String) {
         match pattern.kind() {
-            HirKind::Empty | HirKind::Look(_) => {}
+            HirKind::Empty | HirKind::Look(_) | HirKind::Class(Class::Bytes(_)) => {}
             HirKind::Literal(literal) => text.push_str(&String::from_utf8_lossy(&literal.0)),
             HirKind::Class(Class::Unicode(class)) => {
                 if let Some(range) =
@@ -199,9 +199,6 @@ impl<'a> Generator<'a> {
                 {
                     text.push(self.random.char(range.start()..=range.end()));
                 }
-            }
-            HirKind::Class(Class::Bytes(class)) => {
-                text.extend(class.ranges().first().map(|range| char::from(range.start())));
             }
             HirKind::Repetition(repetition) => {
                 let most =
