@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::bounds::{self, MAX_FILE};
 use super::pattern::Pattern;
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, Result};
 
 /// Names of the files of cases in a project's folder.
 const NAMES: [&str; 3] = ["cases.yaml", "cases.yml", "cases.json"];
@@ -194,34 +194,24 @@ pub struct Expect {
 }
 
 impl Expect {
-    /// Returns the further conditions on an ending (schema, contains, matches), each as an
-    /// expectation of its own.
-    pub(super) fn conditions(&self) -> Vec<Self> {
-        let Self { ok_schema, ok_contains, ok_matches, error_contains, error_matches, .. } =
-            self.clone();
-        let Self { message_contains, message_matches, .. } = self.clone();
-        let none = Self::default;
-        let all = [
-            ok_schema.map(|it| Self { ok_schema: Some(it), ..none() }),
-            ok_contains.map(|it| Self { ok_contains: Some(it), ..none() }),
-            ok_matches.map(|it| Self { ok_matches: Some(it), ..none() }),
-            error_contains.map(|it| Self { error_contains: Some(it), ..none() }),
-            error_matches.map(|it| Self { error_matches: Some(it), ..none() }),
-            message_contains.map(|it| Self { message_contains: Some(it), ..none() }),
-            message_matches.map(|it| Self { message_matches: Some(it), ..none() }),
-        ];
-        all.into_iter().flatten().collect()
-    }
-
-    /// Adds a condition from [`conditions`](Self::conditions).
-    pub(super) fn add(&mut self, remark: Self) {
-        self.ok_schema = self.ok_schema.take().or(remark.ok_schema);
-        self.ok_contains = self.ok_contains.take().or(remark.ok_contains);
-        self.ok_matches = self.ok_matches.take().or(remark.ok_matches);
-        self.error_contains = self.error_contains.take().or(remark.error_contains);
-        self.error_matches = self.error_matches.take().or(remark.error_matches);
-        self.message_contains = self.message_contains.take().or(remark.message_contains);
-        self.message_matches = self.message_matches.take().or(remark.message_matches);
+    /// Adds the further conditions of another expectation (schema, contains, matches) that hold.
+    /// `holds` judges each as an expectation of its own.
+    pub(super) fn add_conditions(
+        &mut self,
+        of: Self,
+        holds: impl Fn(&Self) -> Result<bool>,
+    ) -> Result<()> {
+        macro_rules! add {
+            ($($condition:ident)*) => {$(
+                let one = Self { $condition: of.$condition, ..Self::default() };
+                if holds(&one)? {
+                    self.$condition = one.$condition;
+                }
+            )*};
+        }
+        add! { ok_schema ok_contains ok_matches error_contains error_matches }
+        add! { message_contains message_matches }
+        Ok(())
     }
 }
 

@@ -189,11 +189,7 @@ impl Cases {
         let updated = update && !judge(&expect, None)?.is_empty();
         if updated {
             // Conditions of the author beyond the ending itself stay if they still hold.
-            for one in expect.conditions() {
-                if judge(&one, None)?.is_empty() {
-                    seen.add(one);
-                }
-            }
+            seen.add_conditions(expect, |one| Ok(judge(one, None)?.is_empty()))?;
             // Once the ending is as expected, only the budget can fail.
             let left = judge(&seen, case.budget)?;
             passed = left.is_empty();
