@@ -92,7 +92,9 @@ pub fn build_with(
             let modules = modules::collect(&folder, entry)?;
             let made = snapshot::snapshot(&modules)?;
             (tools, warnings) = (made.tools, [modules.warnings, made.warnings].concat().join("\n"));
-            described(&made.component, language)?
+            let is_typed = language == Language::TypeScript;
+            let language = if is_typed { "TypeScript" } else { "JavaScript" };
+            described(&made.component, language, &["QuickJS-ng"])?
         }
         (Some(entry), Language::C) => {
             let made = c::build(&folder, entry, source.is_dir(), tell)?;
@@ -101,7 +103,7 @@ pub fn build_with(
             let texts =
                 std::iter::once(made.warnings).chain(unenforced).filter(|text| !text.is_empty());
             (tools, warnings) = (names, texts.collect::<Vec<_>>().join("\n"));
-            described(&made.component, language)?
+            described(&made.component, "C", &[])?
         }
         (Some(entry), Language::Python | Language::Rust) => {
             let component;
@@ -194,23 +196,14 @@ fn name(folder: &Path, source: &Path) -> Result<String> {
         .map_or_else(|| "tool".to_owned(), |name| name.to_string_lossy().into_owned()))
 }
 
-/// Returns the component with a `producers` section: the language of its source, and this crate.
-fn described(component: &[u8], language: Language) -> Result<Vec<u8>> {
+/// Returns the component with a `producers` section: the language of its source, its SDK, and this
+/// crate.
+fn described(component: &[u8], language: &str, sdk: &[&str]) -> Result<Vec<u8>> {
     let mut added = AddMetadata::default();
-    let is_javascript = matches!(language, Language::JavaScript | Language::TypeScript);
-    let language = match language {
-        Language::JavaScript => "JavaScript",
-        Language::TypeScript => "TypeScript",
-        Language::Python => "Python",
-        Language::Rust => "Rust",
-        Language::C => "C",
-    };
     added.language = vec![(language.to_owned(), String::new())];
     added.processed_by =
         vec![(env!("CARGO_PKG_NAME").to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
-    if is_javascript {
-        added.sdk = vec![("QuickJS-ng".to_owned(), String::new())];
-    }
+    added.sdk = sdk.iter().map(|sdk| ((*sdk).to_owned(), String::new())).collect();
     added.to_wasm(component).map_err(|error| Error::internal(format!("{error:#}")))
 }
 
