@@ -18,13 +18,17 @@ import * as passes from "passes";
 import one from "@scope/one";
 import odd from "odd/x";
 import own from "./own.json" with { type: "json" };
-const handler = () => [where, deep, a, missing, old.fs, old.data, old.self(), old.strict, typescripts, named,
-  passes.far, "near" in passes, one, own.own, ...odd];
+import sub from "old/lib/a";
+import page from "page";
+import { lazy } from "lazy";
+const handler = async () => [where, deep, a, missing, old.fs, old.data, old.self(), old.strict, typescripts, named,
+  passes.far, "near" in passes, one, own.own, ...odd, sub, page, (await lazy()).deep];
 export default tool({ name: "all", description: "Tells.", parameters: { type: "object" }, handler });
 "#;
 
 const EXPECTED: &str = r#"["esm, its own inner, production", "deep", "function production", "MODULE_NOT_FOUND", [], 7, 6, true,
-    "its default", 1, "far", true, "scoped", "data", "thrown", "thrown"]"#;
+    "its default", 1, "far", true, "scoped", "data", "thrown", "thrown", "main", "named", "function production",
+    "no page", "lazy"]"#;
 
 fn write(folder: &Path, files: &[(&str, &str)]) {
     for (name, text) in files {
@@ -129,6 +133,16 @@ fn unusable_package_is_named_with_the_reason() {
             vec![("tool.js", &*format!("import '{}'", "a".repeat(5000)))],
             "has more than 4096 bytes",
             "shorter",
+        ),
+        (
+            vec![("tool.js", &*" ".repeat((8 << 20) + 1))],
+            "`tool.js` is too large: 8388609 bytes, and at most 8388608 are read",
+            "split it",
+        ),
+        (
+            vec![("tool.js", IN), ("node_modules/p/package.json", &*" ".repeat((1 << 20) + 1))],
+            "node_modules/p/package.json:1:1: the file is larger than 1048576 bytes",
+            "the fault is in the package `p`",
         ),
     ]) {
         let error = fault(&files);
