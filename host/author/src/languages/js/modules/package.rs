@@ -96,10 +96,9 @@ impl Package {
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_file() && metadata.len() <= MAX_BYTES => {}
             Ok(metadata) if metadata.is_file() => {
-                return Err(Error::faults(vec![at_start(
-                    name,
-                    &format!("the file is larger than {MAX_BYTES} bytes"),
-                )]));
+                let (file, message) =
+                    (name.to_owned(), format!("the file is larger than {MAX_BYTES} bytes"));
+                return Err(Error::faults(vec![Fault { file, line: 1, column: 1, message }]));
             }
             _ => return Ok(None),
         }
@@ -241,8 +240,4 @@ pub(super) fn fault(name: &str, error: &serde_json::Error) -> Fault {
         column: place(error.column()),
         message: format!("this is not the JSON that is expected here: {error}"),
     }
-}
-
-fn at_start(name: &str, message: &str) -> Fault {
-    Fault { file: name.to_owned(), line: 1, column: 1, message: message.to_owned() }
 }
