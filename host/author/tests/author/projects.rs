@@ -9,7 +9,7 @@ use toolcell_author::{ErrorKind, Language, build, component_of, create};
 
 use toolcell_test_guests::rows;
 
-use crate::case_run::run;
+use crate::case_run::{run, try_run};
 
 /// The project whose cases every language passes.
 const LANGUAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/languages");
@@ -137,7 +137,8 @@ fn failing_case_says_why_and_can_be_blessed() {
     create(&folder, Language::JavaScript).expect("a project");
     let built = build(&folder, None).expect("it builds");
     let file = folder.join("cases.json");
-    let case = r#"{"cases": [{"name": "a", "arguments": {"name": "A"}, "expect": {"ok": "no"}, "budget": {"fuel": 10}}]}"#;
+    let case = r#"{"cases": [{"name": "a", "arguments": {"name": "A"}, "budget": {"fuel": 10},
+        "expect": {"ok": "no", "ok_contains": "Hello", "ok_matches": "A!$"}}]}"#;
     fs::write(&file, case).expect("written");
     let report = run(&built.component, std::slice::from_ref(&file), &Options::default());
     let failures = &report.cases[0].failures;
@@ -147,17 +148,17 @@ fn failing_case_says_why_and_can_be_blessed() {
     );
     assert!(failures[1].contains("fuel; its budget is 10"), "{failures:?}");
     let update = Options { update: true, ..Options::default() };
-    // Blessing writes the ending but not the budget, so the case fails until the author changes
-    // that.
+    // Blessing writes the ending and keeps the conditions that hold. It does not write the budget,
+    // so the case fails until the author changes that.
     for updated in [1, 0] {
         let report = run(&built.component, std::slice::from_ref(&file), &update);
         assert_eq!((report.passed, report.failed, report.updated), (0, 1, updated), "{report:?}");
         let [failure] = &report.cases[0].failures[..] else { panic!("one failure: {report:?}") };
         assert!(failure.contains("fuel; its budget is 10"), "{failure}");
-        assert_eq!(
-            read(&file).expect("cases").cases[0].expect.clone().expect("updated").ok,
-            Some("Hello, A!".into())
-        );
+        let expect = read(&file).expect("cases").cases[0].expect.clone().expect("updated");
+        assert_eq!(expect.ok, Some("Hello, A!".into()));
+        assert_eq!(expect.ok_contains.as_deref(), Some("Hello"));
+        assert_eq!(expect.ok_matches.expect("a pattern").to_string(), "A!$");
     }
     fs::write(&file, case.replace(r#""fuel": 10"#, r#""memory": 1000000000"#)).expect("written");
     let report = run(&built.component, std::slice::from_ref(&file), &update);
@@ -209,6 +210,30 @@ fn faulty_case_files_are_refused() {
         fs::write(&file, text).expect("written");
         let error = read(&file).expect_err("it is at fault");
         assert!(error.to_string().contains(told), "{text}: {error}");
+    }
+    fs::File::create(&file).and_then(|file| file.set_len((16 << 20) + 1)).expect("written");
+    let error = read(&file).expect_err("it is too large").to_string();
+    assert!(error.contains("it has 16777217 bytes, and at most 16777216 are read"), "{error}");
+    assert_eq!(find(&file).expect_err("no folder").kind(), ErrorKind::File);
+}
+
+#[test]
+fn case_that_cannot_run_is_named_with_the_reason() {
+    let place = tempfile::tempdir().expect("a folder");
+    let source = r#"import { tool } from "toolcell";
+for (const name of ["one", "two"]) tool({ name, description: "Answers.", handler: () => 1 });
+"#;
+    fs::write(place.path().join("tool.js"), source).expect("written");
+    let built = build(place.path(), None).expect("it builds");
+    let file = place.path().join("cases.yaml");
+    for (case, told) in
+        rows::<(&str, &str)>("author/projects", "case_that_cannot_run_is_named_with_the_reason")
+    {
+        fs::write(&file, format!("cases: [{{ name: a, {case} }}]")).expect("written");
+        let error = try_run(&built.component, std::slice::from_ref(&file), &Options::default())
+            .expect_err(case);
+        assert_eq!(error.kind(), ErrorKind::Cases, "{case}: {error}");
+        assert!(error.to_string().contains(&format!("the case `a`: {told}")), "{case}: {error}");
     }
 }
 
