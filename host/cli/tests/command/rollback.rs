@@ -50,6 +50,9 @@ fn rollback_restores_previous_version() {
     assert_eq!(listed(), "Greets twice.", "a file that is missing comes back likewise");
     assert_eq!(place.typed(&["rollback", "mine"]).status, 0);
     assert_eq!(listed(), "Greets.");
+    fs::write(place.path().join("mine.wasm"), version("Never approved.")).expect("no error");
+    let shown = place.typed(&["rollback", "mine"]);
+    assert!(shown.stderr.contains("was never approved: a copy is in `"), "{shown}");
 }
 
 #[test]
@@ -72,4 +75,7 @@ fn impossible_rollback_is_an_error_with_hint() {
     // A configuration that was found, and has changed since the approval.
     place.write(&format!("{CONFIG}limits = {{ fuel = 1 }}\n"));
     assert_eq!(place.typed(&["rollback", "mine"]).status, 21);
+    fs::remove_file(place.path().join("toolcell.toml")).expect("no error");
+    let shown = place.typed(&["rollback", "mine"]);
+    assert!(shown.status == 2 && shown.stderr.contains("there is no `toolcell.toml`"), "{shown}");
 }

@@ -377,6 +377,10 @@ mod tests {
                 "this could come from several APIs: openai, gemini; the forms are:",
             ),
             (
+                r#"[{"jsonrpc": "2.0", "id": true, "method": "tools/call", "params": {}}]"#,
+                "not as mcp sends it: at `/0/id`: expected a string or a number",
+            ),
+            (
                 r#"{"id": 5, "name": "y"}"#,
                 "line 1 column 8: invalid type: integer `5`, expected a string",
             ),
@@ -411,7 +415,7 @@ mod tests {
             (r#"{"candidates": [{"content": {"parts": [{"functionCall": {"name": "x", "args": {"n": 1}}}]}}]}"#.into(), "toolcell-call-0", compact),
             (r#"[{"functionCall": {"id": "a", "name": "x", "args": {"n": 1}}}]"#.into(), "a", compact),
             (request.to_owned(), "7", compact),
-            (format!("[{request}]"), "7", compact),
+            (format!(r#"[{{"jsonrpc": "2.0", "id": 1, "method": "ping"}}, {request}]"#), "7", compact),
             (format!(r#"{{"role": "assistant", "toolCalls": [{function}]}}"#), "a", text),
             (r#"[{"type": "TOOL_CALL_CHUNK", "toolCallId": "a", "toolCallName": "x", "delta": "{\"n\": 1}"}]"#.into(), "a", text),
         ] {
