@@ -147,6 +147,7 @@ mod tests {
             ("{'is': True, 'of': None}", json!({"is": true, "of": null})),
             (r#"{'a': 'it\'s'}"#, json!({"a": "it's"})),
             ("{“a”: “b”}", json!({"a": "b"})),
+            (r"{‘a’: 'b\n\t\r'}", json!({"a": "b\n\t\r"})),
         ] {
             assert_eq!(repaired(typed), Some(expected), "{typed}");
         }

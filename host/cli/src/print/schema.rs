@@ -319,6 +319,7 @@ mod tests {
                 json!({"anyOf": [{"type": "number"}, {"$ref": "#/$defs/x"}], "$defs": {"x": {"type": "null"}}}),
                 "number or null",
             ),
+            (json!({"type": "array", "minItems": 2}), "array (at least 2 items)"),
             (json!({"allOf": [{"type": "integer"}]}), "integer"),
             (json!({"$ref": "#"}), "any"),
             (

@@ -429,6 +429,7 @@ fn invalid_servers_and_keys_are_errors_with_hint() {
         ("check_key", &place, &["serve", "--check", "--state-dir", "spoiled"]),
         ("check_host", &place, &["serve", "--check", "--host", "https://tools.example.com"]),
         ("check_origin", &place, &["serve", "--check", "--origin", "app.example.com"]),
+        ("check_metrics", &place, &["serve", "--check", "--metrics", "0.0.0.0:8701"]),
         ("add_without_file", &empty, &["tenant", "add", "acme"]),
         ("add_bad_name", &place, &["tenant", "add", "a b"]),
         ("add_to_inline_table", &inline, &["tenant", "add", "globex"]),
@@ -440,6 +441,17 @@ fn invalid_servers_and_keys_are_errors_with_hint() {
     }
     let shown = place.typed(&["serve", "--listen", &taken]);
     assert!(shown.status == 1 && shown.stderr.contains("hint: "), "{shown}");
+    for is_there in [false, true] {
+        let added = place.typed(&["tenant", "add", "acme"]);
+        let told = added.stderr.contains("the tenant `acme` is there already");
+        assert_eq!((added.status, told), (0, is_there), "{added}");
+        place.approve();
+    }
+    place.write(CONFIG);
+    place.approve();
+    let listed = place.typed(&["tenant", "list"]);
+    let remark = "not in the configuration: its requests are refused";
+    assert_eq!(listed.stdout.matches(remark).count(), 2, "{listed}");
 }
 
 #[test]
