@@ -6,7 +6,6 @@
 //!
 //! Not here: how a language is built, in `languages`, and how it is detected, in `project`.
 
-use std::fmt;
 use std::str::FromStr;
 
 use crate::{Error, Result};
@@ -42,12 +41,6 @@ impl Language {
             Self::Rust => "rust",
             Self::C => "c",
         }
-    }
-}
-
-impl fmt::Display for Language {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
