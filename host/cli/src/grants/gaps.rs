@@ -241,7 +241,6 @@ fn useless_rule(config: &Config, components: &[Loaded<'_>], rule: &ConfiguredRul
             let rules = needs.filter(|(of, ..)| *of == kind).map(|(_, rule, _)| rule);
             let declared: BTreeSet<_> =
                 rules.map(|rule| format!("`{}`", clean::escaped(&rule))).collect();
-            let is_silent = !tools.iter().any(|(tool, _)| tool.declares_needs());
             // Without a grant of each kind that it imports, a component cannot be called.
             let is_granted_more =
                 tools.iter().any(|(_, rights)| !rights.effective(kind).is_empty());
@@ -261,10 +260,6 @@ fn useless_rule(config: &Config, components: &[Loaded<'_>], rule: &ConfiguredRul
                         declared.into_iter().collect::<Vec<_>>().join(", "),
                         inspect(name)
                     ),
-                ),
-                ([], true) if is_silent => (
-                    format!("{useless}: no tool of `{name}` can use it"),
-                    format!("remove the rule; {} shows what the component imports", inspect(name)),
                 ),
                 ([], true) => (
                     format!("{useless}: no tool of `{name}` declares it"),
