@@ -87,6 +87,11 @@ fn merge_keeps_old_grants() {
             "invoke t",
             "grants = { kv = [ \"read a\", ], reveal = [], invoke = [\"t\"] }  # in place of lines 2 to 4",
         ),
+        (
+            "grants = { kv = [\n  # one\n] }",
+            "invoke t",
+            "# in `grants`, lines 2 to 4, write: invoke = [\"t\"]",
+        ),
         ("grants = {}", "kv read b", "grants = { kv = [\"read b\"] }  # in place of line 2"),
     ] {
         let section = if old.starts_with("grants") { "x" } else { "x.grants" };
