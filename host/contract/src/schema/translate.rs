@@ -149,7 +149,7 @@ impl<'a> Writer<'a> {
         around: &Scope<'a>,
         out: &str,
     ) -> Result<Value, String> {
-        let place = self.index.places[&schema].clone();
+        let place = self.index.places.get(&schema).cloned().ok_or("a schema without a place")?;
         let scope = self.scope(place.resource, around);
         self.written.entry((schema, scope.clone())).or_insert_with(|| out.to_owned());
         match schema.0 {
