@@ -191,9 +191,9 @@ fn unusable_functions_are_refused_by_name() {
         ">".repeat(30)
     );
     let deeply = r#"(func (export "a:b/i@0.1.0#f") (param i32 i32))"#;
-    let listed: String = (0..257).map(|n| format!("f{n}: func(); ")).collect();
+    let listed: String = (0..257).map(|n| format!("t{n}: func(); ")).collect();
     let many = format!("package a:b@0.1.0; interface i {{ {listed} }} world plain {{ export i; }}");
-    let all: String = (0..257).map(|n| format!(r#"(func (export "a:b/i@0.1.0#f{n}"))"#)).collect();
+    let all: String = (0..257).map(|n| format!(r#"(func (export "a:b/i@0.1.0#t{n}"))"#)).collect();
     for (wit, module, is, needle) in [
         (
             resource,
