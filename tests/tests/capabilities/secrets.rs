@@ -161,9 +161,10 @@ fn secret_is_redacted_in_every_output() {
     assert_eq!(server.requests().len(), 0);
 }
 
-/// Without the host's values, a request cannot be searched for them, and is not sent.
+/// The value changes during the call. Without the host's values, a request cannot be searched for
+/// them, and is not sent.
 #[test]
-fn changed_secret_is_redacted_and_unsearched_request_is_not_sent() {
+fn unsearchable_request_is_not_sent() {
     let server = server();
     let grants = reveals(&server, None);
     let scene = Scene::with("gossip", PLACEMENTS[0], grants, Vault::default());

@@ -184,19 +184,19 @@ fn definition() -> Definition {
     Definition::new("ask", "Asks.").expect("a name")
 }
 
+fn stateless() -> Tool {
+    let handler = async |_: Value, invocation: Arc<Invocation>| match &invocation.context.resume {
+        Some(Resume { answer, state: None }) => Outcome::ok(answer.to_value()),
+        Some(Resume { state: Some(state), .. }) => Outcome::error(state.to_string()),
+        None => Outcome::AskUser(Question::new("Really?")),
+    };
+    Tool::native(definition(), handler).expect("a tool")
+}
+
 /// The seal proves that the question was asked, also if the tool stored no state.
 #[test]
 fn stateless_native_tool_is_answered_only_if_it_asked() {
-    let tool =
-        Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| match &invocation
-            .context
-            .resume
-        {
-            Some(Resume { answer, state: None }) => Outcome::ok(answer.to_value()),
-            Some(Resume { state: Some(state), .. }) => Outcome::error(state.to_string()),
-            None => Outcome::AskUser(Question::new("Really?")),
-        })
-        .expect("a tool");
+    let tool = stateless();
     let executor = Executor::new().with_sealer(Sealer::generate().expect("a key"));
     let made_up = answered(CallContext::default(), json!("yes"), None);
     assert_eq!(ending(&call(&executor, &tool, "{}", made_up).result), "refusal/resume_missing");
@@ -219,7 +219,13 @@ fn stateless_native_tool_is_answered_only_if_it_asked() {
             wait(async move { executor.validate(&tool, call, options).await }).expect("an answer");
         assert_eq!(found.len(), faults, "{found:?}");
     }
-    // Each digit counts, also of a number that is too long for 64 bits.
+}
+
+/// The number is too long for 64 bits.
+#[test]
+fn resumed_arguments_compare_every_digit() {
+    let tool = stateless();
+    let executor = Executor::new().with_sealer(Sealer::generate().expect("a key"));
     let long = |last| format!(r#"{{"n": 3689348814741910323{last}}}"#);
     let sealed = state(&call(&executor, &tool, &long(3), CallContext::default()));
     for (last, expected) in [(3, "ok"), (4, "refusal/resume_other_arguments")] {

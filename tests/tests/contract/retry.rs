@@ -127,6 +127,7 @@ fn hanging_guest_is_retried() {
             run(&sleeps, "{}", Limits { timeout: Duration::from_millis(20), ..Limits::default() });
         let (tried, events) = run(&sleeps.with_retry(retry()), "{}", Limits::default());
         assert_eq!(ending(&tried.result), "timeout/blocked", "{placement:?}");
+        assert!(once.usage.host_calls > 0, "{placement:?}");
         assert_eq!(tried.usage.host_calls, 3 * once.usage.host_calls, "{placement:?}");
         assert_eq!(events, ["tool_execution_started", "tool_execution_completed"], "{placement:?}");
     }

@@ -195,7 +195,7 @@ pub struct Expect {
 
 impl Expect {
     /// Adds the further conditions of another expectation (schema, contains, matches) that hold.
-    /// `holds` judges each as an expectation of its own.
+    /// `holds` checks one condition at a time.
     pub(super) fn add_conditions(
         &mut self,
         of: Self,

@@ -146,9 +146,9 @@ fn unusable_package_is_named_with_the_reason() {
         ),
     ]) {
         let error = fault(&files);
-        assert_eq!(error.kind(), ErrorKind::Source, "{files:?}: {error}");
-        assert!(error.to_string().contains(told), "{files:?}: {error}");
-        assert!(error.hint().contains(hint), "{files:?}: {}", error.hint());
+        assert_eq!(error.kind(), ErrorKind::Source, "{told}: {error}");
+        assert!(error.to_string().contains(told), "{told}: {error}");
+        assert!(error.hint().contains(hint), "{told}: {}", error.hint());
     }
 }
 

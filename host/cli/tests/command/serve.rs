@@ -441,6 +441,11 @@ fn invalid_servers_and_keys_are_errors_with_hint() {
     }
     let shown = place.typed(&["serve", "--listen", &taken]);
     assert!(shown.status == 1 && shown.stderr.contains("hint: "), "{shown}");
+}
+
+#[test]
+fn tenant_added_twice_gets_a_second_key() {
+    let place = Place::new(CONFIG).approved();
     for is_there in [false, true] {
         let added = place.typed(&["tenant", "add", "acme"]);
         let told = added.stderr.contains("the tenant `acme` is there already");

@@ -20,7 +20,7 @@ pub struct ComponentProblem {
     /// The component's name in the configuration. Empty if the problem concerns a tenant or the
     /// whole file.
     pub component: String,
-    /// The tool whose calls are refused, if not all: it may use a secret without a value.
+    /// The tool whose calls are refused, because a secret that it may use has no value.
     pub tool: Option<String>,
     /// The tenant that it concerns, if not all.
     pub tenant: Option<String>,

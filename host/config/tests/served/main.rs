@@ -178,6 +178,11 @@ async fn limits_and_tenants_come_from_the_configuration() {
     assert_eq!(problems(&loaded), [("", Reason::NeedsProcess, Serving::Nothing)]);
     place.write("toolcell.toml", format!("[host]\nisolation = \"process\"\n{TWO}"));
     assert!(names(&place.load().await).is_empty());
+}
+
+#[test]
+fn grants_come_from_the_configuration() {
+    let place = Place::new("");
     let secret = |injection: &str| {
         format!("{{ destination = \"https://a.example\", injection = {{ {injection} = \"x\" }} }}")
     };

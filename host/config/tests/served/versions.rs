@@ -50,6 +50,11 @@ async fn approved_version_serves_until_change_is_approved() {
         }
     }
     assert_eq!(names(&place.load().await), ["two"]);
+}
+
+#[tokio::test]
+async fn approval_refuses_a_lock_written_meanwhile() {
+    let place = Place::new(TWO);
     let configuration = place.read();
     let lock = Lock::beside(&configuration).expect("no error");
     place.write("toolcell.lock", "written by another process since");

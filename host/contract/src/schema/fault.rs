@@ -349,7 +349,7 @@ fn allowed(error: &ValidationError<'_>, kind: FaultKind) -> Fault {
     fault
 }
 
-/// Collects the texts that are allowed in place of a text, from its error and the alternatives.
+/// Collects the allowed values that are strings, from an error and its alternatives.
 fn collect_texts<'a>(error: &'a ValidationError<'_>, texts: &mut Vec<&'a str>) {
     use ValidationErrorKind as Kind;
     if let Kind::Constant { expected_value } = error.kind() {

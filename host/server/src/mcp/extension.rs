@@ -14,9 +14,9 @@
 
 use futures_util::future::BoxFuture;
 use rmcp::model::{
-    CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CompleteRequestMethod,
-    CompleteRequestParams, CompleteResult, ConstString, ErrorData, GetPromptRequestMethod,
-    GetPromptRequestParams, GetPromptResponse, ListPromptsRequestMethod, ListPromptsResult,
+    CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
+    CompleteResult, ConstString, ErrorData, GetPromptRequestMethod, GetPromptRequestParams,
+    GetPromptResponse, ListPromptsRequestMethod, ListPromptsResult,
     ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
     ListResourcesResult, PaginatedRequestParams, ReadResourceRequestMethod,
     ReadResourceRequestParams, ReadResourceResponse, RequestId, RequestMetaObject,
@@ -59,13 +59,13 @@ pub trait McpExtension: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Calls a tool of [`tools`](Self::tools).
+    /// Calls a tool of [`tools`](Self::tools). Returns an error of the protocol if it is gone.
     fn call_tool(
         &self,
         _request: CallToolRequestParams,
         _asked: ExtensionRequest,
     ) -> AnswerFuture<'_, CallToolResponse> {
-        not_found::<CallToolRequestMethod, _>()
+        Box::pin(std::future::ready(Err(ErrorData::invalid_params("there is no such tool", None))))
     }
 
     /// Returns a page of the prompts.

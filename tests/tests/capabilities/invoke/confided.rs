@@ -68,6 +68,7 @@ impl Host {
             echo,
         );
         let mut program = Command::new("program");
+        // The thirds in order, over two lines, and longer than the limit of a result.
         let argv = ["write", "{b}\n{a}{c}, and then some more words"];
         program.argv = Some(argv.map(str::to_owned).into());
         let bytes = ComponentBytes::new(command_module(), ComponentKind::Command(program));

@@ -368,7 +368,7 @@ fn engines_share_a_cache_directory() {
 }
 
 #[test]
-fn unusable_cache_or_number_of_cells_is_an_environment_error() {
+fn unusable_engine_options_are_environment_errors() {
     let scratch = Scratch::new();
     fs::write(scratch.path(), "a file").expect("written");
     for path in [scratch.path(), scratch.path().join("below")] {

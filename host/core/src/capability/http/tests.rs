@@ -19,7 +19,7 @@ mod times;
 mod tls;
 mod wire;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use toolcell_contract::definition::Definition;
@@ -37,6 +37,9 @@ const AMPLE: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Short enough for a test to wait for it.
 const SHORT: Duration = Duration::from_millis(60);
+/// Bytes that inflate to more than the limit of a search.
+static BOMB: LazyLock<Vec<u8>> =
+    LazyLock::new(|| miniz_oxide::deflate::compress_to_vec(&vec![0; 70 << 20], 1));
 
 fn rights(rules: impl IntoIterator<Item = HttpRule>) -> Rights {
     let mut grants = Grants::default();

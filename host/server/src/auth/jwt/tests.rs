@@ -138,11 +138,11 @@ fn audience_is_compared_as_normalized_url() {
 #[test]
 fn key_is_chosen_by_id_and_algorithm() {
     use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING};
-    is_chosen_beside_another("ES256", ("P-256", 32), &ECDSA_P256_SHA256_FIXED_SIGNING);
-    is_chosen_beside_another("ES384", ("P-384", 48), &ECDSA_P384_SHA384_FIXED_SIGNING);
+    assert_key_is_chosen("ES256", ("P-256", 32), &ECDSA_P256_SHA256_FIXED_SIGNING);
+    assert_key_is_chosen("ES384", ("P-384", 48), &ECDSA_P384_SHA384_FIXED_SIGNING);
 }
 
-fn is_chosen_beside_another(
+fn assert_key_is_chosen(
     name: &str,
     (crv, half): (&str, usize),
     algorithm: &'static EcdsaSigningAlgorithm,

@@ -182,3 +182,20 @@ fn random_id() -> Option<Arc<str>> {
     getrandom::fill(&mut bytes).ok()?;
     Some(format!("{:032x}", u128::from_be_bytes(bytes)).into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::metrics::InUseSource;
+
+    #[test]
+    fn newer_token_extends_its_session() {
+        let sessions = Sessions::new(&McpOptions::default(), Metrics::new(InUseSource::default()));
+        let of = |expires| Principal::new(Some("acme"), "user:ada").with_expiry(expires);
+        let room = sessions.places.enter(&of(1)).expect("room");
+        let id = sessions.open(&of(1), room, Raw::empty()).expect("an id");
+        assert!(sessions.find(&id, &of(u64::MAX)).is_some());
+        sessions.sweep(|principal| !principal.is_expired());
+        assert!(sessions.find(&id, &of(u64::MAX)).is_some());
+    }
+}

@@ -216,23 +216,6 @@ const INITIALIZE: &str = r#"{"jsonrpc": "2.0", "id": 0, "method": "initialize", 
     "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}}"#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn newer_token_extends_its_session() {
-    let issued = Issued::start().await;
-    let short = issued.of_user("ada", now() + 2 - LEEWAY);
-    let long = issued.of_user("ada", now() + 600);
-    let streaming = stream(&issued, &short).await;
-    let opened = issued.ask(&short, "POST /mcp", JSON, INITIALIZE).await;
-    let session = opened.header("mcp-session-id").expect("a session");
-    let headers = format!("{JSON}Mcp-Session-Id: {session}\r\n");
-    let ping = r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#;
-    let pinged = async || issued.ask(&long, "POST /mcp", &headers, ping).await.status;
-    assert_eq!(pinged().await, 200);
-    // The shorter token has expired.
-    ends(streaming).await;
-    assert_eq!(pinged().await, 200);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn token_expiry_ends_its_streams_and_sessions() {
     let issued = Issued::start().await;
     let open = async |token: &str| issued.ask(token, "POST /mcp", JSON, INITIALIZE).await.status;

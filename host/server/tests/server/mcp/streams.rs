@@ -118,7 +118,12 @@ async fn call_over_quota_gets_retry_after_before_it_runs() {
             .status,
         200
     );
-    // A server that shuts down makes no new call.
+}
+
+#[tokio::test]
+async fn draining_server_refuses_new_calls() {
+    let (service, registry, _) = service();
+    let web = start(service.clone(), &registry, McpOptions::default()).await;
     service.drain(Duration::ZERO).await;
     let (headers, call) = modern(3, "tools/call", Some("text"));
     let refused = web.post(0, &headers, &call).await;
