@@ -306,6 +306,15 @@ impl Cell {
         self.note(fuel_used);
     }
 
+    /// Returns true if the cell has no output to finish, and holds no file, request or handle.
+    fn holds_only_memory(&self) -> bool {
+        self.wasi.is_none()
+            && self.wasi_http.is_none()
+            && self.files.is_none()
+            && self.invocation.files.is_none()
+            && self.table.is_empty()
+    }
+
     fn note(&self, fuel_used: u64) {
         self.invocation.meter.note(fuel_used, self.limiter.peak(), self.host_calls);
     }
@@ -369,8 +378,7 @@ fn at_tick(mut store: StoreContextMut<'_, Cell>) -> wasmtime::Result<UpdateDeadl
     if !is_long {
         return Ok(UpdateDeadline::Continue(1));
     }
-    if cell.wasi.is_none() {
-        // It has printed nothing, and the usage was just written.
+    if cell.holds_only_memory() {
         cell.run_state.mark_settled();
     }
     Ok(UpdateDeadline::Yield(1))

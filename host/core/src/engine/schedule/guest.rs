@@ -6,9 +6,10 @@
 //! for the host, it is resumed on threads with the fast lane's priority; if a tick (the interrupt
 //! about every millisecond) interrupted it, it continues in the slow lane, one slice at each turn.
 //! The answer is sent to the caller.
-//! Dropping the `Remote` kills the guest: its future is dropped at once, unless it is being polled
-//! at that moment; then it ends at its next tick. The caller's thread drops it only if that writes
-//! what the caller reads next: usage and output. The task of a killed guest ends, even while it
+//! Dropping the `Remote` kills the guest. A guest that is being polled ends at its next tick. The
+//! caller's thread drops any other guest at once, because the drop writes usage and output that the
+//! caller reads next, and ends requests. If the cell holds nothing but memory, and its usage is
+//! written, threads of the engine drop it soon after. The task of a killed guest ends, even while it
 //! waits in a queue.
 
 use std::future::{Future, poll_fn};
@@ -73,14 +74,13 @@ impl<F> Guest<F> {
 }
 
 impl<F: Send + 'static> Guest<F> {
-    fn kill(&self, other_threads: &Handle) {
+    fn kill(&self, disposal: &Handle) {
         self.run_state.cancel();
         // Dropped after the lock is released, since dropping a cell runs other code.
         let future = self.future.try_lock().and_then(|mut future| future.take());
         if future.is_some() && self.run_state.is_settled() {
-            // To dispose of a cell takes longer than most calls, and the limits of many callers may
-            // end together.
-            other_threads.spawn(async move { drop(future) });
+            // Disposing of a cell takes time, and the deadlines of many calls may pass together.
+            disposal.spawn(async move { drop(future) });
         } else {
             drop(future);
         }
@@ -121,7 +121,7 @@ impl<F: Future> Future for Guest<F> {
 /// A guest in the lanes. Dropping this kills it.
 pub(super) struct Remote<F: Future + Send + 'static> {
     guest: Guest<F>,
-    woken: Handle,
+    disposal: Handle,
     answer: oneshot::Receiver<F::Output>,
     /// Until then the caller polls for the answer. Set if an awake thread picked the call up.
     polled_until: Option<Instant>,
@@ -137,11 +137,11 @@ where
         let (answered, answer) = oneshot::channel();
         let (mut first, woken, lane) =
             (guest.share(), lanes.woken().clone(), lanes.slow_lane().clone());
+        let disposal = lanes.disposal().clone();
         if !guest.latency_class.is_short() {
             run_to_end(first, &lane, answered);
-            return Self { guest, woken, answer, polled_until: None };
+            return Self { guest, disposal, answer, polled_until: None };
         }
-        let resumed_on = woken.clone();
         let slice = Box::new(move |turn: &mut Turn<'_>| {
             // Other calls of its kind may have run while it waited.
             if !first.latency_class.is_short() {
@@ -154,7 +154,7 @@ where
                     send(answered, answer);
                 }
                 Poll::Pending if first.run_state.is_waiting() => {
-                    resumed_on.spawn(resume(first, lane, answered));
+                    woken.spawn(resume(first, lane, answered));
                 }
                 Poll::Pending => run_to_end(first, &lane, answered),
             }
@@ -165,7 +165,7 @@ where
             slice,
         );
         let polled_until = at_once.then(|| Instant::now() + POLL_TIME);
-        Self { guest, woken, answer, polled_until }
+        Self { guest, disposal, answer, polled_until }
     }
 }
 
@@ -252,7 +252,7 @@ impl<F: Future + Send + 'static> Future for Remote<F> {
 impl<F: Future + Send + 'static> Drop for Remote<F> {
     fn drop(&mut self) {
         if enforced!(Cancellation) {
-            self.guest.kill(&self.woken);
+            self.guest.kill(&self.disposal);
         }
     }
 }

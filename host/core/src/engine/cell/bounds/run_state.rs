@@ -61,7 +61,7 @@ pub(in crate::engine) struct RunState {
     /// The start of the current slice, or of the last one.
     began: Mutex<Option<Instant>>,
     stopped: AtomicBool,
-    /// True if the cell, dropped now, has nothing to write for its caller.
+    /// True if dropping the cell now writes and ends nothing that its caller sees.
     settled: AtomicBool,
     /// The object of the guest's current wait, or of its last one.
     blocked_on: Mutex<Option<BlockedOn>>,
@@ -151,12 +151,13 @@ impl RunState {
         is_long
     }
 
-    /// Records that the slice ends here, and that its usage and its output are written.
+    /// Records that the slice ends here, that the usage is written, and that the cell holds nothing
+    /// but memory.
     pub(in crate::engine) fn mark_settled(&self) {
         self.settled.store(true, Ordering::Release);
     }
 
-    /// Returns true if the last slice ended so, and none has begun since.
+    /// Returns true if the last slice ended with [`Self::mark_settled`], and none has begun since.
     pub(in crate::engine) fn is_settled(&self) -> bool {
         self.settled.load(Ordering::Acquire)
     }
@@ -329,12 +330,14 @@ mod tests {
             Poll::<()>::Pending
         });
         assert!(!run_state.is_waiting(), "stopped by a tick");
+        run_state.mark_settled();
         let mut kept = None;
         let _ = run_state.poll(&context, |inner| {
             kept = Some(inner.waker().clone());
             Poll::<()>::Pending
         });
         assert!(run_state.is_waiting(), "waits for the host");
+        assert!(!run_state.is_settled(), "a slice has begun since");
         kept.expect("a waker").wake();
         assert!(!run_state.is_waiting(), "the host has answered");
         let _ = run_state.poll(&context, |_| Poll::Ready(()));
