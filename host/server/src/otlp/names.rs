@@ -89,8 +89,16 @@ impl Visit for Fields {
         self.set(field, value[..end.unwrap_or(0)].to_owned());
     }
 
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.set(field, value);
+    }
+
     fn record_u64(&mut self, field: &Field, value: u64) {
         self.set(field, i64::try_from(value).unwrap_or(i64::MAX));
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.set(field, value);
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
