@@ -41,8 +41,9 @@ pub(crate) fn context(
             "tenant" => context.tenant = Some(field(&key, &value, "a string", "\"abc\"")?),
             "attempt" => context.attempt = Some(field(&key, &value, "a whole number", "2")?),
             "resume" => context.resume = Some(resume(&value)?),
-            // `metadata`: `object` accepts the keys in `KEYS` only.
-            _ => context.metadata = Some(value),
+            "metadata" => context.metadata = Some(value),
+            // `object` accepts the keys in `KEYS` only.
+            _ => {}
         }
     }
     if let Some(answer) = answer {
