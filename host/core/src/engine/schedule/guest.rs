@@ -9,7 +9,7 @@
 //! Dropping the `Remote` kills the guest. A guest that is being polled ends at its next tick. The
 //! caller's thread drops any other guest at once, because the drop writes usage and output that the
 //! caller reads next, and ends requests. If the cell holds nothing but memory, and its usage is
-//! written, threads of the engine drop it soon after. The task of a killed guest ends, even while it
+//! written, a thread of the slow lane drops it soon after. The task of a killed guest ends, even while it
 //! waits in a queue.
 
 use std::future::{Future, poll_fn};
@@ -74,13 +74,13 @@ impl<F> Guest<F> {
 }
 
 impl<F: Send + 'static> Guest<F> {
-    fn kill(&self, disposal: &Handle) {
+    fn kill(&self, slow_lane: &SlowLane) {
         self.run_state.cancel();
         // Dropped after the lock is released, since dropping a cell runs other code.
         let future = self.future.try_lock().and_then(|mut future| future.take());
         if future.is_some() && self.run_state.is_settled() {
             // Disposing of a cell takes time, and the deadlines of many calls may pass together.
-            disposal.spawn(async move { drop(future) });
+            slow_lane.spawn(async move { drop(future) });
         } else {
             drop(future);
         }
@@ -121,7 +121,7 @@ impl<F: Future> Future for Guest<F> {
 /// A guest in the lanes. Dropping this kills it.
 pub(super) struct Remote<F: Future + Send + 'static> {
     guest: Guest<F>,
-    disposal: Handle,
+    slow_lane: SlowLane,
     answer: oneshot::Receiver<F::Output>,
     /// Until then the caller polls for the answer. Set if an awake thread picked the call up.
     polled_until: Option<Instant>,
@@ -137,10 +137,10 @@ where
         let (answered, answer) = oneshot::channel();
         let (mut first, woken, lane) =
             (guest.share(), lanes.woken().clone(), lanes.slow_lane().clone());
-        let disposal = lanes.disposal().clone();
+        let slow_lane = lane.clone();
         if !guest.latency_class.is_short() {
             run_to_end(first, &lane, answered);
-            return Self { guest, disposal, answer, polled_until: None };
+            return Self { guest, slow_lane, answer, polled_until: None };
         }
         let slice = Box::new(move |turn: &mut Turn<'_>| {
             // Other calls of its kind may have run while it waited.
@@ -165,7 +165,7 @@ where
             slice,
         );
         let polled_until = at_once.then(|| Instant::now() + POLL_TIME);
-        Self { guest, disposal, answer, polled_until }
+        Self { guest, slow_lane, answer, polled_until }
     }
 }
 
@@ -252,7 +252,7 @@ impl<F: Future + Send + 'static> Future for Remote<F> {
 impl<F: Future + Send + 'static> Drop for Remote<F> {
     fn drop(&mut self) {
         if enforced!(Cancellation) {
-            self.guest.kill(&self.disposal);
+            self.guest.kill(&self.slow_lane);
         }
     }
 }

@@ -5,8 +5,7 @@
 //! call) starts in the fast lane. If it still runs after a tick, about a millisecond, it continues
 //! in the slow lane, whose threads have a far lower priority. So a short call seldom waits behind a
 //! loop: it preempts it. A guest that waited for the host is resumed on a third set of threads,
-//! with the priority of the fast lane. One more thread drops cells of killed guests. All of them
-//! have a lower priority than the host's own threads.
+//! with the priority of the fast lane. All of them have a lower priority than the host's own threads.
 //! Dropping an engine, even inside of an async task, never blocks.
 
 use tokio::runtime::{Builder, Handle};
@@ -31,7 +30,6 @@ const NEW_CALLS_INTERVAL: u32 = 1;
 pub(in crate::engine) struct Lanes {
     fast_lane: FastLane,
     woken: Threads,
-    disposal: Threads,
     slow_lane: SlowLane,
     /// Separate from the handle: guests have the handle, and a guest must not be the last owner of
     /// its own threads.
@@ -45,7 +43,6 @@ impl Lanes {
         Ok(Self {
             fast_lane: FastLane::start(threads, become_fast)?,
             woken: Threads::build(guests(threads, "toolcell-woken", become_fast))?,
-            disposal: Threads::build(guests(1, "toolcell-drop", become_fast))?,
             slow_lane: SlowLane::new(slow.handle().clone(), threads),
             _slow_threads: slow,
         })
@@ -57,12 +54,6 @@ impl Lanes {
 
     pub(in crate::engine) fn woken(&self) -> &Handle {
         self.woken.handle()
-    }
-
-    /// Returns the thread that drops the cells of killed guests. It takes long if they used much
-    /// memory, so no guest shares the thread.
-    pub(super) fn disposal(&self) -> &Handle {
-        self.disposal.handle()
     }
 
     pub(super) fn slow_lane(&self) -> &SlowLane {

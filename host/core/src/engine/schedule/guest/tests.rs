@@ -170,7 +170,7 @@ fn waiting_guest_is_dropped_by_its_caller() {
     let (guest, poll) =
         poll_once(async move { std::future::pending::<Arc<()>>().await == witness }, &run_state);
     assert!(poll.is_pending() && Arc::strong_count(&held) == 2);
-    guest.kill(lanes.disposal());
+    guest.kill(lanes.slow_lane());
     assert_eq!(Arc::strong_count(&held), 1);
 }
 
@@ -185,7 +185,7 @@ impl Drop for DropReport {
 }
 
 #[test]
-fn settled_guest_is_dropped_by_other_threads() {
+fn settled_guest_is_dropped_by_slow_lane() {
     let lanes = Lanes::new(1).unwrap();
     let (dropped, drops) = std::sync::mpsc::channel();
     let (held, run_state) = (DropReport(dropped), Arc::new(RunState::default()));
@@ -197,8 +197,8 @@ fn settled_guest_is_dropped_by_other_threads() {
     });
     let (guest, poll) = poll_once(future, &run_state);
     assert!(poll.is_pending());
-    guest.kill(lanes.disposal());
-    assert_eq!(drops.recv_timeout(Duration::from_secs(20)).as_deref(), Ok("toolcell-drop"));
+    guest.kill(lanes.slow_lane());
+    assert_eq!(drops.recv_timeout(Duration::from_secs(20)).as_deref(), Ok("toolcell-slow"));
 }
 
 /// Its task ends while another guest has the turn, and it takes no turn. Fails without: the task's
