@@ -29,7 +29,7 @@ fn nested(levels: usize, innermost: Value, around: impl Fn(Value) -> Value) -> V
 }
 
 /// Builds `links` definitions, each of which refers to the next, and one at the end.
-fn chain(links: usize, link: impl Fn(Value) -> Value, end: Value) -> Value {
+pub(super) fn chain(links: usize, link: impl Fn(Value) -> Value, end: Value) -> Value {
     let next = |n: usize| json!({"$ref": format!("#/$defs/l{}", n + 1)});
     let defs =
         (0..links).map(|n| (format!("l{n}"), link(next(n)))).chain([(format!("l{links}"), end)]);
