@@ -17,107 +17,60 @@ use toolcell_config::{
 };
 use toolcell_test_guests::asker;
 
-use place::{Place, TWO, called, description, names, problems, rebuilt, tool};
+use place::{Place, TWO, called, description, names, problems, rebuilt, refused, tool};
 
 #[tokio::test]
 async fn unservable_component_does_not_stop_the_others() {
+    use Reason::{
+        Changed, DigestMismatch, MissingFile, NotApproved, NotLoadable, Rebuilt, UnknownTool,
+        Unsigned,
+    };
+    use Serving::{Approved, Current, Nothing};
     let granted = "[components.one.grants]\nenvironment = { A = \"B\" }\n";
-    let secret = "[components.asks]\npath = \"asks.wasm\"\n[components.asks.grants]\nsecrets = { token = { destination = \
-                  \"https://a.example\" }, key = {} }\nreveal = [\"key\"]\nhttp = [\"https://a.example\"]\n";
-    type Break = fn(&Place);
-    let cases: &[(&str, Break, Reason, Serving)] = &[
-        ("", |place| place.write("three.wasm", ""), Reason::NotApproved, Serving::Nothing),
-        (
-            "",
-            |place| place.write("one.wasm", tool("one", "Other.")),
-            Reason::Changed,
-            Serving::Approved,
-        ),
-        (
-            "",
-            |place| place.write("one.wasm", rebuilt(&tool("one", "The first."))),
-            Reason::Rebuilt,
-            Serving::Current,
-        ),
-        (
-            granted,
-            |place| place.write("one.wasm", rebuilt(&tool("one", "The first."))),
-            Reason::Changed,
-            Serving::Approved,
-        ),
-        (
-            "",
-            |place| place.write("one.wasm", "no component"),
-            Reason::NotLoadable,
-            Serving::Approved,
-        ),
-        (
-            "",
-            |place| fs::remove_file(place.path().join("project/one.wasm")).expect("no error"),
-            Reason::MissingFile,
-            Serving::Approved,
-        ),
-        (
-            "",
-            |place| place.write("toolcell.toml", format!("{TWO}[components.one.tools.typo]\n")),
-            Reason::UnknownTool,
-            Serving::Nothing,
-        ),
-        (
-            "",
-            |place| {
-                place.write(
-                    "toolcell.toml",
-                    TWO.replacen(
-                        "one.wasm\"",
-                        &format!("one.wasm\"\ndigest = \"sha256:{}\"", "0".repeat(64)),
-                        1,
-                    ),
-                )
-            },
-            Reason::DigestMismatch,
-            Serving::Nothing,
-        ),
-        (
-            "",
-            |place| {
-                place.write(
-                    "toolcell.toml",
-                    TWO.replacen(
-                        "[components.one]",
-                        "[publishers.p]\nkeys = []\n[components.one]\npublisher = \"p\"",
-                        1,
-                    ),
-                )
-            },
-            Reason::Unsigned,
-            Serving::Nothing,
-        ),
-    ];
-    for (grants, change, reason, serving) in cases {
+    let typo = format!("{TWO}[components.one.tools.typo]\n");
+    let digest = format!("one.wasm\"\ndigest = \"sha256:{}\"", "0".repeat(64));
+    let digest = TWO.replacen("one.wasm\"", &digest, 1);
+    let publisher = "[publishers.p]\nkeys = []\n[components.one]\npublisher = \"p\"";
+    let publisher = TWO.replacen("[components.one]", publisher, 1);
+    let other_code = rebuilt(&tool("one", "The first."));
+    // Grants, a file with its content after the approval, and the problem.
+    for (grants, file, content, reason, serving) in [
+        ("", "three.wasm", Some(Vec::new()), NotApproved, Nothing),
+        ("", "one.wasm", Some(tool("one", "Other.")), Changed, Approved),
+        ("", "one.wasm", Some(other_code.clone()), Rebuilt, Current),
+        (granted, "one.wasm", Some(other_code), Changed, Approved),
+        ("", "one.wasm", Some(b"no component".to_vec()), NotLoadable, Approved),
+        ("", "one.wasm", None, MissingFile, Approved),
+        ("", "toolcell.toml", Some(typo.into_bytes()), UnknownTool, Nothing),
+        ("", "toolcell.toml", Some(digest.into_bytes()), DigestMismatch, Nothing),
+        ("", "toolcell.toml", Some(publisher.into_bytes()), Unsigned, Nothing),
+    ] {
         let place = Place::new(&format!("{TWO}{grants}"));
-        let is_new = *reason == Reason::NotApproved;
-        place.approve(if is_new { &["two"] } else { &["one", "two"] }).await;
-        change(&place);
+        place.approve(if reason == NotApproved { &["two"] } else { &["one", "two"] }).await;
+        match content {
+            Some(content) => place.write(file, content),
+            None => fs::remove_file(place.path().join("project").join(file)).expect("no error"),
+        }
         let loaded = place.load().await;
-        assert_eq!(problems(&loaded), [("one", *reason, *serving)], "{:?}", loaded.problems());
+        assert_eq!(problems(&loaded), [("one", reason, serving)], "{:?}", loaded.problems());
         let problem = &loaded.problems()[0];
         assert!(!problem.hint().is_empty() && !problem.reason.code().is_empty(), "{problem}");
         assert!(problem.file.ends_with("toolcell.toml") && problem.line > 0, "{problem}");
-        let expected: &[&str] =
-            if *serving == Serving::Nothing { &["two"] } else { &["one", "two"] };
+        let expected: &[&str] = if serving == Nothing { &["two"] } else { &["one", "two"] };
         assert_eq!(names(&loaded), expected, "{problem}");
-        assert!(matches!(called(&loaded, "two", None).await, CallResult::Outcome(_)));
-        if *serving == Serving::Approved {
+        assert_eq!(refused(&loaded, "two", None).await, None);
+        if serving == Approved {
             assert_eq!(description(&loaded, "one"), "The first.");
         }
     }
     // A secret without a value is a problem of the tools that may use it.
+    let secret = "[components.asks]\npath = \"asks.wasm\"\n[components.asks.grants]\nsecrets = { token = { destination = \
+                  \"https://a.example\" }, key = {} }\nreveal = [\"key\"]\nhttp = [\"https://a.example\"]\n";
     let place = Place::new(&format!("{TWO}{secret}"));
     place.write("asks.wasm", asker(&[]));
     place.approve(&["asks", "one", "two"]).await;
     let loaded = place.load().await;
-    let unset = ("asks", Reason::UnsetSecret, Serving::Current);
+    let unset = ("asks", Reason::UnsetSecret, Current);
     assert_eq!(problems(&loaded), [unset, unset]);
     let problem = &loaded.problems()[0].error.problems()[0];
     assert!(problem.file.ends_with("toolcell.toml") && problem.line == 8, "{problem}");
@@ -126,7 +79,7 @@ async fn unservable_component_does_not_stop_the_others() {
     assert_eq!(names.join(" "), "key token");
     place.write("toolcell.toml", format!("{TWO}[components.asks]\npath = \"asks.wasm\"\n"));
     let loaded = place.load().await;
-    assert_eq!(problems(&loaded), [("asks", Reason::NotGranted, Serving::Nothing)]);
+    assert_eq!(problems(&loaded), [("asks", Reason::NotGranted, Nothing)]);
     let hint = loaded.problems()[0].hint();
     assert!(hint.contains("[components.asks.grants]"), "{hint}");
 }
@@ -160,21 +113,16 @@ async fn limits_and_tenants_come_from_the_configuration() {
     );
     assert_eq!((limits("one").fuel, limits("two").fuel), (Limits::default().fuel, 1_000_000));
     assert_eq!(loaded.tenants().keys().collect::<Vec<_>>(), ["acme", "apart", "other"]);
-    assert!(matches!(called(&loaded, "one", Some("other")).await, CallResult::Outcome(_)));
-    assert!(matches!(
-        called(&loaded, "one", Some("acme")).await,
-        CallResult::Refusal(Refusal::InvalidArguments(_))
-    ));
-    assert!(matches!(
-        called(&loaded, "one", Some("unknown")).await,
-        CallResult::Refusal(Refusal::UnknownTenant)
-    ));
-    assert!(matches!(called(&loaded, "one", None).await, CallResult::Refusal(Refusal::NoTenant)));
-    // Calls that need a process of their own are not made in this one.
-    assert!(matches!(
-        called(&loaded, "one", Some("apart")).await,
-        CallResult::Refusal(Refusal::NotVisible)
-    ));
+    for (tenant, refusal) in [
+        (Some("other"), None),
+        (Some("acme"), Some("invalid_arguments")),
+        (Some("unknown"), Some("unknown_tenant")),
+        (None, Some("no_tenant")),
+        // Calls that need a process of their own are not made in this one.
+        (Some("apart"), Some("not_visible")),
+    ] {
+        assert_eq!(refused(&loaded, "one", tenant).await, refusal, "{tenant:?}");
+    }
     assert_eq!(problems(&loaded), [("", Reason::NeedsProcess, Serving::Nothing)]);
     place.write("toolcell.toml", format!("[host]\nisolation = \"process\"\n{TWO}"));
     assert!(names(&place.load().await).is_empty());
@@ -208,12 +156,9 @@ async fn tenant_calls_only_offered_tools() {
         Place::new(&format!("{TWO}[tenants.acme]\ntools = [\"one\", \"tow\"]\n[tenants.other]\n"));
     place.approve(&["one", "two"]).await;
     let loaded = place.load().await;
-    assert!(matches!(called(&loaded, "one", Some("acme")).await, CallResult::Outcome(_)));
-    assert!(matches!(
-        called(&loaded, "two", Some("acme")).await,
-        CallResult::Refusal(Refusal::NotVisible)
-    ));
-    assert!(matches!(called(&loaded, "two", Some("other")).await, CallResult::Outcome(_)));
+    assert_eq!(refused(&loaded, "one", Some("acme")).await, None);
+    assert_eq!(refused(&loaded, "two", Some("acme")).await, Some("not_visible"));
+    assert_eq!(refused(&loaded, "two", Some("other")).await, None);
     let rules = ["one", "tow"].map(|rule| rule.parse().expect("a rule"));
     assert_eq!(loaded.tenants()["acme"].tenant.tools.as_deref(), Some(&rules[..]));
     let problem = &loaded.problems()[0];
@@ -254,7 +199,7 @@ async fn unchanged_components_are_not_reloaded() {
         (description(&before, "two"), description(&after, "two")),
         ("The second.".into(), "The other second.".into())
     );
-    assert!(matches!(called(&before, "two", None).await, CallResult::Outcome(_)));
+    assert_eq!(refused(&before, "two", None).await, None);
     place.write(
         "toolcell.toml",
         "[components.one]\npath = \"one.wasm\"\n[components.one.grants]\nscratch = true\n",

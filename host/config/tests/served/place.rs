@@ -113,3 +113,17 @@ pub(crate) async fn called(loaded: &LoadedTools, tool: &str, tenant: Option<&str
         .expect("no error")
         .result
 }
+
+/// Returns the kind of a call's refusal. `None`: the call has an outcome.
+pub(crate) async fn refused(
+    loaded: &LoadedTools,
+    tool: &str,
+    tenant: Option<&str>,
+) -> Option<&'static str> {
+    let result = called(loaded, tool, tenant).await;
+    if let CallResult::Refusal(refusal) = &result {
+        return Some(refusal.kind());
+    }
+    assert!(matches!(result, CallResult::Outcome(_)), "{result:?}");
+    None
+}

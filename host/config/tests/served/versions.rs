@@ -5,10 +5,9 @@ use std::fs;
 
 use ssh_key::private::Ed25519Keypair;
 use ssh_key::{HashAlg, LineEnding, PrivateKey};
-use toolcell::CallResult;
 use toolcell_config::{Error, Lock, Reason, ReloadChanges, Serving};
 
-use crate::place::{Place, TWO, called, description, names, problems, rebuilt, tool};
+use crate::place::{Place, TWO, description, names, problems, rebuilt, refused, tool};
 
 #[tokio::test]
 async fn approved_version_serves_until_change_is_approved() {
@@ -23,7 +22,7 @@ async fn approved_version_serves_until_change_is_approved() {
         (problems(&waiting), description(&waiting, "one")),
         (changed.to_vec(), "The first.".to_owned())
     );
-    assert!(matches!(called(&waiting, "one", None).await, CallResult::Outcome(_)));
+    assert_eq!(refused(&waiting, "one", None).await, None);
     // After a restart the approved version comes from the state directory.
     let restarted = place.load().await;
     assert_eq!(
