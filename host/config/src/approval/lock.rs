@@ -273,26 +273,14 @@ mod tests {
 
     #[test]
     fn each_configuration_has_its_own_lock() {
-        for (config, expected) in [
-            ("toolcell.toml", Some("/a/toolcell.lock")),
-            ("k.toml", Some("/a/k.toml.lock")),
-            ("k.conf", Some("/a/k.conf.lock")),
-            ("k", Some("/a/k.lock")),
-            ("k.lock", None),
-            ("toolcell.lock", None),
-            ("toolcell", None),
-        ] {
+        for (config, expected) in
+            rows::<(&str, Option<&str>)>("approval/lock", "each_configuration_has_its_own_lock")
+        {
             let place = lock_path(&Path::new("/a").join(config));
-            assert_eq!(
-                place.as_ref().ok().map(PathBuf::as_path),
-                expected.map(Path::new),
-                "{config}"
-            );
-            assert!(
-                place.is_ok()
-                    || place.is_err_and(|failure| failure.hint().contains("another name")),
-                "{config}"
-            );
+            let found = place.as_ref().ok().map(PathBuf::as_path);
+            assert_eq!(found, expected.map(Path::new), "{config}");
+            let has_hint = |failure: Error| failure.hint().contains("another name");
+            assert!(place.is_ok() || place.is_err_and(has_hint), "{config}");
         }
     }
 
