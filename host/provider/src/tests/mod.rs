@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolcell_contract::call::ToolCall;
-use toolcell_contract::outcome::Part;
 
 use super::*;
 use crate::cases::rows;
@@ -20,34 +19,7 @@ mod lists;
 #[derive(Deserialize)]
 struct Inputs {
     definitions: BTreeMap<String, Vec<Definition>>,
-    messages: BTreeMap<String, Vec<InputMessage>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct InputMessage {
-    tool_call_id: String,
-    name: String,
-    content: String,
-    #[serde(default)]
-    parts: Vec<Part>,
-    #[serde(default)]
-    is_error: bool,
-    #[serde(default)]
-    end_turn: bool,
-    #[serde(default)]
-    attributes: BTreeMap<String, Value>,
-}
-
-impl From<&InputMessage> for Message {
-    fn from(said: &InputMessage) -> Self {
-        let mut message = Self::new(&said.tool_call_id, &said.name, &said.content);
-        message.parts = said.parts.clone();
-        message.is_error = said.is_error;
-        message.end_turn = said.end_turn;
-        message.attributes = said.attributes.clone();
-        message
-    }
+    messages: BTreeMap<String, Vec<Message>>,
 }
 
 /// The expected result for one provider: an output, or the pointer of an error.
@@ -207,8 +179,7 @@ fn results_convert_for_every_provider() {
     let given = inputs();
     for provider in Provider::ALL {
         for case in payloads(provider).results {
-            let messages: Vec<_> = given.messages[case.key()].iter().map(Message::from).collect();
-            case.check(provider, Ok(provider.results(&messages)));
+            case.check(provider, Ok(provider.results(&given.messages[case.key()])));
         }
     }
 }

@@ -204,58 +204,33 @@ fn definition_texts_not_yet_shown_are_listed() {
     }
 }
 
+/// Checks the lines that are shown for each pair of texts of a configuration.
+fn check_texts(table: &str) {
+    for (old, new, expected) in
+        rows::<(Option<&str>, &str, Vec<&str>)>("approval/difference", table)
+    {
+        let Page { lines, is_cut } = Page::of_texts(old, new);
+        assert_eq!(lines, expected, "{old:?} {new:?}");
+        assert!(!is_cut, "{new:?}");
+    }
+}
+
 /// Lines are shown as in the file, without escaped quotes, below the section and the line number.
 #[test]
 fn changed_configuration_is_shown_by_section_and_line() {
+    check_texts("changed_configuration_is_shown_by_section_and_line");
     let old = "# c\n[components.a]\npath = \"a.wasm\"\n\n[components.a.grants]\nhttp = [\"GET https://a.example\"]\nkv = []\n";
-    let new = old.replace("https://a", "https://b").replace("kv = []\n", "");
-    let Page { lines, is_cut } = Page::of_texts(Some(old), &new);
-    let expected = [
-        "    [components.a.grants], line 6",
-        "      - http = [\"GET https://a.example\"]",
-        "      - kv = []",
-        "      + http = [\"GET https://b.example\"]",
-    ];
-    assert_eq!((lines.as_slice(), is_cut), (expected.map(str::to_owned).as_slice(), false));
-    let Page { lines, .. } = Page::of_texts(Some(old), &old.replace("kv = []\n", ""));
-    assert_eq!(lines, ["    [components.a.grants], line 7 before", "      - kv = []"]);
-    let added = format!("{old}\n[tenants.zzz]\nhttp = []\n");
-    let Page { lines, .. } = Page::of_texts(Some(old), &added);
+    let Page { lines, .. } =
+        Page::of_texts(Some(old), &format!("{old}\n[tenants.zzz]\nhttp = []\n"));
     let at = old.lines().count() + 2;
     assert_eq!(lines[0], format!("    [tenants.zzz], line {at}"), "{lines:?}");
-    assert_eq!(
-        Page::of_texts(None, "a = \"b\"\n\u{202e}").lines,
-        ["    | a = \"b\"", r"    | \u{202e}"]
-    );
 }
 
 /// Comments are not part of what is approved. A line that only looks like a comment is shown with
 /// all others.
 #[test]
 fn comments_and_empty_lines_are_left_out() {
-    let note =
-        |lines: usize| format!("    ({lines} lines that are comments or empty are left out)");
-    let text = "# c\n\n[components.a] # why\n  # c\nkv = [\n  # c\n  \"x\"\n]\n";
-    let shown =
-        ["[components.a] # why", "kv = [", "  \"x\"", "]"].map(|line| format!("    | {line}"));
-    assert_eq!(Page::of_texts(None, text).lines, [shown.as_slice(), &[note(4)]].concat());
-    assert_eq!(Page::of_texts(None, "# c\n#[host]\n").lines, [note(2)]);
-    assert_eq!(
-        Page::of_texts(None, "# c\nx = 1\n").lines,
-        ["    | x = 1", "    (1 line that is a comment or empty is left out)"]
-    );
-    let Page { lines, .. } =
-        Page::of_texts(Some(text), &text.replace("  # c\n", "").replace("\"x\"", "\"y\""));
-    assert_eq!(lines, ["    [components.a] # why, line 5", "      -   \"x\"", "      +   \"y\""]);
-    for text in
-        ["a = \"\"\"\n# no comment\n\"\"\"\n# c\n", "a = \'\'\'x\n\n\'\'\'", "not = = toml\n# c"]
-    {
-        let whole: Vec<_> = text.lines().map(|line| format!("    | {line}")).collect();
-        assert_eq!(Page::of_texts(None, text).lines, whole);
-        let longer = text.replacen('\n', "\n# come\n", 1);
-        let Page { lines, .. } = Page::of_texts(Some(text), &longer);
-        assert_eq!(lines, ["    line 2", "      + # come"], "{longer}");
-    }
+    check_texts("comments_and_empty_lines_are_left_out");
 }
 
 #[test]
