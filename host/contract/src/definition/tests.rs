@@ -83,24 +83,18 @@ fn changes(value: &Value) -> Vec<Value> {
         }
         Value::String(text) => vec![format!("{text} ").into(), format!("{text}\u{200b}").into()],
         Value::Array(items) => {
-            vec![
-                items.iter().skip(1).cloned().collect(),
-                items.iter().chain([&Value::from("z")]).cloned().collect(),
-            ]
+            let more = [items.as_slice(), &[Value::from("z")]].concat();
+            vec![items.iter().skip(1).cloned().collect(), more.into()]
         }
         Value::Object(members) => {
-            let without = |left: &String| -> Value {
-                members
-                    .iter()
-                    .filter(|(name, _)| *name != left)
-                    .map(|(n, v)| (n.clone(), v.clone()))
-                    .collect()
+            let without = |name: &String| {
+                let mut left = members.clone();
+                left.remove(name);
+                Value::Object(left)
             };
-            let more = members
-                .iter()
-                .map(|(n, v)| (n.clone(), v.clone()))
-                .chain([("zz".into(), "more".into())]);
-            members.keys().map(without).chain([more.collect()]).collect()
+            let mut more = members.clone();
+            more.insert("zz".into(), "more".into());
+            members.keys().map(without).chain([Value::Object(more)]).collect()
         }
     }
 }

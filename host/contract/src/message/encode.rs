@@ -155,21 +155,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::cases::rows;
     use crate::outcome::HandlerError;
 
     #[test]
     fn strings_pass_through_and_other_values_are_json() {
-        for (value, expected) in [
-            (json!("two\nlines"), "two\nlines"),
-            (json!(""), ""),
-            (json!(42), "42"),
-            (json!(null), "null"),
-            (json!({"a": [1]}), r#"{"a":[1]}"#),
-        ] {
-            assert_eq!(
-                JsonEncoder.encode(EncodeInput::Value(&value.into())),
-                Ok(expected.to_owned())
-            );
+        for (value, expected) in rows::<(Value, &str)>(
+            "message/encode",
+            "strings_pass_through_and_other_values_are_json",
+        ) {
+            let encoded = JsonEncoder.encode(EncodeInput::Value(&value.into()));
+            assert_eq!(encoded, Ok(expected.to_owned()));
         }
     }
 
