@@ -100,11 +100,11 @@ async fn tools_with_the_same_name_are_not_served() {
 
 #[tokio::test]
 async fn limits_and_tenants_come_from_the_configuration() {
-    let place = Place::new(&format!(
+    let place = Place::approved(&format!(
         "{TWO}[components.two.limits]\ntimeout = \"2m\"\n[components.two.tools.two]\nlimits = {{ fuel = 1000000 }}\n\
          [tenants.acme]\nlimits = {{ arguments = 1 }}\n[tenants.other]\n[tenants.apart]\nisolation = \"process\"\n"
-    ));
-    place.approve(&["one", "two"]).await;
+    ))
+    .await;
     let loaded = place.load().await;
     let limits = |tool: &str| loaded.registry().get(tool).expect("no error").limits();
     assert_eq!(
@@ -130,19 +130,11 @@ async fn limits_and_tenants_come_from_the_configuration() {
 
 #[test]
 fn grants_come_from_the_configuration() {
-    let place = Place::new("");
-    let secret = |injection: &str| {
-        format!("{{ destination = \"https://a.example\", injection = {{ {injection} = \"x\" }} }}")
-    };
-    place.write(
-        "toolcell.toml",
-        format!(
-            "{TWO}[components.one.grants]\nscratch = {{ max_bytes = \"1KiB\", max_files = 2 }}\n\
-             secrets = {{ b = {}, q = {} }}\n",
-            secret("basic"),
-            secret("query")
-        ),
-    );
+    let place = Place::new(&format!(
+        "{TWO}[components.one.grants]\nscratch = {{ max_bytes = \"1KiB\", max_files = 2 }}\nsecrets = {{ \
+         b = {{ destination = \"https://a.example\", injection = {{ basic = \"x\" }} }}, \
+         q = {{ destination = \"https://a.example\", injection = {{ query = \"x\" }} }} }}\n"
+    ));
     let configuration = place.read();
     let grants = &configuration.components["one"].grants;
     assert_eq!(grants.scratch, Some(DirectoryQuota { bytes: 1024, files: 2 }));
@@ -152,9 +144,8 @@ fn grants_come_from_the_configuration() {
 
 #[tokio::test]
 async fn tenant_calls_only_offered_tools() {
-    let place =
-        Place::new(&format!("{TWO}[tenants.acme]\ntools = [\"one\", \"tow\"]\n[tenants.other]\n"));
-    place.approve(&["one", "two"]).await;
+    let tenants = "[tenants.acme]\ntools = [\"one\", \"tow\"]\n[tenants.other]\n";
+    let place = Place::approved(&format!("{TWO}{tenants}")).await;
     let loaded = place.load().await;
     assert_eq!(refused(&loaded, "one", Some("acme")).await, None);
     assert_eq!(refused(&loaded, "two", Some("acme")).await, Some("not_visible"));
@@ -172,8 +163,7 @@ async fn tenant_calls_only_offered_tools() {
 
 #[tokio::test]
 async fn unchanged_components_are_not_reloaded() {
-    let place = Place::new(TWO);
-    place.approve(&["one", "two"]).await;
+    let place = Place::approved(TWO).await;
     let reloader = place.reloader().await;
     let before = reloader.loaded();
     assert_eq!(reloader.reload().await.expect("no error"), ReloadChanges::default());
@@ -205,19 +195,14 @@ async fn unchanged_components_are_not_reloaded() {
         "[components.one]\npath = \"one.wasm\"\n[components.one.grants]\nscratch = true\n",
     );
     let reloaded = reloader.reload().await.expect("no error");
-    let (replaced, removed): (Vec<_>, Vec<_>) =
-        (reloaded.replaced.iter().collect(), reloaded.removed.iter().collect());
-    assert_eq!(
-        (replaced, removed),
-        (vec![&"one".to_owned()], vec![&"two".to_owned()]),
-        "other grants are other rights"
-    );
+    // Other grants are other rights.
+    assert_eq!(reloaded.replaced.iter().collect::<Vec<_>>(), ["one"]);
+    assert_eq!(reloaded.removed.iter().collect::<Vec<_>>(), ["two"]);
 }
 
 #[tokio::test]
 async fn invalid_file_changes_nothing_and_says_why() {
-    let place = Place::new(TWO);
-    place.approve(&["one", "two"]).await;
+    let place = Place::approved(TWO).await;
     let lock = place.file("toolcell.lock");
     let reloader = place.reloader().await;
     let before = reloader.loaded();
@@ -265,30 +250,23 @@ async fn file_change_is_noticed() {
 #[tokio::test]
 async fn found_configuration_is_used_only_as_approved() {
     let place = Place::new(TWO);
-    let find = || {
-        Configuration::find(place.options().with_current_dir(place.path().join("project")))
-            .expect("no error")
-    };
+    let options = || place.options().with_current_dir(place.path().join("project"));
+    let find = || Configuration::find(options()).expect("no error");
     let engines = place.engines();
     let loaded = find().load(&engines).await.expect("no error");
     // One problem, for the file.
     assert_eq!(problems(&loaded), [("", Reason::ConfigurationNotApproved, Serving::Nothing)]);
     let problem = &loaded.problems()[0];
-    assert!(
-        problem
-            .to_string()
-            .ends_with("you have not approved this configuration in its present form"),
-        "{problem}"
-    );
+    let told = "you have not approved this configuration in its present form";
+    assert!(problem.to_string().ends_with(told), "{problem}");
     assert_eq!(
         problem.hint(),
         "run `toolcell approve`: it shows the configuration and asks for your approval"
     );
     let configuration = find();
     let one = configuration.review(&engines, "one").await.expect("no error");
-    configuration
-        .approve(&Lock::beside(&configuration).expect("no error"), &[("one".to_owned(), one)], &[])
-        .expect("no error");
+    let lock = Lock::beside(&configuration).expect("no error");
+    configuration.approve(&lock, &[("one".to_owned(), one)], &[]).expect("no error");
     let reloader = Reloader::start(find(), place.engines()).await.expect("no error");
     assert_eq!(names(&reloader.loaded()), ["one"]);
     place.write("toolcell.toml", format!("{TWO}[components.one.grants]\nscratch = true\n"));

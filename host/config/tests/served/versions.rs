@@ -16,8 +16,7 @@ fn state(loaded: &LoadedTools) -> (Vec<(&str, Reason, Serving)>, String) {
 
 #[tokio::test]
 async fn approved_version_serves_until_change_is_approved() {
-    let place = Place::new(TWO);
-    place.approve(&["one", "two"]).await;
+    let place = Place::approved(TWO).await;
     let reloader = place.reloader().await;
     place.write("one.wasm", tool("one", "Changed."));
     assert_eq!(reloader.reload().await.expect("no error"), ReloadChanges::default());
