@@ -292,15 +292,10 @@ mod tests {
                 ("a-1_".to_owned(), signed_approval()),
             ]);
             let text = to_text(&components);
-            assert!(
-                text.starts_with(HEADER)
-                    && text.find("[components.a-1_]") < text.find("[components.b]"),
-                "{text}"
-            );
-            assert!(
-                text.chars().all(|c| c == '\n' || c == '\'' || clean::text(&c.to_string()).1 == 0),
-                "{text}"
-            );
+            assert!(text.starts_with(HEADER), "{text}");
+            assert!(text.find("[components.a-1_]") < text.find("[components.b]"), "{text}");
+            let is_clean = |c: char| c == '\n' || c == '\'' || clean::text(&String::from(c)).1 == 0;
+            assert!(text.chars().all(is_clean), "{text}");
             assert_eq!(parsed(Path::new("l"), &text, "").unwrap(), components, "{text}");
             assert_eq!(to_text(&parsed(Path::new("l"), &text, "").unwrap()), text);
         }
@@ -323,11 +318,8 @@ mod tests {
         }
         for end in 0..good.len() {
             if let Ok(components) = parsed(Path::new("l"), &good[..end], "") {
-                assert!(
-                    components.values().all(|approved| approved.tools.is_empty())
-                        || end == good.len() - 1,
-                    "{end}"
-                );
+                let is_empty = components.values().all(|approved| approved.tools.is_empty());
+                assert!(is_empty || end == good.len() - 1, "{end}");
             }
         }
     }

@@ -152,8 +152,6 @@ impl fmt::Debug for GuardedEncoder {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::cases::rows;
     use crate::outcome::HandlerError;
@@ -171,16 +169,12 @@ mod tests {
 
     #[test]
     fn failures_are_encoded_as_objects() {
-        let error = HandlerError::new("no \"such\" city");
-        assert_eq!(
-            JsonEncoder.encode(EncodeInput::Failure(&Failure::Error(error.clone()))),
-            Ok(r#"{"error":"no \"such\" city"}"#.to_owned())
-        );
-        let error = Failure::Error(error.with_data(json!({"near": "Oslo"})));
-        assert_eq!(
-            JsonEncoder.encode(EncodeInput::Failure(&error)),
-            Ok(r#"{"error":"no \"such\" city","data":{"near":"Oslo"}}"#.to_owned())
-        );
+        for (error, expected) in
+            rows::<(HandlerError, &str)>("message/encode", "failures_are_encoded_as_objects")
+        {
+            let encoded = JsonEncoder.encode(EncodeInput::Failure(&Failure::Error(error)));
+            assert_eq!(encoded, Ok(expected.to_owned()));
+        }
     }
 
     #[test]
@@ -188,9 +182,7 @@ mod tests {
         let encoder = GuardedEncoder::new(|_: EncodeInput<'_>| -> Result<String, EncodeError> {
             panic!("no")
         });
-        assert_eq!(
-            encoder.encode(EncodeInput::Value(&Json::null())),
-            Err(EncodeError("the encoder panicked: no".into()))
-        );
+        let encoded = encoder.encode(EncodeInput::Value(&Json::null()));
+        assert_eq!(encoded, Err(EncodeError("the encoder panicked: no".into())));
     }
 }

@@ -92,10 +92,8 @@ fn bad_schema_part_leaves_others_enforced() {
         "required": ["code", 7],
     }));
     let schema = compiled(definition.parameters.as_ref().unwrap());
-    assert_eq!(
-        schema.check(&json!({"animal": "abc", "code": "abc", "none": 1, "other": 1, "xa": "b"})),
-        Ok(())
-    );
+    let good = json!({"animal": "abc", "code": "abc", "none": 1, "other": 1, "xa": "b"});
+    assert_eq!(schema.check(&good), Ok(()));
     for bad in [json!({"animal": "abcd"}), json!({"code": "abcd"}), json!({"xa": 1}), json!([])] {
         assert!(schema.check(&bad).is_err(), "{bad}");
     }
@@ -119,10 +117,8 @@ fn unknown_draft_is_read_as_2020_12() {
 fn external_reference_is_refused_with_its_pointer() {
     let schema = json!({"properties": {"a/b": {"$ref": "other.json#/x"}}});
     let problem = Schema::compile(&schema).unwrap_err();
-    assert!(
-        problem.starts_with("at `/properties/a~1b/$ref`: `other.json#/x` is in another document"),
-        "{problem}"
-    );
+    let told = "at `/properties/a~1b/$ref`: `other.json#/x` is in another document";
+    assert!(problem.starts_with(told), "{problem}");
     let problem = Schema::compile(&json!({"items": {"$ref": "#/$defs/x"}})).unwrap_err();
     assert_eq!(problem, "at `/items/$ref`: `#/$defs/x` names no part of this schema");
 }
@@ -138,10 +134,8 @@ fn patterns_support_lookaround_and_backreferences() {
         let faults = schema.check(&json!(bad)).expect_err(pattern);
         assert_eq!(faults[0].expected(), format!("expected text that matches `{pattern}`"));
         let names = compiled(&json!({"patternProperties": {pattern: false}}));
-        assert!(
-            names.check(&json!({ good: 1 })).is_err() && names.check(&json!({ bad: 1 })).is_ok(),
-            "{pattern}"
-        );
+        assert!(names.check(&json!({ good: 1 })).is_err(), "{pattern}");
+        assert!(names.check(&json!({ bad: 1 })).is_ok(), "{pattern}");
     }
 }
 
@@ -163,10 +157,8 @@ fn unquantified_brace_is_literal() {
         rows::<(&str, &str, &str)>("schema/drafts", "unquantified_brace_is_literal")
     {
         let schema = compiled(&json!({"pattern": pattern}));
-        assert!(
-            schema.check(&json!(good)).is_ok() && schema.check(&json!(bad)).is_err(),
-            "{pattern}"
-        );
+        assert!(schema.check(&json!(good)).is_ok(), "{pattern}");
+        assert!(schema.check(&json!(bad)).is_err(), "{pattern}");
     }
     // Each brace is read once, however many follow.
     compiled(&json!({"pattern": "{".repeat(1_000)}));
@@ -190,17 +182,13 @@ fn backtracking_is_bounded() {
         let told = faults[0].to_string();
         assert!(told.contains(&format!("in {BACKTRACKS} steps back")), "{schema}: {told}");
     }
-    let faults = compiled(&json!({"properties": {"a": {"pattern": looped}}}))
-        .check(&json!({"a": long}))
-        .unwrap_err();
-    assert_eq!(faults[0].path, "/a");
+    let schema = compiled(&json!({"properties": {"a": {"pattern": looped}}}));
+    assert_eq!(schema.check(&json!({"a": long})).unwrap_err()[0].path, "/a");
     // Texts of ordinary tools.
-    assert_eq!(
-        compiled(&json!({"pattern": "^(?!\\s*$)"})).check(&json!("a ".repeat(50_000))),
-        Ok(())
-    );
-    assert_eq!(
-        compiled(&json!({"items": {"pattern": looped}})).check(&json!(vec!["item 12345"; 9_500])),
-        Ok(())
-    );
+    for (schema, value) in [
+        (json!({"pattern": "^(?!\\s*$)"}), json!("a ".repeat(50_000))),
+        (json!({"items": {"pattern": looped}}), json!(vec!["item 12345"; 9_500])),
+    ] {
+        assert_eq!(compiled(&schema).check(&value), Ok(()), "{schema}");
+    }
 }

@@ -34,6 +34,13 @@ fn definition() -> Value {
     })
 }
 
+/// Returns the component with this description.
+fn described(description: String) -> ApprovedVersion {
+    let mut definition = definition();
+    definition["description"] = description.into();
+    component(&definition)
+}
+
 #[test]
 fn each_change_has_its_place() {
     let old = component(&definition());
@@ -45,16 +52,11 @@ fn each_change_has_its_place() {
         let new = component(&new);
         let difference = Difference { old: Some(&old), new: &new };
         assert_eq!(difference.state(), ApprovalState::Changed);
-        let told: Vec<_> = difference.tools()[0]
-            .2
-            .iter()
-            .map(|change| {
-                let lines: Vec<_> =
-                    change.lines().iter().map(|line| line.trim().to_owned()).collect();
-                format!("t{}: {}", change.pointer, lines.join(" "))
-            })
-            .collect();
-        assert_eq!(told, [expected]);
+        let tools = difference.tools();
+        let [change] = tools[0].2.as_slice() else { panic!("{expected}") };
+        let lines = change.lines();
+        let lines: Vec<_> = lines.iter().map(|line| line.trim()).collect();
+        assert_eq!(format!("t{}: {}", change.pointer, lines.join(" ")), expected);
         assert_eq!(difference.sentence(), words);
     }
 }
@@ -106,19 +108,12 @@ fn comparison_time_and_lines_are_bounded() {
     let text = |seed: usize| {
         (0..200_000).map(|n| if n * seed % 7 < 3 { "a\n" } else { "b\n" }).collect::<String>()
     };
-    let [old, new] = [3, 5].map(|seed| {
-        let mut definition = definition();
-        definition["description"] = text(seed).into();
-        component(&definition)
-    });
+    let [old, new] = [3, 5].map(|seed| described(text(seed)));
     let page = Difference { old: Some(&old), new: &new }.page(&BTreeSet::new(), shown);
     let bound = MAX_LINES + 4;
     assert!(page.is_cut && page.lines.len() == bound, "{}", page.lines.len());
-    assert!(
-        page.lines[bound - 1].ends_with(" more characters: `--json` has all)"),
-        "{}",
-        page.lines[bound - 1]
-    );
+    let last = &page.lines[bound - 1];
+    assert!(last.ends_with(" more characters: `--json` has all)"), "{last}");
 }
 
 /// A huge first change hides no other: each tool, each place, and the start of each change is
@@ -155,29 +150,20 @@ fn huge_change_hides_no_other_change() {
         {
             assert_eq!(count(line), 2, "{name}: {line}");
         }
-        let markers = lines
-            .iter()
-            .filter(|line| line.contains(" more characters: `--json` has all)"))
-            .count();
+        let is_marker = |line: &&String| line.contains(" more characters: `--json` has all)");
+        let markers = lines.iter().filter(is_marker).count();
         assert_eq!(markers, usize::from(is_cut), "{name}");
         let members = value.as_object().map_or(0, |members| 2 * members.len());
-        assert!(
-            lines.len() < MAX_LINES + 100 + members && lines.len() > members,
-            "{name}: {}",
-            lines.len()
-        );
+        let count = lines.len();
+        assert!(count < MAX_LINES + 100 + members && count > members, "{name}: {count}");
     }
 }
 
 /// The old and the new text, whatever their number of lines.
 #[test]
 fn largest_description_is_shown_whole() {
-    let [old, new] = ["o", "n"].map(|letter| {
-        let mut definition = definition();
-        definition["description"] =
-            format!("{}\n{}", letter.repeat(3000), letter.repeat(1095)).into();
-        component(&definition)
-    });
+    let [old, new] = ["o", "n"]
+        .map(|letter| described(format!("{}\n{}", letter.repeat(3000), letter.repeat(1095))));
     let Page { lines, is_cut } =
         Difference { old: Some(&old), new: &new }.page(&BTreeSet::new(), shown);
     assert_eq!((lines.concat().matches('n').count() >= 4095, is_cut), (true, false));
