@@ -116,10 +116,9 @@ fn indexed_fragments_become_calls() {
 #[test]
 fn open_calls_are_listed() {
     let mut assembler = Assembler::new();
-    assembler.indexed(1, None, Some("u"), Some("[1,")).unwrap();
-    assembler.start("a", "t").unwrap();
-    assembler.delta("a", "{").unwrap();
-    assembler.start("b", "t").unwrap();
+    for line in ["1 name=u text=[1,", "+a t", "a {", "+b t"] {
+        assembler.push(fragment(line)).unwrap();
+    }
     assembler.start("b", "t").unwrap_err();
     let open: Vec<_> =
         assembler.open().map(|call| (call.index, call.id, call.name, call.arguments)).collect();
@@ -128,10 +127,8 @@ fn open_calls_are_listed() {
     assert_eq!(broken, Some(AssembleError::StartedTwice { id: "b".into() }));
     assembler.end("b").unwrap_err();
     assert_eq!(assembler.open().count(), 2);
-    assert_eq!(
-        assembler.finish().iter().map(description).collect::<Vec<_>>(),
-        ["unfinished a", "unfinished #1"]
-    );
+    let left: Vec<_> = assembler.finish().iter().map(description).collect();
+    assert_eq!(left, ["unfinished a", "unfinished #1"]);
 }
 
 /// In a cut answer, the call of the last fragment is incomplete, whatever its arguments are.

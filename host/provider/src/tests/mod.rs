@@ -128,12 +128,8 @@ fn payload_form_is_detected() {
                 && case.input.get("params").is_none()
                 && !case.input.is_array();
             if has_calls && !is_bare {
-                assert_eq!(
-                    Provider::detect(&case.input),
-                    Ok(provider),
-                    "{provider}: {}",
-                    case.input
-                );
+                let found = Provider::detect(&case.input);
+                assert_eq!(found, Ok(provider), "{provider}: {}", case.input);
                 seen += 1;
             }
         }
@@ -180,11 +176,8 @@ fn provider_names_parse_and_typos_get_a_hint() {
         [("antropic", "did you mean `anthropic`?"), ("mistral", "there are: openai, ")]
     {
         let error = asked.parse::<Provider>().unwrap_err();
-        assert!(
-            error.to_string().contains(asked) && error.hint().contains(hint),
-            "{}",
-            error.hint()
-        );
+        assert!(error.to_string().contains(asked), "{error}");
+        assert!(error.hint().contains(hint), "{}", error.hint());
     }
 }
 
@@ -266,8 +259,7 @@ fn reference_into_a_rewritten_part_is_refused() {
     let definition = Definition::new("t", "").unwrap().with_parameters(schema);
     let error = Provider::OpenAi.definitions([&definition]).unwrap_err();
     assert!(error.to_string().contains("move that part to `$defs`"), "{error}");
-    assert!(
-        Provider::Mcp.definitions([&definition]).is_ok()
-            && Provider::Gemini.definitions([&definition]).is_ok()
-    );
+    for other in [Provider::Mcp, Provider::Gemini] {
+        assert!(other.definitions([&definition]).is_ok(), "{other}");
+    }
 }
