@@ -107,10 +107,8 @@ async fn limits_and_tenants_come_from_the_configuration() {
     .await;
     let loaded = place.load().await;
     let limits = |tool: &str| loaded.registry().get(tool).expect("no error").limits();
-    assert_eq!(
-        (limits("one").timeout, limits("two").timeout),
-        (Limits::default().timeout, Duration::from_secs(120))
-    );
+    assert_eq!(limits("one").timeout, Limits::default().timeout);
+    assert_eq!(limits("two").timeout, Duration::from_secs(120));
     assert_eq!((limits("one").fuel, limits("two").fuel), (Limits::default().fuel, 1_000_000));
     assert_eq!(loaded.tenants().keys().collect::<Vec<_>>(), ["acme", "apart", "other"]);
     for (tenant, refusal) in [
@@ -153,11 +151,8 @@ async fn tenant_calls_only_offered_tools() {
     let rules = ["one", "tow"].map(|rule| rule.parse().expect("a rule"));
     assert_eq!(loaded.tenants()["acme"].tenant.tools.as_deref(), Some(&rules[..]));
     let problem = &loaded.problems()[0];
-    assert_eq!(
-        (problem.tenant.as_deref(), problem.reason),
-        (Some("acme"), Reason::UnknownTool),
-        "{problem}"
-    );
+    let found = (problem.tenant.as_deref(), problem.reason);
+    assert_eq!(found, (Some("acme"), Reason::UnknownTool), "{problem}");
     assert!(problem.hint().contains("did you mean `two`?"), "{problem}");
 }
 
@@ -172,9 +167,8 @@ async fn unchanged_components_are_not_reloaded() {
     place.write("toolcell.toml", format!("{TWO}[components.one.limits]\nfuel = 1000000\n"));
     let reloaded = reloader.reload().await.expect("no error");
     assert_eq!(reloaded.replaced.iter().collect::<Vec<_>>(), ["two"]);
-    assert!(
-        reloaded.definitions_changed && reloaded.added.is_empty() && reloaded.removed.is_empty()
-    );
+    assert!(reloaded.definitions_changed);
+    assert!(reloaded.added.is_empty() && reloaded.removed.is_empty());
     let after = reloader.loaded();
     // There is no cache: a component that is loaded again is compiled again, which never takes
     // exactly the same time in nanoseconds.
@@ -185,10 +179,8 @@ async fn unchanged_components_are_not_reloaded() {
     assert_ne!(compiled(&before, "two"), compiled(&after, "two"));
     assert_eq!(after.registry().get("one").expect("no error").limits().fuel, 1_000_000);
     // A caller that holds the earlier version still uses it.
-    assert_eq!(
-        (description(&before, "two"), description(&after, "two")),
-        ("The second.".into(), "The other second.".into())
-    );
+    assert_eq!(description(&before, "two"), "The second.");
+    assert_eq!(description(&after, "two"), "The other second.");
     assert_eq!(refused(&before, "two", None).await, None);
     place.write(
         "toolcell.toml",
@@ -259,10 +251,8 @@ async fn found_configuration_is_used_only_as_approved() {
     let problem = &loaded.problems()[0];
     let told = "you have not approved this configuration in its present form";
     assert!(problem.to_string().ends_with(told), "{problem}");
-    assert_eq!(
-        problem.hint(),
-        "run `toolcell approve`: it shows the configuration and asks for your approval"
-    );
+    let hint = "run `toolcell approve`: it shows the configuration and asks for your approval";
+    assert_eq!(problem.hint(), hint);
     let configuration = find();
     let one = configuration.review(&engines, "one").await.expect("no error");
     let lock = Lock::beside(&configuration).expect("no error");

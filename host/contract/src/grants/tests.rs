@@ -40,11 +40,8 @@ fn http_rule_covers_only_its_port() {
             let target = Target::parse(&format!("https://{host}:{port}/")).unwrap();
             for (rule, its) in &rules {
                 let is_its_host = rule.to_string().contains("//.") == host.ends_with(".com");
-                assert_eq!(
-                    rule.covers(Method::Get, &target),
-                    is_its_host && port == *its,
-                    "{rule} and {host}:{port}"
-                );
+                let covers = rule.covers(Method::Get, &target);
+                assert_eq!(covers, is_its_host && port == *its, "{rule} and {host}:{port}");
             }
         }
     }

@@ -10,7 +10,7 @@ use super::bombs::chain;
 use crate::cases::rows;
 use crate::json::Json;
 use crate::outcome::Question;
-use crate::outcome::refusal::{Fault, FaultKind};
+use crate::outcome::refusal::{Fault, FaultKind, Refusal};
 
 fn faults(schema: Value, value: Value) -> String {
     match Schema::compile(&schema).expect("a usable schema").check(&value) {
@@ -98,10 +98,8 @@ fn answer_is_checked_against_its_questions_schema() {
     let question = question.with_answer_schema(json!({"type": "integer", "minimum": 1}));
     assert_eq!(question.check_answer(&answer(json!(2))), Ok(()));
     let faults = question.check_answer(&answer(json!("two"))).unwrap_err();
-    assert_eq!(
-        faults.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        ["expected an integer, got \"two\""]
-    );
+    let told: Vec<_> = faults.iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["expected an integer, got \"two\""]);
 }
 
 /// Programs use the code and the values, not the sentence.
@@ -143,7 +141,7 @@ fn valid_value_has_no_faults() {
 #[test]
 fn excess_faults_are_counted_not_listed() {
     let text = faults(json!({"items": {"type": "string"}}), json!(vec![1; 1000]));
-    assert_eq!(text.lines().count(), crate::outcome::refusal::Refusal::MAX_FAULTS + 1);
+    assert_eq!(text.lines().count(), Refusal::MAX_FAULTS + 1);
     assert!(text.ends_with("968 more"), "{text}");
 }
 
@@ -245,8 +243,7 @@ fn fault_search_has_a_budget() {
     let text =
         faults(json!({"properties": {"known": {}}, "additionalProperties": false}), unknown.into());
     assert!(
-        text.lines().count() <= crate::outcome::refusal::Refusal::MAX_FAULTS + 1
-            && text.len() < 10_000,
+        text.lines().count() <= Refusal::MAX_FAULTS + 1 && text.len() < 10_000,
         "{}",
         text.len()
     );

@@ -139,10 +139,8 @@ mod tests {
             .narrowed(None, Some(Arc::new(overlay)));
         let called = rights("called", "/srv/a", "C", "https://a.example")
             .within_caller(Some(Arc::new(caller)));
-        assert_eq!(
-            called.openings("/data", Access::Write),
-            [("/data/in".to_owned(), Access::Read)]
-        );
+        let openings = called.openings("/data", Access::Write);
+        assert_eq!(openings, [("/data/in".to_owned(), Access::Read)]);
     }
 
     #[test]

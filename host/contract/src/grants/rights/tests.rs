@@ -39,11 +39,15 @@ fn rights(needs: &[Need]) -> Rights {
     Rights::new(granted().into(), &definition).unwrap()
 }
 
-fn denied(rights: &Rights, request: &str) -> Option<Layer> {
-    match rights.allows(&Request::parse(request).unwrap()) {
+fn denial(rights: &Rights, request: &Request<'_>) -> Option<Denial> {
+    match rights.allows(request) {
         Decision::Allowed => None,
-        Decision::Denied(denial) => Some(denial.layer),
+        Decision::Denied(denial) => Some(denial),
     }
+}
+
+fn denied(rights: &Rights, request: &str) -> Option<Layer> {
+    denial(rights, &Request::parse(request).unwrap()).map(|denial| denial.layer)
 }
 
 #[test]
@@ -94,9 +98,7 @@ fn suggested_grant_allows_the_request() {
         ("kv list n/", "kv = [\"read n/*\"]"),
         ("reveal s", "reveal = [\"s\"]"),
     ] {
-        let Decision::Denied(denial) = rights.allows(&Request::parse(request).unwrap()) else {
-            panic!("{request}")
-        };
+        let denial = denial(&rights, &Request::parse(request).unwrap()).expect(request);
         assert_eq!(denial.grant.as_deref(), Some(grant));
         let (key, rule) = (grant.split(' ').next().unwrap(), grant.split('"').nth(1).unwrap());
         let mut grants = Grants::default();
@@ -114,7 +116,7 @@ fn scratch_directory_has_two_names() {
     taken.directories.push(crate::grants::Directory::new("/tmp", "/srv", Access::Read).unwrap());
     for (path, with_directory) in [("/scratch/x", None), ("/tmp/x", Some(Layer::Component))] {
         let request = Request::File { access: Access::Write, path: path.into() };
-        let Decision::Denied(denial) = Rights::default().allows(&request) else { panic!("{path}") };
+        let denial = denial(&Rights::default(), &request).expect(path);
         assert_eq!(denial.grant.as_deref(), Some("scratch = true"), "{path}");
         assert_eq!(of(scratch()).allows(&request), Decision::Allowed, "{path}");
         assert_eq!(denied(&of(taken.clone()), &format!("write {path}")), with_directory, "{path}");
@@ -147,16 +149,12 @@ fn untrusted_text_stays_within_one_grant() {
 fn long_request_is_truncated_in_its_denial() {
     for length in [1 << 11, 1 << 20] {
         let request = Request::Secret { name: "x".repeat(length).into() };
-        let Decision::Denied(denial) = Rights::default().allows(&request) else {
-            panic!("it is denied")
-        };
+        let denial = denial(&Rights::default(), &request).expect("it is denied");
         assert!(denial.request.len() < MAX_REQUEST, "{denial:?}");
         // There is no grant for it. The hint gives the reason.
         assert_eq!(serde_json::to_value(&denial).unwrap()["grant"], serde_json::Value::Null);
-        assert_eq!(
-            denial.hint(),
-            "no grant can allow it: the request is too long to be written as a grant"
-        );
+        let hint = "no grant can allow it: the request is too long to be written as a grant";
+        assert_eq!(denial.hint(), hint);
     }
 }
 
@@ -202,10 +200,8 @@ fn openings_are_topmost_paths_all_layers_allow() {
         assert_eq!(found.collect::<Vec<_>>().join(", "), expected, "{layers}");
     }
     let narrowed = rights.narrowed(Some(overlay(vec!["write /data/inner/x"])), None);
-    assert_eq!(
-        narrowed.openings("/data/inner", Access::Read),
-        [("/data/inner/x".to_owned(), Access::Read)]
-    );
+    let openings = narrowed.openings("/data/inner", Access::Read);
+    assert_eq!(openings, [("/data/inner/x".to_owned(), Access::Read)]);
 }
 
 /// A need or `needs = []` in one tool means that the others get only what they declare.
