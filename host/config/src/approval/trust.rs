@@ -301,10 +301,8 @@ mod tests {
             assert!(has_same_content(text, &with(&format!("{line} # {at}\n"))), "{line}");
             assert_eq!(has_same_content(text, &with("")), line.is_empty(), "{line}");
         }
-        assert!(
-            has_same_content("not = = toml", "not = = toml")
-                && !has_same_content("not = = toml", "not = = toml ")
-        );
+        assert!(has_same_content("not = = toml", "not = = toml"));
+        assert!(!has_same_content("not = = toml", "not = = toml "));
     }
 
     /// It is refused with its reason until the configuration is approved again.

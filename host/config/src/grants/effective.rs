@@ -99,9 +99,7 @@ mod tests {
         grants.tools.insert("t".into(), single);
         let definition = Definition::new("t", "").unwrap();
         let rights = Rights::new(Arc::new(grants), &definition).unwrap();
-        assert_eq!(
-            effective(&rights),
-            Effective::from([("kv", vec!["read notes/b/*".to_owned()])])
-        );
+        let expected = Effective::from([("kv", vec!["read notes/b/*".to_owned()])]);
+        assert_eq!(effective(&rights), expected);
     }
 }

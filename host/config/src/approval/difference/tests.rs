@@ -68,22 +68,15 @@ fn comparison_yields_state_sentence_and_page() {
         let mut new = old.clone();
         change(&mut new);
         let difference = Difference { old: Some(&old), new: &new };
-        (
-            difference.state().word(),
-            difference.sentence(),
-            difference.page(&BTreeSet::new(), shown).lines.len(),
-        )
+        let lines = difference.page(&BTreeSet::new(), shown).lines.len();
+        (difference.state().word(), difference.sentence(), lines)
     };
     assert_eq!(standing(|_| ()), ("approved", String::new(), 1));
-    assert_eq!(
-        standing(|new| new.digest = "sha256:11".into()),
-        ("changed code", "its code changed".to_owned(), 1)
-    );
+    let code = standing(|new| new.digest = "sha256:11".into());
+    assert_eq!(code, ("changed code", "its code changed".to_owned(), 1));
     let imports = standing(|new| new.imports = ["a".to_owned(), "c\u{202e}".to_owned()].into());
-    assert_eq!(
-        imports,
-        ("changed", r"it also imports c\u{202e}; it no longer imports b".to_owned(), 4)
-    );
+    let sentence = r"it also imports c\u{202e}; it no longer imports b";
+    assert_eq!(imports, ("changed", sentence.to_owned(), 4));
     let gone = standing(|new| new.tools.clear());
     assert_eq!((gone.0, gone.1.split(';').next()), ("changed", Some("t: description")));
     let new = Difference { old: None, new: &old };
