@@ -4,6 +4,7 @@
 //! of the wrong form, and a definition whose calls could never succeed, must be refused.
 
 use super::*;
+use crate::cases::rows;
 
 #[test]
 fn definition_names_are_validated() {
@@ -18,17 +19,7 @@ fn definition_names_are_validated() {
 /// Changes every field, and every place within a schema.
 #[test]
 fn any_change_alters_the_hash() {
-    let full = serde_json::json!({
-        "name": "t", "description": "d", "parameters": {
-            "type": "object", "required": ["a"],
-            "properties": {"a": {"type": "string", "description": "what", "enum": ["x", "y"], "default": "x",
-                "maximum": 9_007_199_254_740_993_u64}}},
-        "output": {"type": "string", "description": "e"}, "attributes": {"title": "T", "team": [1, 2.5, null]},
-        "hints": {"read_only": true, "idempotent": false, "destructive": false, "open_world": true},
-        "checks": {"validate": true, "visible": false}, "max_execution_ms": 1500,
-        "needs": [{"kind": "http", "pattern": "GET https://a.example", "reason": "r"}],
-        "extensions": {"later": {"deep": [{"x": false}]}},
-    });
+    let full = rows::<Value>("definition", "any_change_alters_the_hash").remove(0);
     let read = |value: Value| serde_json::from_value::<Definition>(value);
     let original = read(full.clone()).unwrap();
     let mut places = Vec::new();

@@ -21,18 +21,7 @@ fn faults(schema: Value, value: Value) -> String {
 
 #[test]
 fn every_fault_is_named() {
-    let schema = json!({
-        "type": "object",
-        "properties": {
-            "size": {"enum": ["small", "medium", "large"]},
-            "count": {"type": "integer", "minimum": 1, "maximum": 9},
-            "name": {"type": "string", "minLength": 2, "pattern": "^[a-z]+$"},
-            "when": {"anyOf": [{"type": "string"}, {"type": "null"}]},
-        },
-        "required": ["name"],
-        "additionalProperties": false,
-    });
-    let given = json!({"size": "medum", "count": 0, "nme": "x", "when": 3});
+    let (schema, given) = rows::<(Value, Value)>("schema", "every_fault_is_named").remove(0);
     insta::assert_snapshot!(faults(schema, given));
 }
 
@@ -202,19 +191,7 @@ fn pattern_matching_takes_linear_time() {
 /// The largest result of a call, from an ordinary tool.
 #[test]
 fn large_table_is_checked() {
-    let row = json!({
-        "type": "object",
-        "properties": {
-            "id": {"type": "integer", "minimum": 0},
-            "name": {"type": "string", "minLength": 1, "maxLength": 200},
-            "day": {"type": "string", "pattern": "^\\d{4}-\\d{2}-\\d{2}$"},
-            "size": {"enum": ["small", "medium", "large"]},
-            "tags": {"type": "array", "items": {"type": "string"}, "uniqueItems": true},
-            "price": {"anyOf": [{"type": "number", "minimum": 0}, {"type": "null"}]},
-        },
-        "required": ["id", "name", "day", "size"],
-        "additionalProperties": false,
-    });
+    let row = rows::<Value>("schema", "large_table_is_checked").remove(0);
     let rows = (0..9_500).map(|n| {
         json!({"id": n, "name": format!("item {n}"), "day": "2026-11-22", "size": "medium", "tags": ["a", "b"],
             "price": 9.95})
