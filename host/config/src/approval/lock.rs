@@ -263,14 +263,6 @@ mod tests {
         }
     }
 
-    fn signed_approval() -> ApprovedVersion {
-        ApprovedVersion {
-            publisher: Some("p".into()),
-            kind: r#"command {"name":"x"}"#.into(),
-            ..component("x")
-        }
-    }
-
     #[test]
     fn each_configuration_has_its_own_lock() {
         for (config, expected) in
@@ -287,9 +279,12 @@ mod tests {
     #[test]
     fn lock_round_trips_any_description() {
         for description in rows::<&str>("approval/lock", "lock_round_trips_any_description") {
+            let mut signed = component("x");
+            signed.publisher = Some("p".into());
+            signed.kind = r#"command {"name":"x"}"#.into();
             let components = BTreeMap::from([
                 ("b".to_owned(), component(description)),
-                ("a-1_".to_owned(), signed_approval()),
+                ("a-1_".to_owned(), signed),
             ]);
             let text = to_text(&components);
             assert!(text.starts_with(HEADER), "{text}");
