@@ -287,7 +287,7 @@ mod tests {
             "config_equality_ignores_comments_but_no_value",
         ) {
             let other = text.replacen(from, to, 1);
-            assert_ne!(other, text);
+            assert_ne!(other, text, "{from:?} is not in it");
             assert_eq!(has_same_content(text, &other), is_same, "{other}");
         }
         // For any single line: adding a comment changes nothing, and removing the line does unless

@@ -159,6 +159,16 @@ fn unreadable_calls_are_answered_in_order() {
 
 #[test]
 fn results_convert_for_every_provider() {
+    const MEMBERS: [&str; 7] =
+        ["tool_call_id", "name", "content", "parts", "is_error", "end_turn", "attributes"];
+    let written: Value = read("given");
+    let messages = written["messages"].as_object().unwrap().values();
+    for message in messages.flat_map(|list| list.as_array().unwrap()) {
+        // A misspelt member would be read as absent.
+        for member in message.as_object().unwrap().keys() {
+            assert!(MEMBERS.contains(&member.as_str()), "{member}: {message}");
+        }
+    }
     let given: Inputs = read("given");
     for provider in Provider::ALL {
         for case in payloads(provider).results {
