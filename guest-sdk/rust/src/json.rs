@@ -118,20 +118,16 @@ mod tests {
         let nested =
             |depth| (1..depth).fold(Value::Array(Vec::new()), |inner, _| Value::Array(vec![inner]));
         assert!(Json::of(&nested(MAX_DEPTH)).problem().is_none());
-        assert_eq!(
-            Json::of(&nested(MAX_DEPTH + 1)).problem(),
-            Some("it nests deeper than 127 levels")
-        );
+        let too_deep = Json::of(&nested(MAX_DEPTH + 1));
+        assert_eq!(too_deep.problem(), Some("it nests deeper than 127 levels"));
         // Only depth is limited, not the number of elements.
         assert!(Json::of(&vec![Vec::<u8>::new(); 200]).problem().is_none());
     }
 
     #[test]
     fn whole_number_is_an_integer_in_any_notation() {
-        assert_eq!(
-            read::<(u8, f64, Option<i64>)>("[5.0, 5.0, -1e3]").unwrap(),
-            (5, 5.0, Some(-1000))
-        );
+        let numbers = read::<(u8, f64, Option<i64>)>("[5.0, 5.0, -1e3]").unwrap();
+        assert_eq!(numbers, (5, 5.0, Some(-1000)));
         for (text, problem) in [
             ("5.5", "floating point `5.5`"),
             ("1e300", "1e+300"),

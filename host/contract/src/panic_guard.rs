@@ -164,15 +164,10 @@ mod tests {
             std::future::pending::<()>().await;
         };
         assert_eq!(poll(GuardedFuture::new(|| panic!("made"))), Poll::Ready(Err(())));
-        assert_eq!(
-            poll(GuardedFuture::new(|| Box::pin(async { panic!("polled") }))),
-            Poll::Ready(Err(()))
-        );
-        assert_eq!(
-            poll(GuardedFuture::new(|| Box::pin(bomb()))),
-            Poll::Pending,
-            "and then it is dropped"
-        );
+        let polled = poll(GuardedFuture::new(|| Box::pin(async { panic!("polled") })));
+        assert_eq!(polled, Poll::Ready(Err(())));
+        let dropped = poll(GuardedFuture::new(|| Box::pin(bomb())));
+        assert_eq!(dropped, Poll::Pending, "and then it is dropped");
         assert_eq!(poll(GuardedFuture::new(|| Box::pin(async {}))), Poll::Ready(Ok(())));
     }
 }

@@ -102,8 +102,6 @@ impl Provider {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::cases::rows;
 
@@ -119,13 +117,7 @@ mod tests {
 
     #[test]
     fn unknown_or_ambiguous_form_error_lists_the_forms() {
-        for document in [
-            json!([]),
-            json!({}),
-            json!(null),
-            json!("x"),
-            json!({"role": "assistant", "content": "hi"}),
-        ] {
+        for document in rows::<Value>("form", "unknown_forms") {
             let error = Provider::detect(&document).unwrap_err();
             assert_eq!(error, ProviderError::UnknownForm, "{document}");
             assert!(
@@ -133,13 +125,7 @@ mod tests {
                 "{error}"
             );
         }
-        for (document, said) in [
-            (json!({"choices": [], "candidates": []}), "openai, gemini"),
-            (
-                json!([{"type": "tool_use"}, {"type": "function_call"}]),
-                "openai-responses, anthropic",
-            ),
-        ] {
+        for (document, said) in rows::<(Value, &str)>("form", "ambiguous_forms") {
             let error = Provider::detect(&document).unwrap_err();
             assert!(error.to_string().ends_with(said) && error.hint().contains("agui"), "{error}");
         }

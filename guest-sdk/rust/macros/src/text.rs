@@ -197,17 +197,8 @@ mod tests {
         assert_eq!(milliseconds("2s"), Ok(2_000));
         assert_eq!(milliseconds("1m"), Ok(60_000));
         assert_eq!(milliseconds("1h"), Ok(3_600_000));
-        for text in [
-            "",
-            "2",
-            "s",
-            "0s",
-            "-1s",
-            "1.5s",
-            "2 s",
-            "99999999999999999999s",
-            "18446744073709551615h",
-        ] {
+        let too_long = ["99999999999999999999s", "18446744073709551615h"];
+        for text in ["", "2", "s", "0s", "-1s", "1.5s", "2 s"].into_iter().chain(too_long) {
             assert!(milliseconds(text).is_err(), "{text}");
         }
     }

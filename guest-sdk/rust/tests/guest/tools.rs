@@ -152,6 +152,11 @@ fn run_in<T: Tool>(arguments: &Value, context: Context) -> Outcome {
     (entry.execute)(&arguments.to_string(), context)
 }
 
+/// Returns the message of the failure of a call, or nothing if it does not fail.
+fn message<T: Tool>(arguments: &Value) -> String {
+    run::<T>(arguments).failure().map(Failure::message).unwrap_or_default().to_owned()
+}
+
 #[test]
 fn function_parameters_become_tool_arguments() {
     let add_ = definition::<add>();
@@ -169,8 +174,7 @@ fn function_parameters_become_tool_arguments() {
     assert_eq!(add_.parameters, Some(expected));
     assert_eq!(add_.output, None);
     assert_eq!(run::<add>(&json!({ "a": 1, "b": 2, "unit": "m" })).value(), Some(json!(3.0)));
-    let unknown = run::<add>(&json!({ "a": 1, "unknown": [] }));
-    let message = unknown.failure().map(Failure::message).unwrap_or_default();
+    let message = message::<add>(&json!({ "a": 1, "unknown": [] }));
     assert!(message.contains("unknown field `unknown`"), "{message}");
 }
 
@@ -183,10 +187,8 @@ fn tool_function_stays_callable() {
 fn options_reach_the_definition() {
     let sum = definition::<sum>();
     assert_eq!(sum.name, "sum-of_2");
-    assert_eq!(
-        sum.attributes,
-        [("level".to_owned(), json!([1, 2])), ("team".to_owned(), json!("math"))]
-    );
+    let attributes = [("level".to_owned(), json!([1, 2])), ("team".to_owned(), json!("math"))];
+    assert_eq!(sum.attributes, attributes);
     assert_eq!(sum.extensions, [("title", json!("Sum"))]);
     assert_eq!(sum.max_execution_ms, Some(2_000));
     assert_eq!(sum.hints, Hints { read_only: true, idempotent: true, ..Hints::default() });
@@ -199,10 +201,8 @@ fn options_reach_the_definition() {
     );
     // `needs = []` is declared by an extension; without `needs` there is none.
     let alone = definition::<alone>();
-    assert_eq!(
-        (alone.needs, alone.extensions),
-        (vec![], vec![("title", json!("Alone")), ("needs", json!([]))])
-    );
+    let extensions = vec![("title", json!("Alone")), ("needs", json!([]))];
+    assert_eq!((alone.needs, alone.extensions), (vec![], extensions));
     assert!(definition::<nothing>().extensions.is_empty());
     assert!(sum.validates && sum.hides);
     assert!(!definition::<add>().validates && !definition::<add>().hides);
@@ -210,10 +210,8 @@ fn options_reach_the_definition() {
     let expected = json!({ "type": "object", "properties": total, "required": ["total"] });
     assert_eq!(sum.output, Some(expected.clone()));
     assert_eq!(definition::<ask>().output, Some(expected));
-    assert_eq!(
-        definition::<fail>().hints,
-        Hints { open_world: true, destructive: true, ..Hints::default() }
-    );
+    let hints = Hints { open_world: true, destructive: true, ..Hints::default() };
+    assert_eq!(definition::<fail>().hints, hints);
     assert_eq!(
         sum.parameters.map(|schema| schema["properties"].clone()),
         Some(json!({
@@ -268,38 +266,29 @@ fn validate_and_visible_run_the_authors_checks() {
     let validate = |text| (<sum as Tool>::ENTRY.validate)(text);
     assert_eq!(validate(r#"{"a":1,"b":2}"#), Vec::<String>::new());
     assert_eq!(validate(r#"{"a":1,"b":1}"#), ["a and b are both 1"]);
-    assert!(
-        validate(r#"{"a":1}"#)[0]
-            .starts_with("the arguments do not fit this tool: missing field `b`")
-    );
+    let expected = "the arguments do not fit this tool: missing field `b`";
+    assert!(validate(r#"{"a":1}"#)[0].starts_with(expected));
     let visible = <sum as Tool>::ENTRY.visible;
+    let acme = || Context::default().with_tenant("acme");
     assert!(!visible(&Context::default()));
-    assert!(visible(&Context::default().with_tenant("acme")));
-    assert!(visible(
-        &Context::default().with_tenant("acme").with_arguments(json!({"a": 1, "b": 2}))
-    ));
-    assert!(!visible(
-        &Context::default().with_tenant("acme").with_arguments(json!({"a": 13, "b": 2}))
-    ));
+    assert!(visible(&acme()));
+    assert!(visible(&acme().with_arguments(json!({"a": 1, "b": 2}))));
+    assert!(!visible(&acme().with_arguments(json!({"a": 13, "b": 2}))));
 }
 
 #[test]
 fn failures_carry_message_details_and_retry() {
-    let outcome = run::<fail>(&json!({ "kind": "number" }));
-    assert_eq!(outcome.failure().map(Failure::message), Some("invalid digit found in string"));
+    let told = message::<fail>(&json!({ "kind": "number" }));
+    assert_eq!(told, "invalid digit found in string");
     let outcome = run::<fail>(&json!({ "kind": "x" }));
     let failure = outcome.failure().expect("a failure");
     assert_eq!(failure.details(), Some(json!({ "kind": "x" })));
     assert_eq!(failure.is_retryable(), Some(true));
-    let outcome = run::<fail>(&json!({ "kind": 1 }));
-    let message = outcome.failure().map(Failure::message).unwrap_or_default();
-    assert!(
-        message.starts_with("the arguments do not fit this tool: invalid type: integer `1`"),
-        "{message}"
-    );
-    let outcome = run::<unwritable>(&json!({}));
-    let message = outcome.failure().map(Failure::message);
-    assert_eq!(message, Some("the tool's result cannot be written as JSON: key must be a string"));
+    let told = message::<fail>(&json!({ "kind": 1 }));
+    let expected = "the arguments do not fit this tool: invalid type: integer `1`";
+    assert!(told.starts_with(expected), "{told}");
+    let told = message::<unwritable>(&json!({}));
+    assert_eq!(told, "the tool's result cannot be written as JSON: key must be a string");
 }
 
 #[test]
@@ -346,13 +335,9 @@ fn private_function_can_be_a_tool() {
 
 #[test]
 fn tools_can_come_from_modules_and_macros() {
-    assert_eq!(
-        run::<elsewhere::private_arguments>(&json!({ "type": "t" })).value(),
-        Some(json!("t"))
-    );
-    assert_eq!(
-        run::<elsewhere::double>(&json!({ "value": 4, "type": 3 })).value(),
-        Some(json!(12))
-    );
+    let value = run::<elsewhere::private_arguments>(&json!({ "type": "t" })).value();
+    assert_eq!(value, Some(json!("t")));
+    let value = run::<elsewhere::double>(&json!({ "value": 4, "type": 3 })).value();
+    assert_eq!(value, Some(json!(12)));
     assert!(definition::<elsewhere::double>().output.is_some());
 }

@@ -40,13 +40,8 @@ fn say(shape: String) -> Outcome {
 /// Repeats where it was called from.
 #[tool]
 fn whence(context: &Context) -> String {
-    format!(
-        "{} {:?} {:?} {:?}",
-        context.call_id(),
-        context.remaining(),
-        context.tenant(),
-        context.state::<u8>()
-    )
+    let (id, left, tenant) = (context.call_id(), context.remaining(), context.tenant());
+    format!("{id} {left:?} {tenant:?} {:?}", context.state::<u8>())
 }
 
 const TOOLS: &[Entry] = &[<say as Tool>::ENTRY, <whence as Tool>::ENTRY];
@@ -89,38 +84,28 @@ fn describe_returns_all_definitions() {
     assert_eq!(definitions[0].extensions, [("title".to_owned(), "\"Say\"".to_owned())]);
     assert_eq!(definitions[0].needs[0].kind, "kv");
     assert_eq!(definitions[1].checks, abi::Checks::empty());
-    assert_eq!(
-        definitions[1].parameters.as_deref(),
-        Some(r#"{"additionalProperties":false,"properties":{},"type":"object"}"#)
-    );
+    let parameters = r#"{"additionalProperties":false,"properties":{},"type":"object"}"#;
+    assert_eq!(definitions[1].parameters.as_deref(), Some(parameters));
 }
 
 #[test]
 fn outcomes_keep_their_members_on_the_wire() {
     let abi::Outcome::Ok(output) = run("ok") else { panic!("not ok") };
-    assert_eq!(
-        (output.value.as_str(), output.message.as_deref(), output.end_turn),
-        ("1", Some("one"), true)
-    );
+    let told = (output.value.as_str(), output.message.as_deref(), output.end_turn);
+    assert_eq!(told, ("1", Some("one"), true));
     assert_eq!(output.parts.len(), 6);
     assert_eq!(output.extensions[0].0, "resources");
     let named: serde_json::Value = serde_json::from_str(&output.extensions[0].1).expect("JSON");
     let csv = json!({"part": 4, "uri": "file:a.csv", "mime_type": "text/csv"});
     assert_eq!(named, json!([csv, {"part": 5, "uri": "file:b", "mime_type": "x/y"}]));
     let abi::Outcome::Error(failure) = run("error") else { panic!("not an error") };
-    assert_eq!(
-        (failure.data.as_deref(), failure.retryable, failure.retry_after_ms),
-        (Some("[1]"), Some(true), Some(2))
-    );
+    let told = (failure.data.as_deref(), failure.retryable, failure.retry_after_ms);
+    assert_eq!(told, (Some("[1]"), Some(true), Some(2)));
     let abi::Outcome::AskUser(question) = run("ask") else { panic!("not a question") };
-    assert_eq!(
-        (question.options.as_deref(), question.state.as_deref()),
-        (Some(r#"["a"]"#), Some("null"))
-    );
-    assert_eq!(
-        question.answer_schema.as_deref(),
-        Some(r#"{"maximum":255,"minimum":0,"type":"integer"}"#)
-    );
+    let told = (question.options.as_deref(), question.state.as_deref());
+    assert_eq!(told, (Some(r#"["a"]"#), Some("null")));
+    let schema = r#"{"maximum":255,"minimum":0,"type":"integer"}"#;
+    assert_eq!(question.answer_schema.as_deref(), Some(schema));
     let abi::Outcome::Halt(halt) = run("halt") else { panic!("not a halt") };
     assert_eq!((halt.reason.as_str(), halt.result.as_str()), ("enough", "\"all\""));
 }
@@ -136,9 +121,8 @@ fn unserializable_value_is_an_error() {
 
 #[test]
 fn context_reaches_the_tool() {
-    let abi::Outcome::Ok(output) = wire::execute(TOOLS, call("whence", "{}"), context()) else {
-        panic!("not ok")
-    };
+    let outcome = wire::execute(TOOLS, call("whence", "{}"), context());
+    let abi::Outcome::Ok(output) = outcome else { panic!("not ok") };
     assert_eq!(output.value, r#""c1 20ms Some(\"acme\") Some(Ok(7))""#);
 }
 

@@ -263,56 +263,34 @@ mod tests {
         }
     }
 
-    fn signed_approval() -> ApprovedVersion {
-        ApprovedVersion {
-            publisher: Some("p".into()),
-            kind: r#"command {"name":"x"}"#.into(),
-            ..component("x")
-        }
-    }
-
     #[test]
     fn each_configuration_has_its_own_lock() {
-        for (config, expected) in [
-            ("toolcell.toml", Some("/a/toolcell.lock")),
-            ("k.toml", Some("/a/k.toml.lock")),
-            ("k.conf", Some("/a/k.conf.lock")),
-            ("k", Some("/a/k.lock")),
-            ("k.lock", None),
-            ("toolcell.lock", None),
-            ("toolcell", None),
-        ] {
+        for (config, expected) in
+            rows::<(&str, Option<&str>)>("approval/lock", "each_configuration_has_its_own_lock")
+        {
             let place = lock_path(&Path::new("/a").join(config));
-            assert_eq!(
-                place.as_ref().ok().map(PathBuf::as_path),
-                expected.map(Path::new),
-                "{config}"
-            );
-            assert!(
-                place.is_ok()
-                    || place.is_err_and(|failure| failure.hint().contains("another name")),
-                "{config}"
-            );
+            let found = place.as_ref().ok().map(PathBuf::as_path);
+            assert_eq!(found, expected.map(Path::new), "{config}");
+            let has_hint = |failure: Error| failure.hint().contains("another name");
+            assert!(place.is_ok() || place.is_err_and(has_hint), "{config}");
         }
     }
 
     #[test]
     fn lock_round_trips_any_description() {
         for description in rows::<&str>("approval/lock", "lock_round_trips_any_description") {
+            let mut signed = component("x");
+            signed.publisher = Some("p".into());
+            signed.kind = r#"command {"name":"x"}"#.into();
             let components = BTreeMap::from([
                 ("b".to_owned(), component(description)),
-                ("a-1_".to_owned(), signed_approval()),
+                ("a-1_".to_owned(), signed),
             ]);
             let text = to_text(&components);
-            assert!(
-                text.starts_with(HEADER)
-                    && text.find("[components.a-1_]") < text.find("[components.b]"),
-                "{text}"
-            );
-            assert!(
-                text.chars().all(|c| c == '\n' || c == '\'' || clean::text(&c.to_string()).1 == 0),
-                "{text}"
-            );
+            assert!(text.starts_with(HEADER), "{text}");
+            assert!(text.find("[components.a-1_]") < text.find("[components.b]"), "{text}");
+            let is_clean = |c: char| c == '\n' || c == '\'' || clean::text(&String::from(c)).1 == 0;
+            assert!(text.chars().all(is_clean), "{text}");
             assert_eq!(parsed(Path::new("l"), &text, "").unwrap(), components, "{text}");
             assert_eq!(to_text(&parsed(Path::new("l"), &text, "").unwrap()), text);
         }
@@ -335,11 +313,8 @@ mod tests {
         }
         for end in 0..good.len() {
             if let Ok(components) = parsed(Path::new("l"), &good[..end], "") {
-                assert!(
-                    components.values().all(|approved| approved.tools.is_empty())
-                        || end == good.len() - 1,
-                    "{end}"
-                );
+                let is_empty = components.values().all(|approved| approved.tools.is_empty());
+                assert!(is_empty || end == good.len() - 1, "{end}");
             }
         }
     }

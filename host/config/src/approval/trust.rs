@@ -269,6 +269,12 @@ mod tests {
 
     use super::*;
 
+    /// Finds `/a/toolcell.toml`.
+    fn found(state: &Path, text: &str, lock: Option<&str>) -> FoundConfiguration {
+        let path = Path::new("/a/toolcell.toml");
+        FoundConfiguration::new(path, text, lock.map(str::to_owned), Some(state))
+    }
+
     /// Comments and other spellings of the same content are equal; every other value, name or order
     /// of a list is not.
     #[test]
@@ -276,51 +282,34 @@ mod tests {
         let text = "[host]\nrequire_signatures = false\n\n[components.a]\npath = \"a.wasm\"\n[components.a.grants]\n\
                     http = [\"https://a.example\", \"https://b.example\"]\nscratch = true\n\
                     limits_of_none = { fuel = 1000, timeout = \"2s\" }\n[tenants.t]\nkv = []\n";
-        for (from, to) in [
-            ("[host]", "# why\n\n[host] # because"),
-            ("path = ", "path   =\t"),
-            ("\"a.wasm\"", "'a.wasm'"),
-            ("\n[components.a]\n", "\n\n\r\n[components . \"a\"]\n"),
-            ("[\"https://a", "[ # one\n  \"https://a"),
-            ("{ fuel = 1000, timeout = \"2s\" }", "{ timeout = \"2s\", fuel = 1_000 }"),
-            ("[tenants.t]\nkv = []\n", "[tenants]\nt.kv = [ ]"),
-        ] {
+        for (from, to, is_same) in rows::<(&str, &str, bool)>(
+            "approval/trust",
+            "config_equality_ignores_comments_but_no_value",
+        ) {
             let other = text.replacen(from, to, 1);
-            assert!(other != text && has_same_content(text, &other), "{other}");
-        }
-        for (from, to) in
-            rows::<(&str, &str)>("approval/trust", "config_equality_ignores_comments_but_no_value")
-        {
-            let other = text.replacen(from, to, 1);
-            assert!(other != text && !has_same_content(text, &other), "{other}");
+            assert_ne!(other, text, "{from:?} is not in it");
+            assert_eq!(has_same_content(text, &other), is_same, "{other}");
         }
         // For any single line: adding a comment changes nothing, and removing the line does unless
         // it was empty.
         for (at, line) in text.lines().enumerate() {
             let with = |line: &str| {
-                let lines: Vec<_> = text
-                    .lines()
-                    .enumerate()
-                    .map(|(n, old)| if n == at { line } else { old })
-                    .collect();
+                let mut lines: Vec<_> = text.lines().collect();
+                lines[at] = line;
                 lines.join("\n")
             };
             assert!(has_same_content(text, &with(&format!("{line} # {at}\n"))), "{line}");
             assert_eq!(has_same_content(text, &with("")), line.is_empty(), "{line}");
         }
-        assert!(
-            has_same_content("not = = toml", "not = = toml")
-                && !has_same_content("not = = toml", "not = = toml ")
-        );
+        assert!(has_same_content("not = = toml", "not = = toml"));
+        assert!(!has_same_content("not = = toml", "not = = toml "));
     }
 
     /// It is refused with its reason until the configuration is approved again.
     #[test]
     fn record_of_earlier_version_is_refused() {
         let state = tempfile::tempdir().unwrap();
-        let found = || {
-            FoundConfiguration::new(Path::new("/a/toolcell.toml"), "x", None, Some(state.path()))
-        };
+        let found = || found(state.path(), "x", None);
         assert_eq!(found().read_error(), None);
         let old = state.path().join(OLD_DIRECTORY);
         fs::create_dir(&old).unwrap();
@@ -336,14 +325,7 @@ mod tests {
     #[test]
     fn single_components_of_a_lock_can_be_approved() {
         let state = tempfile::tempdir().unwrap();
-        let found = || {
-            FoundConfiguration::new(
-                Path::new("/a/toolcell.toml"),
-                "x = 1",
-                Some("lock".into()),
-                Some(state.path()),
-            )
-        };
+        let found = || found(state.path(), "x = 1", Some("lock"));
         for only in [
             Some(BTreeSet::from(["one".to_owned(), "two".to_owned()])),
             Some(BTreeSet::new()),
@@ -358,48 +340,23 @@ mod tests {
     fn approval_is_for_one_content_at_one_path() {
         let dir = tempfile::tempdir().unwrap();
         let state = dir.path().join("state");
-        let found = |path: &str, text: &str| {
-            FoundConfiguration::new(Path::new(path), text, None, Some(&state))
-        };
-        assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Missing);
-        let written = found("/a/toolcell.toml", "x").approved("", None).unwrap();
-        assert_eq!(
-            found("/a/toolcell.toml", "x").approval(),
-            Approval::Missing,
-            "not before it is in its place"
-        );
+        let own = || found(&state, "x", None);
+        assert_eq!(own().approval(), Approval::Missing);
+        let written = own().approved("", None).unwrap();
+        assert_eq!(own().approval(), Approval::Missing, "not before it is in its place");
         written.put().unwrap();
         for (path, text, expected) in [
             ("/a/toolcell.toml", "x", Approval::Given),
             ("/a/toolcell.toml", "x ", Approval::Missing),
             ("/b/toolcell.toml", "x", Approval::Missing),
         ] {
-            assert_eq!(found(path, text).approval(), expected, "{path} {text:?}");
+            let found = FoundConfiguration::new(Path::new(path), text, None, Some(&state));
+            assert_eq!(found.approval(), expected, "{path} {text:?}");
         }
-        let known = |text, lock: &str| {
-            FoundConfiguration::new(
-                Path::new("/a/toolcell.toml"),
-                text,
-                Some(lock.to_owned()),
-                Some(&state),
-            )
-            .is_lock_known()
-        };
-        assert!(
-            known("x", "") && known("other", "") && !known("x", "x"),
-            "the lock was approved, with whatever beside it"
-        );
-        let other_lock = FoundConfiguration::new(
-            Path::new("/a/toolcell.toml"),
-            "x",
-            Some("x".to_owned()),
-            Some(&state),
-        );
-        assert_eq!(
-            other_lock.approval(),
-            Approval::Missing,
-            "a lock with another text is not approved"
-        );
+        // The lock was approved, with whatever beside it; a lock with another text is not.
+        let known = |text, lock| found(&state, text, Some(lock)).is_lock_known();
+        assert!(known("x", "") && known("other", "") && !known("x", "x"));
+        assert_eq!(found(&state, "x", Some("x")).approval(), Approval::Missing);
         let records = state.join(DIRECTORY);
         let record = records.join("store.db");
         for (path, mode) in [(&record, 0o100_600), (&records, 0o40_700)] {
@@ -408,16 +365,12 @@ mod tests {
         for spoilt in [&record, &records] {
             let good = fs::metadata(spoilt).unwrap().permissions();
             fs::set_permissions(spoilt, fs::Permissions::from_mode(good.mode() | 0o020)).unwrap();
-            assert_eq!(
-                found("/a/toolcell.toml", "x").approval(),
-                Approval::Missing,
-                "others could have written it"
-            );
+            assert_eq!(own().approval(), Approval::Missing, "others could have written it");
             fs::set_permissions(spoilt, good).unwrap();
         }
-        assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Given);
+        assert_eq!(own().approval(), Approval::Given);
         fs::write(&record, "").unwrap();
-        assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Missing);
+        assert_eq!(own().approval(), Approval::Missing);
         let nowhere = FoundConfiguration::new(Path::new("/a"), "x", None, Some(&record));
         assert!(nowhere.approval() == Approval::Missing && nowhere.approved("", None).is_err());
     }

@@ -49,7 +49,6 @@ pub fn rows(left: &Effective) -> Vec<Vec<String>> {
 mod tests {
     use std::sync::Arc;
 
-    use serde_json::json;
     use toolcell::tool::Need;
     use toolcell::{Definition, Grants, Overlay};
 
@@ -63,16 +62,13 @@ mod tests {
         }
         grants.kv.extend(["write notes/*", "read one"].map(|rule| rule.parse().unwrap()));
         grants.environment.insert("LANG".into(), "C".into());
-        let need = |(kind, pattern): (&str, &str)| -> Need {
-            serde_json::from_value(json!({ "kind": kind, "pattern": pattern, "reason": "" }))
-                .unwrap()
-        };
         let mut overlay = Overlay::default();
         overlay.http = Some(vec!["GET https://api.example.com".parse().unwrap()]);
         let overlay = Arc::new(overlay);
         let left = |needs: &[(&str, &str)], tenant: Option<&Arc<Overlay>>| {
             let mut definition = Definition::new("t", "").unwrap();
-            definition.needs = needs.iter().copied().map(need).collect();
+            let needs = needs.iter().map(|(kind, pattern)| Need::new(*kind, *pattern, ""));
+            definition.needs = needs.collect();
             let rights = Rights::new(Arc::new(grants.clone()), &definition)
                 .unwrap()
                 .narrowed(tenant.cloned(), None);
@@ -82,30 +78,15 @@ mod tests {
                 .collect::<Vec<_>>()
                 .join(", ")
         };
-        assert_eq!(
-            left(&[], None),
-            "environment: LANG, http: GET http://other.example/; GET,POST https://.example.com/v1, \
-             kv: write notes/*; read one"
-        );
-        let needs = [
-            ("http", "POST https://a.example.com/v1/users"),
-            ("kv", "read notes/a"),
-            ("kv", "write other"),
-        ];
-        assert_eq!(
-            left(&needs, None),
-            "http: POST https://a.example.com/v1/users, kv: read notes/a"
-        );
-        assert_eq!(left(&needs, Some(&overlay)), "kv: read notes/a");
-        assert_eq!(
-            left(&[("http", "https://api.example.com")], None),
-            "http: GET https://api.example.com/v1"
-        );
-        assert_eq!(
-            left(&[("http", "https://.example.com/v1/a")], Some(&overlay)),
-            "http: GET https://api.example.com/v1/a"
-        );
-        assert_eq!(left(&[("reveal", "key")], None), "");
+        for (needs, is_narrowed, expected) in
+            toolcell_test_guests::rows::<(Vec<(&str, &str)>, bool, &str)>(
+                "grants/effective",
+                "effective_rights_intersect_all_layers",
+            )
+        {
+            let tenant = is_narrowed.then_some(&overlay);
+            assert_eq!(left(&needs, tenant), expected, "{needs:?}");
+        }
         // Too many rules are not shown in part: the first ones could hide the others.
         let many: Vec<_> = (0..=1024).map(|n| format!("read a/{n}")).collect();
         let many: Vec<_> =
@@ -118,9 +99,7 @@ mod tests {
         grants.tools.insert("t".into(), single);
         let definition = Definition::new("t", "").unwrap();
         let rights = Rights::new(Arc::new(grants), &definition).unwrap();
-        assert_eq!(
-            effective(&rights),
-            Effective::from([("kv", vec!["read notes/b/*".to_owned()])])
-        );
+        let expected = Effective::from([("kv", vec!["read notes/b/*".to_owned()])]);
+        assert_eq!(effective(&rights), expected);
     }
 }

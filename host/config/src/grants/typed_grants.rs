@@ -224,11 +224,8 @@ mod tests {
         ) {
             let (text, lines) =
                 to_text("x", Path::new("x.wasm"), &items(&[typed.to_owned()]).unwrap());
-            assert_eq!(
-                text,
-                format!("[components.x]\npath = \"x.wasm\"\n[components.x.grants]\n{expected}"),
-                "{typed}"
-            );
+            let head = "[components.x]\npath = \"x.wasm\"\n[components.x.grants]\n";
+            assert_eq!(text, format!("{head}{expected}"), "{typed}");
             assert_eq!(lines.len(), text.lines().count());
             assert!(text.parse::<toml::Table>().is_ok(), "{text}");
         }

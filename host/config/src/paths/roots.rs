@@ -178,23 +178,18 @@ mod tests {
             unwritten: vec![home.join("project/toolcell.toml")],
         };
         let guarded = guarded.resolved();
+        let resolve = |written: &str, access| guarded.resolve(&base, written, access);
         for written in rows::<&str>("paths/roots", "written_roots") {
-            let judged = guarded.resolve(&base, written, Access::Write);
+            let judged = resolve(written, Access::Write);
             assert!(judged.is_err(), "{written:?}: {judged:?}");
             assert!(judged.is_err_and(|(problem, hint)| !problem.is_empty() && !hint.is_empty()));
         }
         for written in ["home/data", "home/data/", "./home/data", "me/data", "home/../home/data"] {
-            assert_eq!(
-                guarded.resolve(&base, written, Access::Write),
-                Ok(data.clone()),
-                "{written}"
-            );
+            assert_eq!(resolve(written, Access::Write), Ok(data.clone()), "{written}");
         }
-        assert_eq!(guarded.resolve(&base, "home/project", Access::Read), Ok(home.join("project")));
-        assert_eq!(
-            guarded.resolve(&base, "home/.config/app", Access::Read),
-            Ok(home.join(".config/app"))
-        );
-        assert!(guarded.resolve(&base, "home/keys", Access::Read).is_err());
+        for written in ["home/project", "home/.config/app"] {
+            assert_eq!(resolve(written, Access::Read), Ok(base.join(written)), "{written}");
+        }
+        assert!(resolve("home/keys", Access::Read).is_err());
     }
 }

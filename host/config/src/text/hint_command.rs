@@ -67,42 +67,32 @@ pub fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     #[test]
     fn words_are_quoted_for_a_shell() {
-        for (word, expected) in [
-            ("desk.wasm", "desk.wasm"),
-            ("", "''"),
-            ("a b", "'a b'"),
-            ("$(reboot)'; reboot", r"'$(reboot)'\''; reboot'"),
-            ("~", "'~'"),
-        ] {
+        for (word, expected) in
+            rows::<(&str, &str)>("text/hint_command", "words_are_quoted_for_a_shell")
+        {
             assert_eq!(quoted(word), expected);
         }
     }
 
     #[test]
     fn hint_command_repeats_program_and_options() {
-        let again = |program: &str, options: &[&str]| HintCommand {
-            program: program.to_owned(),
-            options: options.iter().copied().map(str::to_owned).collect(),
-            call: Vec::new(),
-        };
-        let (plain, typed) =
-            (again("toolcell", &[]), again("a dir/toolcell", &["--config", "my k.toml"]));
-        for (again, options, operands, expected) in [
-            (&plain, &[][..], &[][..], "`toolcell approve`"),
-            (&plain, &[], &["notes"], "`toolcell approve notes`"),
-            (&plain, &["--yes"], &["-x"], "`toolcell approve --yes -- -x`"),
-            (
-                &typed,
-                &["--yes"],
-                &["notes"],
-                "`'a dir/toolcell' approve --config 'my k.toml' --yes notes`",
-            ),
-        ] {
-            assert_eq!(again.command("approve", options, operands), expected);
+        type Words = Vec<&'static str>;
+        type Case = (&'static str, Words, Words, Words, &'static str);
+        for (program, given, options, operands, expected) in
+            rows::<Case>("text/hint_command", "hint_command_repeats_program_and_options")
+        {
+            let again = HintCommand {
+                program: program.to_owned(),
+                options: given.into_iter().map(str::to_owned).collect(),
+                call: Vec::new(),
+            };
+            assert_eq!(again.command("approve", &options, &operands), expected);
         }
     }
 }

@@ -17,107 +17,60 @@ use toolcell_config::{
 };
 use toolcell_test_guests::asker;
 
-use place::{Place, TWO, called, description, names, problems, rebuilt, tool};
+use place::{Place, TWO, called, description, names, problems, rebuilt, refused, tool};
 
 #[tokio::test]
 async fn unservable_component_does_not_stop_the_others() {
+    use Reason::{
+        Changed, DigestMismatch, MissingFile, NotApproved, NotLoadable, Rebuilt, UnknownTool,
+        Unsigned,
+    };
+    use Serving::{Approved, Current, Nothing};
     let granted = "[components.one.grants]\nenvironment = { A = \"B\" }\n";
-    let secret = "[components.asks]\npath = \"asks.wasm\"\n[components.asks.grants]\nsecrets = { token = { destination = \
-                  \"https://a.example\" }, key = {} }\nreveal = [\"key\"]\nhttp = [\"https://a.example\"]\n";
-    type Break = fn(&Place);
-    let cases: &[(&str, Break, Reason, Serving)] = &[
-        ("", |place| place.write("three.wasm", ""), Reason::NotApproved, Serving::Nothing),
-        (
-            "",
-            |place| place.write("one.wasm", tool("one", "Other.")),
-            Reason::Changed,
-            Serving::Approved,
-        ),
-        (
-            "",
-            |place| place.write("one.wasm", rebuilt(&tool("one", "The first."))),
-            Reason::Rebuilt,
-            Serving::Current,
-        ),
-        (
-            granted,
-            |place| place.write("one.wasm", rebuilt(&tool("one", "The first."))),
-            Reason::Changed,
-            Serving::Approved,
-        ),
-        (
-            "",
-            |place| place.write("one.wasm", "no component"),
-            Reason::NotLoadable,
-            Serving::Approved,
-        ),
-        (
-            "",
-            |place| fs::remove_file(place.path().join("project/one.wasm")).expect("no error"),
-            Reason::MissingFile,
-            Serving::Approved,
-        ),
-        (
-            "",
-            |place| place.write("toolcell.toml", format!("{TWO}[components.one.tools.typo]\n")),
-            Reason::UnknownTool,
-            Serving::Nothing,
-        ),
-        (
-            "",
-            |place| {
-                place.write(
-                    "toolcell.toml",
-                    TWO.replacen(
-                        "one.wasm\"",
-                        &format!("one.wasm\"\ndigest = \"sha256:{}\"", "0".repeat(64)),
-                        1,
-                    ),
-                )
-            },
-            Reason::DigestMismatch,
-            Serving::Nothing,
-        ),
-        (
-            "",
-            |place| {
-                place.write(
-                    "toolcell.toml",
-                    TWO.replacen(
-                        "[components.one]",
-                        "[publishers.p]\nkeys = []\n[components.one]\npublisher = \"p\"",
-                        1,
-                    ),
-                )
-            },
-            Reason::Unsigned,
-            Serving::Nothing,
-        ),
-    ];
-    for (grants, change, reason, serving) in cases {
+    let typo = format!("{TWO}[components.one.tools.typo]\n");
+    let digest = format!("one.wasm\"\ndigest = \"sha256:{}\"", "0".repeat(64));
+    let digest = TWO.replacen("one.wasm\"", &digest, 1);
+    let publisher = "[publishers.p]\nkeys = []\n[components.one]\npublisher = \"p\"";
+    let publisher = TWO.replacen("[components.one]", publisher, 1);
+    let other_code = rebuilt(&tool("one", "The first."));
+    // Grants, a file with its content after the approval, and the problem.
+    for (grants, file, content, reason, serving) in [
+        ("", "three.wasm", Some(Vec::new()), NotApproved, Nothing),
+        ("", "one.wasm", Some(tool("one", "Other.")), Changed, Approved),
+        ("", "one.wasm", Some(other_code.clone()), Rebuilt, Current),
+        (granted, "one.wasm", Some(other_code), Changed, Approved),
+        ("", "one.wasm", Some(b"no component".to_vec()), NotLoadable, Approved),
+        ("", "one.wasm", None, MissingFile, Approved),
+        ("", "toolcell.toml", Some(typo.into_bytes()), UnknownTool, Nothing),
+        ("", "toolcell.toml", Some(digest.into_bytes()), DigestMismatch, Nothing),
+        ("", "toolcell.toml", Some(publisher.into_bytes()), Unsigned, Nothing),
+    ] {
         let place = Place::new(&format!("{TWO}{grants}"));
-        let is_new = *reason == Reason::NotApproved;
-        place.approve(if is_new { &["two"] } else { &["one", "two"] }).await;
-        change(&place);
+        place.approve(if reason == NotApproved { &["two"] } else { &["one", "two"] }).await;
+        match content {
+            Some(content) => place.write(file, content),
+            None => fs::remove_file(place.path().join("project").join(file)).expect("no error"),
+        }
         let loaded = place.load().await;
-        assert_eq!(problems(&loaded), [("one", *reason, *serving)], "{:?}", loaded.problems());
+        assert_eq!(problems(&loaded), [("one", reason, serving)], "{:?}", loaded.problems());
         let problem = &loaded.problems()[0];
         assert!(!problem.hint().is_empty() && !problem.reason.code().is_empty(), "{problem}");
         assert!(problem.file.ends_with("toolcell.toml") && problem.line > 0, "{problem}");
-        let expected: &[&str] =
-            if *serving == Serving::Nothing { &["two"] } else { &["one", "two"] };
+        let expected: &[&str] = if serving == Nothing { &["two"] } else { &["one", "two"] };
         assert_eq!(names(&loaded), expected, "{problem}");
-        assert!(matches!(called(&loaded, "two", None).await, CallResult::Outcome(_)));
-        if *serving == Serving::Approved {
+        assert_eq!(refused(&loaded, "two", None).await, None);
+        if serving == Approved {
             assert_eq!(description(&loaded, "one"), "The first.");
         }
     }
     // A secret without a value is a problem of the tools that may use it.
+    let secret = "[components.asks]\npath = \"asks.wasm\"\n[components.asks.grants]\nsecrets = { token = { destination = \
+                  \"https://a.example\" }, key = {} }\nreveal = [\"key\"]\nhttp = [\"https://a.example\"]\n";
     let place = Place::new(&format!("{TWO}{secret}"));
     place.write("asks.wasm", asker(&[]));
     place.approve(&["asks", "one", "two"]).await;
     let loaded = place.load().await;
-    let unset = ("asks", Reason::UnsetSecret, Serving::Current);
+    let unset = ("asks", Reason::UnsetSecret, Current);
     assert_eq!(problems(&loaded), [unset, unset]);
     let problem = &loaded.problems()[0].error.problems()[0];
     assert!(problem.file.ends_with("toolcell.toml") && problem.line == 8, "{problem}");
@@ -126,7 +79,7 @@ async fn unservable_component_does_not_stop_the_others() {
     assert_eq!(names.join(" "), "key token");
     place.write("toolcell.toml", format!("{TWO}[components.asks]\npath = \"asks.wasm\"\n"));
     let loaded = place.load().await;
-    assert_eq!(problems(&loaded), [("asks", Reason::NotGranted, Serving::Nothing)]);
+    assert_eq!(problems(&loaded), [("asks", Reason::NotGranted, Nothing)]);
     let hint = loaded.problems()[0].hint();
     assert!(hint.contains("[components.asks.grants]"), "{hint}");
 }
@@ -147,34 +100,27 @@ async fn tools_with_the_same_name_are_not_served() {
 
 #[tokio::test]
 async fn limits_and_tenants_come_from_the_configuration() {
-    let place = Place::new(&format!(
+    let place = Place::approved(&format!(
         "{TWO}[components.two.limits]\ntimeout = \"2m\"\n[components.two.tools.two]\nlimits = {{ fuel = 1000000 }}\n\
          [tenants.acme]\nlimits = {{ arguments = 1 }}\n[tenants.other]\n[tenants.apart]\nisolation = \"process\"\n"
-    ));
-    place.approve(&["one", "two"]).await;
+    ))
+    .await;
     let loaded = place.load().await;
     let limits = |tool: &str| loaded.registry().get(tool).expect("no error").limits();
-    assert_eq!(
-        (limits("one").timeout, limits("two").timeout),
-        (Limits::default().timeout, Duration::from_secs(120))
-    );
+    assert_eq!(limits("one").timeout, Limits::default().timeout);
+    assert_eq!(limits("two").timeout, Duration::from_secs(120));
     assert_eq!((limits("one").fuel, limits("two").fuel), (Limits::default().fuel, 1_000_000));
     assert_eq!(loaded.tenants().keys().collect::<Vec<_>>(), ["acme", "apart", "other"]);
-    assert!(matches!(called(&loaded, "one", Some("other")).await, CallResult::Outcome(_)));
-    assert!(matches!(
-        called(&loaded, "one", Some("acme")).await,
-        CallResult::Refusal(Refusal::InvalidArguments(_))
-    ));
-    assert!(matches!(
-        called(&loaded, "one", Some("unknown")).await,
-        CallResult::Refusal(Refusal::UnknownTenant)
-    ));
-    assert!(matches!(called(&loaded, "one", None).await, CallResult::Refusal(Refusal::NoTenant)));
-    // Calls that need a process of their own are not made in this one.
-    assert!(matches!(
-        called(&loaded, "one", Some("apart")).await,
-        CallResult::Refusal(Refusal::NotVisible)
-    ));
+    for (tenant, refusal) in [
+        (Some("other"), None),
+        (Some("acme"), Some("invalid_arguments")),
+        (Some("unknown"), Some("unknown_tenant")),
+        (None, Some("no_tenant")),
+        // Calls that need a process of their own are not made in this one.
+        (Some("apart"), Some("not_visible")),
+    ] {
+        assert_eq!(refused(&loaded, "one", tenant).await, refusal, "{tenant:?}");
+    }
     assert_eq!(problems(&loaded), [("", Reason::NeedsProcess, Serving::Nothing)]);
     place.write("toolcell.toml", format!("[host]\nisolation = \"process\"\n{TWO}"));
     assert!(names(&place.load().await).is_empty());
@@ -182,19 +128,11 @@ async fn limits_and_tenants_come_from_the_configuration() {
 
 #[test]
 fn grants_come_from_the_configuration() {
-    let place = Place::new("");
-    let secret = |injection: &str| {
-        format!("{{ destination = \"https://a.example\", injection = {{ {injection} = \"x\" }} }}")
-    };
-    place.write(
-        "toolcell.toml",
-        format!(
-            "{TWO}[components.one.grants]\nscratch = {{ max_bytes = \"1KiB\", max_files = 2 }}\n\
-             secrets = {{ b = {}, q = {} }}\n",
-            secret("basic"),
-            secret("query")
-        ),
-    );
+    let place = Place::new(&format!(
+        "{TWO}[components.one.grants]\nscratch = {{ max_bytes = \"1KiB\", max_files = 2 }}\nsecrets = {{ \
+         b = {{ destination = \"https://a.example\", injection = {{ basic = \"x\" }} }}, \
+         q = {{ destination = \"https://a.example\", injection = {{ query = \"x\" }} }} }}\n"
+    ));
     let configuration = place.read();
     let grants = &configuration.components["one"].grants;
     assert_eq!(grants.scratch, Some(DirectoryQuota { bytes: 1024, files: 2 }));
@@ -204,31 +142,23 @@ fn grants_come_from_the_configuration() {
 
 #[tokio::test]
 async fn tenant_calls_only_offered_tools() {
-    let place =
-        Place::new(&format!("{TWO}[tenants.acme]\ntools = [\"one\", \"tow\"]\n[tenants.other]\n"));
-    place.approve(&["one", "two"]).await;
+    let tenants = "[tenants.acme]\ntools = [\"one\", \"tow\"]\n[tenants.other]\n";
+    let place = Place::approved(&format!("{TWO}{tenants}")).await;
     let loaded = place.load().await;
-    assert!(matches!(called(&loaded, "one", Some("acme")).await, CallResult::Outcome(_)));
-    assert!(matches!(
-        called(&loaded, "two", Some("acme")).await,
-        CallResult::Refusal(Refusal::NotVisible)
-    ));
-    assert!(matches!(called(&loaded, "two", Some("other")).await, CallResult::Outcome(_)));
+    assert_eq!(refused(&loaded, "one", Some("acme")).await, None);
+    assert_eq!(refused(&loaded, "two", Some("acme")).await, Some("not_visible"));
+    assert_eq!(refused(&loaded, "two", Some("other")).await, None);
     let rules = ["one", "tow"].map(|rule| rule.parse().expect("a rule"));
     assert_eq!(loaded.tenants()["acme"].tenant.tools.as_deref(), Some(&rules[..]));
     let problem = &loaded.problems()[0];
-    assert_eq!(
-        (problem.tenant.as_deref(), problem.reason),
-        (Some("acme"), Reason::UnknownTool),
-        "{problem}"
-    );
+    let found = (problem.tenant.as_deref(), problem.reason);
+    assert_eq!(found, (Some("acme"), Reason::UnknownTool), "{problem}");
     assert!(problem.hint().contains("did you mean `two`?"), "{problem}");
 }
 
 #[tokio::test]
 async fn unchanged_components_are_not_reloaded() {
-    let place = Place::new(TWO);
-    place.approve(&["one", "two"]).await;
+    let place = Place::approved(TWO).await;
     let reloader = place.reloader().await;
     let before = reloader.loaded();
     assert_eq!(reloader.reload().await.expect("no error"), ReloadChanges::default());
@@ -237,9 +167,8 @@ async fn unchanged_components_are_not_reloaded() {
     place.write("toolcell.toml", format!("{TWO}[components.one.limits]\nfuel = 1000000\n"));
     let reloaded = reloader.reload().await.expect("no error");
     assert_eq!(reloaded.replaced.iter().collect::<Vec<_>>(), ["two"]);
-    assert!(
-        reloaded.definitions_changed && reloaded.added.is_empty() && reloaded.removed.is_empty()
-    );
+    assert!(reloaded.definitions_changed);
+    assert!(reloaded.added.is_empty() && reloaded.removed.is_empty());
     let after = reloader.loaded();
     // There is no cache: a component that is loaded again is compiled again, which never takes
     // exactly the same time in nanoseconds.
@@ -250,29 +179,22 @@ async fn unchanged_components_are_not_reloaded() {
     assert_ne!(compiled(&before, "two"), compiled(&after, "two"));
     assert_eq!(after.registry().get("one").expect("no error").limits().fuel, 1_000_000);
     // A caller that holds the earlier version still uses it.
-    assert_eq!(
-        (description(&before, "two"), description(&after, "two")),
-        ("The second.".into(), "The other second.".into())
-    );
-    assert!(matches!(called(&before, "two", None).await, CallResult::Outcome(_)));
+    assert_eq!(description(&before, "two"), "The second.");
+    assert_eq!(description(&after, "two"), "The other second.");
+    assert_eq!(refused(&before, "two", None).await, None);
     place.write(
         "toolcell.toml",
         "[components.one]\npath = \"one.wasm\"\n[components.one.grants]\nscratch = true\n",
     );
     let reloaded = reloader.reload().await.expect("no error");
-    let (replaced, removed): (Vec<_>, Vec<_>) =
-        (reloaded.replaced.iter().collect(), reloaded.removed.iter().collect());
-    assert_eq!(
-        (replaced, removed),
-        (vec![&"one".to_owned()], vec![&"two".to_owned()]),
-        "other grants are other rights"
-    );
+    // Other grants are other rights.
+    assert_eq!(reloaded.replaced.iter().collect::<Vec<_>>(), ["one"]);
+    assert_eq!(reloaded.removed.iter().collect::<Vec<_>>(), ["two"]);
 }
 
 #[tokio::test]
 async fn invalid_file_changes_nothing_and_says_why() {
-    let place = Place::new(TWO);
-    place.approve(&["one", "two"]).await;
+    let place = Place::approved(TWO).await;
     let lock = place.file("toolcell.lock");
     let reloader = place.reloader().await;
     let before = reloader.loaded();
@@ -320,30 +242,21 @@ async fn file_change_is_noticed() {
 #[tokio::test]
 async fn found_configuration_is_used_only_as_approved() {
     let place = Place::new(TWO);
-    let find = || {
-        Configuration::find(place.options().with_current_dir(place.path().join("project")))
-            .expect("no error")
-    };
+    let options = || place.options().with_current_dir(place.path().join("project"));
+    let find = || Configuration::find(options()).expect("no error");
     let engines = place.engines();
     let loaded = find().load(&engines).await.expect("no error");
     // One problem, for the file.
     assert_eq!(problems(&loaded), [("", Reason::ConfigurationNotApproved, Serving::Nothing)]);
     let problem = &loaded.problems()[0];
-    assert!(
-        problem
-            .to_string()
-            .ends_with("you have not approved this configuration in its present form"),
-        "{problem}"
-    );
-    assert_eq!(
-        problem.hint(),
-        "run `toolcell approve`: it shows the configuration and asks for your approval"
-    );
+    let told = "you have not approved this configuration in its present form";
+    assert!(problem.to_string().ends_with(told), "{problem}");
+    let hint = "run `toolcell approve`: it shows the configuration and asks for your approval";
+    assert_eq!(problem.hint(), hint);
     let configuration = find();
     let one = configuration.review(&engines, "one").await.expect("no error");
-    configuration
-        .approve(&Lock::beside(&configuration).expect("no error"), &[("one".to_owned(), one)], &[])
-        .expect("no error");
+    let lock = Lock::beside(&configuration).expect("no error");
+    configuration.approve(&lock, &[("one".to_owned(), one)], &[]).expect("no error");
     let reloader = Reloader::start(find(), place.engines()).await.expect("no error");
     assert_eq!(names(&reloader.loaded()), ["one"]);
     place.write("toolcell.toml", format!("{TWO}[components.one.grants]\nscratch = true\n"));

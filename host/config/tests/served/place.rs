@@ -37,6 +37,13 @@ impl Place {
         place
     }
 
+    /// Returns a place whose two components are approved.
+    pub(crate) async fn approved(configuration: &str) -> Self {
+        let place = Self::new(configuration);
+        place.approve(&["one", "two"]).await;
+        place
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
@@ -67,14 +74,11 @@ impl Place {
         let (configuration, engines) = (self.read(), self.engines());
         let mut seen = Vec::new();
         for name in names {
-            seen.push((
-                (*name).to_owned(),
-                configuration.review(&engines, name).await.expect("no error"),
-            ));
+            let reviewed = configuration.review(&engines, name).await.expect("no error");
+            seen.push(((*name).to_owned(), reviewed));
         }
-        configuration
-            .approve(&Lock::beside(&configuration).expect("no error"), &seen, &[])
-            .expect("no error");
+        let lock = Lock::beside(&configuration).expect("no error");
+        configuration.approve(&lock, &seen, &[]).expect("no error");
     }
 
     pub(crate) async fn load(&self) -> LoadedTools {
@@ -112,4 +116,18 @@ pub(crate) async fn called(loaded: &LoadedTools, tool: &str, tenant: Option<&str
         .await
         .expect("no error")
         .result
+}
+
+/// Returns the kind of a call's refusal. `None`: the call has an outcome.
+pub(crate) async fn refused(
+    loaded: &LoadedTools,
+    tool: &str,
+    tenant: Option<&str>,
+) -> Option<&'static str> {
+    let result = called(loaded, tool, tenant).await;
+    if let CallResult::Refusal(refusal) = &result {
+        return Some(refusal.kind());
+    }
+    assert!(matches!(result, CallResult::Outcome(_)), "{result:?}");
+    None
 }

@@ -1,7 +1,6 @@
 //! Calls continue while the served files change: each is answered by the version before or after,
 //! and none fails.
 
-use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -9,7 +8,8 @@ use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use toolcell::CallResult;
-use toolcell_config::{LoadedTools, Reason};
+use toolcell_config::LoadedTools;
+use toolcell_config::Reason::{Changed, NotLoadable, Rebuilt};
 use toolcell_test_guests::{Answer, Hostile};
 
 use crate::place::{Place, TWO, called, problems};
@@ -31,81 +31,31 @@ async fn answer(loaded: &LoadedTools) -> String {
     result.value().map(|value| value.as_str().to_owned()).unwrap_or_default()
 }
 
-/// A change of the files, and the expected result.
-struct Change {
-    /// The description, for a failed assertion.
-    what: &'static str,
-    make: fn(&Place),
-    /// True if the operator approves it then.
-    is_approved: bool,
-    /// True if it is used.
-    is_used: bool,
-    /// The expected problem of `one` afterwards.
-    problem: Option<Reason>,
-    /// The expected answer of `one` afterwards.
-    answer: &'static str,
-}
-
-const fn change(what: &'static str, answer: &'static str, make: fn(&Place)) -> Change {
-    Change { what, make, is_approved: false, is_used: true, problem: None, answer }
-}
-
-/// Each starts from the state after the one before.
-const CHANGES: [Change; 11] = [
-    change("a good configuration", "1", |place| {
-        place.write("toolcell.toml", format!("{TWO}[components.two.limits]\nfuel = 1000000\n"));
-    }),
-    Change {
-        is_used: false,
-        ..change("a configuration that is not TOML", "1", |place| {
-            place.write("toolcell.toml", "[components.one")
-        })
-    },
-    Change {
-        is_used: false,
-        ..change("a configuration with an unknown key", "1", |place| {
-            place.write("toolcell.toml", format!("{TWO}garnts = 1\n"));
-        })
-    },
-    change("the configuration as it was", "1", |place| place.write("toolcell.toml", TWO)),
-    Change {
-        is_used: false,
-        ..change("a lock of another version", "1", |place| {
-            fs::copy(place.path().join("project/toolcell.lock"), place.path().join("lock"))
-                .expect("no error");
-            place.write("toolcell.lock", "version = 2\n");
-        })
-    },
-    change("the lock as it was", "1", |place| {
-        place.write("toolcell.lock", fs::read(place.path().join("lock")).expect("no error"));
-    }),
-    Change {
-        problem: Some(Reason::NotLoadable),
-        ..change("a file that is no component", "1", |place| {
-            place.write("one.wasm", "no component")
-        })
-    },
-    Change {
-        problem: Some(Reason::Rebuilt),
-        ..change("other code with an equal definition", "2", |place| {
-            place.write("one.wasm", version("Tells.", "2"))
-        })
-    },
-    Change { is_approved: true, ..change("the approval of that code", "2", |_| {}) },
-    Change {
-        problem: Some(Reason::Changed),
-        ..change("another definition, which waits", "2", |place| {
-            place.write("one.wasm", version("Lies.", "3"))
-        })
-    },
-    Change { is_approved: true, ..change("the approval of that definition", "3", |_| {}) },
-];
-
 #[tokio::test]
 async fn calls_go_on_while_files_change() {
     let place = Place::new(TWO);
     place.write("one.wasm", version("Tells.", "1"));
     place.approve(&["one", "two"]).await;
+    let lock = place.file("toolcell.lock");
+    let good = format!("{TWO}[components.two.limits]\nfuel = 1000000\n").into_bytes();
+    let unknown = format!("{TWO}garnts = 1\n").into_bytes();
+    let other_lock = b"version = 2\n".to_vec();
+    let (same, lying) = (version("Tells.", "2"), version("Lies.", "3"));
+    // Each starts from the state after the one before. A file with its new content, or the approval
+    // of `one`; true if the change is used; the problem and the answer of `one` afterwards.
+    let steps = [
+        ("a good configuration", "toolcell.toml", Some(good), true, None, "1"),
+        ("no TOML", "toolcell.toml", Some(b"[components.one".to_vec()), false, None, "1"),
+        ("an unknown key", "toolcell.toml", Some(unknown), false, None, "1"),
+        ("the configuration as it was", "toolcell.toml", Some(TWO.into()), true, None, "1"),
+        ("a lock of another version", "toolcell.lock", Some(other_lock), false, None, "1"),
+        ("the lock as it was", "toolcell.lock", Some(lock), true, None, "1"),
+        ("no component", "one.wasm", Some(b"no component".to_vec()), true, Some(NotLoadable), "1"),
+        ("other code, an equal definition", "one.wasm", Some(same), true, Some(Rebuilt), "2"),
+        ("the approval of that code", "", None, true, None, "2"),
+        ("another definition, which waits", "one.wasm", Some(lying), true, Some(Changed), "2"),
+        ("the approval of that definition", "", None, true, None, "3"),
+    ];
     let (reloader, made) = (place.reloader().await, AtomicUsize::new(0));
     // The answers of the last and the next served version; both can occur while the change happens.
     let expected = Mutex::new(["1", "1"]);
@@ -124,25 +74,24 @@ async fn calls_go_on_while_files_change() {
     let changing = async {
         let mut changes = std::pin::pin!(reloader.changes(Duration::from_millis(5)));
         let mut last = "1";
-        for change in &CHANGES {
+        for (what, file, content, is_used, problem, now) in steps {
             let enough = made.load(Ordering::Relaxed) + BETWEEN;
             while made.load(Ordering::Relaxed) < enough {
                 tokio::task::yield_now().await;
             }
-            *expected.lock() = [last, change.answer];
-            (change.make)(&place);
-            if change.is_approved {
-                place.approve(&["one"]).await;
+            *expected.lock() = [last, now];
+            match content {
+                Some(content) => place.write(file, content),
+                None => place.approve(&["one"]).await,
             }
             let reloaded =
-                changes.next().await.unwrap_or_else(|| panic!("{}: the watch ended", change.what));
-            assert_eq!(reloaded.is_ok(), change.is_used, "{}: {reloaded:?}", change.what);
+                changes.next().await.unwrap_or_else(|| panic!("{what}: the watch ended"));
+            assert_eq!(reloaded.is_ok(), is_used, "{what}: {reloaded:?}");
             let loaded = reloader.loaded();
-            let reasons: Vec<_> =
-                problems(&loaded).into_iter().map(|(_, reason, _)| reason).collect();
-            assert_eq!(reasons, Vec::from_iter(change.problem), "{}", change.what);
-            assert_eq!(answer(&loaded).await, change.answer, "{}", change.what);
-            last = change.answer;
+            let reasons = problems(&loaded).into_iter().map(|(_, reason, _)| reason);
+            assert_eq!(reasons.collect::<Vec<_>>(), Vec::from_iter(problem), "{what}");
+            assert_eq!(answer(&loaded).await, now, "{what}");
+            last = now;
         }
     };
     // The callers never end.

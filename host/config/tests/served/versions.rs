@@ -5,37 +5,31 @@ use std::fs;
 
 use ssh_key::private::Ed25519Keypair;
 use ssh_key::{HashAlg, LineEnding, PrivateKey};
-use toolcell::CallResult;
-use toolcell_config::{Error, Lock, Reason, ReloadChanges, Serving};
+use toolcell_config::{Error, LoadedTools, Lock, Reason, ReloadChanges, Serving};
 
-use crate::place::{Place, TWO, called, description, names, problems, rebuilt, tool};
+use crate::place::{Place, TWO, description, names, problems, rebuilt, refused, tool};
+
+/// Returns the problems, and the description of the tool `one`.
+fn state(loaded: &LoadedTools) -> (Vec<(&str, Reason, Serving)>, String) {
+    (problems(loaded), description(loaded, "one"))
+}
 
 #[tokio::test]
 async fn approved_version_serves_until_change_is_approved() {
-    let place = Place::new(TWO);
-    place.approve(&["one", "two"]).await;
+    let place = Place::approved(TWO).await;
     let reloader = place.reloader().await;
     place.write("one.wasm", tool("one", "Changed."));
     assert_eq!(reloader.reload().await.expect("no error"), ReloadChanges::default());
     let changed = [("one", Reason::Changed, Serving::Approved)];
     let waiting = reloader.loaded();
-    assert_eq!(
-        (problems(&waiting), description(&waiting, "one")),
-        (changed.to_vec(), "The first.".to_owned())
-    );
-    assert!(matches!(called(&waiting, "one", None).await, CallResult::Outcome(_)));
+    assert_eq!(state(&waiting), (changed.to_vec(), "The first.".to_owned()));
+    assert_eq!(refused(&waiting, "one", None).await, None);
     // After a restart the approved version comes from the state directory.
     let restarted = place.load().await;
-    assert_eq!(
-        (problems(&restarted), description(&restarted, "one")),
-        (changed.to_vec(), "The first.".to_owned())
-    );
+    assert_eq!(state(&restarted), (changed.to_vec(), "The first.".to_owned()));
     place.approve(&["one"]).await;
     assert!(reloader.reload().await.expect("no error").definitions_changed);
-    assert_eq!(
-        (problems(&reloader.loaded()), description(&reloader.loaded(), "one")),
-        (vec![], "Changed.".to_owned())
-    );
+    assert_eq!(state(&reloader.loaded()), (vec![], "Changed.".to_owned()));
     // A kept version is accepted by its digest alone.
     place.write("one.wasm", tool("one", "Unapproved."));
     let kept = place.path().join("state/versions");
@@ -140,12 +134,12 @@ async fn kept_version_obeys_current_signature_rules() {
     }
     place.write("one.wasm", tool("one", "Forged."));
     let loaded = place.load().await;
-    assert_eq!(problems(&loaded), [("one", Reason::Unsigned, Serving::Approved)]);
-    assert_eq!(description(&loaded, "one"), "The next.");
+    let unsigned = vec![("one", Reason::Unsigned, Serving::Approved)];
+    assert_eq!(state(&loaded), (unsigned, "The next.".to_owned()));
     place.write("one.wasm", &versions[1]);
     place.read().rollback("one").expect("no error");
     let loaded = place.load().await;
-    assert_eq!((problems(&loaded), description(&loaded, "one")), (vec![], "The first.".to_owned()));
+    assert_eq!(state(&loaded), (vec![], "The first.".to_owned()));
     place.write("toolcell.toml", configuration(&format!("\"{public}\"")));
     let loaded = place.load().await;
     assert_eq!(problems(&loaded), [("one", Reason::Unsigned, Serving::Nothing)]);

@@ -4,6 +4,7 @@
 //! of the wrong form, and a definition whose calls could never succeed, must be refused.
 
 use super::*;
+use crate::cases::rows;
 
 #[test]
 fn definition_names_are_validated() {
@@ -18,17 +19,7 @@ fn definition_names_are_validated() {
 /// Changes every field, and every place within a schema.
 #[test]
 fn any_change_alters_the_hash() {
-    let full = serde_json::json!({
-        "name": "t", "description": "d", "parameters": {
-            "type": "object", "required": ["a"],
-            "properties": {"a": {"type": "string", "description": "what", "enum": ["x", "y"], "default": "x",
-                "maximum": 9_007_199_254_740_993_u64}}},
-        "output": {"type": "string", "description": "e"}, "attributes": {"title": "T", "team": [1, 2.5, null]},
-        "hints": {"read_only": true, "idempotent": false, "destructive": false, "open_world": true},
-        "checks": {"validate": true, "visible": false}, "max_execution_ms": 1500,
-        "needs": [{"kind": "http", "pattern": "GET https://a.example", "reason": "r"}],
-        "extensions": {"later": {"deep": [{"x": false}]}},
-    });
+    let full = rows::<Value>("definition", "any_change_alters_the_hash").remove(0);
     let read = |value: Value| serde_json::from_value::<Definition>(value);
     let original = read(full.clone()).unwrap();
     let mut places = Vec::new();
@@ -48,17 +39,12 @@ fn any_change_alters_the_hash() {
     }
     assert!(blocked > 80, "{blocked}");
     let spaced = full.to_string().replace(',', " ,\n ");
-    assert_eq!(
-        serde_json::from_str::<Definition>(&spaced).unwrap().hash(),
-        original.hash(),
-        "how it is written"
-    );
+    let spaced: Definition = serde_json::from_str(&spaced).unwrap();
+    assert_eq!(spaced.hash(), original.hash(), "how it is written");
     let reordered = r#"{"description": "d", "parameters": {"b": 1, "a": 2}, "name": "t"}"#;
     let definition: Definition = serde_json::from_str(reordered).unwrap();
-    assert_eq!(
-        definition.canonical(),
-        r#"{"description":"d","name":"t","parameters":{"a":2,"b":1}}"#
-    );
+    let canonical = r#"{"description":"d","name":"t","parameters":{"a":2,"b":1}}"#;
+    assert_eq!(definition.canonical(), canonical);
 }
 
 fn walk(place: &str, value: &Value, places: &mut Vec<String>) {
@@ -83,24 +69,18 @@ fn changes(value: &Value) -> Vec<Value> {
         }
         Value::String(text) => vec![format!("{text} ").into(), format!("{text}\u{200b}").into()],
         Value::Array(items) => {
-            vec![
-                items.iter().skip(1).cloned().collect(),
-                items.iter().chain([&Value::from("z")]).cloned().collect(),
-            ]
+            let more = [items.as_slice(), &[Value::from("z")]].concat();
+            vec![items.iter().skip(1).cloned().collect(), more.into()]
         }
         Value::Object(members) => {
-            let without = |left: &String| -> Value {
-                members
-                    .iter()
-                    .filter(|(name, _)| *name != left)
-                    .map(|(n, v)| (n.clone(), v.clone()))
-                    .collect()
+            let without = |name: &String| {
+                let mut left = members.clone();
+                left.remove(name);
+                Value::Object(left)
             };
-            let more = members
-                .iter()
-                .map(|(n, v)| (n.clone(), v.clone()))
-                .chain([("zz".into(), "more".into())]);
-            members.keys().map(without).chain([more.collect()]).collect()
+            let mut more = members.clone();
+            more.insert("zz".into(), "more".into());
+            members.keys().map(without).chain([Value::Object(more)]).collect()
         }
     }
 }

@@ -272,7 +272,6 @@ impl<'de, M: ParseOutput> Visitor<'de> for Strict<M> {
 mod tests {
     use serde_json::json;
 
-    use super::super::tests::AMBIGUOUS_OR_INVALID;
     use super::*;
 
     /// Fails without: the bound on values, or members in the estimate.
@@ -286,10 +285,8 @@ mod tests {
         assert_eq!(check(&array(most + 1)), Err(JsonFault::TooManyNodes(Json::MAX_NODES)));
         assert!(check(&format!("[{}]", "[], ".repeat(Json::MAX_NODES))).is_err());
         let exactly = |nodes: usize| format!("[{}0]", "0,".repeat(nodes - 2));
-        assert!(
-            parse_strict(&exactly(Json::MAX_NODES)).is_ok()
-                && parse_strict(&exactly(Json::MAX_NODES + 1)).is_err()
-        );
+        assert!(parse_strict(&exactly(Json::MAX_NODES)).is_ok());
+        assert!(parse_strict(&exactly(Json::MAX_NODES + 1)).is_err());
     }
 
     #[test]
@@ -305,17 +302,15 @@ mod tests {
         assert_eq!(measure("{}", Json::MAX_DEPTH), Ok(Size::default()));
     }
 
-    /// Fails without: the check of values that are not kept.
     #[test]
     fn check_agrees_with_the_strict_parser() {
-        let others = [
+        for text in [
             "null",
             " {\"a\": [1, -2.5e3, \"\\u00fc\"]} ",
             r#"{"a":{"a":1},"b":{"a":1}}"#,
             "[1,]",
             "\"\u{1}\"",
-        ];
-        for text in others.into_iter().chain(AMBIGUOUS_OR_INVALID) {
+        ] {
             assert_eq!(check(text), parse_strict(text).map(drop), "{text}");
         }
         assert_eq!(json!({"a": 1}), parse_strict(r#"{"a":1}"#).unwrap());

@@ -152,39 +152,29 @@ impl fmt::Debug for GuardedEncoder {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use crate::cases::rows;
     use crate::outcome::HandlerError;
 
     #[test]
     fn strings_pass_through_and_other_values_are_json() {
-        for (value, expected) in [
-            (json!("two\nlines"), "two\nlines"),
-            (json!(""), ""),
-            (json!(42), "42"),
-            (json!(null), "null"),
-            (json!({"a": [1]}), r#"{"a":[1]}"#),
-        ] {
-            assert_eq!(
-                JsonEncoder.encode(EncodeInput::Value(&value.into())),
-                Ok(expected.to_owned())
-            );
+        for (value, expected) in rows::<(Value, &str)>(
+            "message/encode",
+            "strings_pass_through_and_other_values_are_json",
+        ) {
+            let encoded = JsonEncoder.encode(EncodeInput::Value(&value.into()));
+            assert_eq!(encoded, Ok(expected.to_owned()));
         }
     }
 
     #[test]
     fn failures_are_encoded_as_objects() {
-        let error = HandlerError::new("no \"such\" city");
-        assert_eq!(
-            JsonEncoder.encode(EncodeInput::Failure(&Failure::Error(error.clone()))),
-            Ok(r#"{"error":"no \"such\" city"}"#.to_owned())
-        );
-        let error = Failure::Error(error.with_data(json!({"near": "Oslo"})));
-        assert_eq!(
-            JsonEncoder.encode(EncodeInput::Failure(&error)),
-            Ok(r#"{"error":"no \"such\" city","data":{"near":"Oslo"}}"#.to_owned())
-        );
+        for (error, expected) in
+            rows::<(HandlerError, &str)>("message/encode", "failures_are_encoded_as_objects")
+        {
+            let encoded = JsonEncoder.encode(EncodeInput::Failure(&Failure::Error(error)));
+            assert_eq!(encoded, Ok(expected.to_owned()));
+        }
     }
 
     #[test]
@@ -192,9 +182,7 @@ mod tests {
         let encoder = GuardedEncoder::new(|_: EncodeInput<'_>| -> Result<String, EncodeError> {
             panic!("no")
         });
-        assert_eq!(
-            encoder.encode(EncodeInput::Value(&Json::null())),
-            Err(EncodeError("the encoder panicked: no".into()))
-        );
+        let encoded = encoder.encode(EncodeInput::Value(&Json::null()));
+        assert_eq!(encoded, Err(EncodeError("the encoder panicked: no".into())));
     }
 }

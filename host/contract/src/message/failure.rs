@@ -124,22 +124,16 @@ impl fmt::Display for Failure {
 mod tests {
     use std::collections::BTreeMap;
 
-    use serde_json::json;
-
     use super::*;
     use crate::call::usage::Usage;
-    use crate::outcome::{Halt, Question};
+    use crate::cases::rows;
 
     #[test]
     fn completion_has_output_or_failure_or_neither() {
-        for (result, has_output, has_failure) in [
-            (CallResult::Outcome(Outcome::ok(json!(1))), true, false),
-            (CallResult::Outcome(Outcome::AskUser(Question::new("which?"))), false, false),
-            (CallResult::Outcome(Outcome::Halt(Halt::new("done", json!(1)))), false, false),
-            (CallResult::Outcome(Outcome::error("no")), false, true),
-            (CallResult::ToolError(ToolError::NotFound), false, true),
-            (CallResult::Refusal(Refusal::NotAllowed), false, true),
-        ] {
+        for (result, has_output, has_failure) in rows::<(CallResult, bool, bool)>(
+            "message/failure",
+            "completion_has_output_or_failure_or_neither",
+        ) {
             let (usage, attributes) = (Usage::default(), BTreeMap::new());
             let completion =
                 Completion { id: "1".into(), tool: "t".into(), result, usage, attributes };

@@ -113,13 +113,9 @@ mod tests {
                 Completion { id: "1".into(), tool: "t".into(), result, usage, attributes };
             let view = ResultView::of(&completion, &definition);
             let mut expected = shown;
-            for (key, value) in [
-                ("tool_call_id", json!("1")),
-                ("tool", json!("t")),
-                ("attributes", json!({"team": "a"})),
-            ] {
-                expected[key] = value;
-            }
+            expected["tool_call_id"] = json!("1");
+            expected["tool"] = json!("t");
+            expected["attributes"] = json!({"team": "a"});
             assert_eq!(serde_json::to_value(&view).unwrap(), expected);
             assert_eq!(view.to_text(), text);
         }

@@ -28,8 +28,12 @@ fn nested(levels: usize, innermost: Value, around: impl Fn(Value) -> Value) -> V
     (0..levels).fold(innermost, |inner, _| around(inner))
 }
 
+fn arrays(levels: usize, innermost: impl Into<Value>) -> Value {
+    nested(levels, innermost.into(), |inner| json!([inner]))
+}
+
 /// Builds `links` definitions, each of which refers to the next, and one at the end.
-fn chain(links: usize, link: impl Fn(Value) -> Value, end: Value) -> Value {
+pub(super) fn chain(links: usize, link: impl Fn(Value) -> Value, end: Value) -> Value {
     let next = |n: usize| json!({"$ref": format!("#/$defs/l{}", n + 1)});
     let defs =
         (0..links).map(|n| (format!("l{n}"), link(next(n)))).chain([(format!("l{links}"), end)]);
@@ -37,8 +41,17 @@ fn chain(links: usize, link: impl Fn(Value) -> Value, end: Value) -> Value {
 }
 
 /// Builds a schema that applies the same definition `times` times.
-fn repeated_reference(times: usize, schema: Value) -> Value {
+fn repeated(times: usize, schema: Value) -> Value {
     json!({"allOf": each(times, |_| json!({"$ref": "#/$defs/it"})), "$defs": {"it": schema}})
+}
+
+fn pattern(text: &str) -> Value {
+    json!({"pattern": text})
+}
+
+/// Builds the schema of a list whose items fit this schema.
+fn items(schema: Value) -> Value {
+    json!({"items": schema})
 }
 
 /// Builds a different array for each number, out of nothing but arrays: a hash of their items alone
@@ -89,11 +102,7 @@ fn schemas_that_multiply() -> Vec<Bomb> {
             seen("anyOf", "unevaluatedItems", json!({"prefixItems": [true]})),
             json!([1]),
         ),
-        (
-            "a long way",
-            chain(990, |next| json!({"items": next}), json!({})),
-            nested(120, json!(1), |inner| json!([inner])),
-        ),
+        ("a long way", chain(990, |next| json!({"items": next}), json!({})), arrays(120, 1)),
         ("a long way in place", chain(390, |next| json!({"not": next}), json!({})), json!({})),
         (
             "dynamic, two ways inside",
@@ -111,105 +120,70 @@ fn values_that_are_large() -> Vec<Bomb> {
     let objects = || each(MIB / 8, |_| json!({"z": 0}));
     let long_names =
         |count: usize| members(count, |n| (format!("{}{n}", "k".repeat(2_000)), json!(0)));
-    let names = json!(long_names(6).as_object().unwrap().keys().collect::<Vec<_>>());
+    let asked = json!(long_names(6).as_object().unwrap().keys().collect::<Vec<_>>());
+    let names = || long_names(500);
+    let x = || json!("x".repeat(1_000));
+    let unique = || json!({"uniqueItems": true});
+    let again = |schema: Value| repeated(1_900, schema);
+    let constants = |count: usize| each(count, |n| json!({"const": n + 1}));
     vec![
-        ("unique trees", json!({"uniqueItems": true}), each(MIB / 50, tree)),
-        (
-            "unique trees, again",
-            repeated_reference(1_900, json!({"uniqueItems": true})),
-            each(MIB / 50, tree),
-        ),
-        ("unique alike", json!({"uniqueItems": true}), equal_doubles()),
+        ("unique trees", unique(), each(MIB / 50, tree)),
+        ("unique trees, again", again(unique()), each(MIB / 50, tree)),
+        ("unique alike", unique(), equal_doubles()),
         (
             "unique at each level",
             json!({"uniqueItems": true, "items": {"$ref": "#"}}),
-            each(3_000, |n| nested(120, json!(n), |inner| json!([inner]))),
+            each(3_000, |n| arrays(120, n)),
         ),
-        ("counted text", repeated_reference(1_900, json!({"minLength": 1})), text()),
-        (
-            "a fixed text",
-            repeated_reference(1_900, json!({"const": "ab".repeat(6_000)})),
-            json!("ab".repeat(6_000)),
-        ),
-        ("a pattern, again", repeated_reference(1_900, json!({"pattern": "^[ab]*$"})), text()),
-        ("a slow pattern", json!({"pattern": "a[ab]{300}x*$"}), text()),
-        ("a nested pattern", json!({"pattern": "^((a+)+b?)*c$"}), text()),
-        (
-            "a look at each step",
-            json!({"pattern": "^(?:(?=.*$)(?:x|x|x))*y$"}),
-            json!("x".repeat(1_000)),
-        ),
+        ("counted text", again(json!({"minLength": 1})), text()),
+        ("a fixed text", again(json!({"const": "ab".repeat(6_000)})), json!("ab".repeat(6_000))),
+        ("a pattern, again", again(pattern("^[ab]*$")), text()),
+        ("a slow pattern", pattern("a[ab]{300}x*$"), text()),
+        ("a nested pattern", pattern("^((a+)+b?)*c$"), text()),
+        ("a look at each step", pattern("^(?:(?=.*$)(?:x|x|x))*y$"), x()),
         (
             "looks in looks",
-            json!({"items": {"pattern": "^(?:(?=(?:(?=(?:(?=x)x)*)x)*)x)*$"}}),
+            items(pattern("^(?:(?=(?:(?=(?:(?=x)x)*)x)*)x)*$")),
             each(MIB / 50, |n| "x".repeat(20 + n % 20)),
         ),
-        (
-            "looks before each way back",
-            json!({"pattern": "^(?:x|xx?|x{1,9}){1,9}(?:(?=.*x)x){900}y"}),
-            json!("x".repeat(1_000)),
-        ),
-        (
-            "back-references",
-            json!({"items": {"pattern": "^(x+x+)+\\1y"}}),
-            each(MIB / 50, |_| "x".repeat(40)),
-        ),
+        ("looks before each way back", pattern("^(?:x|xx?|x{1,9}){1,9}(?:(?=.*x)x){900}y"), x()),
+        ("back-references", items(pattern("^(x+x+)+\\1y")), each(MIB / 50, |_| "x".repeat(40))),
         (
             "names that look around",
             json!({"patternProperties": members(100, |n| (format!("^(x+x+)+(?=y){n}"), json!(true)))}),
             members(500, |n| (format!("{}{n}", "x".repeat(2_000)), json!(0))),
         ),
-        ("a large pattern", json!({"pattern": "(x{1,1000}){1000}"}), text()),
+        ("a large pattern", pattern("(x{1,1000}){1000}"), text()),
         (
             "patterns for names",
             json!({"patternProperties": members(190, |n| (format!("k+{n}x"), json!(true)))}),
-            long_names(500),
+            names(),
         ),
-        (
-            "names with patterns",
-            repeated_reference(1_900, json!({"propertyNames": {"pattern": "k+x"}})),
-            long_names(500),
-        ),
-        (
-            "names that are asked for",
-            repeated_reference(1_900, json!({"required": names})),
-            long_names(500),
-        ),
+        ("names with patterns", again(json!({"propertyNames": pattern("k+x")})), names()),
+        ("names that are asked for", again(json!({"required": asked})), names()),
         (
             "names that are missing",
-            json!({"items": {"required": each(6_000, |n| format!("n{n}"))}}),
+            items(json!({"required": each(6_000, |n| format!("n{n}"))})),
             each(MIB / 3, |_| json!({})),
         ),
         (
             "names that are declared",
-            json!({"items": {"properties": members(1_900, |n| (format!("p{n}"), json!(true)))}}),
+            items(json!({"properties": members(1_900, |n| (format!("p{n}"), json!(true)))})),
             objects(),
         ),
         (
             "fixed arrays",
-            json!({"items": {"enum": each(1_900, |n| nested(5, json!(n), |inner| json!([inner])))}}),
-            each(MIB / 12, |n| nested(5, json!(n + 2_000), |inner| json!([inner]))),
+            items(json!({"enum": each(1_900, |n| arrays(5, n))})),
+            each(MIB / 12, |n| arrays(5, n + 2_000)),
         ),
         (
             "a fixed tree",
-            json!({"items": {"allOf": each(90, |n| json!({"not": {"const": nested(110, json!(n), |inner| json!([inner]))}}))}}),
-            each(4_000, |_| nested(110, json!("x"), |inner| json!([inner]))),
+            items(json!({"allOf": each(90, |n| json!({"not": {"const": arrays(110, n)}}))})),
+            each(4_000, |_| arrays(110, "x")),
         ),
-        (
-            "alternatives of zeros",
-            json!({"items": {"anyOf": each(1_900, |n| json!({"const": n + 1}))}}),
-            zeros(),
-        ),
-        (
-            "a few alternatives",
-            json!({"items": {"anyOf": each(19, |n| json!({"const": n + 1}))}}),
-            zeros(),
-        ),
-        (
-            "multiples",
-            json!({"items": {"allOf": each(9, |_| json!({"multipleOf": 1e-300}))}}),
-            zeros(),
-        ),
+        ("alternatives of zeros", items(json!({"anyOf": constants(1_900)})), zeros()),
+        ("a few alternatives", items(json!({"anyOf": constants(19)})), zeros()),
+        ("multiples", items(json!({"allOf": each(9, |_| json!({"multipleOf": 1e-300}))})), zeros()),
         (
             "contained",
             json!({"contains": {"not": {"contains": {"enum": [1, 2]}}}, "minContains": 9}),
@@ -222,11 +196,11 @@ fn values_that_are_large() -> Vec<Bomb> {
         ),
         (
             "dependent",
-            repeated_reference(
+            repeated(
                 60,
                 json!({"dependentSchemas": members(30, |_| ("z".into(), json!({"minProperties": 1})))}),
             ),
-            long_names(500),
+            names(),
         ),
         (
             "first items",

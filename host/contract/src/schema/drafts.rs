@@ -10,83 +10,21 @@ use serde_json::{Value, json};
 use super::Schema;
 use super::pattern::BACKTRACKS;
 use super::work::MAX_BYTES;
+use crate::cases::rows;
 use crate::definition::Definition;
-
-const DRAFT_4: &str = "http://json-schema.org/draft-04/schema#";
-const DRAFT_6: &str = "http://json-schema.org/draft-06/schema#";
-const DRAFT_7: &str = "http://json-schema.org/draft-07/schema#";
-const DRAFT_2019: &str = "https://json-schema.org/draft/2019-09/schema";
-const DRAFT_2020: &str = "https://json-schema.org/draft/2020-12/schema";
 
 fn compiled(schema: &Value) -> Schema {
     Schema::compile(schema).unwrap_or_else(|problem| panic!("{schema}: {problem}"))
 }
 
-fn with(draft: &str, mut schema: Value) -> Value {
-    schema["$schema"] = json!(draft);
-    schema
-}
-
 /// The text that is listed and checked is 2020-12 without identifiers.
 #[test]
 fn earlier_draft_is_translated_to_2020_12() {
-    for (given, written) in [
-        (
-            with(DRAFT_7, json!({"items": [{"type": "string"}], "additionalItems": false})),
-            json!({"prefixItems": [{"type": "string"}], "items": false}),
-        ),
-        (
-            json!({"items": [true], "additionalItems": {"type": "null"}}),
-            json!({"prefixItems": [true], "items": {"type": "null"}}),
-        ),
-        (with(DRAFT_6, json!({"items": {}, "additionalItems": false})), json!({"items": {}})),
-        (
-            with(DRAFT_7, json!({"dependencies": {"a": ["b"], "c": {"required": ["d"]}}})),
-            json!({"dependentRequired": {"a": ["b"]}, "dependentSchemas": {"c": {"required": ["d"]}}}),
-        ),
-        (
-            with(
-                DRAFT_4,
-                json!({"minimum": 1, "exclusiveMinimum": true, "maximum": 9, "exclusiveMaximum": false}),
-            ),
-            json!({"exclusiveMinimum": 1, "maximum": 9}),
-        ),
-        (
-            with(
-                DRAFT_7,
-                json!({"properties": {"a": {"$ref": "#/definitions/b", "minLength": 9, "title": "A"}},
-                "definitions": {"b": {"type": "string"}}}),
-            ),
-            json!({"properties": {"a": {"$ref": "#/definitions/b", "title": "A"}}, "definitions": {"b": {"type": "string"}}}),
-        ),
-        (
-            with(
-                DRAFT_2019,
-                json!({"$ref": "#/$defs/b", "minLength": 9, "$defs": {"b": {"type": "string"}}}),
-            ),
-            json!({"$ref": "#/$defs/b", "minLength": 9, "$defs": {"b": {"type": "string"}}}),
-        ),
-        (
-            with(
-                DRAFT_4,
-                json!({"id": "http://a.example/", "properties": {"id": {"$ref": "#b"}},
-                "definitions": {"b": {"id": "#b", "type": "null"}}}),
-            ),
-            json!({"properties": {"id": {"$ref": "#/definitions/b"}}, "definitions": {"b": {"type": "null"}}}),
-        ),
-        // There, items that `contains` finds count as unevaluated.
-        (
-            with(
-                DRAFT_2019,
-                json!({"contains": {"type": "string"}, "minContains": 2, "unevaluatedItems": false}),
-            ),
-            json!({"allOf": [{"not": {"not": {"contains": {"type": "string"}, "minContains": 2}}}],
-                "unevaluatedItems": false}),
-        ),
-        (with(DRAFT_2020, json!({"type": "object"})), with(DRAFT_2020, json!({"type": "object"}))),
-    ] {
+    for (given, written) in
+        rows::<(Value, Value)>("schema/drafts", "earlier_draft_is_translated_to_2020_12")
+    {
         let schema = compiled(&given);
-        assert_eq!(schema.text(), &written);
+        assert_eq!(schema.text(), &written, "{given}");
         assert_eq!(compiled(&written).text(), &written, "translated again");
         assert!(schema.translated.warnings.is_empty(), "{given}");
     }
@@ -95,73 +33,16 @@ fn earlier_draft_is_translated_to_2020_12() {
 /// The references are anchors, identifiers and dynamic references that end inside of the schema.
 #[test]
 fn references_resolve_within_the_schema() {
-    let node = |more: Value| {
-        let mut node = json!({"$id": "tree", "$dynamicAnchor": "node", "type": "object",
-            "properties": {"data": true, "children": {"items": {"$dynamicRef": "#node"}}}});
-        node.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        node
-    };
-    let strict = json!({"$id": "http://a.example/strict", "$dynamicAnchor": "node", "$ref": "tree",
-        "unevaluatedProperties": false, "$defs": {"tree": node(json!({}))}});
-    let recursive = json!({"$schema": DRAFT_2019, "$id": "http://a.example/strict", "$recursiveAnchor": true,
-        "$ref": "tree", "unevaluatedProperties": false, "$defs": {"tree": {"$id": "tree", "$recursiveAnchor": true,
-        "properties": {"data": true, "children": {"items": {"$recursiveRef": "#"}}}}}});
-    let typed = json!({"$id": "http://a.example/numbers", "$ref": "list", "$defs": {
-        "number": {"$dynamicAnchor": "item", "type": "number"},
-        "list": {"$id": "list", "items": {"$dynamicRef": "#item"}, "$defs": {"any": {"$dynamicAnchor": "item"}}}}});
-    let through_another = json!({"properties": {"strict": {"$ref": "strict"}, "open": {"$ref": "tree"}}, "$defs": {
-        "strict": {"$id": "strict", "$dynamicAnchor": "node", "$ref": "tree", "unevaluatedProperties": false},
-        "tree": node(json!({}))}});
-    let mistyped = json!({"children": [{"daat": 1}]});
-    for (schema, good, bad) in [
-        (
-            json!({"$ref": "#a", "$defs": {"x": {"$anchor": "a", "type": "null"}}}),
-            json!(null),
-            json!(1),
-        ),
-        (
-            json!({"$id": "http://a.example/", "$ref": "b#a", "$defs": {"x": {"$id": "b", "$defs": {"y": {"$anchor": "a",
-                "type": "null"}}}}}),
-            json!(null),
-            json!(1),
-        ),
-        (json!({"$ref": "#/unknown/x", "unknown": {"x": {"type": "null"}}}), json!(null), json!(1)),
-        (
-            json!({"$ref": "#a", "$defs": {"x y": {"$anchor": "a", "type": "null"}}}),
-            json!(null),
-            json!(1),
-        ),
-        (
-            json!({"$ref": "#a", "$defs": {"x": {"$id": "no URI", "$anchor": "a", "type": "null"}}}),
-            json!(null),
-            json!(1),
-        ),
-        (
-            json!({"properties": {"a": {"$ref": "#/anyOf/0"}}, "anyOf": [{"type": "null"}, true]}),
-            json!({"a": null}),
-            json!({"a": 1}),
-        ),
-        (
-            json!({"$ref": "#/$defs/a", "$dynamicRef": "#b", "$defs": {"a": {"required": ["a"]},
-                "b": {"$dynamicAnchor": "b", "required": ["b"]}}}),
-            json!({"a": 1, "b": 1}),
-            json!({"a": 1}),
-        ),
-        (strict, json!({"children": [{"data": 1}]}), mistyped.clone()),
-        (recursive, json!({"children": [{"data": 1}]}), mistyped.clone()),
-        (typed, json!([1]), json!(["1"])),
-        (through_another, json!({"open": mistyped}), json!({"strict": mistyped})),
-    ] {
+    for (schema, good, bad) in
+        rows::<(Value, Value, Value)>("schema/drafts", "references_resolve_within_the_schema")
+    {
         let schema = compiled(&schema);
         assert_eq!(schema.check(&good), Ok(()), "{}", schema.text());
         assert!(schema.check(&bad).is_err(), "{}", schema.text());
         let text = schema.text().to_string();
-        assert!(
-            ["$id", "nchor", "$dynamicRef", "$recursiveRef"]
-                .iter()
-                .all(|word| !text.contains(word)),
-            "{text}"
-        );
+        for word in ["$id", "nchor", "$dynamicRef", "$recursiveRef"] {
+            assert!(!text.contains(word), "{text}");
+        }
     }
 }
 
@@ -211,23 +92,15 @@ fn bad_schema_part_leaves_others_enforced() {
         "required": ["code", 7],
     }));
     let schema = compiled(definition.parameters.as_ref().unwrap());
-    assert_eq!(
-        schema.check(&json!({"animal": "abc", "code": "abc", "none": 1, "other": 1, "xa": "b"})),
-        Ok(())
-    );
+    let good = json!({"animal": "abc", "code": "abc", "none": 1, "other": 1, "xa": "b"});
+    assert_eq!(schema.check(&good), Ok(()));
     for bad in [json!({"animal": "abcd"}), json!({"code": "abcd"}), json!({"xa": 1}), json!([])] {
         assert!(schema.check(&bad).is_err(), "{bad}");
     }
     insta::assert_snapshot!(definition.unenforced().join("\n"));
     let translated = definition.with_parameters(schema.text().clone());
     assert_eq!(translated.unenforced(), [""; 0]);
-    for (bad, left) in [
-        (
-            with(DRAFT_2019, json!({"contains": 5, "unevaluatedItems": {"type": "null"}})),
-            json!({"unevaluatedItems": {"type": "null"}}),
-        ),
-        (json!({"patternProperties": {"^(?:(?=a)a)+$": false}}), json!({"patternProperties": {}})),
-    ] {
+    for (bad, left) in rows::<(Value, Value)>("schema/drafts", "parts_left_out") {
         let schema = compiled(&bad);
         assert_eq!((schema.text(), schema.translated.warnings.len()), (&left, 1));
     }
@@ -244,34 +117,25 @@ fn unknown_draft_is_read_as_2020_12() {
 fn external_reference_is_refused_with_its_pointer() {
     let schema = json!({"properties": {"a/b": {"$ref": "other.json#/x"}}});
     let problem = Schema::compile(&schema).unwrap_err();
-    assert!(
-        problem.starts_with("at `/properties/a~1b/$ref`: `other.json#/x` is in another document"),
-        "{problem}"
-    );
+    let told = "at `/properties/a~1b/$ref`: `other.json#/x` is in another document";
+    assert!(problem.starts_with(told), "{problem}");
     let problem = Schema::compile(&json!({"items": {"$ref": "#/$defs/x"}})).unwrap_err();
     assert_eq!(problem, "at `/items/$ref`: `#/$defs/x` names no part of this schema");
 }
 
 #[test]
 fn patterns_support_lookaround_and_backreferences() {
-    for (pattern, good, bad) in [
-        ("^(?=.*[0-9])(?=.*[a-z]).{4,}$", "abc1", "abcd"),
-        ("^(?!.*--)[a-z-]+$", "a-b", "a--b"),
-        ("(?<=\\$)[0-9]+", "$5", "5"),
-        ("^(.)(.)\\2\\1$", "abba", "abab"),
-        ("^(?<c>.)\\k<c>$", "aa", "ab"),
-        ("^(?:(a)|b)\\1$", "b", "a"),
-        ("^\\bé?a\\b(?=.|$)", "a", "b"),
-    ] {
+    for (pattern, good, bad) in rows::<(&str, &str, &str)>(
+        "schema/drafts",
+        "patterns_support_lookaround_and_backreferences",
+    ) {
         let schema = compiled(&json!({"pattern": pattern}));
         assert_eq!(schema.check(&json!(good)), Ok(()), "{pattern}");
         let faults = schema.check(&json!(bad)).expect_err(pattern);
         assert_eq!(faults[0].expected(), format!("expected text that matches `{pattern}`"));
         let names = compiled(&json!({"patternProperties": {pattern: false}}));
-        assert!(
-            names.check(&json!({ good: 1 })).is_err() && names.check(&json!({ bad: 1 })).is_ok(),
-            "{pattern}"
-        );
+        assert!(names.check(&json!({ good: 1 })).is_err(), "{pattern}");
+        assert!(names.check(&json!({ bad: 1 })).is_ok(), "{pattern}");
     }
 }
 
@@ -290,13 +154,11 @@ fn references_to_odd_places_do_not_panic() {
 #[test]
 fn unquantified_brace_is_literal() {
     for (pattern, good, bad) in
-        [("^a{,2}$", "a{,2}", "aa"), ("^{1,2$", "{1,2", "1"), ("^a{2}$", "aa", "a{2}")]
+        rows::<(&str, &str, &str)>("schema/drafts", "unquantified_brace_is_literal")
     {
         let schema = compiled(&json!({"pattern": pattern}));
-        assert!(
-            schema.check(&json!(good)).is_ok() && schema.check(&json!(bad)).is_err(),
-            "{pattern}"
-        );
+        assert!(schema.check(&json!(good)).is_ok(), "{pattern}");
+        assert!(schema.check(&json!(bad)).is_err(), "{pattern}");
     }
     // Each brace is read once, however many follow.
     compiled(&json!({"pattern": "{".repeat(1_000)}));
@@ -320,17 +182,13 @@ fn backtracking_is_bounded() {
         let told = faults[0].to_string();
         assert!(told.contains(&format!("in {BACKTRACKS} steps back")), "{schema}: {told}");
     }
-    let faults = compiled(&json!({"properties": {"a": {"pattern": looped}}}))
-        .check(&json!({"a": long}))
-        .unwrap_err();
-    assert_eq!(faults[0].path, "/a");
+    let schema = compiled(&json!({"properties": {"a": {"pattern": looped}}}));
+    assert_eq!(schema.check(&json!({"a": long})).unwrap_err()[0].path, "/a");
     // Texts of ordinary tools.
-    assert_eq!(
-        compiled(&json!({"pattern": "^(?!\\s*$)"})).check(&json!("a ".repeat(50_000))),
-        Ok(())
-    );
-    assert_eq!(
-        compiled(&json!({"items": {"pattern": looped}})).check(&json!(vec!["item 12345"; 9_500])),
-        Ok(())
-    );
+    for (schema, value) in [
+        (json!({"pattern": "^(?!\\s*$)"}), json!("a ".repeat(50_000))),
+        (json!({"items": {"pattern": looped}}), json!(vec!["item 12345"; 9_500])),
+    ] {
+        assert_eq!(compiled(&schema).check(&value), Ok(()), "{schema}");
+    }
 }

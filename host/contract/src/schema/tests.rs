@@ -6,10 +6,11 @@
 use serde_json::{Value, json};
 
 use super::Schema;
+use super::bombs::chain;
 use crate::cases::rows;
 use crate::json::Json;
 use crate::outcome::Question;
-use crate::outcome::refusal::{Fault, FaultKind};
+use crate::outcome::refusal::{Fault, FaultKind, Refusal};
 
 fn faults(schema: Value, value: Value) -> String {
     match Schema::compile(&schema).expect("a usable schema").check(&value) {
@@ -20,18 +21,7 @@ fn faults(schema: Value, value: Value) -> String {
 
 #[test]
 fn every_fault_is_named() {
-    let schema = json!({
-        "type": "object",
-        "properties": {
-            "size": {"enum": ["small", "medium", "large"]},
-            "count": {"type": "integer", "minimum": 1, "maximum": 9},
-            "name": {"type": "string", "minLength": 2, "pattern": "^[a-z]+$"},
-            "when": {"anyOf": [{"type": "string"}, {"type": "null"}]},
-        },
-        "required": ["name"],
-        "additionalProperties": false,
-    });
-    let given = json!({"size": "medum", "count": 0, "nme": "x", "when": 3});
+    let (schema, given) = rows::<(Value, Value)>("schema", "every_fault_is_named").remove(0);
     insta::assert_snapshot!(faults(schema, given));
 }
 
@@ -66,61 +56,24 @@ fn fault_hint_gives_the_correction() {
 /// A given member that the schema declares is not reported as a misspelling of another member.
 #[test]
 fn declared_member_is_not_a_misspelling() {
-    let strict = json!({"properties": {"a": {}, "b": {}}, "required": ["a", "b"], "additionalProperties": false});
-    let apart =
-        json!({"allOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}, "required": ["b"]}]});
-    let either = json!({"properties": {"a": {}, "b": {}}, "allOf": [{"required": ["b"]}]});
-    for schema in [strict.clone(), apart, either] {
-        assert_eq!(
-            faults(schema, json!({"a": 1})),
-            "at `/b`: required member `b` is missing, got an object with `a`"
-        );
+    for (schema, given, told) in
+        rows::<(Value, Value, &str)>("schema", "declared_member_is_not_a_misspelling")
+    {
+        assert_eq!(faults(schema, given.clone()), told, "{given}");
     }
-    let long = "x".repeat(70);
-    for (given, told) in [
-        (json!({}), "an empty object".to_owned()),
-        (json!({ &long: 1 }), format!("an object with `{}…`", &long[..60])),
-        (
-            json!({"q": 1, "r": 1, "s": 1, "t": 1, "u": 1, "v": 1, "w": 1, "x": 1}),
-            "an object with `q`, `r`, `s`, `t`, `u`, `v`, 2 more".to_owned(),
-        ),
-    ] {
-        let schema = json!({"properties": {"size": {}}, "required": ["size"]});
-        assert_eq!(
-            faults(schema, given),
-            format!("at `/size`: required member `size` is missing, got {told}")
-        );
-    }
-    assert_eq!(
-        faults(strict.clone(), json!({"a": 1, "b": 2, "c": 3})),
-        "at `/c`: unknown member `c`"
-    );
-    let open = json!({"properties": {"a": {}, "b": {}}, "required": ["a", "b"]});
-    let slip = "at `/b`: required member `b` is missing, got c (did you mean `b`?)";
-    assert_eq!(faults(open, json!({"a": 1, "c": 3})), slip);
 }
 
 /// The forms of enumerations: variants with descriptions, optional ones, and variants with data.
 #[test]
 fn fault_names_the_nearest_alternative() {
-    let sizes = json!({"oneOf": [{"const": "small", "description": "S"}, {"const": "medium"}, {"enum": ["large", "huge"]}]});
-    let shape = |tag: &str, size: &str| {
-        json!({"type": "object", "properties": {"is": {"const": tag}, size: {"type": "number"}, "sizes": sizes},
-            "required": ["is", size], "additionalProperties": false})
-    };
-    let shapes =
-        json!({"anyOf": [shape("circle", "radius"), shape("square", "side"), {"type": "null"}]});
-    let cases = [
-        (json!({"const": "medium"}), json!("medum")),
-        (sizes.clone(), json!("medum")),
-        (sizes.clone(), json!("lage")),
-        (json!({"anyOf": [sizes, {"type": "null"}]}), json!("medum")),
-        (shapes.clone(), json!({"is": "square", "side": "1", "sizes": "medum"})),
-        (shapes.clone(), json!({"is": "sqare", "side": 1})),
-        (shapes.clone(), json!({"is": "circle", "radus": 1})),
-        (shapes, json!(7)),
-    ];
-    let told = cases.map(|(schema, given)| format!("{given}\n{}\n", faults(schema, given.clone())));
+    let mut told = Vec::new();
+    for (schema, refused) in
+        rows::<(Value, Vec<Value>)>("schema", "fault_names_the_nearest_alternative")
+    {
+        for given in refused {
+            told.push(format!("{given}\n{}\n", faults(schema.clone(), given.clone())));
+        }
+    }
     insta::assert_snapshot!(told.join("\n"));
 }
 
@@ -134,10 +87,8 @@ fn answer_is_checked_against_its_questions_schema() {
     let question = question.with_answer_schema(json!({"type": "integer", "minimum": 1}));
     assert_eq!(question.check_answer(&answer(json!(2))), Ok(()));
     let faults = question.check_answer(&answer(json!("two"))).unwrap_err();
-    assert_eq!(
-        faults.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        ["expected an integer, got \"two\""]
-    );
+    let told: Vec<_> = faults.iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["expected an integer, got \"two\""]);
 }
 
 /// Programs use the code and the values, not the sentence.
@@ -179,28 +130,17 @@ fn valid_value_has_no_faults() {
 #[test]
 fn excess_faults_are_counted_not_listed() {
     let text = faults(json!({"items": {"type": "string"}}), json!(vec![1; 1000]));
-    assert_eq!(text.lines().count(), crate::outcome::refusal::Refusal::MAX_FAULTS + 1);
+    assert_eq!(text.lines().count(), Refusal::MAX_FAULTS + 1);
     assert!(text.ends_with("968 more"), "{text}");
 }
 
 /// Each of these schemas could hang the host. They are refused when they are compiled.
 #[test]
 fn hostile_schemas_are_refused() {
-    let fan: Value = (0..40)
-        .map(|n| {
-            (
-                format!("l{n}"),
-                json!({"allOf": [
-        {"$ref": format!("#/$defs/l{}", n + 1)}, {"$ref": format!("#/$defs/l{}", n + 1)}]}),
-            )
-        })
-        .collect::<serde_json::Map<_, _>>()
-        .into();
-    for (why, schema) in
-        rows::<(&str, Value)>("schema", "hostile_schemas_are_refused").into_iter().chain([
-            ("at most", json!({"description": "x".repeat(100_000)})),
-            ("not a usable", fan_root(fan)),
-        ])
+    let fan = chain(40, |next| json!({"allOf": [next, next]}), json!({"type": "object"}));
+    for (why, schema) in rows::<(&str, Value)>("schema", "hostile_schemas_are_refused")
+        .into_iter()
+        .chain([("at most", json!({"description": "x".repeat(100_000)})), ("not a usable", fan)])
     {
         match Schema::compile(&schema) {
             Ok(schema) => {
@@ -210,11 +150,6 @@ fn hostile_schemas_are_refused() {
             Err(problem) => assert!(problem.contains(why), "{problem}"),
         }
     }
-}
-
-fn fan_root(mut defs: Value) -> Value {
-    defs["l40"] = json!({"type": "object"});
-    json!({"$defs": defs, "$ref": "#/$defs/l0"})
 }
 
 /// Escapes in a reference are decoded.
@@ -256,19 +191,7 @@ fn pattern_matching_takes_linear_time() {
 /// The largest result of a call, from an ordinary tool.
 #[test]
 fn large_table_is_checked() {
-    let row = json!({
-        "type": "object",
-        "properties": {
-            "id": {"type": "integer", "minimum": 0},
-            "name": {"type": "string", "minLength": 1, "maxLength": 200},
-            "day": {"type": "string", "pattern": "^\\d{4}-\\d{2}-\\d{2}$"},
-            "size": {"enum": ["small", "medium", "large"]},
-            "tags": {"type": "array", "items": {"type": "string"}, "uniqueItems": true},
-            "price": {"anyOf": [{"type": "number", "minimum": 0}, {"type": "null"}]},
-        },
-        "required": ["id", "name", "day", "size"],
-        "additionalProperties": false,
-    });
+    let row = rows::<Value>("schema", "large_table_is_checked").remove(0);
     let rows = (0..9_500).map(|n| {
         json!({"id": n, "name": format!("item {n}"), "day": "2026-11-22", "size": "medium", "tags": ["a", "b"],
             "price": 9.95})
@@ -297,8 +220,7 @@ fn fault_search_has_a_budget() {
     let text =
         faults(json!({"properties": {"known": {}}, "additionalProperties": false}), unknown.into());
     assert!(
-        text.lines().count() <= crate::outcome::refusal::Refusal::MAX_FAULTS + 1
-            && text.len() < 10_000,
+        text.lines().count() <= Refusal::MAX_FAULTS + 1 && text.len() < 10_000,
         "{}",
         text.len()
     );
@@ -312,24 +234,12 @@ fn unique_items_are_compared_by_value() {
             let others = (0..many).map(|n| json!({"n": n}));
             faults(json!({"uniqueItems": true}), items.into_iter().chain(others).collect())
         };
-        let large = 1_u64 << 63;
-        for (one, other) in [
-            (json!([]), json!([[]])),
-            (json!([[], []]), json!([[[]]])),
-            (json!(large), json!(large + 1)),
-            (json!(1), json!("1")),
-            (json!(0), json!(false)),
-            (json!({"a": 1}), json!({"a": 1, "b": null})),
-        ] {
-            assert_eq!(among([one, other]), "");
-        }
-        for (one, other) in [
-            (json!(1), json!(1.0)),
-            (json!(0), json!(-0.0)),
-            (json!(large), json!(9_223_372_036_854_775_808.0)),
-            (json!({"a": [1], "b": 2}), json!({"b": 2.0, "a": [1.0]})),
-        ] {
-            assert!(among([one, other]).contains("items that all differ"));
+        for (one, other, differ) in
+            rows::<(Value, Value, bool)>("schema", "unique_items_are_compared_by_value")
+        {
+            let (items, told) = (format!("{one} and {other}"), among([one, other]));
+            assert_eq!(told.is_empty(), differ, "{items}: {told}");
+            assert!(differ || told.contains("items that all differ"), "{items}: {told}");
         }
     }
     assert_eq!(faults(json!({"uniqueItems": false}), json!([1, 1])), "");

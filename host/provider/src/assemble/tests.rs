@@ -8,26 +8,42 @@ use toolcell_contract::limits::Limits;
 use super::*;
 use crate::cases::rows;
 
-/// `+id name` starts, `id text` adds, `-id` ends.
+/// `+id name` starts, `id text` adds, `-id` ends. `INDEX` starts or continues a call by its place:
+/// `0 id=a name=t text={}`. `-0` ends one.
 fn fragment(line: &str) -> Fragment {
     let (id, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let part = |key: &str| {
+        let mut parts = rest.split(' ');
+        parts.find_map(|part| part.strip_prefix(key)?.strip_prefix('=')).map(str::to_owned)
+    };
+    if let Ok(index) = id.parse() {
+        return Fragment::Indexed { index, id: part("id"), name: part("name"), text: part("text") };
+    }
     match id.split_at(1) {
         ("+", id) => Fragment::Start { id: id.into(), name: rest.into() },
-        ("-", id) => Fragment::End { id: id.into() },
+        ("-", id) => match id.parse() {
+            Ok(index) => Fragment::EndIndexed { index },
+            Err(_) => Fragment::End { id: id.into() },
+        },
         _ => Fragment::Delta { id: id.into(), text: rest.into() },
     }
 }
 
-/// The results of the stream, in order: `id name(arguments)`, or the error's kind and id.
+/// The results of the stream, in order: `id name(arguments)`, or the error's kind and id. `!` ends
+/// all calls by place.
 fn assembled(limit: u64, lines: &[&str]) -> Vec<String> {
     let mut assembler = Assembler { limit, ..Assembler::new() };
-    let mut given: Vec<_> = lines
-        .iter()
-        .filter_map(|line| match assembler.push(fragment(line)) {
-            Ok(call) => call.map(|call| format!("{} {}({})", call.id, call.name, call.arguments)),
-            Err(error) => Some(description(&error)),
-        })
-        .collect();
+    let told = |call: Result<ToolCall, AssembleError>| match call {
+        Ok(call) => format!("{} {}({})", call.id, call.name, call.arguments),
+        Err(error) => description(&error),
+    };
+    let mut given = Vec::new();
+    for line in lines {
+        match *line {
+            "!" => given.extend(assembler.end_all().into_iter().map(told)),
+            line => given.extend(assembler.push(fragment(line)).transpose().map(told)),
+        }
+    }
     given.extend(assembler.finish().iter().map(description));
     given
 }
@@ -87,58 +103,22 @@ fn ids_are_escaped_and_cut_in_errors() {
     assert!(text.len() < 200 && !text.contains('\u{1b}'), "{text}");
 }
 
-/// `INDEX` starts or continues a call: `0 id=a name=t text={}`. `-0` ends one, `!` ends all.
-fn by_place(limit: u64, lines: &[&str]) -> Vec<String> {
-    let mut assembler = Assembler { limit, ..Assembler::new() };
-    let mut given = Vec::new();
-    let told = |call: Result<ToolCall, AssembleError>| match call {
-        Ok(call) => format!("{} {}({})", call.id, call.name, call.arguments),
-        Err(error) => description(&error),
-    };
-    for line in lines {
-        if *line == "!" {
-            given.extend(assembler.end_all().into_iter().map(told));
-            continue;
-        }
-        let (index, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let fragment = match index.strip_prefix('-') {
-            Some(index) => Fragment::EndIndexed { index: index.parse().unwrap() },
-            None => {
-                let part = |key: &str| {
-                    rest.split(' ')
-                        .find_map(|part| part.strip_prefix(key)?.strip_prefix('='))
-                        .map(str::to_owned)
-                };
-                let index = index.parse().unwrap();
-                Fragment::Indexed { index, id: part("id"), name: part("name"), text: part("text") }
-            }
-        };
-        match assembler.push(fragment) {
-            Ok(call) => given.extend(call.map(Ok).map(told)),
-            Err(error) => given.push(description(&error)),
-        }
-    }
-    given.extend(assembler.finish().iter().map(description));
-    given
-}
-
 /// Fragments as OpenAI streams them, and as servers with less exact forms of it do.
 #[test]
 fn indexed_fragments_become_calls() {
     let cases = rows::<(&str, Vec<&str>, Vec<&str>)>("assemble", "indexed_fragments_become_calls");
     for (what, lines, expected) in cases {
         let limit = if what == "too large" { 2 * (OPEN_CALL as u64 + 4) } else { 1000 };
-        assert_eq!(by_place(limit, &lines), expected, "{what}");
+        assert_eq!(assembled(limit, &lines), expected, "{what}");
     }
 }
 
 #[test]
 fn open_calls_are_listed() {
     let mut assembler = Assembler::new();
-    assembler.indexed(1, None, Some("u"), Some("[1,")).unwrap();
-    assembler.start("a", "t").unwrap();
-    assembler.delta("a", "{").unwrap();
-    assembler.start("b", "t").unwrap();
+    for line in ["1 name=u text=[1,", "+a t", "a {", "+b t"] {
+        assembler.push(fragment(line)).unwrap();
+    }
     assembler.start("b", "t").unwrap_err();
     let open: Vec<_> =
         assembler.open().map(|call| (call.index, call.id, call.name, call.arguments)).collect();
@@ -147,45 +127,26 @@ fn open_calls_are_listed() {
     assert_eq!(broken, Some(AssembleError::StartedTwice { id: "b".into() }));
     assembler.end("b").unwrap_err();
     assert_eq!(assembler.open().count(), 2);
-    assert_eq!(
-        assembler.finish().iter().map(description).collect::<Vec<_>>(),
-        ["unfinished a", "unfinished #1"]
-    );
+    let left: Vec<_> = assembler.finish().iter().map(description).collect();
+    assert_eq!(left, ["unfinished a", "unfinished #1"]);
 }
 
 /// In a cut answer, the call of the last fragment is incomplete, whatever its arguments are.
 #[test]
 fn cut_answer_never_yields_its_last_call() {
-    let place = |index, id: &str, text: &str| Fragment::Indexed {
-        index,
-        id: Some(id.into()),
-        name: Some("now".into()),
-        text: Some(text.into()),
-    };
-    let start = |id: &str| Fragment::Start { id: id.into(), name: "now".into() };
-    let end = |id: &str| Fragment::End { id: id.into() };
-    let delta = |id: &str, text: &str| Fragment::Delta { id: id.into(), text: text.into() };
-    for (fragments, expected) in [
-        (vec![], ""),
-        (vec![place(0, "a", "{}")], "a unfinished"),
-        (vec![place(0, "a", ""), place(1, "b", "{")], "a, b unfinished"),
-        (vec![place(1, "b", "{}"), place(0, "a", "{}")], "a unfinished, b"),
-        // By id: in the order of the ids, not of the fragments.
-        (vec![start("b"), delta("b", "{}"), start("a")], "a unfinished, b"),
-        (vec![start("a"), start("b"), delta("a", "{}")], "a unfinished, b"),
-        // The last call had ended before the cut: the caller already has it.
-        (vec![start("a"), start("b"), end("b")], "a"),
-    ] {
+    for (lines, expected) in
+        rows::<(Vec<&str>, &str)>("assemble", "cut_answer_never_yields_its_last_call")
+    {
         let mut assembler = Assembler::new();
-        for fragment in fragments.clone() {
-            assembler.push(fragment).unwrap();
+        for line in &lines {
+            assembler.push(fragment(line)).unwrap();
         }
         let ended = assembler.end_truncated().into_iter().map(|ended| match ended {
             Ok(call) => call.id,
             Err(AssembleError::Unfinished { id }) => format!("{id} unfinished"),
             Err(error) => panic!("{error}"),
         });
-        assert_eq!(ended.collect::<Vec<_>>().join(", "), expected, "{fragments:?}");
-        assert_eq!(assembler.held, 0, "{fragments:?}");
+        assert_eq!(ended.collect::<Vec<_>>().join(", "), expected, "{lines:?}");
+        assert_eq!(assembler.held, 0, "{lines:?}");
     }
 }

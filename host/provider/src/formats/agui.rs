@@ -229,14 +229,10 @@ mod tests {
             message,
         };
         let told = &agui_events(&event)[0];
-        assert_eq!(
-            (&told["messageId"], &told["content"]),
-            (&history[0]["id"], &history[0]["content"])
-        );
-        assert_eq!(
-            told["content"],
-            "ok\n\nbeside\n\n[image of 3 bytes (image/png) that cannot be shown here]"
-        );
+        assert_eq!(told["messageId"], history[0]["id"]);
+        assert_eq!(told["content"], history[0]["content"]);
+        let content = "ok\n\nbeside\n\n[image of 3 bytes (image/png) that cannot be shown here]";
+        assert_eq!(told["content"], content);
         // The events can be read back as the call that they show.
         let started = RunEvent::Call(Event::Started {
             id: "c".into(),
@@ -245,9 +241,7 @@ mod tests {
         });
         let events = agui_events(&started).into();
         let read = Provider::AgUi.calls(&events).unwrap();
-        assert_eq!(
-            (read.calls, read.unreadable),
-            (vec![ToolCall::new("c", "book", "{\"a\":1}")], vec![])
-        );
+        assert_eq!(read.calls, [ToolCall::new("c", "book", "{\"a\":1}")]);
+        assert_eq!(read.unreadable, []);
     }
 }

@@ -17,10 +17,9 @@ fn recursion_is_cut_with_a_note() {
     let cut = json!({"type": "OBJECT", "description": words});
     let inside = |inner: Value| json!({"type": "OBJECT", "properties": {"next": inner}});
     let whole = |times: usize| (0..=times).fold(cut.clone(), |inner, _| inside(inner));
-    assert_eq!(
-        gemini(json!({"$ref": "#/$defs/Loop"})).unwrap(),
-        (whole(MAX_RECURSION), vec!["/parameters/$defs/Loop".to_owned()])
-    );
+    let (converted, notes) = gemini(json!({"$ref": "#/$defs/Loop"})).unwrap();
+    assert_eq!(converted, whole(MAX_RECURSION));
+    assert_eq!(notes, ["/parameters/$defs/Loop"]);
     // Too large with the full number of expansions, but not with one.
     let many = |_| json!({"description": "x".repeat(30), "anyOf": vec![json!({"$ref": "#/$defs/Wide"}); 12]});
     let members: serde_json::Map<_, _> = (0..4).map(|n| (format!("m{n}"), many(n))).collect();
@@ -34,10 +33,8 @@ fn recursion_is_cut_with_a_note() {
     // A cycle of references without a value in between is accepted.
     for circle in ["#/$defs/Round", "#"] {
         let (_, notes) = gemini(json!({"$ref": circle})).unwrap();
-        assert!(
-            notes.iter().any(|pointer| pointer.starts_with("/parameters")),
-            "{circle}: {notes:?}"
-        );
+        let has_place = notes.iter().any(|pointer| pointer.starts_with("/parameters"));
+        assert!(has_place, "{circle}: {notes:?}");
     }
 }
 
@@ -60,11 +57,8 @@ fn bad_tool_is_left_out_of_the_list() {
         let listed = list.as_array().unwrap().len();
         assert_eq!(listed + left_out.len(), 4, "{provider}: {value} {notes:?}");
         assert!(value.to_string().contains("good") && left_out.len() >= 2, "{provider}: {notes:?}");
-        assert_eq!(
-            left_out.last().map(|note| (&*note.tool, &*note.pointer)),
-            Some(("good", "/name")),
-            "{provider}"
-        );
+        let last = left_out.last().map(|note| (&*note.tool, &*note.pointer));
+        assert_eq!(last, Some(("good", "/name")), "{provider}");
         // The list, or a page of it, is empty then.
         assert!(provider.definitions([&bad[1]]).is_err(), "{provider}");
         let Conversion { value, notes } = provider.page([&bad[1]]);
@@ -81,10 +75,8 @@ fn empty_media_is_described_in_every_form() {
         for provider in Provider::ALL {
             let Conversion { value, notes } = provider.results(std::slice::from_ref(&message));
             let (value, case) = (value.to_string(), format!("{provider}: {part:?}"));
-            assert!(
-                !value.contains(r#""""#) && value.contains("of 0 bytes (application/octet-stream)"),
-                "{case}: {value}"
-            );
+            assert!(!value.contains(r#""""#), "{case}: {value}");
+            assert!(value.contains("of 0 bytes (application/octet-stream)"), "{case}: {value}");
             let reasons: Vec<_> =
                 notes.iter().map(|note| (note.pointer.as_str(), note.reason.as_str())).collect();
             assert_eq!(reasons, [("/parts/0", "it has no bytes")], "{case}");
@@ -92,22 +84,16 @@ fn empty_media_is_described_in_every_form() {
     }
     let uri = || "x:y".to_owned();
     let bytes = ResourceContent::Bytes { data: vec![0] };
+    let (name, description, mime_type, size) = (None, None, Some(String::new()), None);
+    let link = Part::ResourceLink { uri: uri(), name, description, mime_type, size };
     for part in [
         Part::Image(media(b"a")),
         Part::Audio(media(b"a")),
         Part::Resource(Resource { uri: uri(), mime_type: Some(" ".into()), content: bytes }),
-        Part::ResourceLink {
-            uri: uri(),
-            name: None,
-            description: None,
-            mime_type: Some(String::new()),
-            size: None,
-        },
+        link,
     ] {
-        let sent = Provider::Mcp
-            .results(&[Message::new("c", "draw", "").with_part(part)])
-            .value
-            .to_string();
+        let message = Message::new("c", "draw", "").with_part(part);
+        let sent = Provider::Mcp.results(&[message]).value.to_string();
         assert!(sent.contains(r#""mimeType":"application/octet-stream""#), "{sent}");
     }
 }

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolcell_contract::call::ToolCall;
-use toolcell_contract::outcome::Part;
 
 use super::*;
 use crate::cases::rows;
@@ -20,34 +19,7 @@ mod lists;
 #[derive(Deserialize)]
 struct Inputs {
     definitions: BTreeMap<String, Vec<Definition>>,
-    messages: BTreeMap<String, Vec<InputMessage>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct InputMessage {
-    tool_call_id: String,
-    name: String,
-    content: String,
-    #[serde(default)]
-    parts: Vec<Part>,
-    #[serde(default)]
-    is_error: bool,
-    #[serde(default)]
-    end_turn: bool,
-    #[serde(default)]
-    attributes: BTreeMap<String, Value>,
-}
-
-impl From<&InputMessage> for Message {
-    fn from(said: &InputMessage) -> Self {
-        let mut message = Self::new(&said.tool_call_id, &said.name, &said.content);
-        message.parts = said.parts.clone();
-        message.is_error = said.is_error;
-        message.end_turn = said.end_turn;
-        message.attributes = said.attributes.clone();
-        message
-    }
+    messages: BTreeMap<String, Vec<Message>>,
 }
 
 /// The expected result for one provider: an output, or the pointer of an error.
@@ -100,25 +72,19 @@ impl Case {
     }
 }
 
-fn inputs() -> Inputs {
-    serde_json::from_str(include_str!("../payloads/given.json")).unwrap()
+/// Reads a file of `src/payloads`.
+fn read<T: serde::de::DeserializeOwned>(name: &str) -> T {
+    let text = std::fs::read_to_string(format!("src/payloads/{name}.json")).expect(name);
+    serde_json::from_str(&text).expect(name)
 }
 
 fn payloads(provider: Provider) -> Payloads {
-    serde_json::from_str(match provider {
-        Provider::OpenAi => include_str!("../payloads/openai.json"),
-        Provider::OpenAiResponses => include_str!("../payloads/openai-responses.json"),
-        Provider::Anthropic => include_str!("../payloads/anthropic.json"),
-        Provider::Gemini => include_str!("../payloads/gemini.json"),
-        Provider::Mcp => include_str!("../payloads/mcp.json"),
-        Provider::AgUi => include_str!("../payloads/agui.json"),
-    })
-    .unwrap()
+    read(provider.name())
 }
 
 #[test]
 fn definitions_convert_for_every_provider() {
-    let given = inputs();
+    let given: Inputs = read("given");
     for provider in Provider::ALL {
         for case in payloads(provider).definitions {
             case.check(provider, provider.definitions(&given.definitions[case.key()]));
@@ -162,12 +128,8 @@ fn payload_form_is_detected() {
                 && case.input.get("params").is_none()
                 && !case.input.is_array();
             if has_calls && !is_bare {
-                assert_eq!(
-                    Provider::detect(&case.input),
-                    Ok(provider),
-                    "{provider}: {}",
-                    case.input
-                );
+                let found = Provider::detect(&case.input);
+                assert_eq!(found, Ok(provider), "{provider}: {}", case.input);
                 seen += 1;
             }
         }
@@ -178,16 +140,9 @@ fn payload_form_is_detected() {
 /// The answers of unreadable calls are at the positions of these calls.
 #[test]
 fn unreadable_calls_are_answered_in_order() {
-    let call =
-        |id: Value, name: &str| json!({"id": id, "function": {"name": name, "arguments": "{}"}});
-    let list = json!([
-        call(json!("a"), ""),
-        call(json!("b"), "t"),
-        call(json!(null), "t"),
-        call(json!("d"), ""),
-        call(json!("e"), "t")
-    ]);
-    let read = Provider::OpenAi.calls(&list).unwrap();
+    let list = [(Some("a"), ""), (Some("b"), "t"), (None, "t"), (Some("d"), ""), (Some("e"), "t")];
+    let call = |(id, name): (Option<&str>, &str)| json!({"id": id, "function": {"name": name, "arguments": "{}"}});
+    let read = Provider::OpenAi.calls(&Value::from(list.map(call))).unwrap();
     assert_eq!(read.calls, ["b", "e"].map(|id| ToolCall::new(id, "t", "{}")));
     let places: Vec<_> =
         read.unreadable.iter().map(|call| (call.index, call.id.as_deref())).collect();
@@ -204,11 +159,20 @@ fn unreadable_calls_are_answered_in_order() {
 
 #[test]
 fn results_convert_for_every_provider() {
-    let given = inputs();
+    const MEMBERS: [&str; 7] =
+        ["tool_call_id", "name", "content", "parts", "is_error", "end_turn", "attributes"];
+    let written: Value = read("given");
+    let messages = written["messages"].as_object().unwrap().values();
+    for message in messages.flat_map(|list| list.as_array().unwrap()) {
+        // A misspelt member would be read as absent.
+        for member in message.as_object().unwrap().keys() {
+            assert!(MEMBERS.contains(&member.as_str()), "{member}: {message}");
+        }
+    }
+    let given: Inputs = read("given");
     for provider in Provider::ALL {
         for case in payloads(provider).results {
-            let messages: Vec<_> = given.messages[case.key()].iter().map(Message::from).collect();
-            case.check(provider, Ok(provider.results(&messages)));
+            case.check(provider, Ok(provider.results(&given.messages[case.key()])));
         }
     }
 }
@@ -222,11 +186,8 @@ fn provider_names_parse_and_typos_get_a_hint() {
         [("antropic", "did you mean `anthropic`?"), ("mistral", "there are: openai, ")]
     {
         let error = asked.parse::<Provider>().unwrap_err();
-        assert!(
-            error.to_string().contains(asked) && error.hint().contains(hint),
-            "{}",
-            error.hint()
-        );
+        assert!(error.to_string().contains(asked), "{error}");
+        assert!(error.hint().contains(hint), "{}", error.hint());
     }
 }
 
@@ -259,16 +220,9 @@ fn schemas_convert_to_gemini_with_notes() {
 
 #[test]
 fn schema_gemini_cannot_express_is_refused() {
-    let nested =
-        |levels| (0..levels).fold(json!({"type": "string"}), |inner, _| json!({"items": inner}));
-    for (member, problem) in [
-        (json!({"$ref": "#/$defs/Missing"}), "names no part"),
-        (json!({"$ref": "https://example.com/schema"}), "names no part"),
-        (json!({"type": "elephant"}), "no value can fit"),
-        (json!({"oneOf": []}), "no value can fit"),
-        (json!("string"), "not a JSON Schema"),
-        (nested(60), "stand inside each other"),
-    ] {
+    let deep = (0..60).fold(json!({"type": "string"}), |inner, _| json!({"items": inner}));
+    let rows = rows::<(Value, &str)>("lib", "schema_gemini_cannot_express_is_refused");
+    for (member, problem) in rows.into_iter().chain([(deep, "stand inside each other")]) {
         let error = gemini(member.clone()).unwrap_err();
         assert!(error.to_string().contains(problem), "{member}: {error}");
     }
@@ -315,8 +269,7 @@ fn reference_into_a_rewritten_part_is_refused() {
     let definition = Definition::new("t", "").unwrap().with_parameters(schema);
     let error = Provider::OpenAi.definitions([&definition]).unwrap_err();
     assert!(error.to_string().contains("move that part to `$defs`"), "{error}");
-    assert!(
-        Provider::Mcp.definitions([&definition]).is_ok()
-            && Provider::Gemini.definitions([&definition]).is_ok()
-    );
+    for other in [Provider::Mcp, Provider::Gemini] {
+        assert!(other.definitions([&definition]).is_ok(), "{other}");
+    }
 }

@@ -34,6 +34,13 @@ fn definition() -> Value {
     })
 }
 
+/// Returns the component with this description.
+fn described(description: String) -> ApprovedVersion {
+    let mut definition = definition();
+    definition["description"] = description.into();
+    component(&definition)
+}
+
 #[test]
 fn each_change_has_its_place() {
     let old = component(&definition());
@@ -45,16 +52,11 @@ fn each_change_has_its_place() {
         let new = component(&new);
         let difference = Difference { old: Some(&old), new: &new };
         assert_eq!(difference.state(), ApprovalState::Changed);
-        let told: Vec<_> = difference.tools()[0]
-            .2
-            .iter()
-            .map(|change| {
-                let lines: Vec<_> =
-                    change.lines().iter().map(|line| line.trim().to_owned()).collect();
-                format!("t{}: {}", change.pointer, lines.join(" "))
-            })
-            .collect();
-        assert_eq!(told, [expected]);
+        let tools = difference.tools();
+        let [change] = tools[0].2.as_slice() else { panic!("{expected}") };
+        let lines = change.lines();
+        let lines: Vec<_> = lines.iter().map(|line| line.trim()).collect();
+        assert_eq!(format!("t{}: {}", change.pointer, lines.join(" ")), expected);
         assert_eq!(difference.sentence(), words);
     }
 }
@@ -66,22 +68,15 @@ fn comparison_yields_state_sentence_and_page() {
         let mut new = old.clone();
         change(&mut new);
         let difference = Difference { old: Some(&old), new: &new };
-        (
-            difference.state().word(),
-            difference.sentence(),
-            difference.page(&BTreeSet::new(), shown).lines.len(),
-        )
+        let lines = difference.page(&BTreeSet::new(), shown).lines.len();
+        (difference.state().word(), difference.sentence(), lines)
     };
     assert_eq!(standing(|_| ()), ("approved", String::new(), 1));
-    assert_eq!(
-        standing(|new| new.digest = "sha256:11".into()),
-        ("changed code", "its code changed".to_owned(), 1)
-    );
+    let code = standing(|new| new.digest = "sha256:11".into());
+    assert_eq!(code, ("changed code", "its code changed".to_owned(), 1));
     let imports = standing(|new| new.imports = ["a".to_owned(), "c\u{202e}".to_owned()].into());
-    assert_eq!(
-        imports,
-        ("changed", r"it also imports c\u{202e}; it no longer imports b".to_owned(), 4)
-    );
+    let sentence = r"it also imports c\u{202e}; it no longer imports b";
+    assert_eq!(imports, ("changed", sentence.to_owned(), 4));
     let gone = standing(|new| new.tools.clear());
     assert_eq!((gone.0, gone.1.split(';').next()), ("changed", Some("t: description")));
     let new = Difference { old: None, new: &old };
@@ -106,19 +101,12 @@ fn comparison_time_and_lines_are_bounded() {
     let text = |seed: usize| {
         (0..200_000).map(|n| if n * seed % 7 < 3 { "a\n" } else { "b\n" }).collect::<String>()
     };
-    let [old, new] = [3, 5].map(|seed| {
-        let mut definition = definition();
-        definition["description"] = text(seed).into();
-        component(&definition)
-    });
+    let [old, new] = [3, 5].map(|seed| described(text(seed)));
     let page = Difference { old: Some(&old), new: &new }.page(&BTreeSet::new(), shown);
     let bound = MAX_LINES + 4;
     assert!(page.is_cut && page.lines.len() == bound, "{}", page.lines.len());
-    assert!(
-        page.lines[bound - 1].ends_with(" more characters: `--json` has all)"),
-        "{}",
-        page.lines[bound - 1]
-    );
+    let last = &page.lines[bound - 1];
+    assert!(last.ends_with(" more characters: `--json` has all)"), "{last}");
 }
 
 /// A huge first change hides no other: each tool, each place, and the start of each change is
@@ -155,29 +143,20 @@ fn huge_change_hides_no_other_change() {
         {
             assert_eq!(count(line), 2, "{name}: {line}");
         }
-        let markers = lines
-            .iter()
-            .filter(|line| line.contains(" more characters: `--json` has all)"))
-            .count();
+        let is_marker = |line: &&String| line.contains(" more characters: `--json` has all)");
+        let markers = lines.iter().filter(is_marker).count();
         assert_eq!(markers, usize::from(is_cut), "{name}");
         let members = value.as_object().map_or(0, |members| 2 * members.len());
-        assert!(
-            lines.len() < MAX_LINES + 100 + members && lines.len() > members,
-            "{name}: {}",
-            lines.len()
-        );
+        let count = lines.len();
+        assert!(count < MAX_LINES + 100 + members && count > members, "{name}: {count}");
     }
 }
 
 /// The old and the new text, whatever their number of lines.
 #[test]
 fn largest_description_is_shown_whole() {
-    let [old, new] = ["o", "n"].map(|letter| {
-        let mut definition = definition();
-        definition["description"] =
-            format!("{}\n{}", letter.repeat(3000), letter.repeat(1095)).into();
-        component(&definition)
-    });
+    let [old, new] = ["o", "n"]
+        .map(|letter| described(format!("{}\n{}", letter.repeat(3000), letter.repeat(1095))));
     let Page { lines, is_cut } =
         Difference { old: Some(&old), new: &new }.page(&BTreeSet::new(), shown);
     assert_eq!((lines.concat().matches('n').count() >= 4095, is_cut), (true, false));
@@ -204,58 +183,33 @@ fn definition_texts_not_yet_shown_are_listed() {
     }
 }
 
+/// Checks the lines that are shown for each pair of texts of a configuration.
+fn check_texts(table: &str) {
+    for (old, new, expected) in
+        rows::<(Option<&str>, &str, Vec<&str>)>("approval/difference", table)
+    {
+        let Page { lines, is_cut } = Page::of_texts(old, new);
+        assert_eq!(lines, expected, "{old:?} {new:?}");
+        assert!(!is_cut, "{new:?}");
+    }
+}
+
 /// Lines are shown as in the file, without escaped quotes, below the section and the line number.
 #[test]
 fn changed_configuration_is_shown_by_section_and_line() {
+    check_texts("changed_configuration_is_shown_by_section_and_line");
     let old = "# c\n[components.a]\npath = \"a.wasm\"\n\n[components.a.grants]\nhttp = [\"GET https://a.example\"]\nkv = []\n";
-    let new = old.replace("https://a", "https://b").replace("kv = []\n", "");
-    let Page { lines, is_cut } = Page::of_texts(Some(old), &new);
-    let expected = [
-        "    [components.a.grants], line 6",
-        "      - http = [\"GET https://a.example\"]",
-        "      - kv = []",
-        "      + http = [\"GET https://b.example\"]",
-    ];
-    assert_eq!((lines.as_slice(), is_cut), (expected.map(str::to_owned).as_slice(), false));
-    let Page { lines, .. } = Page::of_texts(Some(old), &old.replace("kv = []\n", ""));
-    assert_eq!(lines, ["    [components.a.grants], line 7 before", "      - kv = []"]);
-    let added = format!("{old}\n[tenants.zzz]\nhttp = []\n");
-    let Page { lines, .. } = Page::of_texts(Some(old), &added);
+    let Page { lines, .. } =
+        Page::of_texts(Some(old), &format!("{old}\n[tenants.zzz]\nhttp = []\n"));
     let at = old.lines().count() + 2;
     assert_eq!(lines[0], format!("    [tenants.zzz], line {at}"), "{lines:?}");
-    assert_eq!(
-        Page::of_texts(None, "a = \"b\"\n\u{202e}").lines,
-        ["    | a = \"b\"", r"    | \u{202e}"]
-    );
 }
 
 /// Comments are not part of what is approved. A line that only looks like a comment is shown with
 /// all others.
 #[test]
 fn comments_and_empty_lines_are_left_out() {
-    let note =
-        |lines: usize| format!("    ({lines} lines that are comments or empty are left out)");
-    let text = "# c\n\n[components.a] # why\n  # c\nkv = [\n  # c\n  \"x\"\n]\n";
-    let shown =
-        ["[components.a] # why", "kv = [", "  \"x\"", "]"].map(|line| format!("    | {line}"));
-    assert_eq!(Page::of_texts(None, text).lines, [shown.as_slice(), &[note(4)]].concat());
-    assert_eq!(Page::of_texts(None, "# c\n#[host]\n").lines, [note(2)]);
-    assert_eq!(
-        Page::of_texts(None, "# c\nx = 1\n").lines,
-        ["    | x = 1", "    (1 line that is a comment or empty is left out)"]
-    );
-    let Page { lines, .. } =
-        Page::of_texts(Some(text), &text.replace("  # c\n", "").replace("\"x\"", "\"y\""));
-    assert_eq!(lines, ["    [components.a] # why, line 5", "      -   \"x\"", "      +   \"y\""]);
-    for text in
-        ["a = \"\"\"\n# no comment\n\"\"\"\n# c\n", "a = \'\'\'x\n\n\'\'\'", "not = = toml\n# c"]
-    {
-        let whole: Vec<_> = text.lines().map(|line| format!("    | {line}")).collect();
-        assert_eq!(Page::of_texts(None, text).lines, whole);
-        let longer = text.replacen('\n', "\n# come\n", 1);
-        let Page { lines, .. } = Page::of_texts(Some(text), &longer);
-        assert_eq!(lines, ["    line 2", "      + # come"], "{longer}");
-    }
+    check_texts("comments_and_empty_lines_are_left_out");
 }
 
 #[test]

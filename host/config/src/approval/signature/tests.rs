@@ -35,6 +35,11 @@ fn key(seed: u8) -> PrivateKey {
     Ed25519Keypair::from_seed(&[seed; 32]).into()
 }
 
+/// Returns a signature of [`BYTES`] by this key.
+fn signature(seed: u8, hash: HashAlg) -> String {
+    key(seed).sign(NAMESPACE, hash, BYTES).unwrap().to_pem(LineEnding::LF).unwrap()
+}
+
 fn public(seed: u8) -> String {
     key(seed).public_key().to_openssh().unwrap()
 }
@@ -47,19 +52,12 @@ fn ssh_keygen_signature_is_accepted() {
     for (text, by) in
         [(SIGNATURE, None), (SIGNATURE, Some("acme")), (&SIGNATURE.replace('\n', "\r\n"), None)]
     {
-        assert_eq!(
-            publishers.verify(Some(text.as_bytes()), BYTES, by),
-            Ok(signer.clone()),
-            "{by:?}"
-        );
+        let found = publishers.verify(Some(text.as_bytes()), BYTES, by);
+        assert_eq!(found, Ok(signer.clone()), "{by:?}");
     }
     for hash in [HashAlg::Sha256, HashAlg::Sha512] {
-        let text = key(1).sign(NAMESPACE, hash, BYTES).unwrap().to_pem(LineEnding::LF).unwrap();
-        assert_eq!(
-            publishers.verify(Some(text.as_bytes()), BYTES, None).unwrap().publisher,
-            "other",
-            "{hash}"
-        );
+        let found = publishers.verify(Some(signature(1, hash).as_bytes()), BYTES, None);
+        assert_eq!(found.unwrap().publisher, "other", "{hash}");
     }
 }
 
@@ -73,11 +71,9 @@ fn changed_or_shortened_signature_is_refused() {
         assert!(judge(&text, BYTES).is_err(), "{at}");
         text.remove(at);
         // The line break after the last line is optional.
-        assert!(judge(&text, BYTES).is_err() || at == SIGNATURE.len() - 1, "{at}");
-        assert!(
-            judge(&SIGNATURE.as_bytes()[..at], BYTES).is_err() || at == SIGNATURE.len() - 1,
-            "{at}"
-        );
+        let is_last = at == SIGNATURE.len() - 1;
+        assert!(judge(&text, BYTES).is_err() || is_last, "{at}");
+        assert!(judge(&SIGNATURE.as_bytes()[..at], BYTES).is_err() || is_last, "{at}");
     }
     for bytes in [&BYTES[1..], &BYTES[..BYTES.len() - 1], b"", &[BYTES, b"\0"].concat()] {
         assert_eq!(judge(SIGNATURE.as_bytes(), bytes), Err(Fault::OtherBytes));
@@ -101,8 +97,7 @@ fn key_has_one_publisher_and_stays_revoked() {
     ] {
         assert_eq!(publishers(keys).err(), expected, "{keys:?}");
     }
-    let text =
-        key(1).sign(NAMESPACE, HashAlg::Sha512, BYTES).unwrap().to_pem(LineEnding::LF).unwrap();
+    let text = signature(1, HashAlg::Sha512);
     for keys in [
         [("a", own.as_str(), Good), ("a", &own, Revoked)],
         [("a", &own, Revoked), ("a", &own, Good)],

@@ -3,6 +3,8 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
 use super::*;
 
 /// Simulates a pipe that replaced a file after the check. An `open` that waits would never return.
@@ -10,14 +12,7 @@ use super::*;
 fn pipe_in_place_of_a_file_does_not_block() {
     let dir = tempfile::tempdir().unwrap();
     let pipe = dir.path().join("component.wasm");
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        &pipe,
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RWXU,
-        0,
-    )
-    .unwrap();
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
     for failure in
         [open_what_is_there(&pipe, "a hint").unwrap_err(), open(&pipe, "a hint").unwrap_err()]
     {

@@ -5,12 +5,14 @@
 //! an untrusted text only up to a length. Others cover the notation of requests and the paths that
 //! a directory may be opened at.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::cases::rows;
 
 mod effective;
 
-fn granted() -> Arc<Grants> {
+fn granted() -> Grants {
     let mut grants = Grants::default();
     grants.http.push("GET,POST https://api.example.com/v1".parse().unwrap());
     grants.kv.push("write notes/*".parse().unwrap());
@@ -18,7 +20,13 @@ fn granted() -> Arc<Grants> {
         crate::grants::Directory::new("/data", "/nowhere", crate::grants::Access::Read).unwrap(),
     );
     grants.environment.insert("LANG".into(), "C".into());
-    Arc::new(grants)
+    grants.invoke.push("own lookup".parse().unwrap());
+    grants
+}
+
+/// Returns the rights of a tool that declares nothing.
+fn of(grants: Grants) -> Rights {
+    Rights::new(grants.into(), &Definition::new("t", "").unwrap()).unwrap()
 }
 
 fn need(kind: &str, pattern: &str) -> Need {
@@ -28,14 +36,18 @@ fn need(kind: &str, pattern: &str) -> Need {
 fn rights(needs: &[Need]) -> Rights {
     let mut definition = Definition::new("t", "").unwrap();
     definition.needs = needs.to_vec();
-    Rights::new(granted(), &definition).unwrap()
+    Rights::new(granted().into(), &definition).unwrap()
+}
+
+fn denial(rights: &Rights, request: &Request<'_>) -> Option<Denial> {
+    match rights.allows(request) {
+        Decision::Allowed => None,
+        Decision::Denied(denial) => Some(denial),
+    }
 }
 
 fn denied(rights: &Rights, request: &str) -> Option<Layer> {
-    match rights.allows(&Request::parse(request).unwrap()) {
-        Decision::Allowed => None,
-        Decision::Denied(denial) => Some(denial.layer),
-    }
+    denial(rights, &Request::parse(request).unwrap()).map(|denial| denial.layer)
 }
 
 #[test]
@@ -49,55 +61,31 @@ fn default_rights_allow_nothing() {
 #[test]
 fn layers_only_narrow_rights() {
     let all = rights(&[]);
-    assert_eq!(denied(&all, "POST https://api.example.com/v1/x"), None);
-    assert_eq!(denied(&all, "POST https://api.example.com/v2"), Some(Layer::Component));
-    assert_eq!(denied(&all, "write /data/x"), Some(Layer::Component));
-    let declared =
-        rights(&[need("http", "GET https://api.example.com"), need("kv", "read notes/*")]);
-    assert_eq!(denied(&declared, "GET https://api.example.com/v1/x"), None);
-    assert_eq!(denied(&declared, "POST https://api.example.com/v1/x"), Some(Layer::Declaration));
-    assert_eq!(denied(&declared, "GET https://api.example.com/v2"), Some(Layer::Component));
-    assert_eq!(denied(&declared, "kv write notes/1"), Some(Layer::Declaration));
-    assert_eq!(
-        denied(&declared, "read /data/x"),
-        Some(Layer::Declaration),
-        "a kind that it does not name"
-    );
-    let invokes = |pattern: &str| {
-        let mut grants = Grants::default();
-        grants.invoke.push("own lookup".parse().unwrap());
-        let mut definition = Definition::new("t", "").unwrap();
-        definition.needs = vec![need("invoke", pattern)];
-        denied(&Rights::new(Arc::new(grants), &definition).unwrap(), "invoke own lookup")
-    };
-    let expected = [None, None, Some(Layer::Declaration)];
-    assert_eq!(["*", "lookup", "other"].map(invokes), expected, "`*`: whatever it is granted");
-    let mut less = Grants::clone(&granted());
+    let mut less = granted();
     less.tools.insert("t".into(), Overlay::deny_all());
     less.tools.insert("other".into(), Overlay::default());
-    let less = Rights::new(Arc::new(less), &Definition::new("t", "").unwrap()).unwrap();
-    assert_eq!(denied(&less, "read /data/x"), Some(Layer::Tool));
-    assert_eq!(
-        denied(&less, "read /elsewhere"),
-        Some(Layer::Component),
-        "what its component has not"
-    );
+    let less = of(less);
     assert_eq!(less.openings("/data", Access::Read), []);
     let nothing = Some(Arc::new(Overlay::deny_all()));
-    assert_eq!(denied(&all.narrowed(nothing.clone(), None), "read /data/x"), Some(Layer::Tenant));
-    assert_eq!(denied(&all.narrowed(None, nothing), "read /data/x"), Some(Layer::Call));
-    let wide = Overlay {
-        http: Some(vec!["GET https://elsewhere.example".parse().unwrap()]),
-        ..Overlay::default()
-    };
-    let narrowed = all.narrowed(Some(Arc::new(wide)), None);
-    assert_eq!(
-        denied(&narrowed, "GET https://elsewhere.example/"),
-        Some(Layer::Component),
-        "an overlay gives nothing"
-    );
-    assert_eq!(denied(&narrowed, "GET https://api.example.com/v1"), Some(Layer::Tenant));
-    assert_eq!(denied(&narrowed, "environment LANG"), None, "a kind that it leaves alone");
+    let http = Some(vec!["GET https://elsewhere.example".parse().unwrap()]);
+    let elsewhere = Some(Arc::new(Overlay { http, ..Overlay::default() }));
+    let needs = [need("http", "GET https://api.example.com"), need("kv", "read notes/*")];
+    let rights = BTreeMap::from([
+        ("granted", all.clone()),
+        ("declared", rights(&needs)),
+        ("needs any tool", rights(&[need("invoke", "*")])),
+        ("needs this tool", rights(&[need("invoke", "lookup")])),
+        ("needs another tool", rights(&[need("invoke", "other")])),
+        ("tool is denied all", less),
+        ("tenant is denied all", all.narrowed(nothing.clone(), None)),
+        ("call is denied all", all.narrowed(None, nothing)),
+        ("tenant has another host", all.narrowed(elsewhere, None)),
+    ]);
+    for (name, request, layer) in
+        rows::<(&str, &str, Option<Layer>)>("grants/rights", "layers_only_narrow_rights")
+    {
+        assert_eq!(denied(&rights[name], request), layer, "{name}: {request}");
+    }
 }
 
 /// The suggested grant is a rule and allows the request.
@@ -110,37 +98,25 @@ fn suggested_grant_allows_the_request() {
         ("kv list n/", "kv = [\"read n/*\"]"),
         ("reveal s", "reveal = [\"s\"]"),
     ] {
-        let Decision::Denied(denial) = rights.allows(&Request::parse(request).unwrap()) else {
-            panic!("{request}")
-        };
+        let denial = denial(&rights, &Request::parse(request).unwrap()).expect(request);
         assert_eq!(denial.grant.as_deref(), Some(grant));
-        let rule = grant.split('"').nth(1).unwrap();
+        let (key, rule) = (grant.split(' ').next().unwrap(), grant.split('"').nth(1).unwrap());
         let mut grants = Grants::default();
-        match grant.split(' ').next().unwrap() {
-            "http" => grants.http.push(rule.parse().unwrap()),
-            "kv" => grants.kv.push(rule.parse().unwrap()),
-            _ => drop(grants.reveal.insert(rule.to_owned())),
-        }
-        let rights = Rights::new(Arc::new(grants), &Definition::new("t", "").unwrap()).unwrap();
-        assert_eq!(
-            rights.allows(&Request::parse(request).unwrap()),
-            Decision::Allowed,
-            "{request}"
-        );
+        grants.add(GrantKind::of_word(key).unwrap(), rule).unwrap();
+        let again = of(grants).allows(&Request::parse(request).unwrap());
+        assert_eq!(again, Decision::Allowed, "{request}");
     }
 }
 
 #[test]
 fn scratch_directory_has_two_names() {
-    let of =
-        |grants: Grants| Rights::new(grants.into(), &Definition::new("t", "").unwrap()).unwrap();
     let scratch =
         || Grants { scratch: Some(crate::grants::DirectoryQuota::default()), ..Grants::default() };
     let mut taken = scratch();
     taken.directories.push(crate::grants::Directory::new("/tmp", "/srv", Access::Read).unwrap());
     for (path, with_directory) in [("/scratch/x", None), ("/tmp/x", Some(Layer::Component))] {
         let request = Request::File { access: Access::Write, path: path.into() };
-        let Decision::Denied(denial) = Rights::default().allows(&request) else { panic!("{path}") };
+        let denial = denial(&Rights::default(), &request).expect(path);
         assert_eq!(denial.grant.as_deref(), Some("scratch = true"), "{path}");
         assert_eq!(of(scratch()).allows(&request), Decision::Allowed, "{path}");
         assert_eq!(denied(&of(taken.clone()), &format!("write {path}")), with_directory, "{path}");
@@ -173,16 +149,12 @@ fn untrusted_text_stays_within_one_grant() {
 fn long_request_is_truncated_in_its_denial() {
     for length in [1 << 11, 1 << 20] {
         let request = Request::Secret { name: "x".repeat(length).into() };
-        let Decision::Denied(denial) = Rights::default().allows(&request) else {
-            panic!("it is denied")
-        };
+        let denial = denial(&Rights::default(), &request).expect("it is denied");
         assert!(denial.request.len() < MAX_REQUEST, "{denial:?}");
         // There is no grant for it. The hint gives the reason.
         assert_eq!(serde_json::to_value(&denial).unwrap()["grant"], serde_json::Value::Null);
-        assert_eq!(
-            denial.hint(),
-            "no grant can allow it: the request is too long to be written as a grant"
-        );
+        let hint = "no grant can allow it: the request is too long to be written as a grant";
+        assert_eq!(denial.hint(), hint);
     }
 }
 
@@ -210,65 +182,51 @@ fn openings_are_topmost_paths_all_layers_allow() {
     for (name, access) in [("/data", Access::Write), ("/data/inner", Access::Read)] {
         grants.directories.push(crate::grants::Directory::new(name, "there", access).unwrap());
     }
-    let rights = Rights::new(Arc::new(grants), &Definition::new("t", "").unwrap()).unwrap();
-    let overlay = |rules: &[&str]| {
+    let rights = of(grants);
+    let overlay = |rules: Vec<&str>| {
         let paths = Some(rules.iter().map(|rule| rule.parse().unwrap()).collect());
-        Some(Arc::new(Overlay { paths, ..Overlay::default() }))
+        Arc::new(Overlay { paths, ..Overlay::default() })
     };
-    for (tenant, call, expected) in [
-        (None, None, "write /data"),
-        (overlay(&["read /data"]), None, "read /data"),
-        (overlay(&["read /"]), overlay(&["write /data/out"]), "read /data/out"),
-        (overlay(&["read /data", "write /data/a/b"]), None, "read /data, write /data/a/b"),
-        (
-            overlay(&["write /data/a"]),
-            overlay(&["read /data", "write /data/a/b"]),
-            "read /data/a, write /data/a/b",
-        ),
-        (overlay(&["write /data/a"]), overlay(&["write /data/b"]), ""),
-        (overlay(&["write /database"]), None, ""),
-        (overlay(&["read /data/inner"]), None, ""),
-        (overlay(&[]), None, ""),
-    ] {
-        let narrowed = rights.narrowed(tenant, call);
+    type Rules = Option<Vec<&'static str>>;
+    for (tenant, call, expected) in
+        rows::<(Rules, Rules, &str)>("grants/rights", "openings_are_topmost_paths_all_layers_allow")
+    {
+        let layers = format!("{tenant:?} and {call:?}");
+        let narrowed = rights.narrowed(tenant.map(overlay), call.map(overlay));
         let found = narrowed
             .openings("/data", Access::Write)
             .into_iter()
             .map(|(path, access)| format!("{access} {path}"));
-        assert_eq!(found.collect::<Vec<_>>().join(", "), expected);
+        assert_eq!(found.collect::<Vec<_>>().join(", "), expected, "{layers}");
     }
-    let narrowed = rights.narrowed(overlay(&["write /data/inner/x"]), None);
-    assert_eq!(
-        narrowed.openings("/data/inner", Access::Read),
-        [("/data/inner/x".to_owned(), Access::Read)]
-    );
+    let narrowed = rights.narrowed(Some(overlay(vec!["write /data/inner/x"])), None);
+    let openings = narrowed.openings("/data/inner", Access::Read);
+    assert_eq!(openings, [("/data/inner/x".to_owned(), Access::Read)]);
 }
 
 /// A need or `needs = []` in one tool means that the others get only what they declare.
 #[test]
 fn one_declaration_binds_all_tools_of_a_component() {
-    let named = |name: &str| Definition::new(name, "").unwrap();
-    let needy = Definition { needs: vec![need("kv", "read notes/*")], ..named("needy") };
-    let extensions = [("needs".to_owned(), serde_json::json!([]))].into();
-    let none = Definition { extensions, ..named("none") };
-    let titled =
-        Definition { extensions: [("title".to_owned(), "T".into())].into(), ..named("titled") };
-    let silent = named("silent");
-    for (tools, tool, expected) in [
-        (&[&silent, &titled][..], &silent, None),
-        (&[&silent, &titled], &titled, None),
-        (&[&silent, &needy], &needy, None),
-        (&[&silent, &needy], &silent, Some(Layer::Declaration)),
-        (&[&silent, &none], &silent, Some(Layer::Declaration)),
-        (&[&none], &none, Some(Layer::Declaration)),
-    ] {
-        let tools: Vec<_> = tools.iter().copied().cloned().collect();
-        let rights = Rights::in_component(granted(), tool, &tools).unwrap();
-        assert_eq!(denied(&rights, "kv read notes/1"), expected, "{} in {tools:?}", tool.name);
+    let tool = |name: &str| {
+        let mut tool = Definition::new(name, "").unwrap();
+        match name {
+            "needy" => tool.needs = vec![need("kv", "read notes/*")],
+            "none" => drop(tool.extensions.insert("needs".to_owned(), serde_json::json!([]))),
+            "titled" => drop(tool.extensions.insert("title".to_owned(), "T".into())),
+            _ => {}
+        }
+        tool
+    };
+    for (tools, name, expected) in rows::<(Vec<&str>, &str, Option<Layer>)>(
+        "grants/rights",
+        "one_declaration_binds_all_tools_of_a_component",
+    ) {
+        let case = format!("{name} in {tools:?}");
+        let tools: Vec<_> = tools.into_iter().map(tool).collect();
+        let rights = Rights::in_component(granted().into(), &tool(name), &tools).unwrap();
+        let asked = "kv read notes/1";
+        assert_eq!(denied(&rights, asked), expected, "{case}");
         let elsewhere = rights.with_granted(Arc::default());
-        assert_eq!(
-            denied(&elsewhere, "kv read notes/1"),
-            Some(expected.unwrap_or(Layer::Component))
-        );
+        assert_eq!(denied(&elsewhere, asked), expected.or(Some(Layer::Component)), "{case}");
     }
 }
