@@ -21,7 +21,7 @@ use crate::os::clock::{Clock as _, ManualClock};
 use crate::tool::Tool;
 
 /// One answer. The last one of a script is repeated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 pub(crate) enum ScriptedAnswer {
     Ok,
     /// A failure that a retry cannot change.
@@ -115,8 +115,9 @@ impl Scripted {
     }
 
     /// Returns the attempt number of each call, and its time in milliseconds since the start.
-    pub(crate) fn calls(&self) -> Vec<(Option<u32>, u128)> {
-        self.calls.lock().iter().map(|(attempt, at)| (*attempt, at.as_millis())).collect()
+    pub(crate) fn calls(&self) -> Vec<(Option<u32>, u64)> {
+        let millis = |at: &Duration| u64::try_from(at.as_millis()).unwrap();
+        self.calls.lock().iter().map(|(attempt, at)| (*attempt, millis(at))).collect()
     }
 }
 
