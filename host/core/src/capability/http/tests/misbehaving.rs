@@ -20,7 +20,7 @@ async fn valid_answers_parse_and_malformed_ones_are_errors() {
         rows::<(&str, &str)>("capability/http/misbehaving", "misbehaving_answers_are_errors")
     {
         let server = Server::responding(answer).await;
-        let result = send(&Egress::new(), &local(&server), get(&server.url("/"))).await;
+        let result = fetch(&server).await;
         assert_eq!(kind(&result), expected, "{answer:?}: {result:?}");
         if let Ok(response) = result {
             let body = if answer.contains("ok") { "ok" } else { "" };
@@ -38,7 +38,7 @@ async fn redirect_is_returned_not_followed() {
         elsewhere.url("/")
     );
     let server = Server::responding(answer).await;
-    let response = send(&Egress::new(), &local(&server), get(&server.url("/"))).await.unwrap();
+    let response = fetch(&server).await.unwrap();
     assert_eq!(response.status(), 302);
     assert_eq!(response.headers()["location"], elsewhere.url("/"));
     let next = send(&Egress::new(), &local(&server), get(&elsewhere.url("/"))).await;
@@ -61,36 +61,14 @@ async fn flooding(first: &'static str, again: impl Into<Vec<u8>>) -> Server {
 
 #[tokio::test]
 async fn response_flood_is_read_up_to_its_bound() {
-    const OK: &str = "HTTP/1.1 200 OK\r\n";
-    const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
-    let floods: Vec<(&'static str, Vec<u8>, &str)> = vec![
-        ("HTTP/1.1 200 OK\r\n\r\n", vec![b'x'; 64 << 10], "over budget"),
-        (CHUNKED, b"1\r\nx\r\n".repeat(1000), "over budget"),
-        (CHUNKED, [b"ffff\r\n", &*vec![b'x'; 0xffff], b"\r\n"].concat(), "over budget"),
-        (CHUNKED, b"1;a=b;c=d\r\nx\r\n".repeat(1000), "broken"),
-        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;", vec![b'a'; 64 << 10], "broken"),
-        (CHUNKED, vec![b'0'; 64 << 10], "over budget"),
-        (
-            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n",
-            b"x: y\r\n".repeat(1000),
-            "broken",
-        ),
-        ("", b"HTTP/1.1 100 Continue\r\n\r\n".repeat(1000), "over budget"),
-        ("", b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n".repeat(1000), "over budget"),
-        (OK, b"x: y\r\n".repeat(1000), "broken"),
-        (OK, [b"x: ", &*vec![b'y'; 1000], b"\r\n"].concat(), "broken"),
-        ("HTTP/1.1 200 OK\r\nx: ", vec![b'y'; 64 << 10], "broken"),
-        ("HTTP/1.1 200 ", vec![b'y'; 64 << 10], "broken"),
-    ];
-    for (first, again, expected) in floods {
-        let shown = String::from_utf8_lossy(&again[..again.len().min(20)]).into_owned();
-        let server = flooding(first, again).await;
-        let (budget, deadline) = (Budget::new(1, 1 << 20, 256 << 10), Instant::now() + AMPLE);
-        let (rights, outgoing) = (local(&server), get(&server.url("/")));
-        let egress = Egress::new();
-        let result =
-            in_time(egress.send(&rights, &budget, outgoing, Secrets::default(), deadline)).await;
-        assert_eq!(kind(&result), expected, "{first:?} {shown:?}");
+    for (first, [before, text, after], times, expected) in rows::<(&str, [&str; 3], usize, &str)>(
+        "capability/http/misbehaving",
+        "response_flood_is_read_up_to_its_bound",
+    ) {
+        let server = flooding(first, [before, &text.repeat(times), after].concat()).await;
+        let (rights, budget) = (local(&server), Budget::new(1, 1 << 20, 256 << 10));
+        let result = in_time(spend(&Egress::new(), &rights, &budget, get(&server.url("/")))).await;
+        assert_eq!(kind(&result), expected, "{first:?} {before:?} {text:?}");
     }
 }
 
@@ -98,10 +76,8 @@ async fn response_flood_is_read_up_to_its_bound() {
 async fn hundred_headers_are_accepted_a_thousand_refused() {
     for (count, expected) in [(99, "response"), (1000, "broken")] {
         let headers: String = (0..count).map(|number| format!("x-{number}: y\r\n")).collect();
-        let server =
-            Server::responding(format!("HTTP/1.1 200 OK\r\n{headers}content-length: 0\r\n\r\n"))
-                .await;
-        let result = send(&Egress::new(), &local(&server), get(&server.url("/"))).await;
+        let answer = format!("HTTP/1.1 200 OK\r\n{headers}content-length: 0\r\n\r\n");
+        let result = fetch(&Server::responding(answer).await).await;
         assert_eq!(kind(&result), expected, "{count}");
     }
 }
@@ -112,28 +88,20 @@ async fn truncated_body_is_an_error() {
     for (answer, closed, reset) in
         rows::<(&str, &str, Vec<&str>)>("capability/http/misbehaving", "truncated_body_is_an_error")
     {
-        for linger in [None, Some(Duration::ZERO)] {
+        for is_reset in [false, true] {
             let server = Server::start(move |mut stream| async move {
                 head(&mut stream).await;
                 let _ = stream.write_all(answer.as_bytes()).await;
                 // With zero linger, the connection is reset instead of closed.
-                let _ = stream.set_zero_linger_if(linger.is_some());
+                if is_reset {
+                    let _ = stream.set_zero_linger();
+                }
             })
             .await;
-            let result = send(&Egress::new(), &local(&server), get(&server.url("/"))).await;
-            let expected = if linger.is_some() { &reset[..] } else { &[closed] };
+            let result = fetch(&server).await;
+            let expected = if is_reset { &reset[..] } else { &[closed] };
             assert!(expected.contains(&kind(&result)), "{answer:?}: {result:?}");
         }
-    }
-}
-
-trait Reset {
-    fn set_zero_linger_if(&self, is_wanted: bool) -> std::io::Result<()>;
-}
-
-impl Reset for tokio::net::TcpStream {
-    fn set_zero_linger_if(&self, is_wanted: bool) -> std::io::Result<()> {
-        if is_wanted { self.set_zero_linger() } else { Ok(()) }
     }
 }
 
@@ -181,17 +149,15 @@ async fn one_deadline_covers_every_stage() {
     let others = [(&silent, "https", Bytes::new()), (&reads_nothing, "http", upload)];
     for (server, scheme, body) in stages.into_iter().chain(others) {
         let url = server.url("/").replace("http", scheme);
-        let rule: HttpRule = format!("POST {url}").parse().unwrap();
-        let rights = rights([rule.with_private(["127.0.0.0/8".parse().unwrap()])]);
+        let rights = loopback(&format!("POST {url}"));
         for own in [true, false] {
             let mut outgoing = Outgoing { method: Method::Post, body: body.clone(), ..get(&url) };
-            let deadline = if own { AMPLE } else { SHORT };
-            outgoing.timeout = Some(if own { SHORT } else { Duration::MAX });
-            let deadline = Instant::now() + deadline;
-            let (egress, budget) = (Egress::new(), Budget::default());
-            let result =
-                in_time(egress.send(&rights, &budget, outgoing, Secrets::default(), deadline))
-                    .await;
+            let (timeout, left) = if own { (SHORT, AMPLE) } else { (Duration::MAX, SHORT) };
+            outgoing.timeout = Some(timeout);
+            let (egress, budget, deadline) =
+                (Egress::new(), Budget::default(), Instant::now() + left);
+            let sent = egress.send(&rights, &budget, outgoing, Secrets::default(), deadline);
+            let result = in_time(sent).await;
             assert_eq!(kind(&result), "timeout", "{url}: {result:?}");
         }
     }

@@ -64,18 +64,10 @@ async fn every_redirect_hop_is_checked_anew() {
     let placed = |text: &str| text.replace("PLAIN", &plain_port).replace("TLS", &tls_port);
     seen.hops.set(chain.iter().map(|(hop, ..)| placed(hop)).collect()).unwrap();
 
-    let rules = [
-        "http://a.example:PLAIN",
-        "http://b.example:PLAIN",
-        "https://t.example:TLS",
-        "http://169.254.169.254",
-        "http://meta.example:PLAIN",
-    ];
     let loopback = || ["127.0.0.0/8".parse().unwrap()];
-    let rights = rights(
-        rules.map(|rule| placed(rule).parse::<HttpRule>().unwrap().with_private(loopback())),
-    );
-    let roots = RootCertificates::none().with_pem(secure.authority.as_bytes()).unwrap();
+    let rule = |text| placed(text).parse::<HttpRule>().unwrap().with_private(loopback());
+    let rights = rights(rows::<&str>("capability/http/redirects", "granted").into_iter().map(rule));
+    let roots = tls::only(&secure.authority);
     let egress = Egress::new().with_resolver(Names).with_root_certificates(roots);
     let bound_to = placed("http://a.example:PLAIN/api").parse().unwrap();
     let secret = Secret::new("canary-of-the-first-hop").unwrap();
@@ -86,9 +78,8 @@ async fn every_redirect_hop_is_checked_anew() {
     let mut expected = Vec::new();
     for (number, (hop, with_secret, without)) in chain.iter().enumerate() {
         let hop = placed(hop);
-        for (credentials, end) in [(vec![credential.clone()], *with_secret), (Vec::new(), *without)]
-        {
-            let has_secret = !credentials.is_empty();
+        for (has_secret, end) in [(true, *with_secret), (false, *without)] {
+            let credentials = has_secret.then(|| credential.clone()).into_iter().collect();
             let secrets = Secrets { credentials, ..Secrets::default() };
             let result =
                 egress.send(&rights, &budget, get(&hop), secrets, Instant::now() + AMPLE).await;

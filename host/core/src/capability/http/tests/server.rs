@@ -61,8 +61,7 @@ impl Server {
     /// Returns the request as the body.
     pub(super) async fn echoing() -> Self {
         Self::start(|mut stream| async move {
-            let head = head(&mut stream).await;
-            let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{head}", head.len());
+            let answer = super::ok(&head(&mut stream).await);
             let _ = stream.write_all(answer.as_bytes()).await;
         })
         .await
@@ -96,10 +95,8 @@ impl Scripted {
     pub(super) fn new<const N: usize>(
         answers: impl IntoIterator<Item = [&'static str; N]>,
     ) -> Self {
-        let answers = answers
-            .into_iter()
-            .map(|answer| answer.iter().map(|text| text.parse().unwrap()).collect());
-        Self::of(answers)
+        let parsed = |answer: [&str; N]| answer.iter().map(|text| text.parse().unwrap()).collect();
+        Self::of(answers.into_iter().map(parsed))
     }
 
     pub(super) fn of(answers: impl IntoIterator<Item = Vec<IpAddr>>) -> Self {

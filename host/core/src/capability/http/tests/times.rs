@@ -62,14 +62,11 @@ async fn each_timeout_bounds_only_its_own_stage() {
         (long, Some(Duration::ZERO), long, Some(TimeoutPhase::FirstByte)),
     ] {
         let times = Times { connect, first_byte, between_bytes };
-        let result =
-            in_time(send(&Egress::new(), &local(&server), get_with_times(&server.url("/"), times)))
-                .await;
+        let request = get_with_times(&server.url("/"), times);
+        let result = in_time(send(&Egress::new(), &local(&server), request)).await;
         assert_eq!(timeout_phase(&result), expected, "{times:?}: {result:?}");
-        assert!(
-            expected.is_some() || result.is_ok_and(|response| response.body() == "ok"),
-            "{times:?}"
-        );
+        let is_answered = result.is_ok_and(|response| response.body() == "ok");
+        assert!(expected.is_some() || is_answered, "{times:?}");
     }
 }
 
@@ -90,15 +87,16 @@ async fn connect_timeout_covers_dns_wait_and_tls() {
     })
     .await;
     let url = mute.url("/").replace("http", "https");
-    let rule: HttpRule = url.parse().unwrap();
-    let rights = super::rights([rule.with_private(["127.0.0.0/8".parse().unwrap()])]);
-    let result = in_time(send(&Egress::new(), &rights, get_with_times(&url, times))).await;
+    let request = get_with_times(&url, times);
+    let result = in_time(send(&Egress::new(), &loopback(&url), request)).await;
     assert_eq!(timeout_phase(&result), Some(TimeoutPhase::Connect), "{result:?}");
 }
 
 #[tokio::test]
 async fn budget_error_names_the_exhausted_share() {
-    let server = Server::responding("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello").await;
+    let server = Server::responding(ok("hello")).await;
+    let closed = Budget::default();
+    closed.close();
     let share = |result: &Result<Incoming, SendError>| match result {
         Err(SendError::OverBudget(share, _)) => Some(*share),
         _ => None,
@@ -108,18 +106,10 @@ async fn budget_error_names_the_exhausted_share() {
         (Budget::new(1, 1, 1000), Some(Share::Sent)),
         (Budget::new(1, 1000, 3), Some(Share::Received)),
         (Budget::new(1, 1000, 1000), None),
+        (closed, Some(Share::Closed)),
     ] {
-        let (rights, deadline) = (local(&server), Instant::now() + AMPLE);
-        let result = Egress::new()
-            .send(&rights, &budget, get(&server.url("/")), Secrets::default(), deadline)
-            .await;
+        let rights = local(&server);
+        let result = spend(&Egress::new(), &rights, &budget, get(&server.url("/"))).await;
         assert_eq!(share(&result), expected, "{result:?}");
     }
-    let closed = Budget::default();
-    closed.close();
-    let (rights, deadline) = (local(&server), Instant::now() + AMPLE);
-    let result = Egress::new()
-        .send(&rights, &closed, get(&server.url("/")), Secrets::default(), deadline)
-        .await;
-    assert_eq!(share(&result), Some(Share::Closed));
 }
