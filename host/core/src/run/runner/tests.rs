@@ -17,6 +17,7 @@ use toolcell_contract::limits::Limits;
 use toolcell_contract::message::encode::{EncodeError, EncodeInput};
 use toolcell_contract::message::{RunEvent, SettledCall};
 use toolcell_contract::outcome::{Halt, HandlerError, Outcome, Question};
+use toolcell_test_guests::rows;
 
 use super::*;
 use crate::run::policy::{OnToolError, Verdict};
@@ -121,28 +122,15 @@ fn all_events(
 #[test]
 fn each_outcome_is_a_message_and_matching_events() {
     let (runner, ran) = runner();
-    let ends = [
-        ("ok", "fine"),
-        ("error", "no such city"),
-        ("panic", "ouch"),
-        ("never", ""),
-        ("halt", "done"),
-        ("ask", "which?"),
-        ("halt", "cancelled"),
-    ];
+    let table = rows::<(&str, &str, &str, bool, &str)>(
+        "run/runner",
+        "each_outcome_is_a_message_and_matching_events",
+    );
+    let ends: Vec<_> = table.iter().map(|(end, say, ..)| (*end, *say)).collect();
     let outcome = run(&runner, calls(&ends), short_timeout());
-    let expected = [
-        ("fine", false),
-        (r#"{"error":"no such city"}"#, true),
-        (r#"{"error":"the handler panicked: ouch"}"#, true),
-        (r#"{"error":"the tool was still waiting after 20ms"}"#, true),
-        (r#"{"final":true}"#, false),
-        ("<awaiting user response>", false),
-        (r#"{"error":"the tool halted with the reserved reason `cancelled`"}"#, true),
-    ];
-    assert_eq!(contents(&outcome), expected.map(|(content, _)| content));
-    let errors: Vec<_> = outcome.messages.iter().map(|message| message.is_error).collect();
-    assert_eq!(errors, expected.map(|(_, is_error)| is_error));
+    let found = outcome.messages.iter().map(|found| (found.content.as_str(), found.is_error));
+    let expected = table.iter().map(|(_, _, content, is_error, _)| (*content, *is_error));
+    assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     assert!(outcome.messages.iter().all(|message| message.attributes["team"] == "a"));
     // The earliest call in the input wins, whichever ended first.
     let halt =
@@ -158,15 +146,10 @@ fn each_outcome_is_a_message_and_matching_events() {
     let messages: Vec<_> = ids.zip(contents(&outcome)).collect();
     assert_eq!(settled, messages, "but for the order they are equal");
     let events: Vec<_> = events.iter().map(|event| json!(event)).collect();
-    for index in 0..ends.len() {
+    for (index, (.., last)) in table.into_iter().enumerate() {
         let id = format!("c{index}");
         let own = events.iter().filter(|event| event["id"] == *id || event["tool_call_id"] == *id);
         let own: Vec<_> = own.map(|event| event["type"].as_str().unwrap()).collect();
-        let last = match index {
-            4 => "tool_halt",
-            5 => "ask_user_requested",
-            _ => "tool_result_encoded",
-        };
         assert_eq!(own, ["tool_execution_started", "tool_execution_completed", last], "{id}");
     }
 }
