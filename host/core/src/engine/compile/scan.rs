@@ -289,6 +289,8 @@ pub(super) fn name(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     #[test]
@@ -314,30 +316,17 @@ mod tests {
     fn core_module_error_names_its_host_and_remedy() {
         let module = |text: &str| toolcell_test_guests::module(&format!("(module {text})"));
         let import = |from: &str| module(&format!(r#"(import "{from}" "f" (func))"#));
-        let mut described = module("");
-        described.extend(b"\0\x0f\x0ecomponent-type");
-        let mut go = import("wasi_snapshot_preview1");
-        go.extend(b"\0\x0b\x0ago:buildid");
-        for (bytes, found, hint) in [
-            (import("gojs"), "Go built for a JavaScript host", "`GOOS=wasip1 GOARCH=wasm go build"),
-            (import("wbg"), "wasm-bindgen", "without wasm-bindgen"),
-            (import("./calc_bg.js"), "wasm-bindgen", "without wasm-bindgen"),
-            (import("__wbindgen_placeholder__"), "wasm-bindgen", "without wasm-bindgen"),
-            (
-                import("wasi_snapshot_preview1"),
-                "a library for WASI preview 1",
-                "a program with `_start`",
-            ),
-            (import("env"), "a host of its own", "from its source"),
-            (module(""), "a core WebAssembly module", "from its source"),
-            (described, "a core WebAssembly module", "`wasm-tools component new`"),
-            (go, "`//go:wasmexport` functions cannot be tools", "without `-buildmode=c-shared`"),
-        ] {
+        for (imported, section, found, hint) in rows::<(Option<&str>, &str, &str, &str)>(
+            "engine/compile/scan",
+            "core_module_error_names_its_host_and_remedy",
+        ) {
+            let mut bytes = imported.map_or_else(|| module(""), import);
+            bytes.extend(section.bytes());
             let error = outline(&bytes).unwrap_err();
+            let (text, stated) = (error.to_string(), error.hint());
             assert!(
-                error.to_string().contains(found) && error.hint().contains(hint),
-                "{error}: {}",
-                error.hint()
+                text.contains(found) && stated.contains(hint),
+                "{imported:?}: {text}: {stated}"
             );
         }
     }
