@@ -154,9 +154,9 @@ mod tests {
         let never = after(None);
         for round in 0..2 {
             for after in [Ok(()), Err(Refusal::Quarantined), Err(Refusal::Quarantined)] {
-                [&quarantine, &never]
-                    .into_iter()
-                    .for_each(|each| each.note(&handler_raised(CrashKind::HostPanic), &invocation));
+                for each in [&quarantine, &never] {
+                    each.note(&handler_raised(CrashKind::HostPanic), &invocation);
+                }
                 assert_eq!(quarantine.admit(), after, "round {round}");
                 assert_eq!(never.admit(), Ok(()));
             }

@@ -251,10 +251,8 @@ mod tests {
             stream.write(Bytes::copy_from_slice(part.as_bytes())).unwrap();
         }
         let words = lines.stderr_excerpt().unwrap();
-        assert!(
-            words.len() <= LAST_WORDS_BYTES && words.contains("\nValueError: no such city: é"),
-            "{words}"
-        );
+        assert!(words.len() <= LAST_WORDS_BYTES, "{} bytes", words.len());
+        assert!(words.contains("\nValueError: no such city: é"), "{words}");
         assert!(words.ends_with("é…\n    at find (tool.py:7)\n    at main (tool.py:9)"), "{words}");
     }
 
@@ -267,10 +265,8 @@ mod tests {
         lines.write(LogSource::Stderr, message.as_bytes());
         let words = lines.stderr_excerpt().unwrap();
         assert!(words.len() <= LAST_WORDS_BYTES, "{} bytes", words.len());
-        assert!(
-            words.starts_with("ValueError: 1000 rows are wrong\nrow 0 is no date: é\n"),
-            "{words}"
-        );
+        let begin = "ValueError: 1000 rows are wrong\nrow 0 is no date: é\n";
+        assert!(words.starts_with(begin), "{words}");
         assert!(words.ends_with("row 999 is no date: é\n    at read (tool.py:7)"), "{words}");
         assert_eq!(words.matches(LAST_WORDS_GAP).count(), 1, "{words}");
     }
@@ -298,10 +294,8 @@ mod tests {
             for limit in [0, 1, 1000, 10_000, u64::MAX] {
                 let (kept, lost) = write_pieces(limit, pieces);
                 assert_eq!(kept + lost, all, "{index}, {limit}");
-                assert!(
-                    kept <= limit && (lost == 0 || all > limit),
-                    "{index}, {limit}: {kept} and {lost}"
-                );
+                let is_due = lost == 0 || all > limit;
+                assert!(kept <= limit && is_due, "{index}, {limit}: {kept} and {lost}");
             }
         }
     }
