@@ -188,6 +188,8 @@ fn is_ours(found: &Metadata, bits: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::{CWD, FileType, Mode};
+
     use super::*;
 
     fn result_text<T>(result: Result<T, NotPrivate>) -> String {
@@ -202,25 +204,14 @@ mod tests {
         let file = temporary_file(dir.path()).unwrap().into_temp_path();
         publish(file, &at("file")).unwrap();
         std::os::unix::fs::symlink("file", at("link")).unwrap();
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            at("pipe"),
-            rustix::fs::FileType::Fifo,
-            rustix::fs::Mode::RWXU,
-            0,
-        )
-        .unwrap();
-        for (name, expected) in [
-            ("file", "fit"),
-            ("link", "cannot be opened, or is a link"),
-            ("pipe", "is not a plain file"),
+        rustix::fs::mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        for (name, opened, closed) in [
+            ("file", "fit", "fit"),
+            ("link", "cannot be opened, or is a link", "is a link"),
+            ("pipe", "is not a plain file", "is not a plain file"),
         ] {
-            assert_eq!(result_text(open(&at(name))), expected, "{name}");
-        }
-        for (name, expected) in
-            [("file", "fit"), ("link", "is a link"), ("pipe", "is not a plain file")]
-        {
-            assert_eq!(result_text(check_closed(&at(name))), expected, "{name}");
+            assert_eq!(result_text(open(&at(name))), opened, "{name}");
+            assert_eq!(result_text(check_closed(&at(name))), closed, "{name}");
         }
         let missing: io::Error = open(&at("missing")).unwrap_err().into();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);

@@ -82,6 +82,8 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
+    use rustix::fs::{CWD, FileType, Mode};
+
     use super::*;
 
     #[test]
@@ -122,8 +124,7 @@ mod tests {
             }),
             ("not a plain file", |key| {
                 fs::remove_file(key).unwrap();
-                let fifo = rustix::fs::FileType::Fifo;
-                rustix::fs::mknodat(rustix::fs::CWD, key, fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+                rustix::fs::mknodat(CWD, key, FileType::Fifo, Mode::RUSR, 0).unwrap();
             }),
             ("written by others", |key| {
                 fs::set_permissions(key.parent().unwrap(), Permissions::from_mode(0o770)).unwrap();
@@ -135,11 +136,8 @@ mod tests {
             spoil(&dir.path().join(FILE));
             for _ in 0..2 {
                 let error = load_or_create(dir.path()).unwrap_err();
-                assert!(
-                    error.is_environment() && error.to_string().contains(needle),
-                    "{needle}: {error}"
-                );
-                assert!(!error.hint().is_empty());
+                assert!(error.is_environment() && !error.hint().is_empty(), "{needle}: {error}");
+                assert!(error.to_string().contains(needle), "{needle}: {error}");
             }
         }
         let file = tempfile::NamedTempFile::new().unwrap();

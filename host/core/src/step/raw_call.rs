@@ -174,10 +174,8 @@ mod tests {
             (ToolCall::new("", "t", "").into(), None),
         ] {
             let judged = call.parse(100).unwrap();
-            assert_eq!(
-                (judged.id.as_deref(), judged.call.id.as_str()),
-                (expected, expected.unwrap_or(""))
-            );
+            assert_eq!(judged.id.as_deref(), expected);
+            assert_eq!(judged.call.id, expected.unwrap_or(""));
         }
     }
 }
