@@ -291,10 +291,8 @@ mod tests {
     #[test]
     fn argv_is_built_from_template_and_arguments() {
         let arguments = json!({ "filter": ".a | {b}", "n": "2", "args": ["-c", "two words"] });
-        for (argv, expected) in rows::<(Argv, Vec<&str>)>(
-            "engine/adapt/component_kind",
-            "argv_is_built_from_template_and_arguments",
-        ) {
+        let table = "argv_is_built_from_template_and_arguments";
+        for (argv, expected) in rows::<(Argv, Vec<&str>)>("engine/adapt/component_kind", table) {
             let command = command(argv, "text");
             assert_eq!(command.words(&arguments), expected, "{:?}", command.argv);
         }

@@ -141,10 +141,8 @@ mod tests {
 
     #[test]
     fn only_author_functions_are_kept() {
-        for (all, kept) in rows::<(Vec<&str>, Vec<&str>)>(
-            "engine/cell/classify/frames",
-            "only_author_functions_are_kept",
-        ) {
+        let table = "only_author_functions_are_kept";
+        for (all, kept) in rows::<(Vec<&str>, Vec<&str>)>("engine/cell/classify/frames", table) {
             let own: Vec<_> = all.iter().copied().filter(|name| !is_library(name)).collect();
             assert_eq!(own, kept, "{all:?}");
         }
