@@ -200,10 +200,8 @@ mod tests {
         let stream = runner().stream(calls(&["gret"]), options);
         let events = stream.collect::<Vec<_>>().now_or_never().expect("at once");
         let [started, completed, settled] = events.as_slice() else { panic!("{events:?}") };
-        assert!(
-            matches!(started, RunEvent::Call(Event::Started { name, .. }) if name == "gret"),
-            "{started:?}"
-        );
+        let RunEvent::Call(Event::Started { name, .. }) = started else { panic!("{started:?}") };
+        assert_eq!(name, "gret");
         let reason = &json!(completed)["result"]["tool_error"]["reason"];
         assert_eq!(reason, "not_found", "{completed:?}");
         assert_eq!(json!(settled)["type"], "tool_result_encoded", "{settled:?}");

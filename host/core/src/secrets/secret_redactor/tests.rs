@@ -72,10 +72,8 @@ fn tool_outcomes_and_errors_contain_no_secret() {
         let shown = serde_json::to_string(&outcome).unwrap();
         // The bytes of media are base64 here.
         let hidden = serde_json::to_string(&Outcome::from(Value::from(shown.clone()))).unwrap();
-        assert!(
-            !hidden.contains("canary") && !redactor().0.contains_value(shown.as_bytes()),
-            "{shown}"
-        );
+        assert!(!hidden.contains("canary"), "{shown}");
+        assert!(!redactor().0.contains_value(shown.as_bytes()), "{shown}");
     }
     let mut deflated = miniz_oxide::deflate::compress_to_vec_zlib(VALUE.repeat(9).as_bytes(), 6);
     redactor().bytes(&mut deflated);

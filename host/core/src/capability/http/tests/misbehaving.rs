@@ -8,7 +8,7 @@
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use toolcell_test_guests::rows;
 
 use super::server::head;
@@ -105,7 +105,7 @@ async fn truncated_body_is_an_error() {
     }
 }
 
-/// A server that sends some bytes, and then a little more every ten milliseconds.
+/// A server that sends some bytes, and then a little more every ten milliseconds, or nothing.
 async fn slow_drip(first: &'static str, again: &'static [u8]) -> Server {
     Server::start(move |mut stream| async move {
         head(&mut stream).await;
@@ -120,22 +120,12 @@ async fn slow_drip(first: &'static str, again: &'static [u8]) -> Server {
 
 #[tokio::test]
 async fn one_deadline_covers_every_stage() {
-    let silent = Server::start(|mut stream| async move {
-        let _ = stream.read_to_end(&mut Vec::new()).await;
-    })
-    .await;
-    let half_a_head = Server::responding("HTTP/1.1 200 OK\r\nx: ").await;
-    let half_a_body =
-        Server::responding("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
-    let one_chunk =
-        Server::responding("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n").await;
-    let no_end = Server::responding("HTTP/1.1 200 OK\r\n\r\nx").await;
-    let drips = [
-        slow_drip("HTTP/1.1 200 OK\r\n\r\n", b"x").await,
-        slow_drip("HTTP/1.1 200 OK\r\nx: ", b"x").await,
-    ];
-    let chunks =
-        slow_drip("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n").await;
+    let silent = Server::responding("").await;
+    let table = "one_deadline_covers_every_stage";
+    let mut stages = Vec::new();
+    for (first, again) in rows::<(&str, &str)>("capability/http/misbehaving", table) {
+        stages.push((slow_drip(first, again.as_bytes()).await, "http", Bytes::new()));
+    }
     let reads_nothing = Server::start(|stream| async move {
         std::future::pending::<()>().await;
         drop(stream);
@@ -143,11 +133,9 @@ async fn one_deadline_covers_every_stage() {
     .await;
     // More than the system buffers for a connection that is not read from.
     let upload = Bytes::from(vec![b'x'; 7 << 20]);
-    let stages =
-        [&silent, &half_a_head, &half_a_body, &one_chunk, &no_end, &drips[0], &drips[1], &chunks];
-    let stages = stages.map(|server| (server, "http", Bytes::new()));
-    let others = [(&silent, "https", Bytes::new()), (&reads_nothing, "http", upload)];
-    for (server, scheme, body) in stages.into_iter().chain(others) {
+    stages.push((Server::responding("").await, "https", Bytes::new()));
+    stages.push((reads_nothing, "http", upload));
+    for (number, (server, scheme, body)) in stages.into_iter().enumerate() {
         let url = server.url("/").replace("http", scheme);
         let rights = loopback(&format!("POST {url}"));
         for own in [true, false] {
@@ -158,7 +146,7 @@ async fn one_deadline_covers_every_stage() {
                 (Egress::new(), Budget::default(), Instant::now() + left);
             let sent = egress.send(&rights, &budget, outgoing, Secrets::default(), deadline);
             let result = in_time(sent).await;
-            assert_eq!(kind(&result), "timeout", "{url}: {result:?}");
+            assert_eq!(kind(&result), "timeout", "{number}, {url}: {result:?}");
         }
     }
     // A timeout of zero means the shortest time.

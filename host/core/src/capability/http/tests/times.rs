@@ -82,10 +82,7 @@ async fn connect_timeout_covers_dns_wait_and_tls() {
         assert_eq!(timeout_phase(&result), Some(TimeoutPhase::Connect), "{result:?}");
     }
     // A TLS server that sends nothing.
-    let mute = Server::start(|mut stream| async move {
-        let _ = stream.read_to_end(&mut Vec::new()).await;
-    })
-    .await;
+    let mute = Server::responding("").await;
     let url = mute.url("/").replace("http", "https");
     let request = get_with_times(&url, times);
     let result = in_time(send(&Egress::new(), &loopback(&url), request)).await;

@@ -22,13 +22,9 @@ fn concurrent_swaps_lose_no_update() {
                     .map_or(0, |found| std::str::from_utf8(&found.data).unwrap().parse().unwrap());
                 let next: u64 = count + 1;
                 let version = found.map(|found| found.version);
-                let swapped = store.compare_and_swap(
-                    &space,
-                    "count",
-                    version,
-                    next.to_string().as_bytes(),
-                    None,
-                );
+                let data = next.to_string();
+                let swapped =
+                    store.compare_and_swap(&space, "count", version, data.as_bytes(), None);
                 if swapped.unwrap().is_some() {
                     return;
                 }
@@ -40,10 +36,8 @@ fn concurrent_swaps_lose_no_update() {
             }
         });
         let found = store.get(&space, "count").unwrap().unwrap();
-        assert_eq!(
-            (found.data, found.version),
-            ((THREADS * EACH).to_string().into_bytes(), THREADS * EACH)
-        );
+        assert_eq!(found.data, (THREADS * EACH).to_string().into_bytes());
+        assert_eq!(found.version, THREADS * EACH);
     }
 }
 

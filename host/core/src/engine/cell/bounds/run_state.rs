@@ -303,11 +303,8 @@ mod tests {
             Arc::get_mut(&mut run_state).expect("no waker is left").deadline = Some(Instant::now());
             after.iter().for_each(|does| go(&run_state, *does));
             assert_eq!(run_state.was_blocked(), expected, "{before:?}, {after:?}");
-            assert_eq!(
-                run_state.is_late(),
-                matches!(after[..], [.., Ends]),
-                "{before:?}, {after:?}"
-            );
+            let has_ended = matches!(after[..], [.., Ends]);
+            assert_eq!(run_state.is_late(), has_ended, "{before:?}, {after:?}");
         }
     }
 
