@@ -8,7 +8,6 @@ use std::net::IpAddr;
 use std::sync::OnceLock;
 
 use parking_lot::Mutex;
-use tokio::io::AsyncWriteExt as _;
 use toolcell_contract::grants::{Injection, SecretGrant};
 use toolcell_test_guests::rows;
 
@@ -51,14 +50,7 @@ async fn every_redirect_hop_is_checked_anew() {
     let chain = rows::<(&str, &str, &str)>("capability/http/redirects", "chain");
     let seen = Arc::new(RedirectLog::default());
     let (plain, secure) = (Arc::clone(&seen), Arc::clone(&seen));
-    let plain = Server::start(move |mut stream| {
-        let seen = Arc::clone(&plain);
-        async move {
-            let answer = seen.redirect(&server::head(&mut stream).await);
-            let _ = stream.write_all(answer.as_bytes()).await;
-        }
-    })
-    .await;
+    let plain = Server::answering(move |request| plain.redirect(request)).await;
     let secure = tls::start_site(&["t.example"], move |request, _| secure.redirect(request)).await;
     let (plain_port, tls_port) = (plain.port.to_string(), secure.server.port.to_string());
     let placed = |text: &str| text.replace("PLAIN", &plain_port).replace("TLS", &tls_port);

@@ -58,13 +58,22 @@ impl Server {
         .await
     }
 
-    /// Returns the request as the body.
-    pub(super) async fn echoing() -> Self {
-        Self::start(|mut stream| async move {
-            let answer = super::ok(&head(&mut stream).await);
-            let _ = stream.write_all(answer.as_bytes()).await;
+    /// Writes the answer to a head, and closes the connection.
+    pub(super) async fn answering(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+        let answer = Arc::new(answer);
+        Self::start(move |mut stream| {
+            let answer = Arc::clone(&answer);
+            async move {
+                let answer = answer(&head(&mut stream).await);
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
         })
         .await
+    }
+
+    /// Returns the request as the body.
+    pub(super) async fn echoing() -> Self {
+        Self::answering(super::ok).await
     }
 
     pub(super) fn connections(&self) -> usize {

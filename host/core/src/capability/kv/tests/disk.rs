@@ -5,17 +5,16 @@
 //! damaged, relabelled or given wrong permissions; then opening fails with a hint, or reads return
 //! what was written.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use rusqlite::Connection;
-use rustix::fs::{CWD, FileType, Mode};
 
 use super::*;
 use crate::capability::kv::store::FILE;
+use crate::os::private::tests::{make_link, make_pipe, mode, set_mode};
 
 /// Directory in which the child process of a test writes.
 const CHILD: &str = "TOOLCELL_TEST_STORE";
@@ -40,8 +39,7 @@ fn store_persists_and_is_private_to_its_user() {
     drop(store);
     let again = open(&dir).set(&notes(), "k", b"", None).unwrap();
     assert!(again > version, "a version never comes again");
-    assert_eq!(fs::metadata(&dir).unwrap().mode() & 0o777, 0o700);
-    assert_eq!(fs::metadata(dir.join(FILE)).unwrap().mode() & 0o777, 0o600);
+    assert_eq!((mode(&dir), mode(&dir.join(FILE))), (0o700, 0o600));
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "nothing else is left there");
 }
 
@@ -59,7 +57,7 @@ fn foreign_or_damaged_store_is_refused() {
         ("that toolcell did not create", |file| {
             fs::remove_file(file).unwrap();
             Connection::open(file).unwrap().execute_batch("CREATE TABLE other (a)").unwrap();
-            fs::set_permissions(file, Permissions::from_mode(0o600)).unwrap();
+            set_mode(file, 0o600);
         }),
         ("is not a toolcell store", |file| fs::write(file, "[component]\n".repeat(100)).unwrap()),
         ("is empty", |file| fs::write(file, "").unwrap()),
@@ -67,21 +65,10 @@ fn foreign_or_damaged_store_is_refused() {
             let content = fs::read(file).unwrap();
             fs::write(file, &content[..content.len() / 8192 * 4096]).unwrap();
         }),
-        ("can be read or written by others", |file| {
-            fs::set_permissions(file, Permissions::from_mode(0o640)).unwrap();
-        }),
-        ("is a link", |file| {
-            fs::rename(file, file.with_extension("old")).unwrap();
-            std::os::unix::fs::symlink(file.with_extension("old"), file).unwrap();
-        }),
-        ("not a plain file", |file| {
-            fs::remove_file(file).unwrap();
-            let mode = Mode::RUSR | Mode::WUSR;
-            rustix::fs::mknodat(CWD, file, FileType::Fifo, mode, 0).unwrap();
-        }),
-        ("written by others", |file| {
-            fs::set_permissions(file.parent().unwrap(), Permissions::from_mode(0o770)).unwrap();
-        }),
+        ("can be read or written by others", |file| set_mode(file, 0o640)),
+        ("is a link", make_link),
+        ("not a plain file", make_pipe),
+        ("written by others", |file| set_mode(file.parent().unwrap(), 0o770)),
     ];
     for (needle, spoil) in spoilt {
         let dir = tempfile::tempdir().unwrap();

@@ -6,13 +6,11 @@
 //! Further tests cover the order of eviction, entries in use, foreign files in the directory, and
 //! several caches that share it at once.
 
-use std::os::unix::fs::MetadataExt as _;
-
-use rustix::fs::{CWD, FileType, Mode};
 use tempfile::TempDir;
 
 use super::*;
 use crate::engine::Engine;
+use crate::os::private::tests::{make_link, make_pipe, mode, set_mode};
 
 /// Bytes of a page of memory.
 const PAGE: usize = 4096;
@@ -26,10 +24,6 @@ fn empty(bytes: u64) -> (TempDir, Cache) {
     let dir = tempfile::tempdir().unwrap();
     let cache = Cache::open(dir.path(), bytes).unwrap();
     (dir, cache)
-}
-
-fn mode(path: &Path) -> u32 {
-    fs::metadata(path).unwrap().mode() & 0o777
 }
 
 #[test]
@@ -47,12 +41,12 @@ fn stored_entry_is_read_back() {
 fn existing_directory_keeps_its_permissions() {
     let dir = tempfile::tempdir().unwrap();
     for (given, is_used) in [(0o755, true), (0o700, true), (0o775, false), (0o777, false)] {
-        fs::set_permissions(dir.path(), Permissions::from_mode(given)).unwrap();
+        set_mode(dir.path(), given);
         let opened = Cache::open(dir.path(), Engine::DEFAULT_CACHE_BYTES);
         assert_eq!((opened.is_ok(), mode(dir.path())), (is_used, given), "{given:o}");
     }
     let made = dir.path().join("a/b");
-    fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
+    set_mode(dir.path(), 0o700);
     open(&made);
     assert_eq!(mode(&made), 0o700);
 }
@@ -106,18 +100,8 @@ fn entry_copied_to_another_key_or_cache_is_refused() {
 fn insecure_cache_key_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let key = dir.path().join("key");
-    let doubtful: [fn(&Path); 4] = [
-        |key| fs::set_permissions(key, Permissions::from_mode(0o644)).unwrap(),
-        |key| fs::write(key, "short").unwrap(),
-        |key| {
-            fs::remove_file(key).unwrap();
-            rustix::fs::mknodat(CWD, key, FileType::Fifo, Mode::RUSR, 0).unwrap();
-        },
-        |key| {
-            fs::rename(key, key.with_extension("old")).unwrap();
-            std::os::unix::fs::symlink(key.with_extension("old"), key).unwrap();
-        },
-    ];
+    let doubtful: [fn(&Path); 4] =
+        [|key| set_mode(key, 0o644), |key| fs::write(key, "short").unwrap(), make_pipe, make_link];
     for spoil in doubtful {
         open(dir.path()).put("a", b"code", b"tools").unwrap();
         let before = fs::read(&key).unwrap();
