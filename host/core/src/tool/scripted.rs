@@ -45,6 +45,7 @@ pub(crate) enum ScriptedAnswer {
 impl ScriptedAnswer {
     fn result(self) -> CallResult {
         let (budget, used) = (Duration::ZERO, Duration::ZERO);
+        let timeout = |timeout| CallResult::ToolError(ToolError::Timeout(timeout));
         match self {
             Self::Ok => CallResult::Outcome(Outcome::ok(serde_json::Value::Null)),
             Self::Error => CallResult::Outcome(Outcome::error("no such person")),
@@ -58,14 +59,9 @@ impl ScriptedAnswer {
                 busy.retry_after_ms = Some(wait);
                 CallResult::Outcome(Outcome::Error(busy))
             }
-            Self::OutOfFuel => CallResult::ToolError(ToolError::Timeout(Timeout::Fuel {
-                budget: 1,
-                used: 1,
-                stdout: None,
-            })),
+            Self::OutOfFuel => timeout(Timeout::Fuel { budget: 1, used: 1, stdout: None }),
             Self::Blocked => {
-                let timeout = Timeout::Blocked { budget, used, blocked_on: None, stdout: None };
-                CallResult::ToolError(ToolError::Timeout(timeout))
+                timeout(Timeout::Blocked { budget, used, blocked_on: None, stdout: None })
             }
             Self::Trap => {
                 CallResult::ToolError(ToolError::HandlerRaised(Crash::new(CrashKind::Unreachable)))

@@ -132,12 +132,11 @@ async fn secret_echoed_by_a_server_is_redacted() {
         .await;
         let credentials = [credential(&server.url("/"), kind_of).unwrap()];
         let response = send_with(&server, get(&server.url("/")), &credentials).await.unwrap();
-        let headers: Vec<_> = response
-            .headers()
-            .iter()
-            .map(|(name, value)| (name, String::from_utf8_lossy(value.as_bytes())))
-            .collect();
-        let all = format!("{headers:?} {}", String::from_utf8_lossy(response.body()));
+        let headers = response.headers().iter();
+        let headers =
+            headers.map(|(name, value)| (name, String::from_utf8_lossy(value.as_bytes())));
+        let body = String::from_utf8_lossy(response.body());
+        let all = format!("{:?} {body}", headers.collect::<Vec<_>>());
         assert!(all.contains("s=[redacted]"), "{kind_of}: {all}");
         assert!(all.matches("[redacted]").count() >= 2, "{kind_of}: {all}");
         let left = [VALUE, "canary/", "canary%2F", &STANDARD.encode(format!("ann:{VALUE}"))[8..]];

@@ -189,27 +189,21 @@ async fn dropped_request_or_body_frees_its_connection() {
     let server = Server::responding("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
     let (egress, rights) = (Egress::new().with_connections(1), local(&server));
     let (budget, deadline) = (Budget::default(), Instant::now() + AMPLE);
-    let admitted = || {
-        let Outgoing { method, target, .. } = get(&server.url("/"));
-        admit(&rights, &budget, method, &target).unwrap()
+    let open = || {
+        let outgoing = get(&server.url("/"));
+        let admitted = admit(&rights, &budget, outgoing.method, &outgoing.target).unwrap();
+        egress.open(admitted, &budget, outgoing, Secrets::default(), deadline)
     };
     for _ in 0..3 {
-        let response = egress
-            .open(admitted(), &budget, get(&server.url("/")), Secrets::default(), deadline)
-            .await
-            .unwrap();
+        let response = open().await.unwrap();
         assert_eq!(egress.connections.all.available_permits(), 0);
-        let waiting =
-            egress.open(admitted(), &budget, get(&server.url("/")), Secrets::default(), deadline);
-        assert!(tokio::time::timeout(SHORT, waiting).await.is_err(), "there is one connection");
+        let waiting = tokio::time::timeout(SHORT, open()).await;
+        assert!(waiting.is_err(), "there is one connection");
         drop(response);
         drop(egress.connections.all.acquire().await.unwrap());
     }
     // The last owner, dropped inside of a task.
-    let response = egress
-        .open(admitted(), &budget, get(&server.url("/")), Secrets::default(), deadline)
-        .await
-        .unwrap();
+    let response = open().await.unwrap();
     drop(egress);
     drop(response);
 }

@@ -107,10 +107,8 @@ fn call_is_classed_by_work_after_its_first_wait() {
 
 /// Takes the only turn of a lane with one thread.
 fn take_turn(lanes: &Lanes) -> slow_lane::Turn {
-    clock::sleeps()
-        .unwrap()
-        .block_on(lanes.slow_lane().enqueue(&Arc::default(), &Arc::default(), true))
-        .expect("it is free")
+    let turn = lanes.slow_lane().enqueue(&Arc::default(), &Arc::default(), true);
+    clock::sleeps().unwrap().block_on(turn).expect("it is free")
 }
 
 /// One flow with many long calls, and two with one each. Fails without: turns (first come, first
