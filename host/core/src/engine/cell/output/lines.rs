@@ -194,6 +194,7 @@ pub(in crate::engine) fn emit(
 mod tests {
     use bytes::Bytes;
     use toolcell_contract::limits::Limits;
+    use toolcell_test_guests::rows;
     use wasmtime_wasi::p2::OutputStream as _;
 
     use super::super::{GuestStream, PERMIT_BYTES};
@@ -218,24 +219,12 @@ mod tests {
 
     #[test]
     fn non_utf8_bytes_are_escaped() {
-        for (bytes, text) in [
-            (&b"a"[..], "a"),
-            (b"a\xff\xf0\x9fb", "a\\xff\\xf0\\x9fb"),
-            ("\u{fffd}".as_bytes(), "\u{fffd}"),
-        ] {
-            assert_eq!(escape_utf8(bytes), text);
+        for (bytes, text) in rows::<(Vec<u8>, &str)>("engine/cell/output/lines", "escaped") {
+            assert_eq!(escape_utf8(&bytes), text);
         }
-        for (bytes, expected) in [
-            (&b""[..], 0),
-            (b"ab", 0),
-            ("aé".as_bytes(), 0),
-            (b"a\xc3", 1),
-            (b"\xf0\x9f", 2),
-            (b"a\xf0\x9f\x92", 3),
-            (b"\xff", 0),
-            (b"\xa9\xa9", 0),
-        ] {
-            assert_eq!(unfinished(bytes), expected, "{bytes:?}");
+        for (bytes, expected) in rows::<(Vec<u8>, usize)>("engine/cell/output/lines", "unfinished")
+        {
+            assert_eq!(unfinished(&bytes), expected, "{bytes:?}");
         }
     }
 
