@@ -279,12 +279,7 @@ mod tests {
 
     type Argv = Option<Vec<String>>;
 
-    fn command(argv: Argv, stdin: &str) -> Command {
-        let stdin = match stdin {
-            "text" => CommandInput::Text,
-            "json" => CommandInput::Json,
-            _ => CommandInput::Empty,
-        };
+    fn command(argv: Argv, stdin: CommandInput) -> Command {
         Command { argv, stdin, ..Command::new("jaq") }
     }
 
@@ -293,14 +288,14 @@ mod tests {
         let arguments = json!({ "filter": ".a | {b}", "n": "2", "args": ["-c", "two words"] });
         let table = "argv_is_built_from_template_and_arguments";
         for (argv, expected) in rows::<(Argv, Vec<&str>)>("engine/adapt/component_kind", table) {
-            let command = command(argv, "text");
+            let command = command(argv, CommandInput::Text);
             assert_eq!(command.words(&arguments), expected, "{:?}", command.argv);
         }
     }
 
     #[test]
     fn command_schema_follows_its_template() {
-        for (argv, stdin, names, required, is_open) in rows::<(Argv, &str, Vec<String>, Value, bool)>(
+        for (argv, stdin, names, required, is_open) in rows::<(Argv, _, Vec<String>, Value, bool)>(
             "engine/adapt/component_kind",
             "command_schema_follows_its_template",
         ) {
@@ -312,7 +307,7 @@ mod tests {
             assert_eq!(schema["additionalProperties"], is_open, "{:?}", command.argv);
         }
         let argv = |word: &str| Some(vec![word.to_owned()]);
-        let twice = command(argv("{stdin}"), "text").definition().unwrap_err();
+        let twice = command(argv("{stdin}"), CommandInput::Text).definition().unwrap_err();
         let text = twice.to_string();
         assert!(twice.is_definition() && text.contains("rename `{stdin}` in `argv`"), "{text}");
         assert!(Command::new("not a name").definition().unwrap_err().is_definition());
@@ -321,7 +316,7 @@ mod tests {
     #[test]
     fn component_kind_has_a_canonical_text() {
         let text = r#"command {"argv":["{a}"],"name":"jaq","output":"text","stdin":"json"}"#;
-        let command = command(Some(vec!["{a}".to_owned()]), "json");
+        let command = command(Some(vec!["{a}".to_owned()]), CommandInput::Json);
         assert_eq!(ComponentKind::Command(command).to_string(), text);
         assert_eq!(ComponentKind::Functions.to_string(), "functions");
     }
