@@ -145,6 +145,10 @@ impl Handler for Scripted {
         Some("scripted")
     }
 
+    fn always_visible(&self) -> bool {
+        true
+    }
+
     fn reads_arguments(&self) -> bool {
         false
     }
@@ -168,13 +172,14 @@ impl Invocation {
     }
 }
 
-/// Asserts that a middleware passes everything but calls to the inner handler.
-pub(crate) async fn assert_delegates(tool: &Tool) {
+/// Asserts that a middleware passes everything but calls to the inner handler, whose methods all
+/// differ from the defaults.
+pub(crate) async fn assert_delegates(handler: &dyn Handler) {
     let clock = ManualClock::new();
     let invocation = Arc::new(invocation(&clock, Duration::from_secs(1)));
-    let handler = tool.handler().unwrap();
     assert!(!handler.visible(Arc::clone(&invocation)).await);
     assert_eq!(handler.validate(invocation).await.unwrap(), [Fault::new("", "scripted")]);
     assert!(handler.enforces_deadline() && !handler.reads_arguments());
+    assert!(handler.always_visible());
     assert_eq!(handler.digest(), Some("scripted"));
 }

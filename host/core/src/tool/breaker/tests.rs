@@ -176,7 +176,7 @@ async fn breaker_state_is_shared_by_clones_only() {
     assert_eq!(clone.breaker_state(), Some(BreakerState::Open));
     assert_eq!(other.breaker_state(), Some(BreakerState::Closed));
     assert_eq!(bench.scripted.tool().breaker_state(), None);
-    assert_delegates(&bench.tool).await;
+    assert_delegates(bench.tool.handler().unwrap()).await;
 }
 
 /// The middleware that was added last is the outer one.

@@ -144,8 +144,8 @@ async fn retry_sleep_ends_at_the_deadline() {
 
 #[tokio::test]
 async fn retry_delegates_all_but_calls() {
-    let tool = Scripted::new(&ManualClock::new(), &[Ok]).tool();
-    assert_delegates(&tool.with_retry(Retry::fixed(SECOND))).await;
+    let tool = Scripted::new(&ManualClock::new(), &[Ok]).tool().with_retry(Retry::fixed(SECOND));
+    assert_delegates(tool.handler().unwrap()).await;
 }
 
 /// In real time: an attempt that hangs is ended after its own time, and the next one answers. The

@@ -11,7 +11,7 @@ use futures_util::FutureExt as _;
 use tokio::io::AsyncWriteExt as _;
 use toolcell_test_guests::rows;
 
-use super::server::head;
+use super::server::{Lookup, head};
 use super::*;
 
 #[tokio::test]
@@ -155,20 +155,10 @@ async fn one_deadline_covers_every_stage() {
     assert_eq!(kind(&send(&Egress::new(), &local(&silent), outgoing).await), "timeout");
 }
 
-/// Never answers, or panics.
-struct FailingResolver(bool);
-
-impl Resolver for FailingResolver {
-    fn resolve(&self, _host: &str, _port: u16) -> ResolveFuture {
-        assert!(!self.0, "a resolver of an embedder's own");
-        Box::pin(std::future::pending())
-    }
-}
-
 #[tokio::test]
 async fn deadline_covers_dns_and_connection_wait() {
     let rights = rights(["http://slow.example".parse().unwrap()]);
-    let egress = Egress::new().with_resolver(FailingResolver(false)).with_connections(1);
+    let egress = Egress::new().with_resolver(Lookup(|_| None)).with_connections(1);
     let (budget, soon) = (Budget::default(), Instant::now() + SHORT);
     let ends = (0..3).map(|_| {
         egress.send(&rights, &budget, get("http://slow.example/"), Secrets::default(), soon)
@@ -177,7 +167,8 @@ async fn deadline_covers_dns_and_connection_wait() {
         assert_eq!(kind(&end), "timeout");
     }
     assert_eq!(egress.connections.all.available_permits(), 1);
-    let panicking = Egress::new().with_resolver(FailingResolver(true));
+    let panicking =
+        Egress::new().with_resolver(Lookup(|_| panic!("a resolver of an embedder's own")));
     let sent = AssertUnwindSafe(send(&panicking, &rights, get("http://slow.example/")))
         .catch_unwind()
         .await;

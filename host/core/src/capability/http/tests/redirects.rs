@@ -4,7 +4,6 @@
 //! other paths, hosts, schemes and a metadata service. Each hop is sent once with a secret and once
 //! without. Every hop is checked anew, and the secret arrives only where it is bound to.
 
-use std::net::IpAddr;
 use std::sync::OnceLock;
 
 use parking_lot::Mutex;
@@ -13,16 +12,6 @@ use toolcell_test_guests::rows;
 
 use super::*;
 use crate::secrets::secret::Secret;
-
-struct Names;
-
-impl Resolver for Names {
-    fn resolve(&self, host: &str, _port: u16) -> ResolveFuture {
-        let address: IpAddr =
-            if host == "meta.example" { "169.254.169.254" } else { "127.0.0.1" }.parse().unwrap();
-        Box::pin(async move { Ok(vec![address]) })
-    }
-}
 
 /// The requests that arrived, and the target of each redirect.
 #[derive(Default)]
@@ -60,7 +49,10 @@ async fn every_redirect_hop_is_checked_anew() {
     let rule = |text| placed(text).parse::<HttpRule>().unwrap().with_private(loopback());
     let rights = rights(rows::<&str>("capability/http/redirects", "granted").into_iter().map(rule));
     let roots = tls::only(&secure.authority);
-    let egress = Egress::new().with_resolver(Names).with_root_certificates(roots);
+    let names = server::Lookup(|host| {
+        Some(if host == "meta.example" { "169.254.169.254" } else { "127.0.0.1" })
+    });
+    let egress = Egress::new().with_resolver(names).with_root_certificates(roots);
     let bound_to = placed("http://a.example:PLAIN/api").parse().unwrap();
     let secret = Secret::new("canary-of-the-first-hop").unwrap();
     let credential =

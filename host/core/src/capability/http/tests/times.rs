@@ -7,22 +7,13 @@
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::server::head;
+use super::server::{Lookup, head};
 use super::*;
 
 /// The pause before the server's answer begins, and before it continues.
 const PAUSE: Duration = Duration::from_millis(300);
 /// Longer than a connection takes on a busy machine, and less than both pauses.
 const TO_CONNECT: Duration = Duration::from_millis(550);
-
-/// Never answers.
-struct SilentResolver;
-
-impl Resolver for SilentResolver {
-    fn resolve(&self, _host: &str, _port: u16) -> ResolveFuture {
-        Box::pin(std::future::pending())
-    }
-}
 
 fn get_with_times(url: &str, times: Times) -> Outgoing {
     Outgoing { times, ..get(url) }
@@ -76,7 +67,7 @@ async fn connect_timeout_covers_dns_wait_and_tls() {
     let rights =
         rights(["http://slow.example".parse().unwrap(), "https://slow.example".parse().unwrap()]);
     let times = Times { connect: Some(SHORT), ..Times::default() };
-    let egress = Egress::new().with_resolver(SilentResolver).with_connections(1);
+    let egress = Egress::new().with_resolver(Lookup(|_| None)).with_connections(1);
     let asked = || send(&egress, &rights, get_with_times("http://slow.example/", times));
     for result in in_time(futures_util::future::join_all([asked(), asked()])).await {
         assert_eq!(timeout_phase(&result), Some(TimeoutPhase::Connect), "{result:?}");
