@@ -326,10 +326,8 @@ mod tests {
             Definition::new("old", "").unwrap().with_parameters(old.clone()).with_output(old);
         let tool = Tool::manual(definition).unwrap();
         let new = json!({"type": "object", "properties": {}});
-        assert_eq!(
-            (&tool.definition().parameters, &tool.definition().output),
-            (&Some(new.clone()), &Some(new))
-        );
+        assert_eq!(tool.definition().parameters.as_ref(), Some(&new));
+        assert_eq!(tool.definition().output.as_ref(), Some(&new));
         assert!(tool.output().is_some_and(|schema| schema.check(&json!([])).is_err()));
     }
 
@@ -340,15 +338,11 @@ mod tests {
             Definition::new("bad", "").unwrap().with_parameters(json!({"$ref": "other.json"}));
         let make = |definition: &Definition| Tool::manual(definition.clone());
         let (tools, unusable_tools) = usable_tools(&[bad.clone(), good], make).unwrap();
-        assert_eq!(
-            tools.iter().map(|tool| tool.definition().name.as_str()).collect::<Vec<_>>(),
-            ["good"]
-        );
+        let names: Vec<_> = tools.iter().map(|tool| tool.definition().name.as_str()).collect();
+        assert_eq!(names, ["good"]);
         let [(name, problem)] = unusable_tools.as_slice() else { panic!("{unusable_tools:?}") };
-        assert!(
-            name == "bad" && problem.contains("at `/$ref`: `other.json` is in another document"),
-            "{problem}"
-        );
+        assert_eq!(name, "bad");
+        assert!(problem.contains("at `/$ref`: `other.json` is in another document"), "{problem}");
         assert!(usable_tools(&[bad], make).unwrap_err().is_definition());
     }
 }

@@ -187,8 +187,32 @@ fn is_ours(found: &Metadata, bits: u32) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use rustix::fs::{CWD, FileType, Mode};
+
     use super::*;
+
+    pub(crate) fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    pub(crate) fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// Replaces a file by a link to it.
+    pub(crate) fn make_link(file: &Path) {
+        let old = file.with_extension("old");
+        fs::rename(file, &old).unwrap();
+        std::os::unix::fs::symlink(old, file).unwrap();
+    }
+
+    /// Replaces a file by a pipe.
+    pub(crate) fn make_pipe(file: &Path) {
+        fs::remove_file(file).unwrap();
+        let mode = Mode::RUSR | Mode::WUSR;
+        rustix::fs::mknodat(CWD, file, FileType::Fifo, mode, 0).unwrap();
+    }
 
     fn result_text<T>(result: Result<T, NotPrivate>) -> String {
         result.err().map_or_else(|| "fit".to_owned(), |unfit| unfit.to_string())
@@ -202,25 +226,14 @@ mod tests {
         let file = temporary_file(dir.path()).unwrap().into_temp_path();
         publish(file, &at("file")).unwrap();
         std::os::unix::fs::symlink("file", at("link")).unwrap();
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            at("pipe"),
-            rustix::fs::FileType::Fifo,
-            rustix::fs::Mode::RWXU,
-            0,
-        )
-        .unwrap();
-        for (name, expected) in [
-            ("file", "fit"),
-            ("link", "cannot be opened, or is a link"),
-            ("pipe", "is not a plain file"),
+        rustix::fs::mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        for (name, opened, closed) in [
+            ("file", "fit", "fit"),
+            ("link", "cannot be opened, or is a link", "is a link"),
+            ("pipe", "is not a plain file", "is not a plain file"),
         ] {
-            assert_eq!(result_text(open(&at(name))), expected, "{name}");
-        }
-        for (name, expected) in
-            [("file", "fit"), ("link", "is a link"), ("pipe", "is not a plain file")]
-        {
-            assert_eq!(result_text(check_closed(&at(name))), expected, "{name}");
+            assert_eq!(result_text(open(&at(name))), opened, "{name}");
+            assert_eq!(result_text(check_closed(&at(name))), closed, "{name}");
         }
         let missing: io::Error = open(&at("missing")).unwrap_err().into();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
@@ -229,13 +242,13 @@ mod tests {
             (0o640, "can be read or written by others"),
             (0o602, "can be read or written by others"),
         ] {
-            fs::set_permissions(at("file"), Permissions::from_mode(mode)).unwrap();
+            set_mode(&at("file"), mode);
             assert_eq!(result_text(alone(&open(&at("file")).unwrap())), expected, "{mode:o}");
             assert_eq!(result_text(check_closed(&at("file"))), expected, "{mode:o}");
         }
         assert_eq!(result_text(directory(&at("a/b"))), "fit");
-        assert_eq!(fs::metadata(at("a/b")).unwrap().mode() & 0o777, 0o700);
-        fs::set_permissions(at("a"), Permissions::from_mode(0o720)).unwrap();
+        assert_eq!(mode(&at("a/b")), 0o700);
+        set_mode(&at("a"), 0o720);
         assert_eq!(result_text(directory(&at("a"))), "can be written by others");
         assert!(result_text(directory(&at("file"))).starts_with("cannot be made"));
     }

@@ -99,19 +99,13 @@ mod tests {
         let _inherited = rustix::io::dup(&file).unwrap();
         let listed = |command: &mut Command| {
             let output = command.args(["-c", "echo /proc/self/fd/*"]).output().unwrap();
-            String::from_utf8(output.stdout)
-                .unwrap()
-                .split_whitespace()
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
+            let listed = String::from_utf8(output.stdout).unwrap();
+            listed.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
         };
         let found = listed(&mut worker(Path::new("/bin/sh")));
         // The fourth descriptor is the listed directory.
-        assert_eq!(
-            found,
-            ["0", "1", "2", "3"].map(|fd| format!("/proc/self/fd/{fd}")),
-            "of a worker"
-        );
+        let expected = ["0", "1", "2", "3"].map(|fd| format!("/proc/self/fd/{fd}"));
+        assert_eq!(found, expected, "of a worker");
         assert!(listed(&mut Command::new("/bin/sh")).len() > found.len(), "of another program");
     }
 

@@ -79,10 +79,10 @@ fn key_error(path: &Path, unfit: NotPrivate, hint: &'static str) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    use std::fs;
 
     use super::*;
+    use crate::os::private::tests::{make_link, make_pipe, mode, set_mode};
 
     #[test]
     fn sealing_key_is_created_once_and_private() {
@@ -91,8 +91,7 @@ mod tests {
         let key = load_or_create(&dir).unwrap();
         assert_eq!(load_or_create(&dir).unwrap(), key);
         assert_ne!(load_or_create(&scratch.path().join("c")).unwrap(), key);
-        assert_eq!(fs::metadata(&dir).unwrap().mode() & 0o777, 0o700);
-        assert_eq!(fs::metadata(dir.join(FILE)).unwrap().mode() & 0o777, 0o600);
+        assert_eq!((mode(&dir), mode(&dir.join(FILE))), (0o700, 0o600));
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "nothing else is left there");
     }
 
@@ -112,22 +111,11 @@ mod tests {
     fn insecure_sealing_key_is_refused() {
         type Damage = fn(&Path);
         let spoilt: [(&str, Damage); 5] = [
-            ("read or written by others", |key| {
-                fs::set_permissions(key, Permissions::from_mode(0o640)).unwrap()
-            }),
+            ("read or written by others", |key| set_mode(key, 0o640)),
             ("length", |key| fs::write(key, "short").unwrap()),
-            ("is a link", |key| {
-                fs::rename(key, key.with_extension("old")).unwrap();
-                std::os::unix::fs::symlink(key.with_extension("old"), key).unwrap();
-            }),
-            ("not a plain file", |key| {
-                fs::remove_file(key).unwrap();
-                let fifo = rustix::fs::FileType::Fifo;
-                rustix::fs::mknodat(rustix::fs::CWD, key, fifo, rustix::fs::Mode::RUSR, 0).unwrap();
-            }),
-            ("written by others", |key| {
-                fs::set_permissions(key.parent().unwrap(), Permissions::from_mode(0o770)).unwrap();
-            }),
+            ("is a link", make_link),
+            ("not a plain file", make_pipe),
+            ("written by others", |key| set_mode(key.parent().unwrap(), 0o770)),
         ];
         for (needle, spoil) in spoilt {
             let dir = tempfile::tempdir().unwrap();
@@ -135,11 +123,8 @@ mod tests {
             spoil(&dir.path().join(FILE));
             for _ in 0..2 {
                 let error = load_or_create(dir.path()).unwrap_err();
-                assert!(
-                    error.is_environment() && error.to_string().contains(needle),
-                    "{needle}: {error}"
-                );
-                assert!(!error.hint().is_empty());
+                assert!(error.is_environment() && !error.hint().is_empty(), "{needle}: {error}");
+                assert!(error.to_string().contains(needle), "{needle}: {error}");
             }
         }
         let file = tempfile::NamedTempFile::new().unwrap();

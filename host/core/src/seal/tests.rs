@@ -4,6 +4,7 @@
 //! and reveal neither state nor key.
 
 use serde_json::json;
+use toolcell_test_guests::rows;
 
 use super::*;
 use crate::os::clock::ManualClock;
@@ -27,6 +28,11 @@ fn question_with(state: Option<&Json>) -> Question {
     let mut question = Question::new("Really?");
     question.state = state.cloned();
     question
+}
+
+/// The origin of the call with other arguments.
+fn with_arguments<'a>(asked: &Origin<'a>, arguments: &Value) -> Origin<'a> {
+    Origin { arguments: fingerprint(arguments), ..*asked }
 }
 
 fn seal(sealer: &Sealer, origin: &Origin<'_>, state: Option<&Json>) -> Result<Json, ToolError> {
@@ -68,20 +74,13 @@ fn state_opens_only_for_the_same_call() {
     let sealed = seal(&sealer, &asked, None).unwrap();
     let respelt: Value =
         serde_json::from_str(r#" {"seats":[2,{"a":null, "b":1}],"day":"\u0031"}"#).unwrap();
-    assert_eq!(
-        open(&sealer, &Origin { arguments: fingerprint(&respelt), ..asked }, Some(&sealed)),
-        Ok(None)
-    );
+    assert_eq!(open(&sealer, &with_arguments(&asked, &respelt), Some(&sealed)), Ok(None));
 
-    let others = [
-        json!({ "day": 1, "seats": [2, { "b": 1, "a": null }] }),
-        json!({ "day": "1", "seats": [2, { "b": 1, "a": null }], "more": null }),
-        json!({ "day": "1", "seats": [{ "b": 1, "a": null }, 2] }),
-        json!({ "day": "1", "seats": [2.5, { "b": 1, "a": null }] }),
-        json!({ "day": "1", "seats": [[2], { "b": 1, "a": null }] }),
-        json!({}),
-    ];
-    let mut table = vec![
+    for arguments in rows::<Value>("seal", "other_arguments") {
+        let opened = open(&sealer, &with_arguments(&asked, &arguments), Some(&sealed));
+        assert_eq!(opened, Err(ResumeFault::OtherArguments), "{arguments}");
+    }
+    for (other, fault) in [
         (Origin { tenant: Some("evil"), ..asked }, ResumeFault::Foreign),
         (Origin { tenant: Some(""), ..asked }, ResumeFault::Foreign),
         (Origin { tenant: None, ..asked }, ResumeFault::Foreign),
@@ -90,32 +89,19 @@ fn state_opens_only_for_the_same_call() {
         (Origin { digest: None, ..asked }, ResumeFault::Upgraded),
         // Another owner learns only that the text is foreign.
         (Origin { tenant: None, tool: "cancel", digest: None, ..asked }, ResumeFault::Foreign),
-    ];
-    table.extend(others.iter().map(|arguments| {
-        (Origin { arguments: fingerprint(arguments), ..asked }, ResumeFault::OtherArguments)
-    }));
-    for (other, fault) in table {
+    ] {
         assert_eq!(open(&sealer, &other, Some(&sealed)), Err(fault), "{other:?}");
     }
     // Arguments as a client that parses and rewrites JSON may send them.
     let respelt = json!({ "seats": [2.0, { "a": null, "b": 1 }], "day": "1" });
-    assert!(
-        open(&sealer, &Origin { arguments: fingerprint(&respelt), ..asked }, Some(&sealed)).is_ok()
-    );
-    let large = json!({ "n": 1e16 });
-    let sealed = seal(&sealer, &Origin { arguments: fingerprint(&large), ..asked }, None).unwrap();
+    assert!(open(&sealer, &with_arguments(&asked, &respelt), Some(&sealed)).is_ok());
+    let sealed = seal(&sealer, &with_arguments(&asked, &json!({ "n": 1e16 })), None).unwrap();
     for (n, expected) in [
-        (json!(10_000_000_000_000_000_u64), Ok(None)),
-        (json!(10_000_000_000_000_001_u64), Err(ResumeFault::OtherArguments)),
+        (10_000_000_000_000_000_u64, Ok(None)),
+        (10_000_000_000_000_001_u64, Err(ResumeFault::OtherArguments)),
     ] {
-        assert_eq!(
-            open(
-                &sealer,
-                &Origin { arguments: fingerprint(&json!({ "n": n })), ..asked },
-                Some(&sealed)
-            ),
-            expected
-        );
+        let origin = with_arguments(&asked, &json!({ "n": n }));
+        assert_eq!(open(&sealer, &origin, Some(&sealed)), expected, "{n}");
     }
 }
 
@@ -124,6 +110,7 @@ fn state_opens_only_within_its_lifetime() {
     let clock = ManualClock::new();
     let sealer =
         Sealer::new(KEY).with_lifetime(Duration::from_secs(60)).with_clock(Arc::new(clock.clone()));
+    let patient = sealer.clone().with_lifetime(Duration::MAX);
     let arguments = json!({});
     let sealed = seal(&sealer, &origin(&arguments), None).unwrap();
     // It can be opened twice within its lifetime, and not after it. A new lifetime does not change
@@ -135,15 +122,10 @@ fn state_opens_only_within_its_lifetime() {
         (u64::MAX / 2, Err(ResumeFault::Expired)),
     ] {
         clock.advance(Duration::from_millis(passed));
-        let patient = sealer.clone().with_lifetime(Duration::MAX);
-        assert_eq!(
-            open(&patient, &origin(&arguments), Some(&sealed)),
-            expected,
-            "after {passed} ms more"
-        );
+        let opened = open(&patient, &origin(&arguments), Some(&sealed));
+        assert_eq!(opened, expected, "after {passed} ms more");
     }
-    let ever =
-        seal(&sealer.clone().with_lifetime(Duration::MAX), &origin(&arguments), None).unwrap();
+    let ever = seal(&patient, &origin(&arguments), None).unwrap();
     assert_eq!(open(&sealer, &origin(&arguments), Some(&ever)), Ok(None));
 }
 
@@ -184,21 +166,9 @@ fn unsealed_or_foreign_state_does_not_open() {
     let sealed = text(&seal(&sealer, &origin, None).unwrap());
     let other_version = sealed.replacen("tc2.", "tc3.", 1);
     let huge = format!("tc2.{}", "A".repeat(MAX_SEALED));
-    let states = [
-        json!(null),
-        json!({ "seats": 2 }),
-        json!([sealed]),
-        json!(""),
-        json!("tc2."),
-        json!("tc2.AAAA"),
-    ];
-    let states = states.into_iter().map(Json::from).chain([
-        other_key,
-        own_key,
-        json(&other_version),
-        json(&huge),
-    ]);
-    for state in states {
+    let states = [json!(null), json!({ "seats": 2 }), json!([sealed])].map(Json::from);
+    let texts = ["", "tc2.", "tc2.AAAA", &other_version, &huge].map(json);
+    for state in states.into_iter().chain(texts).chain([other_key, own_key]) {
         assert_eq!(opened(Some(state.clone())), Err(ResumeFault::Tampered), "{state}");
     }
 }
@@ -221,10 +191,8 @@ fn answer_is_checked_against_the_sealed_schema() {
         };
         assert_eq!(faults, question.check_answer(&json("two")).unwrap_err());
         // The question can be answered again with the same state.
-        assert_eq!(
-            answered(json!(2)),
-            Ok(Resume { answer: json!(2).into(), state: Some(left.clone()) })
-        );
+        let resume = Resume { answer: json!(2).into(), state: Some(left.clone()) };
+        assert_eq!(answered(json!(2)), Ok(resume));
     }
     let together = question_with(Some(&json(&"x".repeat(Sealer::MAX_STATE as usize - 10))))
         .with_answer_schema(json!({"minimum": 1}));
@@ -242,13 +210,9 @@ fn largest_state_fits_into_one_command_argument() {
     assert_eq!(sealed.as_str().len(), MAX_SEALED);
     const { assert!(MAX_SEALED < 128 << 10) };
     assert_eq!(open(&sealer, &origin(&arguments), Some(&sealed)), Ok(Some(of(Sealer::MAX_STATE))));
-    assert_eq!(
-        seal(&sealer, &origin(&arguments), Some(&of(Sealer::MAX_STATE + 1))),
-        Err(ToolError::InvalidReturn(ReturnRule::StateTooLarge {
-            limit: Sealer::MAX_STATE,
-            actual: Sealer::MAX_STATE + 1
-        }))
-    );
+    let (limit, actual) = (Sealer::MAX_STATE, Sealer::MAX_STATE + 1);
+    let refused = ToolError::InvalidReturn(ReturnRule::StateTooLarge { limit, actual });
+    assert_eq!(seal(&sealer, &origin(&arguments), Some(&of(actual))), Err(refused));
 }
 
 #[test]

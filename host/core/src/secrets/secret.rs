@@ -192,11 +192,8 @@ mod tests {
     #[test]
     fn secrets_are_per_tenant_and_not_in_debug_text() {
         let secret = |value: &str| Secret::new(value).unwrap();
-        let stored = StoredSecrets::default().with("token", secret("for-everyone")).with_tenant(
-            "acme",
-            "token",
-            secret("for-acme-only"),
-        );
+        let stored = StoredSecrets::default().with("token", secret("for-everyone"));
+        let stored = stored.with_tenant("acme", "token", secret("for-acme-only"));
         assert!(!format!("{stored:?}").contains("for-"));
         let value = |tenant, name| {
             stored.secret(tenant, name).now_or_never().unwrap().map(|s| s.expose().to_owned())
@@ -204,10 +201,8 @@ mod tests {
         assert_eq!(value(None, "token").unwrap(), "for-everyone");
         assert_eq!(value(Some("other"), "token").unwrap(), "for-everyone");
         assert_eq!(value(Some("acme"), "token").unwrap(), "for-acme-only");
-        assert_eq!(
-            value(Some("acme"), "key").unwrap_err().to_string(),
-            "there is no value for `key`"
-        );
+        let missing = value(Some("acme"), "key").unwrap_err();
+        assert_eq!(missing.to_string(), "there is no value for `key`");
         assert_eq!(stored.known(Some("other")).now_or_never().unwrap().unwrap().len(), 2);
     }
 

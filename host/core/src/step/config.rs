@@ -106,10 +106,8 @@ mod tests {
 
     #[test]
     fn step_timeout_variable_has_a_minimum() {
-        for (text, expected) in rows::<(Option<&str>, Option<u64>)>(
-            "step/config",
-            "step_timeout_variable_has_a_minimum",
-        ) {
+        let table = "step_timeout_variable_has_a_minimum";
+        for (text, expected) in rows::<(Option<&str>, Option<u64>)>("step/config", table) {
             let config = StepConfig::from_vars(|name| {
                 text.filter(|_| name == StepConfig::TIMEOUT_VARIABLE).map(str::to_owned)
             });
@@ -117,17 +115,14 @@ mod tests {
                 (Ok(config), Some(millis)) => {
                     assert_eq!(config.timeout, Duration::from_millis(millis), "{text:?}")
                 }
-                (Err(error), None) => assert!(
-                    error.is_options()
-                        && error.to_string().starts_with("`TOOL_EXECUTION_TIMEOUT_MS`"),
-                    "{text:?}: {error}"
-                ),
+                (Err(error), None) => {
+                    let named = error.to_string().starts_with("`TOOL_EXECUTION_TIMEOUT_MS`");
+                    assert!(error.is_options() && named, "{text:?}: {error}");
+                }
                 (other, _) => panic!("{text:?}: {other:?}"),
             }
         }
-        assert_eq!(
-            StepConfig { timeout: Duration::ZERO, ..StepConfig::default() }.clamped().timeout,
-            StepConfig::MIN_TIMEOUT
-        );
+        let none = StepConfig { timeout: Duration::ZERO, ..StepConfig::default() };
+        assert_eq!(none.clamped().timeout, StepConfig::MIN_TIMEOUT);
     }
 }

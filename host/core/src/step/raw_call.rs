@@ -149,10 +149,8 @@ mod tests {
 
     #[test]
     fn call_needs_a_name_and_object_arguments() {
-        for (payload, expected) in rows::<(Value, Result<Value, &str>)>(
-            "step/raw_call",
-            "call_needs_a_name_and_object_arguments",
-        ) {
+        let table = "call_needs_a_name_and_object_arguments";
+        for (payload, expected) in rows::<(Value, Result<Value, &str>)>("step/raw_call", table) {
             match (RawCall::from(&payload).parse(100), expected) {
                 (Ok(judged), Ok(expected)) => {
                     assert_eq!(judged.arguments().to_value(), expected, "{payload}")
@@ -174,10 +172,8 @@ mod tests {
             (ToolCall::new("", "t", "").into(), None),
         ] {
             let judged = call.parse(100).unwrap();
-            assert_eq!(
-                (judged.id.as_deref(), judged.call.id.as_str()),
-                (expected, expected.unwrap_or(""))
-            );
+            assert_eq!(judged.id.as_deref(), expected);
+            assert_eq!(judged.call.id, expected.unwrap_or(""));
         }
     }
 }

@@ -95,47 +95,15 @@ impl<M: Middleware> Handler for Layered<M> {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::FutureExt as _;
-    use serde_json::json;
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
     use toolcell_contract::call::CallResult;
-    use toolcell_contract::limits::Limits;
     use toolcell_contract::outcome::Outcome;
-    use toolcell_contract::outcome::refusal::Fault;
 
     use super::*;
-
-    /// Every method differs from the trait's default.
-    struct Inner;
-
-    impl Handler for Inner {
-        fn call(&self, _: Arc<Invocation>) -> HandlerFuture<'_> {
-            Box::pin(async { CallResult::Outcome(Outcome::ok(json!("handler"))) })
-        }
-
-        fn visible(&self, _: Arc<Invocation>) -> VisibleFuture<'_> {
-            Box::pin(async { false })
-        }
-
-        fn validate(&self, _: Arc<Invocation>) -> ValidateFuture<'_> {
-            Box::pin(async { Ok(vec![Fault::new("", "a fault")]) })
-        }
-
-        fn digest(&self) -> Option<&str> {
-            Some("digest")
-        }
-
-        fn always_visible(&self) -> bool {
-            true
-        }
-
-        fn reads_arguments(&self) -> bool {
-            false
-        }
-
-        fn enforces_deadline(&self) -> bool {
-            true
-        }
-    }
+    use crate::os::clock::ManualClock;
+    use crate::tool::scripted::{Scripted, ScriptedAnswer, assert_delegates, invocation};
 
     struct Switch {
         is_on: bool,
@@ -154,23 +122,17 @@ mod tests {
         }
     }
 
-    #[test]
-    fn middleware_wraps_calls_only() {
-        for (is_on, expected) in [(true, "middleware"), (false, "handler")] {
-            let handler = Layered { middleware: Switch { is_on }, inner: Arc::new(Inner) };
-            let aside = Invocation::scripted("t", Limits::default());
-            let invocation = Arc::new(aside);
-            let result = handler.call(Arc::clone(&invocation)).now_or_never().unwrap();
-            assert_eq!(result.value().map(|value| value.to_value()), Some(json!(expected)));
-            assert_eq!(handler.visible(Arc::clone(&invocation)).now_or_never(), Some(false));
-            let faults = handler.validate(invocation).now_or_never().unwrap().unwrap();
-            assert_eq!(faults.len(), 1);
-            assert_eq!(handler.digest(), Some("digest"));
-            assert!(
-                handler.always_visible()
-                    && handler.enforces_deadline()
-                    && !handler.reads_arguments()
-            );
+    #[tokio::test]
+    async fn middleware_wraps_calls_only() {
+        let clock = ManualClock::new();
+        for (is_on, expected) in [(true, json!("middleware")), (false, Value::Null)] {
+            let inner = Arc::new(Scripted::new(&clock, &[ScriptedAnswer::Ok]));
+            let handler = Layered { middleware: Switch { is_on }, inner: inner.clone() };
+            let call = Arc::new(invocation(&clock, Duration::from_secs(1)));
+            let result = handler.call(call).await;
+            assert_eq!(result, CallResult::Outcome(Outcome::ok(expected)));
+            assert_eq!(inner.calls().len(), usize::from(!is_on));
+            assert_delegates(&handler).await;
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::os::clock::{Clock as _, ManualClock};
 use crate::tool::Tool;
 
 /// One answer. The last one of a script is repeated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 pub(crate) enum ScriptedAnswer {
     Ok,
     /// A failure that a retry cannot change.
@@ -45,6 +45,7 @@ pub(crate) enum ScriptedAnswer {
 impl ScriptedAnswer {
     fn result(self) -> CallResult {
         let (budget, used) = (Duration::ZERO, Duration::ZERO);
+        let timeout = |timeout| CallResult::ToolError(ToolError::Timeout(timeout));
         match self {
             Self::Ok => CallResult::Outcome(Outcome::ok(serde_json::Value::Null)),
             Self::Error => CallResult::Outcome(Outcome::error("no such person")),
@@ -58,14 +59,9 @@ impl ScriptedAnswer {
                 busy.retry_after_ms = Some(wait);
                 CallResult::Outcome(Outcome::Error(busy))
             }
-            Self::OutOfFuel => CallResult::ToolError(ToolError::Timeout(Timeout::Fuel {
-                budget: 1,
-                used: 1,
-                stdout: None,
-            })),
+            Self::OutOfFuel => timeout(Timeout::Fuel { budget: 1, used: 1, stdout: None }),
             Self::Blocked => {
-                let timeout = Timeout::Blocked { budget, used, blocked_on: None, stdout: None };
-                CallResult::ToolError(ToolError::Timeout(timeout))
+                timeout(Timeout::Blocked { budget, used, blocked_on: None, stdout: None })
             }
             Self::Trap => {
                 CallResult::ToolError(ToolError::HandlerRaised(Crash::new(CrashKind::Unreachable)))
@@ -115,8 +111,9 @@ impl Scripted {
     }
 
     /// Returns the attempt number of each call, and its time in milliseconds since the start.
-    pub(crate) fn calls(&self) -> Vec<(Option<u32>, u128)> {
-        self.calls.lock().iter().map(|(attempt, at)| (*attempt, at.as_millis())).collect()
+    pub(crate) fn calls(&self) -> Vec<(Option<u32>, u64)> {
+        let millis = |at: &Duration| u64::try_from(at.as_millis()).unwrap();
+        self.calls.lock().iter().map(|(attempt, at)| (*attempt, millis(at))).collect()
     }
 }
 
@@ -148,6 +145,10 @@ impl Handler for Scripted {
         Some("scripted")
     }
 
+    fn always_visible(&self) -> bool {
+        true
+    }
+
     fn reads_arguments(&self) -> bool {
         false
     }
@@ -171,16 +172,14 @@ impl Invocation {
     }
 }
 
-/// Asserts that a middleware passes everything but calls to the inner handler.
-pub(crate) async fn assert_delegates(tool: &Tool) {
+/// Asserts that a middleware passes everything but calls to the inner handler, whose methods all
+/// differ from the defaults.
+pub(crate) async fn assert_delegates(handler: &dyn Handler) {
     let clock = ManualClock::new();
     let invocation = Arc::new(invocation(&clock, Duration::from_secs(1)));
-    let handler = tool.handler().unwrap();
     assert!(!handler.visible(Arc::clone(&invocation)).await);
     assert_eq!(handler.validate(invocation).await.unwrap(), [Fault::new("", "scripted")]);
-    assert!(
-        handler.enforces_deadline()
-            && !handler.reads_arguments()
-            && handler.digest() == Some("scripted")
-    );
+    assert!(handler.enforces_deadline() && !handler.reads_arguments());
+    assert!(handler.always_visible());
+    assert_eq!(handler.digest(), Some("scripted"));
 }

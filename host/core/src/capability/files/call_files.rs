@@ -123,13 +123,9 @@ mod tests {
         let refused = files.add(&escape, &b"out"[..]);
         let _ = std::fs::remove_file(files.path().join(&escape));
         assert!(refused.is_err());
-        for name in rows::<&str>(
-            "capability/files/call_files",
-            "call_file_cannot_escape_and_is_deleted_on_drop",
-        )
-        .into_iter()
-        .chain([&*"x".repeat(129)])
-        {
+        let table = "call_file_cannot_escape_and_is_deleted_on_drop";
+        let names = rows::<&str>("capability/files/call_files", table);
+        for name in names.into_iter().chain([&*"x".repeat(129)]) {
             assert!(files.add(name, &b""[..]).is_err(), "{name:?}");
         }
         assert_eq!(files.add("a.csv", &b"1,2"[..]).unwrap(), "/input/a.csv");

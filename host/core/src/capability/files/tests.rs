@@ -66,10 +66,8 @@ fn scratch_is_removed_without_following_links() {
             assert!(Instant::now() < patience, "it is still there");
             std::thread::yield_now();
         }
-        assert_eq!(
-            area.create_directory(&dir, "late").unwrap_err().kind(),
-            io::ErrorKind::NotFound
-        );
+        let late = area.create_directory(&dir, "late").unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::NotFound);
         assert_eq!(fs::read_to_string(canary.path().join("canary")).unwrap(), "alive");
     }
     drop(mounts);

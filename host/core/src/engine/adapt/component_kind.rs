@@ -273,70 +273,51 @@ fn parts(word: &str) -> Vec<Part<'_>> {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::*;
 
-    fn command(argv: Option<&[&str]>, stdin: CommandInput) -> Command {
-        let argv = argv.map(|words| words.iter().map(|word| (*word).to_owned()).collect());
+    type Argv = Option<Vec<String>>;
+
+    fn command(argv: Argv, stdin: CommandInput) -> Command {
         Command { argv, stdin, ..Command::new("jaq") }
     }
 
     #[test]
     fn argv_is_built_from_template_and_arguments() {
         let arguments = json!({ "filter": ".a | {b}", "n": "2", "args": ["-c", "two words"] });
-        for (argv, expected) in [
-            (None, &["jaq", "-c", "two words"][..]),
-            (Some(&[][..]), &["jaq"]),
-            (Some(&["-c", "{filter}", "--indent={n}"]), &["jaq", "-c", ".a | {b}", "--indent=2"]),
-            (
-                Some(&["{n}{n}", "{}", "{a b}", "{", "}{n", "{missing}"]),
-                &["jaq", "22", "{}", "{a b}", "{", "}{n", ""],
-            ),
-        ] {
-            assert_eq!(command(argv, CommandInput::Text).words(&arguments), expected, "{argv:?}");
+        let table = "argv_is_built_from_template_and_arguments";
+        for (argv, expected) in rows::<(Argv, Vec<&str>)>("engine/adapt/component_kind", table) {
+            let command = command(argv, CommandInput::Text);
+            assert_eq!(command.words(&arguments), expected, "{:?}", command.argv);
         }
     }
 
     #[test]
     fn command_schema_follows_its_template() {
-        let parameters = |argv, stdin| {
-            let schema = command(argv, stdin).definition().unwrap().parameters.unwrap();
-            let names: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
-            (
-                names.join(" "),
-                schema["required"].to_string(),
-                schema["additionalProperties"].as_bool().unwrap(),
-            )
-        };
-        for (argv, stdin, expected) in [
-            (None, CommandInput::Text, ("args stdin", "[]", false)),
-            (None, CommandInput::Empty, ("args", "[]", false)),
-            (None, CommandInput::Json, ("", "[]", true)),
-            (Some(&["{b}{a}", "{a}"][..]), CommandInput::Empty, ("a b", r#"["a","b"]"#, false)),
-            (Some(&["{a}"]), CommandInput::Json, ("a", r#"["a"]"#, true)),
-            (Some(&["{stdin}"]), CommandInput::Empty, ("stdin", r#"["stdin"]"#, false)),
-        ] {
-            let (names, required, is_open) = expected;
-            assert_eq!(
-                parameters(argv, stdin),
-                (names.to_owned(), required.to_owned(), is_open),
-                "{argv:?}"
-            );
+        for (argv, stdin, names, required, is_open) in rows::<(Argv, _, Vec<String>, Value, bool)>(
+            "engine/adapt/component_kind",
+            "command_schema_follows_its_template",
+        ) {
+            let command = command(argv, stdin);
+            let schema = command.definition().unwrap().parameters.unwrap();
+            let found: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
+            assert_eq!(found, names, "{:?}", command.argv);
+            assert_eq!(schema["required"], required, "{:?}", command.argv);
+            assert_eq!(schema["additionalProperties"], is_open, "{:?}", command.argv);
         }
-        let twice = command(Some(&["{stdin}"]), CommandInput::Text).definition().unwrap_err();
-        assert!(
-            twice.is_definition() && twice.to_string().contains("rename `{stdin}` in `argv`"),
-            "{twice}"
-        );
+        let argv = |word: &str| Some(vec![word.to_owned()]);
+        let twice = command(argv("{stdin}"), CommandInput::Text).definition().unwrap_err();
+        let text = twice.to_string();
+        assert!(twice.is_definition() && text.contains("rename `{stdin}` in `argv`"), "{text}");
         assert!(Command::new("not a name").definition().unwrap_err().is_definition());
     }
 
     #[test]
     fn component_kind_has_a_canonical_text() {
         let text = r#"command {"argv":["{a}"],"name":"jaq","output":"text","stdin":"json"}"#;
-        assert_eq!(
-            ComponentKind::Command(command(Some(&["{a}"]), CommandInput::Json)).to_string(),
-            text
-        );
+        let command = command(Some(vec!["{a}".to_owned()]), CommandInput::Json);
+        assert_eq!(ComponentKind::Command(command).to_string(), text);
         assert_eq!(ComponentKind::Functions.to_string(), "functions");
     }
 }

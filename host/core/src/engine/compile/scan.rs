@@ -289,22 +289,17 @@ pub(super) fn name(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     #[test]
     fn file_formats_are_recognised() {
-        for (bytes, found) in [
-            (&b""[..], "an empty file"),
-            (b"\0asm\x01\0\0\0", "a core WebAssembly module"),
-            (b"\0asm\x09\0\0\0", "WebAssembly of an unknown version"),
-            (b"\x7fELF\x02\x01", "native or precompiled code"),
-            (b" \n(component)", "WebAssembly text"),
-            (b"PK\x03\x04....", "a zip archive"),
-            (&[&[b'a'; 257], &b"ustar\0"[..]].concat(), "a tar archive"),
-            (b"\x1f\x8b\x08", "gzip-compressed"),
-            (b"hello", "an unknown format"),
-        ] {
-            let error = outline(bytes).unwrap_err();
+        for (text, found) in
+            rows::<(&str, &str)>("engine/compile/scan", "file_formats_are_recognised")
+        {
+            let bytes: Vec<_> = text.chars().map(|byte| u8::try_from(byte).unwrap()).collect();
+            let error = outline(&bytes).unwrap_err();
             assert!(error.is_component() && error.to_string().ends_with(found), "{error}");
             assert!(!error.hint().is_empty());
         }
@@ -314,31 +309,15 @@ mod tests {
     fn core_module_error_names_its_host_and_remedy() {
         let module = |text: &str| toolcell_test_guests::module(&format!("(module {text})"));
         let import = |from: &str| module(&format!(r#"(import "{from}" "f" (func))"#));
-        let mut described = module("");
-        described.extend(b"\0\x0f\x0ecomponent-type");
-        let mut go = import("wasi_snapshot_preview1");
-        go.extend(b"\0\x0b\x0ago:buildid");
-        for (bytes, found, hint) in [
-            (import("gojs"), "Go built for a JavaScript host", "`GOOS=wasip1 GOARCH=wasm go build"),
-            (import("wbg"), "wasm-bindgen", "without wasm-bindgen"),
-            (import("./calc_bg.js"), "wasm-bindgen", "without wasm-bindgen"),
-            (import("__wbindgen_placeholder__"), "wasm-bindgen", "without wasm-bindgen"),
-            (
-                import("wasi_snapshot_preview1"),
-                "a library for WASI preview 1",
-                "a program with `_start`",
-            ),
-            (import("env"), "a host of its own", "from its source"),
-            (module(""), "a core WebAssembly module", "from its source"),
-            (described, "a core WebAssembly module", "`wasm-tools component new`"),
-            (go, "`//go:wasmexport` functions cannot be tools", "without `-buildmode=c-shared`"),
-        ] {
+        for (imported, section, found, hint) in rows::<(Option<&str>, &str, &str, &str)>(
+            "engine/compile/scan",
+            "core_module_error_names_its_host_and_remedy",
+        ) {
+            let mut bytes = imported.map_or_else(|| module(""), import);
+            bytes.extend(section.bytes());
             let error = outline(&bytes).unwrap_err();
-            assert!(
-                error.to_string().contains(found) && error.hint().contains(hint),
-                "{error}: {}",
-                error.hint()
-            );
+            assert!(error.to_string().contains(found), "{imported:?}: {error}");
+            assert!(error.hint().contains(hint), "{imported:?}: {}", error.hint());
         }
     }
 

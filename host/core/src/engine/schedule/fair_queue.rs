@@ -176,13 +176,10 @@ mod tests {
 
     #[test]
     fn skipped_items_cost_their_flow_no_turn() {
-        for (steps, dead, expected) in [
-            ("aaab", 'a', "b"),
-            ("AAAabb", 'A', "abb"),
-            ("AAAA----ab", 'A', "ab"),
-            ("bA-A-A-A-ab", 'A', "bab"),
-            ("aaa", 'a', ""),
-        ] {
+        let table = "skipped_items_cost_their_flow_no_turn";
+        for (steps, dead, expected) in
+            rows::<(&str, char, &str)>("engine/schedule/fair_queue", table)
+        {
             assert_eq!(served(steps, |item| *item != dead), expected, "{steps} without {dead}");
         }
     }

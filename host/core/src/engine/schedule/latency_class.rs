@@ -100,6 +100,8 @@ impl Habits {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     fn class(habits: &Habits, tenant: Option<&str>, flows: &PerTenant<Flow>) -> Arc<LatencyClass> {
@@ -110,16 +112,11 @@ mod tests {
     /// Fails without: latency classes.
     #[test]
     fn mostly_interrupted_calls_leave_the_fast_lane() {
-        for (calls, is_quick) in [
-            (String::new(), true),
-            ("s".repeat(6), true),
-            ("s".repeat(7), false),
-            ("se".repeat(100), false),
-            ("esee".repeat(1000), true),
-            // Short calls bring a tenant back to the fast lane.
-            ("s".repeat(1_000_000) + &"e".repeat(15), false),
-            ("s".repeat(1_000_000) + &"e".repeat(19), true),
-        ] {
+        let table = "mostly_interrupted_calls_leave_the_fast_lane";
+        for (parts, is_quick) in
+            rows::<(Vec<(&str, usize)>, bool)>("engine/schedule/latency_class", table)
+        {
+            let calls: String = parts.iter().map(|(calls, times)| calls.repeat(*times)).collect();
             let latency_class = LatencyClass::default();
             calls.chars().for_each(|call| latency_class.note(call == 's'));
             assert_eq!(latency_class.is_short(), is_quick, "{calls:.20} ({})", calls.len());

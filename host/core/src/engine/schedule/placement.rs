@@ -268,23 +268,13 @@ mod tests {
             let limits = Limits { timeout: Duration::from_millis(10), ..Limits::default() };
             let invocation = Invocation::scripted("t", limits);
             let run_state = run_state(&invocation);
-            let waits = run_cell(
-                &engine.compiler.scheduler,
-                std::future::pending::<Result<(), _>>(),
-                &invocation,
-                &run_state,
-                Arc::default(),
-            );
+            let (scheduler, guest) = (&engine.compiler.scheduler, std::future::pending());
+            let waits = run_cell::<()>(scheduler, guest, &invocation, &run_state, Arc::default());
             let patience = Duration::from_secs(5);
-            let ended = engine
-                .compiler
-                .scheduler
-                .sleeps
-                .block_on(async { tokio::time::timeout(patience, waits).await });
-            assert!(
-                matches!(ended, Ok(Err(ToolError::Timeout(Timeout::Blocked { .. })))),
-                "{placement:?}: {ended:?}"
-            );
+            let ended =
+                scheduler.sleeps.block_on(async { tokio::time::timeout(patience, waits).await });
+            let is_blocked = matches!(ended, Ok(Err(ToolError::Timeout(Timeout::Blocked { .. }))));
+            assert!(is_blocked, "{placement:?}: {ended:?}");
         }
     }
 
@@ -295,27 +285,19 @@ mod tests {
         for placement in [Placement::Cells, Placement::Inline] {
             let engine =
                 Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();
-            let invocation = Invocation::scripted("t", Limits::default());
-            let invocation = Arc::new(invocation);
+            let invocation = Arc::new(Invocation::scripted("t", Limits::default()));
+            let scheduler = &engine.compiler.scheduler;
             let quarantine = Arc::new(Quarantine::after(
                 std::num::NonZero::new(2),
                 Arc::new(crate::os::clock::SystemClock),
             ));
             for expected in [Ok(()), Err(Refusal::Quarantined)] {
                 let question = |_| async { panic!("a bug") };
-                let asked = run_check::<(), _>(
-                    &engine.compiler.scheduler,
-                    &quarantine,
-                    Arc::default(),
-                    &invocation,
-                    question,
-                );
-                let ended = engine.compiler.scheduler.sleeps.block_on(asked);
-                assert_eq!(
-                    ended,
-                    Err(ToolError::HandlerRaised(Crash::by_the_host())),
-                    "{placement:?}"
-                );
+                let class = Arc::default();
+                let asked =
+                    run_check::<(), _>(scheduler, &quarantine, class, &invocation, question);
+                let raised = ToolError::HandlerRaised(Crash::by_the_host());
+                assert_eq!(scheduler.sleeps.block_on(asked), Err(raised), "{placement:?}");
                 assert_eq!(quarantine.admit(), expected, "{placement:?}");
             }
         }

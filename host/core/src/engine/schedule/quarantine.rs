@@ -98,6 +98,7 @@ impl Quarantine {
 mod tests {
     use toolcell_contract::limits::Limits;
     use toolcell_contract::outcome::tool_error::Exit;
+    use toolcell_test_guests::rows;
 
     use super::*;
     use crate::os::clock::ManualClock;
@@ -114,24 +115,19 @@ mod tests {
     /// within an hour.
     #[test]
     fn panics_count_for_an_hour() {
-        let minutes = |minutes| Duration::from_mins(minutes);
-        for (apart, expected) in [
-            ([0, 0], Err(Refusal::Quarantined)),
-            ([59, 0], Err(Refusal::Quarantined)),
-            ([30, 29], Err(Refusal::Quarantined)),
-            ([30, 30], Ok(())),
-            ([60, 59], Ok(())),
-            ([500, 1], Ok(())),
-        ] {
+        let table =
+            rows::<([u64; 2], bool)>("engine/schedule/quarantine", "panics_count_for_an_hour");
+        for (apart, is_admitted) in table {
+            let expected = if is_admitted { Ok(()) } else { Err(Refusal::Quarantined) };
             let clock = ManualClock::new();
             let quarantine = Quarantine::after(NonZero::new(3), Arc::new(clock.clone()));
             for apart in [0, apart[0], apart[1]] {
                 assert_eq!(quarantine.admit(), Ok(()));
-                clock.advance(minutes(apart));
+                clock.advance(Duration::from_mins(apart));
                 quarantine.note(&handler_raised(CrashKind::HostPanic), &invocation());
             }
             assert_eq!(quarantine.admit(), expected, "{apart:?}");
-            clock.advance(minutes(1000));
+            clock.advance(Duration::from_mins(1000));
             assert_eq!(quarantine.admit(), expected, "who is out stays out");
         }
     }
@@ -154,9 +150,9 @@ mod tests {
         let never = after(None);
         for round in 0..2 {
             for after in [Ok(()), Err(Refusal::Quarantined), Err(Refusal::Quarantined)] {
-                [&quarantine, &never]
-                    .into_iter()
-                    .for_each(|each| each.note(&handler_raised(CrashKind::HostPanic), &invocation));
+                for each in [&quarantine, &never] {
+                    each.note(&handler_raised(CrashKind::HostPanic), &invocation);
+                }
                 assert_eq!(quarantine.admit(), after, "round {round}");
                 assert_eq!(never.admit(), Ok(()));
             }

@@ -214,12 +214,9 @@ mod tests {
             sleeps(&clock, 'b', &[4, 3, 4], &woken),
             sleeps(&clock, 'c', &[7], &woken),
         );
-        let woken: Vec<_> =
-            woken.into_inner().iter().map(|(name, at)| (*name, at.as_secs())).collect();
-        assert_eq!(
-            woken,
-            [('b', 4), ('c', 7), ('b', 7), ('a', 10), ('a', 10), ('b', 11), ('a', 20)]
-        );
+        let woken = woken.into_inner().into_iter().map(|(name, at)| (name, at.as_secs()));
+        let expected = [('b', 4), ('c', 7), ('b', 7), ('a', 10), ('a', 10), ('b', 11), ('a', 20)];
+        assert_eq!(woken.collect::<Vec<_>>(), expected);
         assert_eq!(clock.sleepers(), 0);
     }
 
@@ -252,16 +249,12 @@ mod tests {
         }
         let (clock, woken) = (ManualClock::new(), Arc::default());
         let start = clock.now();
-        let _sleepers: Vec<_> = [3, 1, 2, 5]
-            .into_iter()
-            .map(|second| {
-                let mut sleeper = clock.sleep_until(start + SECOND * second);
-                let waker =
-                    Arc::new(NamedSleeper(second, clock.clone(), Arc::clone(&woken))).into();
-                assert!(sleeper.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-                sleeper
-            })
-            .collect();
+        let _sleepers = [3, 1, 2, 5].map(|second| {
+            let mut sleeper = clock.sleep_until(start + SECOND * second);
+            let waker = Arc::new(NamedSleeper(second, clock.clone(), Arc::clone(&woken))).into();
+            assert!(sleeper.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            sleeper
+        });
         clock.advance(SECOND * 4);
         assert_eq!(*woken.lock(), [1, 2, 3].map(|second| (second, start + SECOND * second)));
     }

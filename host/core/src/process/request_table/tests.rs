@@ -16,11 +16,9 @@ fn table() -> (RequestTable, Instant) {
     (RequestTable::new(), Instant::now())
 }
 
-fn ask(
-    requests: &mut RequestTable,
-    again: Resend,
-    now: Instant,
-) -> (u64, UnboundedReceiver<CallerMessage>) {
+type Asked = (u64, UnboundedReceiver<CallerMessage>);
+
+fn ask(requests: &mut RequestTable, again: Resend, now: Instant) -> Asked {
     ask_of("t", requests, again, now).unwrap()
 }
 
@@ -29,7 +27,7 @@ fn ask_of(
     requests: &mut RequestTable,
     again: Resend,
     now: Instant,
-) -> Result<(u64, UnboundedReceiver<CallerMessage>), Refusal> {
+) -> Result<Asked, Refusal> {
     let mut invocation = Invocation::scripted(tool, Limits { log: 100, ..Limits::default() });
     invocation.abort = AbortSignal::new();
     requests.ask(RequestKind::Call, Arc::new(invocation), again, now)
@@ -80,11 +78,8 @@ fn child_exit_ends_sent_requests_and_keeps_pending() {
     requests.abort(first);
     assert_eq!(exit_child(&mut requests, now), Phase::Starting);
     assert_eq!([end(&mut had), end(&mut twice), end(&mut waits)], ["died", "open", "open"]);
-    assert_eq!(
-        outgoing_texts(&mut requests),
-        ["ask 2", "ask 3"],
-        "once more comes before what came later"
-    );
+    let asked = outgoing_texts(&mut requests);
+    assert_eq!(asked, ["ask 2", "ask 3"], "once more comes before what came later");
     assert!(!requests.is_open(first) && requests.is_open(second) && requests.is_open(third));
     exit_child(&mut requests, now);
     assert_eq!([end(&mut twice), end(&mut waits)], ["died", "died"], "not a third time");
@@ -105,10 +100,8 @@ fn abandoned_request_is_forgotten_or_cancelled() {
     assert!(requests.remove_caller(second).0);
     assert_eq!(outgoing_texts(&mut requests), ["abort 3", "cancel 3"]);
     exit_child(&mut requests, now);
-    assert!(
-        !requests.is_open(second) && outgoing_texts(&mut requests).is_empty(),
-        "no caller waits: it is not asked again"
-    );
+    assert!(!requests.is_open(second), "no caller waits");
+    assert!(outgoing_texts(&mut requests).is_empty(), "it is not asked again");
     requests.remove_caller(second);
     requests.end(second, Reply::died()).send();
 }
@@ -124,10 +117,8 @@ fn restart_backoff_grows_and_an_answer_resets_it() {
     let rests: Vec<_> = (0..6).map(|_| millis(exit_child(&mut requests, now))).collect();
     assert_eq!((rests, end(&mut waits)), (vec![0, 100, 200, 400, 800, 1600], "refused"));
     let late = now + Duration::from_millis(601);
-    let refused = |requests: &mut RequestTable, now| {
-        let aside = Invocation::scripted("t", Limits::default());
-        requests.ask(RequestKind::Call, Arc::new(aside), Resend::Never, now).err()
-    };
+    let refused =
+        |requests: &mut RequestTable, now| ask_of("t", requests, Resend::Never, now).err();
     let retry_after = Duration::from_millis(1600);
     assert_eq!(refused(&mut requests, now), Some(Refusal::Restarting { retry_after }));
     assert_eq!(refused(&mut requests, late), None, "it is worth waiting for");
@@ -149,18 +140,12 @@ fn open_requests_and_their_messages_are_bounded() {
     assert!(requests.about(number, &line(0)).is_none(), "the child does not have it yet");
     outgoing_texts(&mut requests);
     assert!(requests.about(number, &line(99)).is_some() && requests.about(77, &line(0)).is_none());
-    assert!(
-        requests.remove_caller(number).1.is_some() && requests.about(number, &line(0)).is_none(),
-        "no asker hears it"
-    );
+    assert!(requests.remove_caller(number).1.is_some());
+    assert!(requests.about(number, &line(0)).is_none(), "no asker hears it");
     drop(told);
     let kept: Vec<_> = (1..MAX_OPEN).map(|_| ask(&mut requests, Resend::Never, now)).collect();
-    let aside = Invocation::scripted("t", Limits::default());
-    let refused = requests.ask(RequestKind::Call, Arc::new(aside), Resend::Never, now);
-    assert_eq!(
-        (refused.err().map(|refusal| refusal.kind()), kept.len()),
-        (Some("overloaded"), MAX_OPEN - 1)
-    );
+    let refused = ask_of("t", &mut requests, Resend::Never, now).unwrap_err();
+    assert_eq!((refused.kind(), kept.len()), ("overloaded", MAX_OPEN - 1));
 }
 
 /// Source: docs/threat-model.md, row 87.
@@ -172,26 +157,14 @@ fn notification_kinds_have_separate_bounds() {
     let long = || Some("x".repeat(1 << 20));
     let kept =
         |requests: &mut RequestTable, said: &Notification| requests.about(number, said).is_some();
-    let progress = (0..9)
-        .filter(|_| {
-            kept(&mut requests, &Notification::Progress { done: 1, total: None, message: long() })
-        })
-        .count();
+    let progress = || Notification::Progress { done: 1, total: None, message: long() };
+    let progress = (0..9).filter(|_| kept(&mut requests, &progress())).count();
     let denial = Denial::new(Layer::Tool, "GET".into(), Some("http".into()));
     let lines = (0..41).filter(|_| kept(&mut requests, &line(9))).count();
-    assert_eq!(
-        (progress, lines, kept(&mut requests, &Notification::Denied(denial))),
-        (7, 40, true)
-    );
-    let lost = requests.open[&number]
-        .caller
-        .as_ref()
-        .unwrap()
-        .invocation
-        .meter
-        .log_bytes_dropped
-        .load(Ordering::Relaxed);
-    assert_eq!(lost, 10, "the last line");
+    let denied = kept(&mut requests, &Notification::Denied(denial));
+    assert_eq!((progress, lines, denied), (7, 40, true));
+    let meter = &requests.open[&number].caller.as_ref().unwrap().invocation.meter;
+    assert_eq!(meter.log_bytes_dropped.load(Ordering::Relaxed), 10, "the last line");
 }
 
 #[test]
@@ -259,11 +232,8 @@ fn request_leaves_the_table_before_it_is_dropped() {
     let (_, asker) = requests.remove_caller(number);
     assert_eq!(held(), 1);
     guarded(|| drop(asker));
-    assert_eq!(
-        (held(), requests.is_open(number)),
-        (0, true),
-        "the child has it, and nothing of who asked is kept"
-    );
+    assert!(requests.is_open(number), "the child has it");
+    assert_eq!(held(), 0, "nothing of who asked is kept");
 }
 
 /// A child could end requests that wait for another child otherwise.

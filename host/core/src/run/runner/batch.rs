@@ -159,18 +159,14 @@ mod tests {
             Tool::native(definition, async |_: Value| json!("done")).unwrap()
         };
         let registry = Registry::new();
-        registry
-            .register_all([tool("greet"), tool("secret_word").with_visibility(|_, _| false)])
-            .unwrap();
+        let hidden = tool("secret_word").with_visibility(|_, _| false);
+        registry.register_all([tool("greet"), hidden]).unwrap();
         Runner::new(registry)
     }
 
     fn calls(names: &[&str]) -> Vec<ToolCall> {
-        names
-            .iter()
-            .enumerate()
-            .map(|(at, name)| ToolCall::new(format!("c{at}"), *name, "{}"))
-            .collect()
+        let call = |(at, name): (usize, &&str)| ToolCall::new(format!("c{at}"), *name, "{}");
+        names.iter().enumerate().map(call).collect()
     }
 
     #[test]
@@ -179,53 +175,35 @@ mod tests {
         let names = ["greet", "gret", "", "secret_wrd", "manual\n"];
         let asked =
             |options| runner().run(calls(&names), options).now_or_never().expect("it ends at once");
-        assert!(
-            asked(RunOptions::default()).unwrap_err().is_unknown_tool(),
-            "as ever unless it is said"
-        );
+        let refused = asked(RunOptions::default()).unwrap_err();
+        assert!(refused.is_unknown_tool(), "as ever unless it is said");
         let outcome = asked(answer()).unwrap();
-        let told: Vec<_> = outcome
-            .messages
-            .iter()
-            .map(|message| (message.is_error, message.content.as_str()))
-            .collect();
-        assert_eq!(
-            told,
-            [
-                (false, "done"),
-                (true, r#"{"error":"there is no tool `gret`; did you mean `greet`?"}"#),
-                (true, r#"{"error":"there is no tool ``"}"#),
-                // The hint does not name a tool that is not offered here.
-                (true, r#"{"error":"there is no tool `secret_wrd`"}"#),
-                (true, r#"{"error":"there is no tool `manual\\n`"}"#),
-            ]
-        );
+        let told = outcome.messages.iter().map(|answer| (answer.is_error, answer.content.as_str()));
+        let expected = [
+            (false, "done"),
+            (true, r#"{"error":"there is no tool `gret`; did you mean `greet`?"}"#),
+            (true, r#"{"error":"there is no tool ``"}"#),
+            // The hint does not name a tool that is not offered here.
+            (true, r#"{"error":"there is no tool `secret_wrd`"}"#),
+            (true, r#"{"error":"there is no tool `manual\\n`"}"#),
+        ];
+        assert_eq!(told.collect::<Vec<_>>(), expected);
         assert_eq!((outcome.messages[1].name.as_str(), outcome.halted), ("gret", None));
-        let halted =
-            asked(RunOptions { on_tool_error: OnToolError::Halt, ..answer() }).unwrap().halted;
-        assert!(
-            matches!(halted, Some(RunHalt::ToolError { tool_call_id, .. }) if tool_call_id == "c1")
-        );
+        let outcome = asked(RunOptions { on_tool_error: OnToolError::Halt, ..answer() }).unwrap();
+        let Some(RunHalt::ToolError { tool_call_id, .. }) = outcome.halted else { panic!() };
+        assert_eq!(tool_call_id, "c1");
     }
 
     #[test]
     fn unknown_tool_call_emits_its_events() {
         let options = RunOptions { unknown_tools: UnknownTools::Answer, ..RunOptions::default() };
-        let events = runner()
-            .stream(calls(&["gret"]), options)
-            .collect::<Vec<_>>()
-            .now_or_never()
-            .expect("at once");
+        let stream = runner().stream(calls(&["gret"]), options);
+        let events = stream.collect::<Vec<_>>().now_or_never().expect("at once");
         let [started, completed, settled] = events.as_slice() else { panic!("{events:?}") };
-        assert!(
-            matches!(started, RunEvent::Call(Event::Started { name, .. }) if name == "gret"),
-            "{started:?}"
-        );
-        assert_eq!(
-            json!(completed)["result"]["tool_error"]["reason"],
-            "not_found",
-            "{completed:?}"
-        );
+        let RunEvent::Call(Event::Started { name, .. }) = started else { panic!("{started:?}") };
+        assert_eq!(name, "gret");
+        let reason = &json!(completed)["result"]["tool_error"]["reason"];
+        assert_eq!(reason, "not_found", "{completed:?}");
         assert_eq!(json!(settled)["type"], "tool_result_encoded", "{settled:?}");
     }
 }

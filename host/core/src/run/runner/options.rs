@@ -172,14 +172,10 @@ mod tests {
     #[test]
     fn run_option_defaults_match_the_contract() {
         let options = RunOptions::default();
-        assert_eq!(
-            (options.limits_of_a_call().timeout, options.max_concurrency),
-            (30 * SECOND, None)
-        );
-        assert!(
-            matches!(options.on_tool_error, OnToolError::Continue)
-                && *options.call.context == CallContext::default()
-        );
+        assert_eq!(options.limits_of_a_call().timeout, 30 * SECOND);
+        assert_eq!(options.max_concurrency, None);
+        assert!(matches!(options.on_tool_error, OnToolError::Continue));
+        assert_eq!(*options.call.context, CallContext::default());
         let cores = std::thread::available_parallelism().unwrap().get();
         for (calls, expected) in [(0, 1), (1, 1), (2, 2), (100_000, 2 * cores)] {
             assert_eq!(options.concurrency(calls), expected, "{calls} calls");
@@ -189,20 +185,14 @@ mod tests {
 
     #[test]
     fn every_call_gets_the_context_as_given() {
-        let (session_id, request_id) = (Some("s1".into()), Some("r1".into()));
         let mut context = CallContext::default();
-        (context.session_id, context.request_id) = (session_id, request_id);
+        (context.session_id, context.request_id) = (Some("s1".into()), Some("r1".into()));
         let runner = runner(Definition::new("t", "").unwrap());
         let call = CallOptions { context: context.into(), ..CallOptions::default() };
-        assert_eq!(
-            message_contents(&runner, RunOptions { call, ..RunOptions::default() }),
-            [r#"[30,"s1","r1"]"#; 2]
-        );
-        assert_eq!(
-            message_contents(&runner, RunOptions::default()),
-            ["[30,null,null]"; 2],
-            "nothing is invented"
-        );
+        let contents = message_contents(&runner, RunOptions { call, ..RunOptions::default() });
+        assert_eq!(contents, [r#"[30,"s1","r1"]"#; 2]);
+        let contents = message_contents(&runner, RunOptions::default());
+        assert_eq!(contents, ["[30,null,null]"; 2], "nothing is invented");
     }
 
     /// The smallest time that was set counts. An executor without limits sets none.
@@ -215,8 +205,8 @@ mod tests {
             |seconds| RunOptions { tool_timeout: Some(SECOND * seconds), ..RunOptions::default() };
         let tool = || Definition::new("t", "").unwrap();
         let hour = || runner(tool()).with_executor(executor(3600));
-        let limits = Limits { timeout: SECOND * 7, ..Limits::unlimited() };
-        let call = CallOptions { limits, ..CallOptions::default() };
+        let limits = |seconds| Limits { timeout: SECOND * seconds, ..Limits::unlimited() };
+        let call = CallOptions { limits: limits(7), ..CallOptions::default() };
         for (runner, options, expected) in [
             (runner(tool()), run(300), 300),
             (runner(tool()), run(2), 2),
@@ -226,16 +216,10 @@ mod tests {
             (hour(), run(300), 300),
             (hour(), RunOptions { call, ..run(300) }, 7),
             (runner(tool().with_max_execution(SECOND * 5)), run(300), 5),
-            (
-                with_own_limits(tool(), Limits { timeout: SECOND * 4, ..Limits::unlimited() }),
-                run(300),
-                4,
-            ),
+            (with_own_limits(tool(), limits(4)), run(300), 4),
         ] {
-            assert_eq!(
-                message_contents(&runner, options),
-                [format!("[{expected},null,null]"), format!("[{expected},null,null]")]
-            );
+            let expected = format!("[{expected},null,null]");
+            assert_eq!(message_contents(&runner, options), [&*expected; 2]);
         }
     }
 
@@ -246,14 +230,9 @@ mod tests {
         let runner = runner(Definition::new("t", "").unwrap()).with_executor(executor);
         let options = RunOptions { tool_timeout: Some(SECOND * 2), ..RunOptions::default() };
         let error = wait(runner.run([ToolCall::new("a", "t", "{}")], options)).unwrap_err();
-        assert!(
-            error.is_options()
-                && error.to_string().contains("is 2s, but the executor's limits allow at most 1s"),
-            "{error}"
-        );
-        assert_eq!(
-            runner.registry().statistics("t").unwrap(),
-            crate::tool::statistics::Statistics::default()
-        );
+        let text = "is 2s, but the executor's limits allow at most 1s";
+        assert!(error.is_options() && error.to_string().contains(text), "{error}");
+        let statistics = runner.registry().statistics("t").unwrap();
+        assert_eq!(statistics, crate::tool::statistics::Statistics::default());
     }
 }

@@ -6,13 +6,12 @@
 
 use std::task::{Context, Waker};
 
+use toolcell_test_guests::rows;
+
 use super::*;
 use crate::os::clock::ManualClock;
 use crate::tool::retry::Retry;
-use crate::tool::scripted::ScriptedAnswer::{
-    Blocked, Busy, BusyFor, Cancelled, Died, Error, Hang, Invalid, Ok, OutOfFuel, Overloaded,
-    Panic, Quarantined, Trap,
-};
+use crate::tool::scripted::ScriptedAnswer::{Busy, Hang, Ok, Panic, Trap};
 use crate::tool::scripted::{Scripted, ScriptedAnswer, assert_delegates, invocation};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -27,14 +26,23 @@ struct Bench {
 
 impl Bench {
     fn new(failures: u32) -> Self {
+        Self::changed(failures, |breaker| breaker)
+    }
+
+    /// Applies a change to the breaker before it is added to the tool.
+    fn changed(failures: u32, change: impl Fn(Breaker) -> Breaker) -> Self {
         let clock = ManualClock::automatic();
         let scripted = Scripted::new(&clock, &[Ok]);
-        let breaker = breaker(&clock, failures);
+        let breaker = change(breaker(&clock, failures));
         Self { clock, tool: scripted.tool().with_breaker(breaker), scripted }
     }
 
-    fn state(&self) -> BreakerState {
-        self.tool.breaker_state().unwrap()
+    fn state(&self) -> &'static str {
+        match self.tool.breaker_state().unwrap() {
+            BreakerState::Closed => "closed",
+            BreakerState::Open => "open",
+            BreakerState::HalfOpen => "half_open",
+        }
     }
 
     fn start(&self, say: ScriptedAnswer) -> HandlerFuture<'_> {
@@ -49,18 +57,18 @@ impl Bench {
         call
     }
 
-    /// Returns `Ok` if the call is made, or else the seconds of `retry_after`.
-    async fn call(&self, say: ScriptedAnswer) -> Result<(), u64> {
+    /// Returns the seconds of `retry_after`, or `None` if the call is made.
+    async fn call(&self, say: ScriptedAnswer) -> Option<u64> {
         let before = self.scripted.calls().len();
         let result = self.start(say).await;
         let made = self.scripted.calls().len() > before;
         match result {
             CallResult::Refusal(Refusal::CircuitOpen { retry_after }) if !made => {
-                Err(retry_after.as_secs())
+                Some(retry_after.as_secs())
             }
             CallResult::Outcome(_) | CallResult::ToolError(_) | CallResult::Refusal(_) => {
                 assert!(made);
-                Result::Ok(())
+                None
             }
         }
     }
@@ -75,93 +83,55 @@ fn breaker(clock: &ManualClock, failures: u32) -> Breaker {
 
 #[tokio::test]
 async fn only_busy_timeout_and_crash_open_the_breaker() {
-    for (say, expected) in [
-        (Ok, BreakerState::Closed),
-        (Error, BreakerState::Closed),
-        (Invalid, BreakerState::Closed),
-        (Overloaded, BreakerState::Closed),
-        (Cancelled, BreakerState::Closed),
-        (Busy, BreakerState::Open),
-        (BusyFor(5), BreakerState::Open),
-        (OutOfFuel, BreakerState::Open),
-        (Blocked, BreakerState::Open),
-        (Trap, BreakerState::Open),
-        (Died, BreakerState::Open),
-    ] {
+    let table = "only_busy_timeout_and_crash_open_the_breaker";
+    for (say, expected) in rows::<(ScriptedAnswer, &str)>("tool/breaker", table) {
         let bench = Bench::new(0);
-        assert_eq!((bench.call(say).await, bench.state()), (Result::Ok(()), expected), "{say:?}");
+        assert_eq!((bench.call(say).await, bench.state()), (None, expected), "{say:?}");
     }
 }
 
 #[tokio::test]
 async fn breaker_opens_rests_and_probes() {
-    use BreakerState::{Closed, HalfOpen, Open};
+    type Row = (u64, &'static str, ScriptedAnswer, Option<u64>, &'static str);
     let bench = Bench::new(2);
-    for (line, (seconds, found, say, made, left)) in [
-        (0, Closed, Trap, Result::Ok(()), Closed),
-        (0, Closed, Ok, Result::Ok(()), Closed),
-        (0, Closed, Trap, Result::Ok(()), Closed),
-        (0, Closed, Overloaded, Result::Ok(()), Closed),
-        (99, Closed, Busy, Result::Ok(()), Open),
-        (0, Open, Ok, Err(10), Open),
-        (9, Open, Ok, Err(1), Open),
-        // The probe fails, so the circuit opens again.
-        (1, HalfOpen, Trap, Result::Ok(()), Open),
-        (5, Open, Ok, Err(5), Open),
-        // The probe's end does not count, so the next call is a probe.
-        (5, HalfOpen, Overloaded, Result::Ok(()), HalfOpen),
-        (0, HalfOpen, Quarantined, Result::Ok(()), HalfOpen),
-        (0, HalfOpen, Cancelled, Result::Ok(()), HalfOpen),
-        (0, HalfOpen, Error, Result::Ok(()), Closed),
-        // The count of failures starts again at zero.
-        (0, Closed, Trap, Result::Ok(()), Closed),
-        (0, Closed, Trap, Result::Ok(()), Open),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        bench.clock.advance(SECOND * seconds);
-        assert_eq!(
-            (bench.state(), bench.call(say).await, bench.state()),
-            (found, made, left),
-            "line {line}"
-        );
+    let table = rows::<Row>("tool/breaker", "breaker_opens_rests_and_probes");
+    for (line, (seconds, found, say, refused, left)) in table.into_iter().enumerate() {
+        bench.clock.advance(Duration::from_secs(seconds));
+        let seen = (bench.state(), bench.call(say).await, bench.state());
+        assert_eq!(seen, (found, refused, left), "line {line}");
     }
 }
 
 #[tokio::test]
 async fn half_open_breaker_admits_one_probe() {
     let bench = Bench::new(1);
-    assert_eq!(bench.call(Trap).await, Result::Ok(()));
+    assert_eq!(bench.call(Trap).await, None);
     bench.clock.advance(REST);
     let probe = bench.hang();
-    assert_eq!((bench.state(), bench.call(Ok).await), (BreakerState::HalfOpen, Err(10)));
+    assert_eq!((bench.state(), bench.call(Ok).await), ("half_open", Some(10)));
     drop(probe);
-    assert_eq!(bench.state(), BreakerState::HalfOpen, "its place is free");
+    assert_eq!(bench.state(), "half_open", "its place is free");
     let probe = bench.hang();
     bench.clock.advance(SECOND);
     drop(probe);
-    assert_eq!(
-        (bench.state(), bench.call(Ok).await),
-        (BreakerState::Open, Err(10)),
-        "past its deadline it has failed"
-    );
+    // Past its deadline it has failed.
+    assert_eq!((bench.state(), bench.call(Ok).await), ("open", Some(10)));
     bench.clock.advance(REST);
-    assert_eq!((bench.call(Ok).await, bench.state()), (Result::Ok(()), BreakerState::Closed));
+    assert_eq!((bench.call(Ok).await, bench.state()), (None, "closed"));
 }
 
 #[tokio::test]
 async fn dropped_call_counts_only_past_its_deadline() {
     let bench = Bench::new(1);
     drop(bench.hang());
-    assert_eq!(bench.state(), BreakerState::Closed);
+    assert_eq!(bench.state(), "closed");
     let (late, later) = (bench.hang(), bench.hang());
     bench.clock.advance(SECOND);
     drop(late);
-    assert_eq!(bench.state(), BreakerState::Open);
+    assert_eq!(bench.state(), "open");
     bench.clock.advance(SECOND * 3);
     drop(later);
-    assert_eq!(bench.call(Ok).await, Err(7), "what began before has nothing to add");
+    assert_eq!(bench.call(Ok).await, Some(7), "what began before has nothing to add");
 }
 
 /// Calls that were admitted before the circuit opened end while it is open, half-open and closed
@@ -172,26 +142,18 @@ async fn calls_started_before_opening_do_not_count() {
         let bench = Bench::new(2);
         let circuit = bench.tool.circuit().unwrap();
         let [resting, rested, late, later] = [(); 4].map(|()| circuit.admit().unwrap());
-        assert_eq!([bench.call(Trap).await, bench.call(Trap).await], [Result::Ok(()); 2]);
+        assert_eq!([bench.call(Trap).await, bench.call(Trap).await], [None; 2]);
         circuit.settle(resting, sign);
-        assert_eq!(bench.state(), BreakerState::Open, "{sign:?}");
+        assert_eq!(bench.state(), "open", "{sign:?}");
         bench.clock.advance(REST);
         circuit.settle(rested, sign);
-        assert_eq!(
-            (bench.state(), bench.call(Ok).await),
-            (BreakerState::HalfOpen, Result::Ok(())),
-            "{sign:?}"
-        );
+        assert_eq!((bench.state(), bench.call(Ok).await), ("half_open", None), "{sign:?}");
         // They neither add to the current count of failures, nor reset it.
-        assert_eq!(bench.call(Trap).await, Result::Ok(()));
+        assert_eq!(bench.call(Trap).await, None);
         circuit.settle(late, sign);
         circuit.settle(later, sign);
-        assert_eq!(bench.state(), BreakerState::Closed, "{sign:?}");
-        assert_eq!(
-            (bench.call(Trap).await, bench.state()),
-            (Result::Ok(()), BreakerState::Open),
-            "{sign:?}"
-        );
+        assert_eq!(bench.state(), "closed", "{sign:?}");
+        assert_eq!((bench.call(Trap).await, bench.state()), (None, "open"), "{sign:?}");
     }
 }
 
@@ -200,7 +162,7 @@ async fn panic_counts_as_failure_and_propagates() {
     let bench = Bench::new(1);
     for _ in 0..2 {
         let panic = AssertUnwindSafe(bench.start(Panic)).catch_unwind().await.unwrap_err();
-        assert_eq!((panic.downcast_ref(), bench.state()), (Some(&"ouch"), BreakerState::Open));
+        assert_eq!((panic.downcast_ref(), bench.state()), (Some(&"ouch"), "open"));
         bench.clock.advance(REST);
     }
 }
@@ -210,11 +172,11 @@ async fn breaker_state_is_shared_by_clones_only() {
     let bench = Bench::new(1);
     let clone = bench.tool.clone().with_visibility(|_, _| true);
     let other = bench.scripted.tool().with_breaker(breaker(&bench.clock, 1));
-    assert_eq!(bench.call(Trap).await, Result::Ok(()));
+    assert_eq!(bench.call(Trap).await, None);
     assert_eq!(clone.breaker_state(), Some(BreakerState::Open));
     assert_eq!(other.breaker_state(), Some(BreakerState::Closed));
     assert_eq!(bench.scripted.tool().breaker_state(), None);
-    assert_delegates(&bench.tool).await;
+    assert_delegates(bench.tool.handler().unwrap()).await;
 }
 
 /// The middleware that was added last is the outer one.
@@ -260,87 +222,60 @@ impl Clock for Broken {
 /// Fails without: the panic guard around the clock.
 #[tokio::test]
 async fn breaker_works_despite_panicking_clock() {
-    let mut bench = Bench::new(2);
-    bench.tool = bench
-        .scripted
-        .tool()
-        .with_breaker(Breaker::default().with_failures(2).with_clock(Arc::new(Broken)));
-    for expected in [Result::Ok(()), Result::Ok(()), Err(29)] {
+    let broken = |failures| {
+        Bench::changed(failures, |_| {
+            Breaker::default().with_failures(failures).with_clock(Arc::new(Broken))
+        })
+    };
+    let bench = broken(2);
+    for expected in [None, None, Some(29)] {
         assert_eq!(bench.call(Trap).await, expected);
     }
-    assert_eq!(bench.state(), BreakerState::Open);
-    bench.tool = bench
-        .scripted
-        .tool()
-        .with_breaker(Breaker::default().with_failures(1).with_clock(Arc::new(Broken)));
+    assert_eq!(bench.state(), "open");
+    let bench = broken(1);
     assert!(AssertUnwindSafe(bench.call(Panic)).catch_unwind().await.is_err());
-    assert_eq!(bench.state(), BreakerState::Open);
+    assert_eq!(bench.state(), "open");
 }
 
 #[tokio::test]
 async fn breaker_closes_after_consecutive_successes() {
-    use BreakerState::{Closed, HalfOpen, Open};
-    let mut bench = Bench::new(1);
-    bench.tool =
-        bench.scripted.tool().with_breaker(breaker(&bench.clock, 1).with_successes_to_close(3));
-    for (line, (seconds, say, made, left)) in [
-        (0, Trap, Result::Ok(()), Open),
-        (10, Ok, Result::Ok(()), HalfOpen),
-        (0, Ok, Result::Ok(()), HalfOpen),
-        // The successes were not in a row.
-        (0, Trap, Result::Ok(()), Open),
-        (9, Ok, Err(1), Open),
-        (1, Ok, Result::Ok(()), HalfOpen),
-        // An end that does not count does not interrupt the row.
-        (0, Cancelled, Result::Ok(()), HalfOpen),
-        (0, Error, Result::Ok(()), HalfOpen),
-        (0, Ok, Result::Ok(()), Closed),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        bench.clock.advance(SECOND * seconds);
-        assert_eq!((bench.call(say).await, bench.state()), (made, left), "line {line}");
+    type Row = (u64, ScriptedAnswer, Option<u64>, &'static str);
+    let bench = Bench::changed(1, |breaker| breaker.with_successes_to_close(3));
+    let table = rows::<Row>("tool/breaker", "breaker_closes_after_consecutive_successes");
+    for (line, (seconds, say, refused, left)) in table.into_iter().enumerate() {
+        bench.clock.advance(Duration::from_secs(seconds));
+        assert_eq!((bench.call(say).await, bench.state()), (refused, left), "line {line}");
     }
     // Only one probe runs at a time between two successes as well.
-    assert_eq!(bench.call(Trap).await, Result::Ok(()));
+    assert_eq!(bench.call(Trap).await, None);
     bench.clock.advance(REST);
-    assert_eq!(bench.call(Ok).await, Result::Ok(()));
+    assert_eq!(bench.call(Ok).await, None);
     let probe = bench.hang();
-    assert_eq!(bench.call(Ok).await, Err(10));
+    assert_eq!(bench.call(Ok).await, Some(10));
     drop(probe);
-    assert_eq!((bench.call(Ok).await, bench.state()), (Result::Ok(()), HalfOpen));
+    assert_eq!((bench.call(Ok).await, bench.state()), (None, "half_open"));
 }
 
 #[tokio::test]
 async fn failure_rule_decides_which_failures_count() {
-    use BreakerState::{Closed, Open};
-    let is_word = |failure: &Failure| matches!(failure, Failure::Error(_));
-    let is_late = |failure: &Failure| matches!(failure, Failure::ToolError(ToolError::Timeout(_)));
-    let bench = |rule: fn(&Failure) -> bool| {
-        let mut bench = Bench::new(1);
-        bench.tool =
-            bench.scripted.tool().with_breaker(breaker(&bench.clock, 1).with_failure_rule(rule));
-        bench
-    };
-    for (rule, say, expected) in [
-        (is_word as fn(&Failure) -> bool, Error, Open),
-        (is_word, Busy, Open),
-        (is_word, Trap, Closed),
-        (is_word, Blocked, Closed),
-        (is_late, Error, Closed),
-        (is_late, Blocked, Open),
-        (|_| true, Ok, Closed),
-        (|_| true, Overloaded, Closed),
-        (|_| true, Cancelled, Closed),
-        (|_| true, Invalid, Open),
-        (|_| panic!("a rule of an embedder's own"), Error, Open),
-    ] {
-        let bench = bench(rule);
-        assert_eq!((bench.call(say).await, bench.state()), (Result::Ok(()), expected), "{say:?}");
+    type Row = (&'static str, ScriptedAnswer, &'static str);
+    type Rule = fn(&Failure) -> bool;
+    let is_word: Rule = |failure| matches!(failure, Failure::Error(_));
+    let is_late: Rule = |failure| matches!(failure, Failure::ToolError(ToolError::Timeout(_)));
+    let bench = |rule: Rule| Bench::changed(1, |breaker| breaker.with_failure_rule(rule));
+    let table = rows::<Row>("tool/breaker", "failure_rule_decides_which_failures_count");
+    for (name, say, expected) in table {
+        let bench = bench(match name {
+            "word" => is_word,
+            "late" => is_late,
+            "all" => |_| true,
+            _ => |_| panic!("a rule of an embedder's own"),
+        });
+        let seen = (bench.call(say).await, bench.state());
+        assert_eq!(seen, (None, expected), "{name}: {say:?}");
     }
     // The rule is also called for a handler that was dropped at its deadline or that panicked.
-    for (rule, expected) in [(is_late as fn(&Failure) -> bool, Open), (is_word, Closed)] {
+    for (rule, expected) in [(is_late, "open"), (is_word, "closed")] {
         let bench = bench(rule);
         let hangs = bench.hang();
         bench.clock.advance(SECOND);
@@ -349,5 +284,5 @@ async fn failure_rule_decides_which_failures_count() {
     }
     let bench = bench(is_word);
     assert!(AssertUnwindSafe(bench.call(Panic)).catch_unwind().await.is_err());
-    assert_eq!(bench.state(), Closed);
+    assert_eq!(bench.state(), "closed");
 }

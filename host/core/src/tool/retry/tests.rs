@@ -7,12 +7,11 @@ use std::task::{Context, Waker};
 
 use toolcell_contract::call::AbortSignal;
 use toolcell_contract::outcome::tool_error::Timeout;
+use toolcell_test_guests::rows;
 
 use super::*;
 use crate::os::clock::ManualClock;
-use crate::tool::scripted::ScriptedAnswer::{
-    Blocked, Busy, BusyFor, Cancelled, Died, Error, Hang, Invalid, Ok, OutOfFuel, Overloaded, Trap,
-};
+use crate::tool::scripted::ScriptedAnswer::{Busy, BusyFor, Hang, Ok};
 use crate::tool::scripted::{Scripted, ScriptedAnswer, assert_delegates, invocation};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -30,11 +29,8 @@ fn retry_delays_follow_the_schedule() {
         (Retry::fixed(SECOND), [900; 7]),
         (Retry::exponential(Duration::ZERO), [0; 7]),
     ] {
-        assert_eq!(
-            delays(&retry.clone().with_max_delay(longest), &mut Rng::with_seed(1)),
-            expected,
-            "{retry:?}"
-        );
+        let delays = delays(&retry.clone().with_max_delay(longest), &mut Rng::with_seed(1));
+        assert_eq!(delays, expected, "{retry:?}");
     }
     let unbounded = Retry::exponential(Duration::MAX).with_max_delay(Duration::MAX);
     assert_eq!(unbounded.delay(u32::MAX, &mut Rng::with_seed(1)), Duration::MAX);
@@ -47,10 +43,9 @@ fn jitter_is_in_the_upper_half_and_reproducible() {
     let draw = |seed| delays(&jitter, &mut Rng::with_seed(seed));
     for seed in 0..100 {
         let drawn = draw(seed);
-        assert!(
-            drawn.iter().zip(&full).all(|(drawn, full)| (full / 2..=*full).contains(drawn)),
-            "{drawn:?}"
-        );
+        for (drawn, full) in drawn.iter().zip(&full) {
+            assert!((full / 2..=*full).contains(drawn), "{drawn} of {full}");
+        }
         assert_eq!(drawn, draw(seed));
     }
     assert_ne!(draw(1), draw(2));
@@ -63,7 +58,7 @@ async fn run(
     script: &[ScriptedAnswer],
     retry: Retry,
     timeout: Duration,
-) -> (CallResult, Vec<(Option<u32>, u128)>) {
+) -> (CallResult, Vec<(Option<u32>, u64)>) {
     let clock = ManualClock::automatic();
     let scripted = Scripted::new(&clock, script);
     let tool = scripted.tool().with_retry(retry.with_clock(Arc::new(clock.clone())));
@@ -74,28 +69,13 @@ async fn run(
 
 #[tokio::test]
 async fn only_transient_failures_are_retried() {
-    let table: [(&[ScriptedAnswer], &[u128]); 13] = [
-        (&[Ok], &[0]),
-        (&[Busy, Ok], &[0, 1000]),
-        (&[Busy, Busy, Busy, Ok], &[0, 1000, 2000]),
-        (&[Busy, Error], &[0, 1000]),
-        (&[Died, Blocked, Ok], &[0, 1000, 2000]),
-        // The wait is the one that the failure asks for, if that is longer.
-        (&[BusyFor(300), BusyFor(2500), Ok], &[0, 1000, 3500]),
-        (&[Overloaded, Ok], &[0, 1000]),
-        (&[BusyFor(10_001), Ok], &[0]),
-        (&[Error], &[0]),
-        (&[Trap], &[0]),
-        (&[OutOfFuel], &[0]),
-        (&[Invalid], &[0]),
-        (&[Cancelled], &[0]),
-    ];
-    for (script, expected) in table {
-        let (result, calls) = run(script, Retry::fixed(SECOND), SECOND * 30).await;
+    type Row = (Vec<ScriptedAnswer>, Vec<u64>);
+    for (script, expected) in rows::<Row>("tool/retry", "only_transient_failures_are_retried") {
+        let (result, calls) = run(&script, Retry::fixed(SECOND), SECOND * 30).await;
         let at: Vec<_> = calls.iter().map(|(_, at)| *at).collect();
         assert_eq!(at, expected, "{script:?}");
-        let (said, _) =
-            run(&script[calls.len() - 1..], Retry::fixed(SECOND).with_attempts(0), SECOND).await;
+        let last = &script[calls.len() - 1..];
+        let (said, _) = run(last, Retry::fixed(SECOND).with_attempts(0), SECOND).await;
         assert_eq!(result, said, "{script:?}: the last attempt counts");
     }
 }
@@ -164,10 +144,8 @@ async fn retry_sleep_ends_at_the_deadline() {
 
 #[tokio::test]
 async fn retry_delegates_all_but_calls() {
-    assert_delegates(
-        &Scripted::new(&ManualClock::new(), &[Ok]).tool().with_retry(Retry::fixed(SECOND)),
-    )
-    .await;
+    let tool = Scripted::new(&ManualClock::new(), &[Ok]).tool().with_retry(Retry::fixed(SECOND));
+    assert_delegates(tool.handler().unwrap()).await;
 }
 
 /// In real time: an attempt that hangs is ended after its own time, and the next one answers. The

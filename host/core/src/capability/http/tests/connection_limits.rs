@@ -41,21 +41,13 @@ async fn open_connections(
 async fn tenant_gets_a_quarter_of_connections_a_call_eight() {
     let server = Server::responding("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
     let egress = Egress::new().with_connections(16);
-    let of_a =
-        open_connections(&egress, &server, (0..10).map(|_| budget_of(Some("a"))).collect()).await;
+    let open = |budgets| open_connections(&egress, &server, budgets);
+    let of_a = open((0..10).map(|_| budget_of(Some("a"))).collect()).await;
     assert_eq!(of_a.len(), 4, "a quarter");
-    assert_eq!(
-        open_connections(&egress, &server, vec![budget_of(Some("b"))]).await.len(),
-        1,
-        "another tenant goes on"
-    );
-    let of_one = open_connections(&egress, &server, vec![budget_of(None); 12]).await;
+    assert_eq!(open(vec![budget_of(Some("b"))]).await.len(), 1, "another tenant goes on");
+    let of_one = open(vec![budget_of(None); 12]).await;
     assert_eq!(of_one.len(), 8, "one call");
-    assert_eq!(
-        open_connections(&egress, &server, vec![budget_of(None)]).await.len(),
-        1,
-        "another call goes on"
-    );
+    assert_eq!(open(vec![budget_of(None)]).await.len(), 1, "another call goes on");
     drop((of_a, of_one));
     let all = egress.connections.all.acquire_many(16);
     assert!(tokio::time::timeout(AMPLE, all).await.unwrap().is_ok());
@@ -84,23 +76,18 @@ async fn slow_dns_delays_only_its_own_tenant() {
     let rights = rights([rule.with_private([loopback]), "http://slow.example".parse().unwrap()]);
     let resolver = StallingResolver::default();
     let egress = Egress::new().with_resolver(resolver.clone());
-    let asked = |budget: Budget, url: &str, time| {
+    let asked = |budget: Budget, url: &str, time: Duration| {
         let (egress, rights, outgoing) = (&egress, &rights, get(url));
         async move {
-            kind(
-                &egress
-                    .send(rights, &budget, outgoing, Secrets::default(), Instant::now() + time)
-                    .await,
-            )
+            let deadline = Instant::now() + time;
+            kind(&egress.send(rights, &budget, outgoing, Secrets::default(), deadline).await)
         }
     };
+    let slow = |budget| asked(budget, "http://slow.example/", SHORT);
     let one = budget_of(Some("b"));
-    let ends = join_all((0..6).map(|_| asked(one.clone(), "http://slow.example/", SHORT))).await;
-    assert!(ends.iter().all(|end| *end == "timeout"));
+    assert_eq!(join_all((0..6).map(|_| slow(one.clone()))).await, ["timeout"; 6]);
     assert_eq!(*resolver.0.lock(), 4, "one call, also after it has given up on them");
-    let ends =
-        join_all((0..20).map(|_| asked(budget_of(Some("a")), "http://slow.example/", SHORT))).await;
-    assert!(ends.iter().all(|end| *end == "timeout"));
+    assert_eq!(join_all((0..20).map(|_| slow(budget_of(Some("a"))))).await, ["timeout"; 20]);
     assert_eq!(*resolver.0.lock(), 4 + 8, "one tenant");
     assert_eq!(asked(budget_of(Some("a")), &fast, SHORT).await, "timeout");
     assert_eq!(asked(budget_of(Some("b")), &fast, AMPLE).await, "response");

@@ -74,6 +74,9 @@ async fn secret_of_another_destination_is_not_sent() {
         [&vec![b'.'; (64 << 10) - 5], value.as_bytes(), &vec![b'.'; 100_000]].concat()
     };
     let partly = OTHERS.replace('c', "%63").replace('4', "%34");
+    let basic = format!("Basic {}", STANDARD.encode(format!("a:{OTHERS}")));
+    let piece = |outgoing, name: &str, c: char| with_header(outgoing, name, c.to_string());
+    let pieces = OWN.chars().enumerate().map(|(at, c)| (format!("x-{at}"), c));
     let table = [
         (url("/?a=b"), "response"),
         (with_body(url("/"), "canary of no owner, 4711"), "response"),
@@ -85,14 +88,7 @@ async fn secret_of_another_destination_is_not_sent() {
         // A part of a value that the tool cannot know does not count: a denial would reveal how the
         // value continues.
         (with_body(url("/"), &OTHERS[..OTHERS.len() - 1]), "response"),
-        (
-            with_header(
-                url("/"),
-                "authorization",
-                format!("Basic {}", STANDARD.encode(format!("a:{OTHERS}"))),
-            ),
-            "denied",
-        ),
+        (with_header(url("/"), "authorization", basic), "denied"),
         (with_body(url("/"), format!("{{\"a\":\"{OTHERS}\"}}")), "denied"),
         (with_body(url("/"), OTHERS.chars().rev().collect::<String>()), "denied"),
         (with_body(url("/"), large(OTHERS)), "denied"),
@@ -103,18 +99,8 @@ async fn secret_of_another_destination_is_not_sent() {
         (with_body(url("/other"), OWN), "denied"),
         (with_body(url("/"), large(OWN)), "denied"),
         (with_header(with_header(url("/"), "x-1", &OWN[..11]), "x-2", &OWN[11..]), "denied"),
-        (
-            OTHERS
-                .chars()
-                .fold(url("/"), |outgoing, c| with_header(outgoing, "x-piece", c.to_string())),
-            "denied",
-        ),
-        (
-            OWN.chars().enumerate().fold(url("/"), |outgoing, (at, c)| {
-                with_header(outgoing, &format!("x-{at}"), c.to_string())
-            }),
-            "denied",
-        ),
+        (OTHERS.chars().fold(url("/"), |outgoing, c| piece(outgoing, "x-piece", c)), "denied"),
+        (pieces.fold(url("/"), |outgoing, (name, c)| piece(outgoing, &name, c)), "denied"),
         (with_body(url("/"), OTHERS.split("").collect::<Vec<_>>().join(".")), "denied"),
         (with_body(url("/"), deflated(OTHERS)), "denied"),
         (with_body(url("/"), deflated(OWN)), "denied"),
@@ -143,10 +129,8 @@ async fn call_denied_for_a_secret_sends_nothing_more() {
     for (body, expected) in
         [("harmless", "response"), (OTHERS, "denied"), ("harmless", "over budget")]
     {
-        let (outgoing, secrets) = (
-            with_body(get(&server.url("/")), body),
-            scan_secrets("GET https://own.example", &seen),
-        );
+        let outgoing = with_body(get(&server.url("/")), body);
+        let secrets = scan_secrets("GET https://own.example", &seen);
         let result = egress.send(&rights, &budget, outgoing, secrets, Instant::now() + AMPLE).await;
         assert_eq!(kind(&result), expected, "{body}");
     }
@@ -169,23 +153,21 @@ async fn concurrent_requests_yield_one_secret_denial() {
         egress.begin(admitted, &budget, outgoing, secrets, Instant::now() + AMPLE).unwrap()
     };
     let begun: Vec<_> = admitted.into_iter().map(begin).collect();
-    let mut ends = Vec::new();
+    let mut denied = 0;
     for begun in begun {
-        ends.push(kind(&in_time(begun.collect()).await));
+        let end = kind(&in_time(begun.collect()).await);
+        denied += usize::from(end == "denied");
+        assert!(["denied", "over budget"].contains(&end), "{end}");
     }
-    ends.sort_unstable();
-    assert_eq!(ends, [["denied"; 1].as_slice(), &["over budget"; 7]].concat());
+    assert_eq!(denied, 1);
 }
 
 #[tokio::test]
 async fn token_like_text_is_reported_and_sent() {
     let (server, seen) = (Server::echoing().await, Arc::default());
     let token = format!("{}_{}", "ghp", "a1".repeat(18));
-    let outgoing = with_header(
-        with_body(get(&server.url("/")), format!("{token} {token}")),
-        "x-token",
-        &token,
-    );
+    let outgoing = with_body(get(&server.url("/")), format!("{token} {token}"));
+    let outgoing = with_header(outgoing, "x-token", &token);
     assert_eq!(kind(&sent(&server, outgoing, &seen).await), "response");
     assert_eq!(*seen.lock(), ["a GitHub token"]);
 }

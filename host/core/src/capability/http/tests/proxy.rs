@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use tokio::io::{AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::TcpStream;
+use toolcell_test_guests::rows;
 
 use super::server::{Scripted, head};
-use super::tls::start_site;
+use super::tls::{echo_server_name, only, start_site};
 use super::*;
 
 /// Starts a proxy. Returns it with the heads of the requests that it receives.
@@ -42,19 +43,16 @@ async fn send_through_proxy(
     url: &str,
     answer: &'static str,
     roots: RootCertificates,
-    is_allowed: bool,
+    rights: Rights,
 ) -> (String, Vec<String>) {
     let (server, heads) = proxy(answer).await;
     let proxy = Proxy::new(&format!("http://us%40er:secret@127.0.0.1:{}", server.port)).unwrap();
     assert!(!format!("{proxy:?}").contains("secret"));
-    let rule: HttpRule = url.parse().unwrap();
-    let rule = if is_allowed { rule.with_private(["127.0.0.0/8".parse().unwrap()]) } else { rule };
     let egress = Egress::new()
         .with_resolver(Scripted::new([["127.0.0.1"]]))
         .with_root_certificates(roots)
         .with_proxy(proxy);
-    let result = send(&egress, &rights([rule]), get(url)).await;
-    let said = match result {
+    let said = match send(&egress, &rights, get(url)).await {
         Ok(response) => String::from_utf8(response.into_body().to_vec()).unwrap(),
         Err(error) => error.to_string(),
     };
@@ -64,72 +62,32 @@ async fn send_through_proxy(
 
 #[tokio::test]
 async fn proxied_requests_go_to_checked_addresses() {
-    const OPEN: &str = "HTTP/1.1 200 Connection established\r\nvia: x\r\n\r\n";
-    let site = start_site(&["good.example"], |_, name| {
-        format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{name}", name.len())
-    })
-    .await;
-    let own = || RootCertificates::none().with_pem(site.authority.as_bytes()).unwrap();
-    let plain = Server::responding("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nplain").await;
-    let (https, http) = (site.server.port, plain.port);
-    for (url, answer, roots, is_allowed, expected, is_asked) in [
-        (format!("https://good.example:{https}/"), OPEN, own(), true, "good.example", true),
-        (format!("http://good.example:{http}/"), OPEN, own(), true, "plain", true),
-        (
-            format!("https://good.example:{https}/"),
-            OPEN,
-            RootCertificates::default(),
-            true,
-            "is not signed by",
-            true,
-        ),
-        (format!("https://bad.example:{https}/"), OPEN, own(), true, "is for another name", true),
-        // The proxy is not asked for an address that may not be connected to.
-        (
-            format!("https://good.example:{https}/"),
-            OPEN,
-            own(),
-            false,
-            "not on the public internet",
-            false,
-        ),
-        (
-            format!("http://good.example:{http}/"),
-            "HTTP/1.1 403 No\r\n\r\n",
-            own(),
-            true,
-            "with status 403",
-            true,
-        ),
-        (
-            format!("http://good.example:{http}/"),
-            "hello\r\n\r\n",
-            own(),
-            true,
-            "not answer as an HTTP proxy",
-            true,
-        ),
-    ] {
-        let (said, heads) = send_through_proxy(&url, answer, roots, is_allowed).await;
+    let site = start_site(&["good.example"], echo_server_name).await;
+    let plain = Server::responding(ok("plain")).await;
+    for (url, answer, is_trusted, is_allowed, expected) in rows::<(&str, &str, bool, bool, &str)>(
+        "capability/http/proxy",
+        "proxied_requests_go_to_checked_addresses",
+    ) {
+        let port = if url.starts_with("https") { site.server.port } else { plain.port };
+        let url = url.replace("PORT", &port.to_string());
+        let roots = if is_trusted { only(&site.authority) } else { RootCertificates::default() };
+        let rights = if is_allowed { loopback(&url) } else { rights([url.parse().unwrap()]) };
+        let (said, heads) = send_through_proxy(&url, answer, roots, rights).await;
         assert!(said.contains(expected), "{url} {answer}: {said}");
-        let port = if url.starts_with("https") { https } else { http };
         let head = format!(
             "CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\
              Proxy-Authorization: Basic dXNAZXI6c2VjcmV0\r\n\r\n"
         );
-        assert_eq!(heads, if is_asked { vec![head] } else { Vec::new() }, "{url}");
+        // The proxy is not asked for an address that may not be connected to.
+        assert_eq!(heads, if is_allowed { vec![head] } else { Vec::new() }, "{url}");
     }
 }
 
 #[test]
 fn bad_proxy_url_is_refused_without_its_password() {
-    for url in [
-        "",
-        "proxy:3128",
-        "https://u:secret@proxy",
-        "http://u:secret@proxy/path",
-        "socks5://u:secret@proxy",
-    ] {
+    for url in
+        rows::<&str>("capability/http/proxy", "bad_proxy_url_is_refused_without_its_password")
+    {
         let fault = Proxy::new(url).unwrap_err();
         assert!(
             !fault.to_string().contains("secret") && fault.hint.contains("http://proxy"),
@@ -141,30 +99,19 @@ fn bad_proxy_url_is_refused_without_its_password() {
 #[tokio::test]
 async fn clones_use_replaced_proxy_and_roots() {
     let (server, heads) = proxy("HTTP/1.1 200 Connection established\r\n\r\n").await;
-    let site = start_site(&["good.example"], |_, _| {
-        "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok".to_owned()
-    })
-    .await;
+    let site = start_site(&["good.example"], echo_server_name).await;
     let url = format!("https://good.example:{}/", site.server.port);
-    let rule: HttpRule = url.parse().unwrap();
-    let rights = rights([rule.with_private(["127.0.0.0/8".parse().unwrap()])]);
+    let rights = loopback(&url);
     let egress = Egress::new().with_resolver(Scripted::new([["127.0.0.1"]]));
     let clone = egress.clone();
     assert_eq!(kind(&send(&clone, &rights, get(&url)).await), "unreachable");
     let proxy = Proxy::new(&format!("http://127.0.0.1:{}", server.port)).unwrap();
-    egress.replace(
-        Some(proxy),
-        RootCertificates::none().with_pem(site.authority.as_bytes()).unwrap(),
-    );
-    assert_eq!(
-        (kind(&send(&clone, &rights, get(&url)).await), heads.lock().len()),
-        ("response", 1)
-    );
+    egress.replace(Some(proxy), only(&site.authority));
+    let result = send(&clone, &rights, get(&url)).await;
+    assert_eq!((kind(&result), heads.lock().len()), ("response", 1));
     egress.replace(None, RootCertificates::none());
-    assert_eq!(
-        (kind(&send(&clone, &rights, get(&url)).await), heads.lock().len()),
-        ("unreachable", 1)
-    );
+    let result = send(&clone, &rights, get(&url)).await;
+    assert_eq!((kind(&result), heads.lock().len()), ("unreachable", 1));
 }
 
 /// A request that was refused is reported by its error only.
@@ -175,36 +122,21 @@ async fn only_failed_connections_are_reported() {
         std::future::pending().await
     })
     .await;
-    let answering = Server::responding("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+    let answering = Server::responding(ok("ok")).await;
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let own = || ["127.0.0.0/8".parse().unwrap()];
-    for (url, is_private, addresses, expected, is_told) in [
-        (
-            format!("http://a.example:{}/", answering.port),
-            true,
-            vec!["127.0.0.1"],
-            "response",
-            false,
-        ),
-        (
-            format!("http://a.example:{}/", answering.port),
-            false,
-            vec!["127.0.0.1"],
-            "private",
-            false,
-        ),
-        (format!("http://a.example:{closed}/"), true, vec!["127.0.0.1"], "unreachable", true),
-        (format!("http://a.example:{}/", answering.port), true, vec![], "unreachable", true),
-        (format!("https://a.example:{}/", silent.port), true, vec!["127.0.0.1"], "timeout", true),
+    let own: Vec<std::net::IpAddr> = vec!["127.0.0.1".parse().unwrap()];
+    for (scheme, port, is_private, addresses, expected, is_told) in [
+        ("http", answering.port, true, &own, "response", false),
+        ("http", answering.port, false, &own, "private", false),
+        ("http", closed, true, &own, "unreachable", true),
+        ("http", answering.port, true, &Vec::new(), "unreachable", true),
+        ("https", silent.port, true, &own, "timeout", true),
     ] {
+        let url = format!("{scheme}://a.example:{port}/");
         let told = Arc::<AtomicUsize>::default();
         let seen = Arc::clone(&told);
-        let rule: HttpRule = url.parse().unwrap();
-        let rights = rights([if is_private { rule.with_private(own()) } else { rule }]);
-        let egress = Egress::new().with_resolver(Scripted::of([addresses
-            .iter()
-            .map(|address: &&str| address.parse().unwrap())
-            .collect()]));
+        let rights = if is_private { loopback(&url) } else { rights([url.parse().unwrap()]) };
+        let egress = Egress::new().with_resolver(Scripted::of([addresses.clone()]));
         let egress = egress.on_no_connection(move || {
             seen.fetch_add(1, Ordering::SeqCst);
         });

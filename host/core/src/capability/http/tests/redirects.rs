@@ -4,26 +4,14 @@
 //! other paths, hosts, schemes and a metadata service. Each hop is sent once with a secret and once
 //! without. Every hop is checked anew, and the secret arrives only where it is bound to.
 
-use std::net::IpAddr;
 use std::sync::OnceLock;
 
 use parking_lot::Mutex;
-use tokio::io::AsyncWriteExt as _;
 use toolcell_contract::grants::{Injection, SecretGrant};
 use toolcell_test_guests::rows;
 
 use super::*;
 use crate::secrets::secret::Secret;
-
-struct Names;
-
-impl Resolver for Names {
-    fn resolve(&self, host: &str, _port: u16) -> ResolveFuture {
-        let address: IpAddr =
-            if host == "meta.example" { "169.254.169.254" } else { "127.0.0.1" }.parse().unwrap();
-        Box::pin(async move { Ok(vec![address]) })
-    }
-}
 
 /// The requests that arrived, and the target of each redirect.
 #[derive(Default)]
@@ -51,32 +39,20 @@ async fn every_redirect_hop_is_checked_anew() {
     let chain = rows::<(&str, &str, &str)>("capability/http/redirects", "chain");
     let seen = Arc::new(RedirectLog::default());
     let (plain, secure) = (Arc::clone(&seen), Arc::clone(&seen));
-    let plain = Server::start(move |mut stream| {
-        let seen = Arc::clone(&plain);
-        async move {
-            let answer = seen.redirect(&server::head(&mut stream).await);
-            let _ = stream.write_all(answer.as_bytes()).await;
-        }
-    })
-    .await;
+    let plain = Server::answering(move |request| plain.redirect(request)).await;
     let secure = tls::start_site(&["t.example"], move |request, _| secure.redirect(request)).await;
     let (plain_port, tls_port) = (plain.port.to_string(), secure.server.port.to_string());
     let placed = |text: &str| text.replace("PLAIN", &plain_port).replace("TLS", &tls_port);
     seen.hops.set(chain.iter().map(|(hop, ..)| placed(hop)).collect()).unwrap();
 
-    let rules = [
-        "http://a.example:PLAIN",
-        "http://b.example:PLAIN",
-        "https://t.example:TLS",
-        "http://169.254.169.254",
-        "http://meta.example:PLAIN",
-    ];
     let loopback = || ["127.0.0.0/8".parse().unwrap()];
-    let rights = rights(
-        rules.map(|rule| placed(rule).parse::<HttpRule>().unwrap().with_private(loopback())),
-    );
-    let roots = RootCertificates::none().with_pem(secure.authority.as_bytes()).unwrap();
-    let egress = Egress::new().with_resolver(Names).with_root_certificates(roots);
+    let rule = |text| placed(text).parse::<HttpRule>().unwrap().with_private(loopback());
+    let rights = rights(rows::<&str>("capability/http/redirects", "granted").into_iter().map(rule));
+    let roots = tls::only(&secure.authority);
+    let names = server::Lookup(|host| {
+        Some(if host == "meta.example" { "169.254.169.254" } else { "127.0.0.1" })
+    });
+    let egress = Egress::new().with_resolver(names).with_root_certificates(roots);
     let bound_to = placed("http://a.example:PLAIN/api").parse().unwrap();
     let secret = Secret::new("canary-of-the-first-hop").unwrap();
     let credential =
@@ -86,9 +62,8 @@ async fn every_redirect_hop_is_checked_anew() {
     let mut expected = Vec::new();
     for (number, (hop, with_secret, without)) in chain.iter().enumerate() {
         let hop = placed(hop);
-        for (credentials, end) in [(vec![credential.clone()], *with_secret), (Vec::new(), *without)]
-        {
-            let has_secret = !credentials.is_empty();
+        for (has_secret, end) in [(true, *with_secret), (false, *without)] {
+            let credentials = has_secret.then(|| credential.clone()).into_iter().collect();
             let secrets = Secrets { credentials, ..Secrets::default() };
             let result =
                 egress.send(&rights, &budget, get(&hop), secrets, Instant::now() + AMPLE).await;

@@ -58,14 +58,22 @@ impl Server {
         .await
     }
 
-    /// Returns the request as the body.
-    pub(super) async fn echoing() -> Self {
-        Self::start(|mut stream| async move {
-            let head = head(&mut stream).await;
-            let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{head}", head.len());
-            let _ = stream.write_all(answer.as_bytes()).await;
+    /// Writes the answer to a head, and closes the connection.
+    pub(super) async fn answering(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+        let answer = Arc::new(answer);
+        Self::start(move |mut stream| {
+            let answer = Arc::clone(&answer);
+            async move {
+                let answer = answer(&head(&mut stream).await);
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
         })
         .await
+    }
+
+    /// Returns the request as the body.
+    pub(super) async fn echoing() -> Self {
+        Self::answering(super::ok).await
     }
 
     pub(super) fn connections(&self) -> usize {
@@ -88,6 +96,17 @@ pub(super) async fn head(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&read).into_owned()
 }
 
+/// Answers each name with an address, or never if there is none.
+pub(super) struct Lookup(pub(super) fn(&str) -> Option<&'static str>);
+
+impl Resolver for Lookup {
+    fn resolve(&self, host: &str, _port: u16) -> ResolveFuture {
+        let Some(address) = (self.0)(host) else { return Box::pin(std::future::pending()) };
+        let address: IpAddr = address.parse().unwrap();
+        Box::pin(async move { Ok(vec![address]) })
+    }
+}
+
 /// Answers from a list, which it repeats.
 #[derive(Clone)]
 pub(super) struct Scripted(Arc<Mutex<VecDeque<Vec<IpAddr>>>>, Arc<AtomicUsize>);
@@ -96,10 +115,8 @@ impl Scripted {
     pub(super) fn new<const N: usize>(
         answers: impl IntoIterator<Item = [&'static str; N]>,
     ) -> Self {
-        let answers = answers
-            .into_iter()
-            .map(|answer| answer.iter().map(|text| text.parse().unwrap()).collect());
-        Self::of(answers)
+        let parsed = |answer: [&str; N]| answer.iter().map(|text| text.parse().unwrap()).collect();
+        Self::of(answers.into_iter().map(parsed))
     }
 
     pub(super) fn of(answers: impl IntoIterator<Item = Vec<IpAddr>>) -> Self {

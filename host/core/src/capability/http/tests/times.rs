@@ -7,22 +7,13 @@
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::server::head;
+use super::server::{Lookup, head};
 use super::*;
 
 /// The pause before the server's answer begins, and before it continues.
 const PAUSE: Duration = Duration::from_millis(300);
 /// Longer than a connection takes on a busy machine, and less than both pauses.
 const TO_CONNECT: Duration = Duration::from_millis(550);
-
-/// Never answers.
-struct SilentResolver;
-
-impl Resolver for SilentResolver {
-    fn resolve(&self, _host: &str, _port: u16) -> ResolveFuture {
-        Box::pin(std::future::pending())
-    }
-}
 
 fn get_with_times(url: &str, times: Times) -> Outgoing {
     Outgoing { times, ..get(url) }
@@ -62,14 +53,11 @@ async fn each_timeout_bounds_only_its_own_stage() {
         (long, Some(Duration::ZERO), long, Some(TimeoutPhase::FirstByte)),
     ] {
         let times = Times { connect, first_byte, between_bytes };
-        let result =
-            in_time(send(&Egress::new(), &local(&server), get_with_times(&server.url("/"), times)))
-                .await;
+        let request = get_with_times(&server.url("/"), times);
+        let result = in_time(send(&Egress::new(), &local(&server), request)).await;
         assert_eq!(timeout_phase(&result), expected, "{times:?}: {result:?}");
-        assert!(
-            expected.is_some() || result.is_ok_and(|response| response.body() == "ok"),
-            "{times:?}"
-        );
+        let is_answered = result.is_ok_and(|response| response.body() == "ok");
+        assert!(expected.is_some() || is_answered, "{times:?}");
     }
 }
 
@@ -79,26 +67,24 @@ async fn connect_timeout_covers_dns_wait_and_tls() {
     let rights =
         rights(["http://slow.example".parse().unwrap(), "https://slow.example".parse().unwrap()]);
     let times = Times { connect: Some(SHORT), ..Times::default() };
-    let egress = Egress::new().with_resolver(SilentResolver).with_connections(1);
+    let egress = Egress::new().with_resolver(Lookup(|_| None)).with_connections(1);
     let asked = || send(&egress, &rights, get_with_times("http://slow.example/", times));
     for result in in_time(futures_util::future::join_all([asked(), asked()])).await {
         assert_eq!(timeout_phase(&result), Some(TimeoutPhase::Connect), "{result:?}");
     }
     // A TLS server that sends nothing.
-    let mute = Server::start(|mut stream| async move {
-        let _ = stream.read_to_end(&mut Vec::new()).await;
-    })
-    .await;
+    let mute = Server::responding("").await;
     let url = mute.url("/").replace("http", "https");
-    let rule: HttpRule = url.parse().unwrap();
-    let rights = super::rights([rule.with_private(["127.0.0.0/8".parse().unwrap()])]);
-    let result = in_time(send(&Egress::new(), &rights, get_with_times(&url, times))).await;
+    let request = get_with_times(&url, times);
+    let result = in_time(send(&Egress::new(), &loopback(&url), request)).await;
     assert_eq!(timeout_phase(&result), Some(TimeoutPhase::Connect), "{result:?}");
 }
 
 #[tokio::test]
 async fn budget_error_names_the_exhausted_share() {
-    let server = Server::responding("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello").await;
+    let server = Server::responding(ok("hello")).await;
+    let closed = Budget::default();
+    closed.close();
     let share = |result: &Result<Incoming, SendError>| match result {
         Err(SendError::OverBudget(share, _)) => Some(*share),
         _ => None,
@@ -108,18 +94,10 @@ async fn budget_error_names_the_exhausted_share() {
         (Budget::new(1, 1, 1000), Some(Share::Sent)),
         (Budget::new(1, 1000, 3), Some(Share::Received)),
         (Budget::new(1, 1000, 1000), None),
+        (closed, Some(Share::Closed)),
     ] {
-        let (rights, deadline) = (local(&server), Instant::now() + AMPLE);
-        let result = Egress::new()
-            .send(&rights, &budget, get(&server.url("/")), Secrets::default(), deadline)
-            .await;
+        let rights = local(&server);
+        let result = spend(&Egress::new(), &rights, &budget, get(&server.url("/"))).await;
         assert_eq!(share(&result), expected, "{result:?}");
     }
-    let closed = Budget::default();
-    closed.close();
-    let (rights, deadline) = (local(&server), Instant::now() + AMPLE);
-    let result = Egress::new()
-        .send(&rights, &closed, get(&server.url("/")), Secrets::default(), deadline)
-        .await;
-    assert_eq!(share(&result), Some(Share::Closed));
 }

@@ -45,8 +45,8 @@ async fn valid_in(
         format!("-----BEGIN CERTIFICATE-----\n{authority}\n-----END CERTIFICATE-----\n");
     let issuer = Issuer::new(params, key);
     let key = KeyPair::generate().unwrap();
-    let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-    let mut certificate = CertificateParams::new(names).unwrap();
+    let names = names.iter().map(|name| (*name).to_owned());
+    let mut certificate = CertificateParams::new(names.collect::<Vec<_>>()).unwrap();
     (certificate.not_before, certificate.not_after) =
         (date_time_ymd(from, 1, 1), date_time_ymd(to, 1, 1));
     let certificate = certificate.signed_by(&key, &issuer).unwrap();
@@ -79,48 +79,41 @@ async fn valid_in(
 }
 
 /// Answers with the server name of the TLS handshake.
-fn echo_server_name(_: &str, name: &str) -> String {
-    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{name}", name.len())
+pub(super) fn echo_server_name(_: &str, name: &str) -> String {
+    ok(name)
+}
+
+/// Trusts this authority and no others.
+pub(super) fn only(authority: &str) -> RootCertificates {
+    RootCertificates::none().with_pem(authority.as_bytes()).unwrap()
 }
 
 async fn request(site: &Site, host: &str, roots: RootCertificates) -> Result<Incoming, SendError> {
     let url = format!("https://{host}:{}/", site.server.port);
-    let rule: HttpRule = url.parse().unwrap();
-    let rights = rights([rule.with_private(["127.0.0.0/8".parse().unwrap()])]);
-    let egress =
-        Egress::new().with_resolver(Scripted::new([["127.0.0.1"]])).with_root_certificates(roots);
-    send(&egress, &rights, get(&url)).await
+    let resolver = Scripted::new([["127.0.0.1"]]);
+    let egress = Egress::new().with_resolver(resolver).with_root_certificates(roots);
+    send(&egress, &loopback(&url), get(&url)).await
 }
 
 #[tokio::test]
 async fn server_without_a_valid_certificate_is_refused() {
     let site = start_site(&["good.example", "127.0.0.1"], echo_server_name).await;
     let other = self::start_site(&["good.example"], echo_server_name).await;
-    let own = || RootCertificates::none().with_pem(site.authority.as_bytes()).unwrap();
-    let table = [
-        ("good.example", own(), "response", "good.example"),
-        ("GOOD.example.", own(), "response", "good.example"),
-        ("127.0.0.1", own(), "response", "no name"),
-        ("bad.example", own(), "unreachable", ""),
-        ("sub.good.example", own(), "unreachable", ""),
-        ("good.example", RootCertificates::none(), "unreachable", ""),
-        ("good.example", RootCertificates::default(), "unreachable", ""),
-        (
-            "good.example",
-            RootCertificates::none().with_pem(other.authority.as_bytes()).unwrap(),
-            "unreachable",
-            "",
-        ),
-        (
-            "good.example",
-            RootCertificates::default().with_pem(site.authority.as_bytes()).unwrap(),
-            "response",
-            "good.example",
-        ),
-    ];
-    for (host, roots, expected, said) in table {
-        let result = request(&site, host, roots.clone()).await;
-        assert_eq!(kind(&result), expected, "{host} with {roots:?}: {result:?}");
+    for (host, trusted, expected, said) in rows::<(&str, &str, &str, &str)>(
+        "capability/http/tls",
+        "server_without_a_valid_certificate_is_refused",
+    ) {
+        let roots = match trusted {
+            "own" => only(&site.authority),
+            "other" => only(&other.authority),
+            "default and own" => {
+                RootCertificates::default().with_pem(site.authority.as_bytes()).unwrap()
+            }
+            "default" => RootCertificates::default(),
+            _ => RootCertificates::none(),
+        };
+        let result = request(&site, host, roots).await;
+        assert_eq!(kind(&result), expected, "{host} with {trusted}: {result:?}");
         assert_eq!(result.map(|response| response.into_body()).unwrap_or_default(), said, "{host}");
     }
 }
@@ -132,8 +125,7 @@ async fn certificate_error_names_the_fault() {
         "certificate_error_names_the_fault",
     ) {
         let site = valid_in(&["good.example"], years, echo_server_name).await;
-        let trusted = || RootCertificates::none().with_pem(site.authority.as_bytes()).unwrap();
-        let roots = if is_trusted { trusted() } else { RootCertificates::default() };
+        let roots = if is_trusted { only(&site.authority) } else { RootCertificates::default() };
         let fault = request(&site, host, roots).await.unwrap_err().to_string();
         assert!(fault.contains(&format!("its certificate {expected}")), "{fault}");
     }
@@ -146,10 +138,8 @@ async fn plain_http_where_tls_was_granted_is_refused() {
     })
     .await;
     let site = Site { server, authority: String::new() };
-    assert_eq!(
-        kind(&request(&site, "good.example", RootCertificates::default()).await),
-        "unreachable"
-    );
+    let result = request(&site, "good.example", RootCertificates::default()).await;
+    assert_eq!(kind(&result), "unreachable");
 }
 
 #[test]

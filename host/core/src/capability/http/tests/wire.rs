@@ -47,19 +47,14 @@ async fn request_arrives_with_its_headers_and_length() {
     assert_eq!(seen, expected);
     for (method, body, length) in [
         (Method::Get, "", None),
-        (Method::Head, "", None),
         (Method::Delete, "", None),
         (Method::Get, "some", Some("4")),
         (Method::Post, "", Some("0")),
         (Method::Put, "more", Some("4")),
     ] {
-        let seen = sent_text(|server| {
-            let mut outgoing = get(&server.url("/"));
-            (outgoing.method, outgoing.body) =
-                (if method == Method::Head { Method::Get } else { method }, body.into());
-            outgoing
-        })
-        .await;
+        let seen =
+            sent_text(|server| Outgoing { method, body: body.into(), ..get(&server.url("/")) })
+                .await;
         let found = seen.lines().find_map(|line| line.strip_prefix("content-length: "));
         assert_eq!(found, length, "{method:?} {body}: {seen}");
         assert!(!seen.contains("transfer-encoding"), "{seen}");
@@ -90,22 +85,17 @@ async fn reserved_or_ambiguous_headers_are_never_sent() {
 async fn ungranted_request_is_never_sent() {
     let server = Server::echoing().await;
     let (egress, rights) = (Egress::new(), local(&server));
-    let mut patch = get(&server.url("/"));
-    patch.method = Method::Patch;
     let port = format!("http://127.0.0.1:{}/", server.port.wrapping_add(1).max(1));
-    let denied = [
-        patch,
+    for outgoing in [
+        Outgoing { method: Method::Patch, ..get(&server.url("/")) },
         get(&port),
         get(&server.url("/").replace("http:", "https:")),
         get("http://evil.example/"),
-    ];
-    for outgoing in denied {
+    ] {
         assert_eq!(kind(&send(&egress, &rights, outgoing.clone()).await), "denied", "{outgoing:?}");
     }
-    assert_eq!(
-        kind(&send(&egress, &Rights::default(), get(&server.url("/?canary"))).await),
-        "denied"
-    );
+    let ungranted = send(&egress, &Rights::default(), get(&server.url("/?canary"))).await;
+    assert_eq!(kind(&ungranted), "denied");
     assert_eq!(server.connections(), 0);
 }
 
@@ -114,10 +104,7 @@ async fn call_gets_32_requests_and_frees_every_connection() {
     let server = Server::echoing().await;
     let (egress, rights, budget) =
         (Egress::new().with_connections(4), local(&server), Budget::default());
-    let deadline = Instant::now() + AMPLE;
-    let sends = (0..10_000).map(|_| {
-        egress.send(&rights, &budget, get(&server.url("/")), Secrets::default(), deadline)
-    });
+    let sends = (0..10_000).map(|_| spend(&egress, &rights, &budget, get(&server.url("/"))));
     let ends: Vec<_> = futures_util::future::join_all(sends).await.iter().map(kind).collect();
     assert_eq!(ends.iter().filter(|end| **end == "response").count(), 32);
     assert_eq!(ends.iter().filter(|end| **end == "over budget").count(), 10_000 - 32);
@@ -128,25 +115,17 @@ async fn call_gets_32_requests_and_frees_every_connection() {
 
 #[tokio::test]
 async fn byte_budget_covers_all_requests_of_a_call() {
-    let body = "x".repeat(150);
-    let server =
-        Server::responding(format!("HTTP/1.1 200 OK\r\ncontent-length: 150\r\n\r\n{body}")).await;
+    let server = Server::responding(ok(&"x".repeat(150))).await;
     let (egress, rights) = (Egress::new(), local(&server));
-    let mut outgoing = get(&server.url("/"));
-    (outgoing.method, outgoing.body) = (Method::Post, vec![b'x'; 1000].into());
-    for (budget, allowed) in [(Budget::new(9, 3500, 1 << 20), 3), (Budget::new(9, 1 << 20, 600), 3)]
-    {
-        let mut ends = Vec::new();
-        for _ in 0..9 {
-            let outgoing = outgoing.clone();
-            let deadline = Instant::now() + AMPLE;
-            ends.push(kind(
-                &egress.send(&rights, &budget, outgoing, Secrets::default(), deadline).await,
-            ));
+    let body = Bytes::from(vec![b'x'; 1000]);
+    for budget in [Budget::new(9, 3500, 1 << 20), Budget::new(9, 1 << 20, 600)] {
+        for number in 0..9 {
+            let body = body.clone();
+            let outgoing = Outgoing { method: Method::Post, body, ..get(&server.url("/")) };
+            let result = spend(&egress, &rights, &budget, outgoing).await;
+            let expected = if number < 3 { "response" } else { "over budget" };
+            assert_eq!(kind(&result), expected, "{number}: {budget:?}");
         }
-        let (answered, refused) = ends.split_at(allowed);
-        assert!(answered.iter().all(|end| *end == "response"), "{ends:?}");
-        assert!(refused.iter().all(|end| *end == "over budget"), "{ends:?}");
     }
 }
 
@@ -154,14 +133,12 @@ async fn byte_budget_covers_all_requests_of_a_call() {
 /// that no piece is held for a refused request.
 #[tokio::test]
 async fn request_is_admitted_before_its_body_arrives() {
-    let server = Server::responding("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+    let server = Server::responding(ok("")).await;
     let (rights, budget) = (local(&server), Budget::new(3, 1000, 1000));
     let Outgoing { method, target, .. } = get(&server.url("/"));
     let elsewhere = Target::parse("http://elsewhere.example/").unwrap();
-    assert!(
-        matches!(admit(&rights, &budget, method, &elsewhere), Err(SendError::Denied(_))),
-        "and it counts"
-    );
+    let refused = admit(&rights, &budget, method, &elsewhere);
+    assert!(matches!(refused, Err(SendError::Denied(_))), "and it counts");
     let mut admitted = admit(&rights, &budget, method, &target).unwrap();
     admitted.charge(&budget, 600).unwrap();
     assert!(matches!(admitted.charge(&budget, 500), Err(SendError::OverBudget(..))));
@@ -182,6 +159,5 @@ async fn compressed_response_is_not_decompressed() {
         bomb.len()
     );
     let server = Server::responding([head.as_bytes(), &bomb].concat()).await;
-    let response = send(&Egress::new(), &local(&server), get(&server.url("/"))).await.unwrap();
-    assert_eq!(response.body()[..], bomb[..]);
+    assert_eq!(fetch(&server).await.unwrap().body()[..], bomb[..]);
 }

@@ -34,27 +34,22 @@ fn rows(store: &SqliteStore) -> Vec<Vec<u8>> {
     seen.unwrap()
 }
 
-/// Creates namespaces that disappear by deletion and by the expiry of their keys.
-fn create_and_remove(store: &SqliteStore, hand: &TestClock) {
-    for at in 0..100 {
-        hand.set(at);
-        let space = Namespace::new(Some(&format!("tenant {at}")), "notes");
-        store.set(&space, "a", b"1", None).unwrap();
-        store.set(&space, "b", b"2", Some(Duration::from_millis(1))).unwrap();
-        assert!(store.delete(&space, "a").unwrap());
-        hand.set(at + 1);
-        assert_eq!(store.get(&space, "b").unwrap(), None);
-        assert_eq!(rows(store), [b""], "{at}");
-        audit(store, &space);
-    }
-}
-
-/// In memory and on disk. Fails without: the removal of a namespace's usage.
+/// Namespaces disappear by deletion and by the expiry of their keys. Fails without: the removal of
+/// a namespace's usage.
 #[test]
 fn empty_namespace_uses_no_space() {
-    for kind in ["memory", "disk"] {
-        let (hand, (store, _dir)) = (Arc::<TestClock>::default(), empty(kind));
-        create_and_remove(&store.with_clock(hand.clone()), &hand);
+    for Subject { name, store, hand, _dir } in empty_stores(Quota::default()) {
+        for at in 0..100 {
+            hand.set(at);
+            let space = Namespace::new(Some(&format!("tenant {at}")), "notes");
+            store.set(&space, "a", b"1", None).unwrap();
+            store.set(&space, "b", b"2", Some(Duration::from_millis(1))).unwrap();
+            assert!(store.delete(&space, "a").unwrap());
+            hand.set(at + 1);
+            assert_eq!(store.get(&space, "b").unwrap(), None);
+            assert_eq!(rows(&store), [b""], "{name}: {at}");
+            audit(&store, &space);
+        }
     }
 }
 
@@ -62,59 +57,41 @@ fn empty_namespace_uses_no_space() {
 /// old one. Fails without: versions that continue after the removal.
 #[test]
 fn versions_are_never_reused() {
-    script(
-        Quota::default(),
-        "set a one          = 1
-         set a two          = 2
-         delete a           = true
-         set a three        = 3
-         swap a 1 x         = none
-         swap a 2 x         = none
-         swap a 3 four      = 4
-         delete a           = true
-         swap a 4 x         = none
-         as other notes
-         set a x            = 5
-         set a x            = 6
-         as acme notes
-         set b x            = 5",
-    );
+    script(Quota::default(), "versions_are_never_reused");
 }
 
 /// All keys of the namespace have expired. One write removes them.
 #[test]
 fn expired_keys_do_not_count_against_the_quota() {
     for subject in empty_stores(Quota { keys: 200, ..Quota::default() }) {
-        let (store, space) = (&subject.store, namespace());
+        let (store, space) = (&subject.store, notes());
         for key in 0..200 {
             store.set(&space, &key.to_string(), b"", Some(Duration::from_millis(1))).unwrap();
         }
         assert!(matches!(store.set(&space, "new", b"", None), Err(StoreError::OverQuota(_))));
         subject.hand.set(1);
         store.set(&space, "new", b"", None).unwrap();
-        (subject.audit)(&space);
+        audit(&subject.store, &space);
         for key in 0..199 {
             store.set(&space, &format!("more {key}"), b"", None).unwrap();
         }
         assert!(matches!(store.set(&space, "one more", b"", None), Err(StoreError::OverQuota(_))));
-        (subject.audit)(&space);
+        audit(&subject.store, &space);
     }
 }
 
 /// Existing values stay and may shrink; a value that grows has to fit.
 #[test]
 fn shrunk_quota_keeps_existing_values() {
-    let space = namespace();
+    let space = notes();
     let store = SqliteStore::in_memory();
     for key in ["a", "b"] {
         store.set(&space, key, b"12345", None).unwrap();
     }
     let store = store.with_quota(Quota { bytes: 6, keys: 1, value: 9 });
     store.set(&space, "a", b"1234", None).unwrap();
-    assert!(
-        store.set(&space, "a", b"12345", None).is_err()
-            && store.set(&space, "c", b"", None).is_err()
-    );
+    assert!(store.set(&space, "a", b"12345", None).is_err());
+    assert!(store.set(&space, "c", b"", None).is_err());
     assert_eq!(store.get(&space, "b").unwrap().unwrap().data, b"12345");
     audit(&store, &space);
 }

@@ -257,21 +257,20 @@ mod tests {
 
     /// Waits for work that must not be delayed.
     async fn in_time<T>(work: impl Future<Output = Result<T, Unserved>>) -> Result<T, Unserved> {
-        before(Instant::now().checked_add(Duration::from_secs(20)), work)
-            .await
-            .expect("it is held up")
+        let deadline = Instant::now().checked_add(Duration::from_secs(20));
+        before(deadline, work).await.expect("it is held up")
     }
 
-    fn gate() -> (mpsc::Sender<()>, Gate) {
-        let (opens, gate) = mpsc::channel();
-        (opens, Arc::new(Mutex::new(gate)))
+    /// Returns a pool, the ends of a gate, and those of a channel that reports starts.
+    fn pool() -> (Arc<IoPool>, mpsc::Sender<()>, Gate, mpsc::Sender<()>, mpsc::Receiver<()>) {
+        let ((opens, gate), (began, begun)) = (mpsc::channel(), mpsc::channel());
+        (IoPool::new("test"), opens, Arc::new(Mutex::new(gate)), began, begun)
     }
 
     /// Fails without: a share for each tenant; permits that are held until the work returns.
     #[test]
     fn stuck_work_blocks_only_its_own_tenant() {
-        let (shares, (opens, gate), (began, begun)) =
-            (IoPool::new("test"), gate(), mpsc::channel());
+        let (shares, opens, gate, began, begun) = pool();
         clock::sleeps().unwrap().block_on(async {
             let cells: Vec<_> = (0..OF_TENANT).map(|_| cell_of(&shares, Some("hog"))).collect();
             let out: Vec<_> =
@@ -284,11 +283,8 @@ mod tests {
             let cell = cell_of(&shares, Some("hog"));
             assert!(matches!(in_time(cell.run(|| ())).await, Err(Unserved::Blocked)));
             for other in [Some("other"), Some(""), None] {
-                assert_eq!(
-                    in_time(cell_of(&shares, other).run(|| 7)).await.unwrap(),
-                    7,
-                    "{other:?}"
-                );
+                let done = in_time(cell_of(&shares, other).run(|| 7)).await;
+                assert_eq!(done.unwrap(), 7, "{other:?}");
             }
             drop(opens);
             // Work that returns gives its permit back.
@@ -300,30 +296,25 @@ mod tests {
     /// One tenant has many cells and more work than its share. Fails without: the share.
     #[test]
     fn busy_tenant_delays_only_itself() {
-        let (shares, (opens, gate), (began, begun)) =
-            (IoPool::new("test"), gate(), mpsc::channel());
+        let (shares, opens, gate, began, begun) = pool();
         clock::sleeps().unwrap().block_on(async {
-            let busy: Vec<_> = (0..THREADS)
-                .map(|_| cell_of(&shares, Some("busy")).start(blocked_work(&gate, &began)))
-                .collect();
+            let start = |_| cell_of(&shares, Some("busy")).start(blocked_work(&gate, &began));
+            let busy: Vec<_> = (0..THREADS).map(start).collect();
             for _ in 0..OF_TENANT {
                 begun.recv().unwrap();
             }
             assert_eq!(in_time(cell_of(&shares, Some("other")).run(|| 7)).await.unwrap(), 7);
             assert!(begun.try_recv().is_err(), "no more than its share has begun");
             drop(opens);
-            assert!(
-                join_all(busy).await.iter().all(Result::is_ok),
-                "and all of it is done in the end"
-            );
+            let done = join_all(busy).await;
+            assert!(done.iter().all(Result::is_ok), "and all of it is done in the end");
         });
     }
 
     /// Fails without: one semaphore for all work of a cell.
     #[test]
     fn cell_runs_two_blocking_tasks_at_once() {
-        let (shares, (opens, gate), (began, begun)) =
-            (IoPool::new("test"), gate(), mpsc::channel());
+        let (shares, opens, gate, began, begun) = pool();
         clock::sleeps().unwrap().block_on(async {
             let cell = cell_of(&shares, None);
             let work: Vec<_> = (0..8).map(|_| cell.start(blocked_work(&gate, &began))).collect();

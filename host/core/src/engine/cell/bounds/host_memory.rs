@@ -137,10 +137,8 @@ mod tests {
         let mut first = retained.charge(Limits::HOST_BYTES / 2).unwrap();
         let second = retained.charge(Limits::HOST_BYTES / 2).unwrap();
         let LimitReached(hit) = retained.charge(1).unwrap_err();
-        assert_eq!(
-            hit,
-            LimitHit::new(LimitKind::HostBytes, Limits::HOST_BYTES, Limits::HOST_BYTES + 1)
-        );
+        let (limit, needed) = (Limits::HOST_BYTES, Limits::HOST_BYTES + 1);
+        assert_eq!(hit, LimitHit::new(LimitKind::HostBytes, limit, needed));
         assert_eq!(retained.charged(), Limits::HOST_BYTES, "what was refused is not kept");
         drop(second);
         first.grow(Limits::HOST_BYTES / 2).unwrap();

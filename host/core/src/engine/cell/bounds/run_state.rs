@@ -246,13 +246,15 @@ impl Wake for RunState {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     /// Cases: steps of a guest before its deadline, steps after it, and true if it waited at the
     /// deadline.
     #[test]
     fn later_steps_do_not_change_state_at_deadline() {
-        #[derive(Debug, Clone, Copy)]
+        #[derive(Debug, Clone, Copy, serde::Deserialize)]
         enum GuestAction {
             /// A tick or the fuel interval interrupts it.
             Yields,
@@ -269,24 +271,10 @@ mod tests {
             Ends,
         }
         use GuestAction::{Calls, Ends, GoesOn, IsAnswered, IsServed, Waits, Yields};
-        let table: [(&[GuestAction], &[GuestAction], bool); 15] = [
-            (&[IsServed], &[], true),
-            (&[IsServed, Calls, Yields], &[], false),
-            (&[], &[], false),
-            (&[Yields], &[], false),
-            (&[Waits], &[], true),
-            (&[Waits, GoesOn], &[], true),
-            (&[Waits, GoesOn], &[GoesOn, IsAnswered], true),
-            (&[IsAnswered], &[], true),
-            (&[Waits], &[Calls], true),
-            (&[Waits], &[Yields, Calls, Yields], true),
-            (&[Waits], &[Ends], true),
-            (&[Waits, Calls, Yields], &[], false),
-            (&[Waits, Calls, Yields], &[Waits], false),
-            (&[Waits, Calls, Waits], &[Calls, Waits], true),
-            (&[Yields], &[Ends], false),
-        ];
-        for (before, after, expected) in table {
+        for (before, after, expected) in rows::<(Vec<GuestAction>, Vec<GuestAction>, bool)>(
+            "engine/cell/bounds/run_state",
+            "later_steps_do_not_change_state_at_deadline",
+        ) {
             let mut run_state = Arc::new(RunState::default());
             let context = Context::from_waker(Waker::noop());
             let go = |run_state: &Arc<RunState>, does: GuestAction| {
@@ -315,7 +303,8 @@ mod tests {
             Arc::get_mut(&mut run_state).expect("no waker is left").deadline = Some(Instant::now());
             after.iter().for_each(|does| go(&run_state, *does));
             assert_eq!(run_state.was_blocked(), expected, "{before:?}, {after:?}");
-            assert_eq!(run_state.is_late(), matches!(after, [.., Ends]));
+            let has_ended = matches!(after[..], [.., Ends]);
+            assert_eq!(run_state.is_late(), has_ended, "{before:?}, {after:?}");
         }
     }
 

@@ -211,43 +211,31 @@ mod tests {
         use crate::tool::handler::Invocation;
 
         let engine = Engine::builder().cells(1).build().unwrap();
+        let sleeps = engine.compiler.scheduler.sleeps;
         let loaded = |misdeed| {
             let bytes = Hostile::new(Place::Execute, misdeed).component();
-            engine
-                .compiler
-                .scheduler
-                .sleeps
-                .block_on(engine.load(bytes.into(), LoadOptions::default()))
-                .unwrap()
+            sleeps.block_on(engine.load(bytes.into(), LoadOptions::default())).unwrap()
         };
         let behaves = loaded(Misdeed::None);
         let called = |component: &LoadedComponent, timeout| {
             let limits =
                 Limits { fuel: u64::MAX, host_calls: u64::MAX, timeout, ..Limits::default() };
-            let call = Invocation::scripted("hostile", limits);
+            let call = Arc::new(Invocation::scripted("hostile", limits));
             let checks = component.definitions[0].checks;
-            engine.compiler.scheduler.sleeps.block_on(component.call(
-                Arc::new(call),
-                checks,
-                Arc::default(),
-            ))
+            sleeps.block_on(component.call(call, checks, Arc::default()))
         };
         let ticker = &engine.compiler.linker.ticker;
         for runs in [loaded(Misdeed::BurnTime), loaded(Misdeed::Spin)] {
             wait_until("never fell asleep", || ticker.is_asleep());
             ticker.poison();
             let ended = called(&runs, Duration::from_millis(100));
-            let is_late = matches!(
-                ended,
-                CallResult::ToolError(ToolError::Timeout(Timeout::Deadline { .. }))
-            );
-            assert!(is_late, "{ended:?}");
+            let CallResult::ToolError(ToolError::Timeout(Timeout::Deadline { .. })) = ended else {
+                panic!("{ended:?}")
+            };
             wait_until("poison not taken", || !ticker.0.poisoned.load(Ordering::SeqCst));
             let answered = called(&behaves, Duration::from_secs(10));
-            assert!(
-                matches!(answered, CallResult::Outcome(_)),
-                "its cell is not free: {answered:?}"
-            );
+            let is_free = matches!(answered, CallResult::Outcome(_));
+            assert!(is_free, "its cell is not free: {answered:?}");
             let before = ticker.ticks();
             let _running = ticker.run();
             wait_until("not replaced", || ticker.ticks() > before + 2);

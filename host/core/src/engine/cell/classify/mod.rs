@@ -200,14 +200,8 @@ mod tests {
 
     #[test]
     fn repeated_stack_lines_are_collapsed() {
-        for (words, shown) in [
-            (
-                "E: x\n    at f (a:1)\n    at f (a:1)\n    at f (a:1)\n    at g (a:2)",
-                "E: x\n    at f (a:1)\n    … 2 more times\n    at g (a:2)",
-            ),
-            ("E: x\n    at f (a:1)\n    at f (a:1)", "E: x\n    at f (a:1)\n    at f (a:1)"),
-            ("x\nx\nx", "x\nx\nx"),
-        ] {
+        let table = "repeated_stack_lines_are_collapsed";
+        for (words, shown) in rows::<(&str, &str)>("engine/cell/classify", table) {
             assert_eq!(fold_repeats(words), shown);
         }
     }

@@ -151,25 +151,15 @@ pub(in crate::engine) fn linker(engine: &Engine) -> Result<Linker<Cell>, Error> 
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     #[test]
     fn import_status_depends_on_name_and_version() {
-        for (name, expected) in [
-            ("wasi:cli/exit@0.2.6", ImportStatus::Inert),
-            ("wasi:random/insecure-seed@0.2.0", ImportStatus::Inert),
-            ("toolcell:tool/log@0.1.0", ImportStatus::Offered),
-            ("toolcell:tool/log@0.9.0", ImportStatus::Unknown),
-            ("toolcell:tool/log", ImportStatus::Unknown),
-            ("wasi:cli/exit@0.3.0-rc-2026-01", ImportStatus::Unknown),
-            ("wasi:http/outgoing-handler@0.2.6", ImportStatus::NeedsGrant),
-            ("wasi:sockets/tcp@0.2.6", ImportStatus::Inert),
-            ("wasi:sockets/tls@0.2.6", ImportStatus::Unknown),
-            ("wasi:sockets/types@0.3.0", ImportStatus::Unknown),
-            ("wasi:blobstore/blobstore@0.2.0", ImportStatus::NeedsGrant),
-            ("env", ImportStatus::Unknown),
-        ] {
-            assert_eq!(status(name), expected, "{name}");
+        let table = "import_status_depends_on_name_and_version";
+        for (name, expected) in rows::<(&str, &str)>("engine/cell/imports", table) {
+            assert_eq!(format!("{:?}", status(name)), expected, "{name}");
         }
     }
 }

@@ -81,10 +81,8 @@ mod tests {
         let mut seen = HashSet::new();
         for call in 0..10_000 {
             for purpose in [Purpose::Secure, Purpose::Insecure, Purpose::InsecureSeed] {
-                assert!(
-                    seen.insert(first(7, &format!("call-{call}"), purpose)),
-                    "call {call}, {purpose:?}"
-                );
+                let is_new = seen.insert(first(7, &format!("call-{call}"), purpose));
+                assert!(is_new, "call {call}, {purpose:?}");
             }
         }
         assert!(seen.insert(first(8, "call-1", Purpose::Secure)), "another seed");

@@ -194,6 +194,7 @@ pub(in crate::engine) fn emit(
 mod tests {
     use bytes::Bytes;
     use toolcell_contract::limits::Limits;
+    use toolcell_test_guests::rows;
     use wasmtime_wasi::p2::OutputStream as _;
 
     use super::super::{GuestStream, PERMIT_BYTES};
@@ -218,24 +219,12 @@ mod tests {
 
     #[test]
     fn non_utf8_bytes_are_escaped() {
-        for (bytes, text) in [
-            (&b"a"[..], "a"),
-            (b"a\xff\xf0\x9fb", "a\\xff\\xf0\\x9fb"),
-            ("\u{fffd}".as_bytes(), "\u{fffd}"),
-        ] {
-            assert_eq!(escape_utf8(bytes), text);
+        for (bytes, text) in rows::<(Vec<u8>, &str)>("engine/cell/output/lines", "escaped") {
+            assert_eq!(escape_utf8(&bytes), text);
         }
-        for (bytes, expected) in [
-            (&b""[..], 0),
-            (b"ab", 0),
-            ("aé".as_bytes(), 0),
-            (b"a\xc3", 1),
-            (b"\xf0\x9f", 2),
-            (b"a\xf0\x9f\x92", 3),
-            (b"\xff", 0),
-            (b"\xa9\xa9", 0),
-        ] {
-            assert_eq!(unfinished(bytes), expected, "{bytes:?}");
+        for (bytes, expected) in rows::<(Vec<u8>, usize)>("engine/cell/output/lines", "unfinished")
+        {
+            assert_eq!(unfinished(&bytes), expected, "{bytes:?}");
         }
     }
 
@@ -251,10 +240,8 @@ mod tests {
             stream.write(Bytes::copy_from_slice(part.as_bytes())).unwrap();
         }
         let words = lines.stderr_excerpt().unwrap();
-        assert!(
-            words.len() <= LAST_WORDS_BYTES && words.contains("\nValueError: no such city: é"),
-            "{words}"
-        );
+        assert!(words.len() <= LAST_WORDS_BYTES, "{} bytes", words.len());
+        assert!(words.contains("\nValueError: no such city: é"), "{words}");
         assert!(words.ends_with("é…\n    at find (tool.py:7)\n    at main (tool.py:9)"), "{words}");
     }
 
@@ -267,10 +254,8 @@ mod tests {
         lines.write(LogSource::Stderr, message.as_bytes());
         let words = lines.stderr_excerpt().unwrap();
         assert!(words.len() <= LAST_WORDS_BYTES, "{} bytes", words.len());
-        assert!(
-            words.starts_with("ValueError: 1000 rows are wrong\nrow 0 is no date: é\n"),
-            "{words}"
-        );
+        let begin = "ValueError: 1000 rows are wrong\nrow 0 is no date: é\n";
+        assert!(words.starts_with(begin), "{words}");
         assert!(words.ends_with("row 999 is no date: é\n    at read (tool.py:7)"), "{words}");
         assert_eq!(words.matches(LAST_WORDS_GAP).count(), 1, "{words}");
     }
@@ -298,10 +283,8 @@ mod tests {
             for limit in [0, 1, 1000, 10_000, u64::MAX] {
                 let (kept, lost) = write_pieces(limit, pieces);
                 assert_eq!(kept + lost, all, "{index}, {limit}");
-                assert!(
-                    kept <= limit && (lost == 0 || all > limit),
-                    "{index}, {limit}: {kept} and {lost}"
-                );
+                let is_due = lost == 0 || all > limit;
+                assert!(kept <= limit && is_due, "{index}, {limit}: {kept} and {lost}");
             }
         }
     }

@@ -59,6 +59,7 @@ pub(super) fn apply(resources: &Json, parts: &mut [Part]) -> Result<(), ReturnRu
 mod tests {
     use serde_json::{Value, json};
     use toolcell_contract::outcome::Media;
+    use toolcell_test_guests::rows;
 
     use super::*;
 
@@ -91,14 +92,8 @@ mod tests {
 
     #[test]
     fn bad_resources_extension_is_an_invalid_return() {
-        for (named, detail) in [
-            (json!({}), "invalid type: map"),
-            (json!([{"part": 0}]), "missing field `uri`"),
-            (json!([{"part": -1, "uri": ""}]), "invalid value"),
-            (json!([{"part": 3, "uri": ""}]), "there is no part 3"),
-            (json!([{"part": 2, "uri": ""}]), "part 2 is a link, and has no content"),
-            (json!([{"part": 0, "uri": ""}, {"part": 0, "uri": ""}]), "part 0 is named twice"),
-        ] {
+        let table = "bad_resources_extension_is_an_invalid_return";
+        for (named, detail) in rows::<(Value, &str)>("engine/cell/translate/resources", table) {
             let rule = apply(&Value::into(named.clone()), &mut parts()).expect_err("an error");
             let ReturnRule::NotJson { field, detail: found } = rule else { panic!("{rule:?}") };
             assert!(field == "extensions.resources" && found.contains(detail), "{named}: {found}");

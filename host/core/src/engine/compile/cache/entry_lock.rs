@@ -61,16 +61,11 @@ mod tests {
     /// Starts a process that holds the lock.
     fn other(path: &Path) -> Child {
         let script = "set -e; exec 9>\"$0\"; flock -x 9; echo locked; exec sleep 1000";
-        let mut child = Command::new("sh")
-            .args(["-c", script])
-            .arg(path)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        io::BufRead::read_line(&mut io::BufReader::new(child.stdout.take().unwrap()), &mut line)
-            .unwrap();
-        assert_eq!(line, "locked\n");
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).arg(path).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let lines = io::BufReader::new(child.stdout.take().unwrap());
+        assert_eq!(io::BufRead::lines(lines).next().unwrap().unwrap(), "locked");
         child
     }
 
@@ -91,9 +86,8 @@ mod tests {
         assert!(alone.is_some() && asked > 0);
         drop(alone);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left there");
-        assert!(
-            wait(&dir.path().join("missing/name.lock"), || panic!("it does not wait")).is_none()
-        );
+        let missing = dir.path().join("missing/name.lock");
+        assert!(wait(&missing, || panic!("it does not wait")).is_none());
     }
 
     #[test]

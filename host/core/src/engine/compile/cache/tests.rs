@@ -6,10 +6,11 @@
 //! Further tests cover the order of eviction, entries in use, foreign files in the directory, and
 //! several caches that share it at once.
 
-use std::os::unix::fs::MetadataExt as _;
+use tempfile::TempDir;
 
 use super::*;
 use crate::engine::Engine;
+use crate::os::private::tests::{make_link, make_pipe, mode, set_mode};
 
 /// Bytes of a page of memory.
 const PAGE: usize = 4096;
@@ -18,41 +19,42 @@ fn open(dir: &Path) -> Cache {
     Cache::open(dir, Engine::DEFAULT_CACHE_BYTES).unwrap()
 }
 
+/// Returns an empty cache of this many bytes, and its directory.
+fn empty(bytes: u64) -> (TempDir, Cache) {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = Cache::open(dir.path(), bytes).unwrap();
+    (dir, cache)
+}
+
 #[test]
 fn stored_entry_is_read_back() {
-    let dir = tempfile::tempdir().unwrap();
-    let cache = open(dir.path());
+    let (dir, cache) = empty(Engine::DEFAULT_CACHE_BYTES);
     assert!(cache.get("a").is_none());
     cache.put("a", b"code", b"tools").unwrap();
     let entry = open(dir.path()).get("a").unwrap();
     assert_eq!((fs::read(entry.code).unwrap(), entry.tools), (b"code".to_vec(), b"tools".to_vec()));
-    assert_eq!(fs::metadata(dir.path().join("key")).unwrap().mode() & 0o777, 0o600);
+    assert_eq!(mode(&dir.path().join("key")), 0o600);
 }
 
 /// Such a directory may hold more than a cache.
 #[test]
 fn existing_directory_keeps_its_permissions() {
     let dir = tempfile::tempdir().unwrap();
-    for (mode, is_used) in [(0o755, true), (0o700, true), (0o775, false), (0o777, false)] {
-        fs::set_permissions(dir.path(), Permissions::from_mode(mode)).unwrap();
-        assert_eq!(
-            Cache::open(dir.path(), Engine::DEFAULT_CACHE_BYTES).is_ok(),
-            is_used,
-            "{mode:o}"
-        );
-        assert_eq!(fs::metadata(dir.path()).unwrap().mode() & 0o777, mode);
+    for (given, is_used) in [(0o755, true), (0o700, true), (0o775, false), (0o777, false)] {
+        set_mode(dir.path(), given);
+        let opened = Cache::open(dir.path(), Engine::DEFAULT_CACHE_BYTES);
+        assert_eq!((opened.is_ok(), mode(dir.path())), (is_used, given), "{given:o}");
     }
     let made = dir.path().join("a/b");
-    fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
+    set_mode(dir.path(), 0o700);
     open(&made);
-    assert_eq!(fs::metadata(made).unwrap().mode() & 0o777, 0o700);
+    assert_eq!(mode(&made), 0o700);
 }
 
 /// A change to any byte of any part removes the entry.
 #[test]
 fn tampered_entry_is_refused_and_removed() {
-    let dir = tempfile::tempdir().unwrap();
-    let cache = open(dir.path());
+    let (_dir, cache) = empty(Engine::DEFAULT_CACHE_BYTES);
     for part in ["code", "tools", "mac"] {
         for byte in 0..4 {
             cache.put("a", b"code", b"tool").unwrap();
@@ -69,25 +71,22 @@ fn tampered_entry_is_refused_and_removed() {
 /// One bit of each byte of the first page of the code. Source: docs/threat-model.md, row 57.
 #[test]
 fn changed_code_byte_invalidates_the_entry() {
-    let dir = tempfile::tempdir().unwrap();
-    let (cache, code) = (open(dir.path()), [0x5a; 2 * PAGE]);
+    let (_dir, cache) = empty(Engine::DEFAULT_CACHE_BYTES);
+    let code = [0x5a; 2 * PAGE];
     for byte in 0..PAGE {
         cache.put("a", &code, b"tools").unwrap();
         let mut changed = code;
         changed[byte] ^= 1 << (byte % 8);
         fs::write(cache.path("a", "code"), changed).unwrap();
         assert!(cache.get("a").is_none(), "byte {byte}");
-        assert!(
-            eviction::PARTS.iter().all(|part| !cache.path("a", part).exists()),
-            "byte {byte}: it is left behind"
-        );
+        let is_left = eviction::PARTS.iter().any(|part| cache.path("a", part).exists());
+        assert!(!is_left, "byte {byte}");
     }
 }
 
 #[test]
 fn entry_copied_to_another_key_or_cache_is_refused() {
-    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (first, second) = (open(one.path()), open(two.path()));
+    let [(_one, first), (_two, second)] = [(); 2].map(|()| empty(Engine::DEFAULT_CACHE_BYTES));
     first.put("a", b"code", b"tools").unwrap();
     for part in ["code", "tools", "mac"] {
         fs::copy(first.path("a", part), first.path("b", part)).unwrap();
@@ -101,19 +100,8 @@ fn entry_copied_to_another_key_or_cache_is_refused() {
 fn insecure_cache_key_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let key = dir.path().join("key");
-    let doubtful: [fn(&Path); 4] = [
-        |key| fs::set_permissions(key, Permissions::from_mode(0o644)).unwrap(),
-        |key| fs::write(key, "short").unwrap(),
-        |key| {
-            fs::remove_file(key).unwrap();
-            let fifo = rustix::fs::FileType::Fifo;
-            rustix::fs::mknodat(rustix::fs::CWD, key, fifo, rustix::fs::Mode::RUSR, 0).unwrap();
-        },
-        |key| {
-            fs::rename(key, key.with_extension("old")).unwrap();
-            std::os::unix::fs::symlink(key.with_extension("old"), key).unwrap();
-        },
-    ];
+    let doubtful: [fn(&Path); 4] =
+        [|key| set_mode(key, 0o644), |key| fs::write(key, "short").unwrap(), make_pipe, make_link];
     for spoil in doubtful {
         open(dir.path()).put("a", b"code", b"tools").unwrap();
         let before = fs::read(&key).unwrap();
@@ -146,8 +134,7 @@ fn cache_path_that_is_a_file_is_refused() {
 /// A file that cannot be read now may be whole.
 #[test]
 fn unreadable_entry_is_kept() {
-    let dir = tempfile::tempdir().unwrap();
-    let cache = open(dir.path());
+    let (dir, cache) = empty(Engine::DEFAULT_CACHE_BYTES);
     cache.put("a", b"code", b"tools").unwrap();
     for part in eviction::PARTS {
         let (path, aside) = (cache.path("a", part), dir.path().join("aside"));
@@ -182,28 +169,21 @@ fn set_last_use(cache: &Cache, number: usize, at: SystemTime) {
 
 /// Returns the numbers of the entries that are whole.
 fn complete_entries(cache: &Cache) -> Vec<usize> {
-    (0..10)
-        .filter(|number| {
-            eviction::PARTS.iter().all(|part| cache.path(&name(*number), part).exists())
-        })
-        .collect()
+    let exists = |number: &usize, part: &str| cache.path(&name(*number), part).exists();
+    let is_whole = |number: &usize| eviction::PARTS.iter().all(|part| exists(number, part));
+    (0..10).filter(is_whole).collect()
 }
 
 #[test]
 fn least_recently_used_entry_is_evicted() {
-    let (dir, now) = (tempfile::tempdir().unwrap(), SystemTime::now());
-    let cache = Cache::open(dir.path(), 4 * SMALL).unwrap();
+    let ((_dir, cache), now) = (empty(4 * SMALL), SystemTime::now());
     for number in 0..4 {
         put(&cache, number);
         set_last_use(&cache, number, now - HOUR * (10 - number as u32));
     }
     assert!(cache.get(&name(0)).is_some());
     put(&cache, 4);
-    assert_eq!(
-        complete_entries(&cache),
-        [0, 2, 3, 4],
-        "of use a moment ago are the first and the last"
-    );
+    assert_eq!(complete_entries(&cache), [0, 2, 3, 4], "the first and the last were just used");
     put(&cache, 4);
     assert_eq!(complete_entries(&cache), [0, 2, 3, 4], "an entry takes its own place");
     set_last_use(&cache, 4, now + HOUR);
@@ -215,21 +195,17 @@ fn least_recently_used_entry_is_evicted() {
 
 #[test]
 fn oversized_entry_evicts_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let cache = Cache::open(dir.path(), 2 * SMALL).unwrap();
+    let (_dir, cache) = empty(2 * SMALL);
     [0, 1].into_iter().for_each(|number| put(&cache, number));
     assert!(cache.put(&name(0), &vec![0; 2 * SMALL as usize], b"").is_err());
-    assert_eq!(
-        (complete_entries(&cache), cache.get(&name(0)).unwrap().tools),
-        (vec![0, 1], b"0".to_vec())
-    );
+    assert_eq!(complete_entries(&cache), [0, 1]);
+    assert_eq!(cache.get(&name(0)).unwrap().tools, b"0");
 }
 
 /// This applies to readers in this process and in others.
 #[test]
 fn entry_in_use_is_not_evicted() {
-    let (dir, now) = (tempfile::tempdir().unwrap(), SystemTime::now());
-    let cache = Cache::open(dir.path(), 2 * SMALL).unwrap();
+    let ((dir, cache), now) = (empty(2 * SMALL), SystemTime::now());
     [0, 1].into_iter().for_each(|number| put(&cache, number));
     let reading = Cache::open(dir.path(), 1).unwrap().get(&name(0)).unwrap();
     set_last_use(&cache, 0, now - HOUR);
@@ -243,8 +219,7 @@ fn entry_in_use_is_not_evicted() {
 /// The directory may be any, and a process may have died in it.
 #[test]
 fn only_cache_files_are_removed() {
-    let dir = tempfile::tempdir().unwrap();
-    let cache = Cache::open(dir.path(), SMALL).unwrap();
+    let (dir, cache) = empty(SMALL);
     let digits = "0".repeat(64);
     let others =
         ["notes.txt", "main.code", &digits, &format!("{digits}.code"), &format!("{digits}-1.txt")];
@@ -256,25 +231,21 @@ fn only_cache_files_are_removed() {
     }
     put(&cache, 1);
     let is_there = |file: &&str| dir.path().join(file).exists();
-    assert!(
-        others.iter().all(is_there)
-            && !parts.iter().any(is_there)
-            && complete_entries(&cache) == [1]
-    );
+    assert!(others.iter().all(is_there) && !parts.iter().any(is_there));
+    assert_eq!(complete_entries(&cache), [1]);
     assert!(open(dir.path()).get(&name(1)).is_some(), "the key is another");
 }
 
 #[test]
 fn use_is_recorded_once_an_hour() {
-    let (dir, now) = (tempfile::tempdir().unwrap(), SystemTime::now());
-    let cache = open(dir.path());
+    let ((_dir, cache), now) = (empty(Engine::DEFAULT_CACHE_BYTES), SystemTime::now());
+    let noted = || fs::metadata(cache.path(&name(0), "mac")).unwrap().modified().unwrap();
     put(&cache, 0);
     for (last, is_noted) in [(now - HOUR / 2, false), (now - 2 * HOUR, true), (now + HOUR, true)] {
         set_last_use(&cache, 0, last);
-        let before = fs::metadata(cache.path(&name(0), "mac")).unwrap().modified().unwrap();
+        let before = noted();
         assert!(cache.get(&name(0)).is_some());
-        let after = fs::metadata(cache.path(&name(0), "mac")).unwrap().modified().unwrap();
-        assert_eq!(after != before, is_noted);
+        assert_eq!(noted() != before, is_noted, "{last:?}");
     }
 }
 
@@ -289,13 +260,12 @@ fn concurrent_caches_share_a_directory_safely() {
             scope.spawn(move || {
                 for round in 0..100 {
                     let number = (process + round) % 10;
-                    match cache.get(&name(number)) {
-                        Some(entry) => assert_eq!(entry.tools, number.to_string().as_bytes()),
+                    let (key, tools) = (name(number), number.to_string().into_bytes());
+                    match cache.get(&key) {
+                        Some(entry) => assert_eq!(entry.tools, tools),
                         // If another process removed the entry that was to be replaced, that is no
                         // fault.
-                        None => {
-                            drop(cache.put(&name(number), b"code", number.to_string().as_bytes()))
-                        }
+                        None => drop(cache.put(&key, b"code", &tools)),
                     }
                 }
             });

@@ -215,13 +215,11 @@ mod tests {
         let mut queue = Queue::default();
         for tenant in tenants.chars() {
             let tenant = (tenant != '-').then(|| tenant.to_string());
-            assert!(
-                queue.enter(Job { tenant, current: Arc::downgrade(&current), ..job(1) }).is_ok()
-            );
+            let job = Job { tenant, current: Arc::downgrade(&current), ..job(1) };
+            assert!(queue.enter(job).is_ok());
         }
-        std::iter::from_fn(|| queue.next())
-            .map(|job| job.tenant.unwrap_or_else(|| "-".into()))
-            .collect()
+        let tenants = std::iter::from_fn(|| queue.next()).map(|job| job.tenant);
+        tenants.map(|tenant| tenant.unwrap_or_else(|| "-".into())).collect()
     }
 
     #[test]

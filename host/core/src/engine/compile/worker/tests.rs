@@ -23,12 +23,8 @@ fn worker_exit_maps_to_compile_result() {
         "engine/compile/worker",
         "worker_exit_maps_to_compile_result",
     ) {
-        let ended = worker(script).compile(
-            Tier::Quick,
-            Priority::Foreground,
-            b"bytes",
-            Watch::unattended(),
-        );
+        let (worker, watch) = (worker(script), Watch::unattended());
+        let ended = worker.compile(Tier::Quick, Priority::Foreground, b"bytes", watch);
         assert_eq!(!matches!(ended, Err(NoCode::Interrupted(_))), is_lasting, "{script}");
         let ended =
             ended.map_err(|none| Error::from(none).to_string().replace(" (core dumped)", ""));
@@ -85,11 +81,8 @@ fn compile_order_round_trips_or_is_refused() {
     }
     for nonsense in ["", "60", "quick", "quick/", "fast/60", "quick/-1", "quick/60/1"] {
         let mut complaints = Vec::new();
-        assert_eq!(
-            i32::from(compile_worker(nonsense, &b""[..], Vec::new(), &mut complaints)),
-            FAILED,
-            "{nonsense}"
-        );
+        let code = compile_worker(nonsense, &b""[..], Vec::new(), &mut complaints);
+        assert_eq!(i32::from(code), FAILED, "{nonsense}");
         assert!(!complaints.is_empty());
     }
 }

@@ -8,6 +8,8 @@
 
 use std::time::{Duration, Instant};
 
+use toolcell_test_guests::rows;
+
 use super::*;
 use crate::engine::schedule::slow_lane;
 use crate::os::clock;
@@ -66,16 +68,9 @@ fn slow_class() -> Arc<LatencyClass> {
 fn mostly_interrupted_calls_start_in_slow_lane() {
     let (lanes, latency_class, trail) =
         (Lanes::new(1).unwrap(), Arc::<LatencyClass>::default(), Trail::default());
-    // A long call counts once.
-    let calls = [(0, "fast"), (1, "fast slow"), (100, "fast slow")].into_iter();
-    let calls = calls.chain([(1, "fast slow"); 5]).chain([
-        (1, "slow"),
-        (0, "slow"),
-        (0, "slow"),
-        (0, "slow"),
-        (0, "fast"),
-    ]);
-    for (number, (ticks, expected)) in calls.enumerate() {
+    let calls =
+        rows::<(_, &str)>("engine/schedule/guest", "mostly_interrupted_calls_start_in_slow_lane");
+    for (number, (ticks, expected)) in calls.into_iter().enumerate() {
         wait(started(&lanes, &latency_class, stopped(ticks, 'a', &trail)));
         let mut threads: Vec<_> = trail.lock().drain(..).map(|(_, thread)| thread).collect();
         threads.dedup();
@@ -112,10 +107,8 @@ fn call_is_classed_by_work_after_its_first_wait() {
 
 /// Takes the only turn of a lane with one thread.
 fn take_turn(lanes: &Lanes) -> slow_lane::Turn {
-    clock::sleeps()
-        .unwrap()
-        .block_on(lanes.slow_lane().enqueue(&Arc::default(), &Arc::default(), true))
-        .expect("it is free")
+    let turn = lanes.slow_lane().enqueue(&Arc::default(), &Arc::default(), true);
+    clock::sleeps().unwrap().block_on(turn).expect("it is free")
 }
 
 /// One flow with many long calls, and two with one each. Fails without: turns (first come, first

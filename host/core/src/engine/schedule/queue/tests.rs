@@ -50,11 +50,8 @@ fn tenant_leaves_others_as_many_cells_as_it_holds() {
         let mut taken = Vec::new();
         for (number, tenant) in calls.chars().enumerate() {
             let slot = now(&queue, tenant.to_ascii_lowercase());
-            assert_eq!(
-                slot.is_some(),
-                tenant.is_ascii_lowercase(),
-                "{cells} cells, {calls}: call {number}"
-            );
+            let is_served = tenant.is_ascii_lowercase();
+            assert_eq!(slot.is_some(), is_served, "{cells} cells, {calls}: call {number}");
             taken.extend(slot);
         }
         drop(taken);
@@ -88,15 +85,10 @@ fn tenant_leaves_cells_to_other_defined_tenants() {
 /// served).
 #[test]
 fn freed_cell_goes_to_tenant_with_fewest_cells() {
-    for (cells, have, wait, end, next) in [
-        (4, "baan", "aaacb", "anbbca", "c-ba-a"),
-        // Of equals, the call that came first.
-        (3, "nnn", "abcab", "nnncab", "abc-ab"),
-        (3, "nnn", "aaabbc", "nnnabc", "abcab-"),
-        // Calls without a tenant count as one tenant's.
-        (2, "nn", "nna", "nna", "ann"),
-        (2, "an", "nnb", "anb", "bnn"),
-    ] {
+    for (cells, have, wait, end, next) in rows::<(_, &str, &str, &str, &str)>(
+        "engine/schedule/queue",
+        "freed_cell_goes_to_tenant_with_fewest_cells",
+    ) {
         let queue = Queue::new(cells);
         let mut held: Vec<_> =
             have.chars().map(|tenant| (tenant, now(&queue, tenant).expect(have))).collect();
@@ -105,24 +97,15 @@ fn freed_cell_goes_to_tenant_with_fewest_cells() {
         for (number, (ends, next)) in end.chars().zip(next.chars()).enumerate() {
             let place = held.iter().position(|(tenant, _)| *tenant == ends).expect("it has one");
             drop(held.remove(place));
-            let served: Vec<_> = line
-                .iter_mut()
-                .enumerate()
-                .filter_map(|(place, (_, call))| {
-                    Some((place, call.now_or_never()?.expect("a cell")))
-                })
-                .collect();
-            let mut who = vec![];
-            for (place, slot) in served.into_iter().rev() {
-                let (tenant, _) = line.remove(place);
-                who.push(tenant);
-                held.push((tenant, slot));
-            }
-            assert_eq!(
-                who,
-                if next == '-' { vec![] } else { vec![next] },
-                "{have} {wait} {end}: end {number}"
-            );
+            let mut who = String::new();
+            line.retain_mut(|(tenant, call)| {
+                let Some(slot) = call.now_or_never() else { return true };
+                who.push(*tenant);
+                held.push((*tenant, slot.expect("a cell")));
+                false
+            });
+            let next = String::from(next).replace('-', "");
+            assert_eq!(who, next, "{have} {wait} {end}: end {number}");
         }
         drop((held, line));
         assert!(is_as_new(&queue, cells), "{have} {wait}");
@@ -133,8 +116,8 @@ fn freed_cell_goes_to_tenant_with_fewest_cells() {
 #[test]
 fn cancelled_waiter_takes_no_cell() {
     let queue = Queue::new(1);
-    let (slot, mut line) =
-        (now(&queue, 'a').expect("a cell"), ['a', 'a', 'b', 'a'].map(|who| call(&queue, who)));
+    let slot = now(&queue, 'a').expect("a cell");
+    let mut line = ['a', 'a', 'b', 'a'].map(|who| call(&queue, who));
     assert!(line.iter_mut().all(|call| call.now_or_never().is_none()));
     let [first, second, third, mut last] = line;
     drop(first);
@@ -152,7 +135,7 @@ fn tenant_leaves_as_many_queue_places_as_it_takes() {
     let queue = Queue::new(1);
     let _slot = now(&queue, 'n').expect("a cell");
     let fill = |tenant| {
-        let calls = std::iter::repeat_with(|| call(&queue, tenant)).take(MAX_WAITING + 1);
+        let calls = (0..=MAX_WAITING).map(|_| call(&queue, tenant));
         calls
             .map_while(|mut call| call.as_mut().now_or_never().is_none().then_some(call))
             .collect::<Vec<_>>()

@@ -6,14 +6,15 @@
 //! bytes of a dead process are freed, and that the wait for the lock ends after its time limit.
 
 use std::fs;
+use std::sync::Arc;
 
 use tempfile::TempDir;
 use toolcell_contract::grants::DirectoryQuota;
 
 use super::*;
-use crate::capability::files::Area;
 use crate::capability::files::ledger::Ledger;
 use crate::capability::files::work::{OpenSettings, Opened, WritePosition, open};
+use crate::capability::files::{Area, OpenMark};
 
 struct SharedDirectory {
     granted: TempDir,
@@ -29,17 +30,13 @@ impl SharedDirectory {
     }
 
     /// The directory as a process has it, with room for 1000 bytes and 10 files.
-    fn process(&self) -> std::sync::Arc<Area> {
+    fn process(&self) -> Arc<Area> {
         let room = DirectoryQuota { bytes: 1000, files: 10 };
         let ledger = Ledger::of_other_process(&self.dir, self.counts.path());
-        std::sync::Arc::new(Area::new(room, std::sync::Arc::new(ledger)))
+        Arc::new(Area::new(room, Arc::new(ledger)))
     }
 
-    fn file(
-        &self,
-        area: &std::sync::Arc<Area>,
-        name: &str,
-    ) -> (File, crate::capability::files::OpenMark) {
+    fn file(&self, area: &Arc<Area>, name: &str) -> (File, OpenMark) {
         let opening =
             OpenSettings { read: true, write: true, create: true, ..OpenSettings::default() };
         match open(Some(area), &self.dir, name, opening).unwrap() {
@@ -90,12 +87,8 @@ fn unlinked_file_counts_until_its_last_close() {
 fn interrupted_change_triggers_a_recount() {
     let scene = SharedDirectory::new();
     let (one, two) = (scene.process(), scene.process());
-    let dead = Shared::join(
-        scene.counts.path(),
-        &scene.dir,
-        crate::capability::files::tree::inode(&scene.dir).unwrap(),
-    )
-    .unwrap();
+    let inode = crate::capability::files::tree::inode(&scene.dir).unwrap();
+    let dead = Shared::join(scene.counts.path(), &scene.dir, inode).unwrap();
     dead.begin().unwrap();
     fs::write(scene.granted.path().join("more"), [0; 700]).unwrap();
     drop(dead);
@@ -133,11 +126,8 @@ fn first_process_recounts_usage() {
     assert_eq!(one.used(), (10, 1));
     fs::write(scene.granted.path().join("b"), [0; 10]).unwrap();
     let two = scene.process();
-    assert_eq!(
-        (one.used(), two.used()),
-        ((10, 1), (10, 1)),
-        "no process counts anew while another one counts"
-    );
+    // No process counts anew while another one counts.
+    assert_eq!((one.used(), two.used()), ((10, 1), (10, 1)));
     drop((one, two));
     assert_eq!(scene.process().used(), (20, 2));
 }
@@ -146,14 +136,9 @@ fn first_process_recounts_usage() {
 #[test]
 fn wait_for_the_count_lock_is_bounded() {
     let dir = tempfile::tempdir().unwrap();
-    let count = || {
-        File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(dir.path().join("count"))
-            .unwrap()
-    };
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true);
+    let count = || options.open(dir.path().join("count")).unwrap();
     let stopped = count();
     stopped.lock().unwrap();
     let waited = lock(&count(), Duration::from_millis(20));
