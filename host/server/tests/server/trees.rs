@@ -4,7 +4,6 @@
     unsafe_code,
     reason = "an allocator that counts is one, and hands everything on as it came"
 )]
-#![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -47,6 +47,13 @@ impl Reply {
         body["code"].as_str().unwrap_or_default().to_owned()
     }
 
+    /// Returns the last message of MCP in the body: an event, or the whole body.
+    pub(crate) fn message(&self) -> Value {
+        let mut lines = self.body.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
+        let last = lines.rfind(|line| line.starts_with('{'));
+        serde_json::from_str(last.unwrap_or_default()).unwrap_or_default()
+    }
+
     /// The data of server-sent events.
     pub(crate) fn events(&self) -> Vec<Value> {
         let data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));

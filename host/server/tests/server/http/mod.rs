@@ -4,7 +4,7 @@ mod artifacts;
 mod bad_input;
 mod calls;
 mod cancels;
-mod client;
+pub(crate) mod client;
 mod cors;
 mod described;
 mod ending;

@@ -7,14 +7,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolcell::clock::ManualClock;
 use toolcell::tool::Invocation;
-use toolcell::{Definition, Outcome, Question, Registry, Sealer, Tool};
+use toolcell::{Outcome, Question, Sealer};
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::mcp::McpOptions;
 use toolcell_server::{ServedTools, Service};
 
-use super::client::{initialize, stateless};
-use super::fixture::service;
-use super::web::{JSON, Reply, Web, modern, start};
+use super::client::{accepted, forms, initialize, message, ping, stateless};
+use super::web::{JSON, Web, modern, request, serve, start};
+use crate::http::client::Reply;
+use crate::setup::{native, registry};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const PAGE: &str = include_str!("../../../../../docs/mcp.md");
@@ -103,85 +104,68 @@ pub(crate) fn rows(head: &str) -> Vec<Row> {
 
 /// Returns the requests that need only a session, by their row.
 fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
-    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-    let send = |method: &str, headers: &str, body: &str| {
-        web.request(0, method, headers, body).into_bytes()
-    };
+    let send = |method: &str, headers: &str, body: &str| web.request(0, method, headers, body);
     let post = |headers: &str, body: &str| send("POST", &format!("{JSON}{headers}"), body);
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let pinged = post(session, body);
     let (list, list_body) = modern(1, "tools/list", None);
     let list_body = list_body.to_string();
-    let other_method = list.replace("Mcp-Method: tools/list", "Mcp-Method: tools/call");
-    let other_version = list.replace("2026-07-28", "2025-11-25");
     let (call, call_body) = modern(1, "tools/call", Some("text"));
-    let other_name = call.replace("Mcp-Name: text", "Mcp-Name: echo");
-    let (no_such, no_such_body) = modern(1, "no/such", None);
-    let (opening, opening_body) = modern(1, "initialize", None);
-    let (removed, removed_body) = modern(1, "ping", None);
-    let opening_session =
-        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize(json!({}))})
-            .to_string();
-    let large = json!({"x": "y".repeat(64 << 10)});
-    let large_opening =
-        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize(large)})
-            .to_string();
-    let without_method = list.replace("Mcp-Method: tools/list\r\n", "");
-    let bare = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
-    let not_utf8 =
-        send("POST", &format!("{JSON}{session}"), r#"{"jsonrpc":"2.0","id":1,"method":"p~"}"#);
-    let not_utf8 =
-        not_utf8.into_iter().map(|byte| if byte == b'~' { 0xff } else { byte }).collect();
-    let other_host = String::from_utf8(post(session, ping))
-        .expect("text")
-        .replace("Host: localhost", "Host: evil.example");
-    let long = String::from_utf8(post(session, ping)).expect("text");
-    let long =
-        long.replace(&format!("Content-Length: {}", ping.len()), "Content-Length: 99999999999");
+    let no_meta =
+        call_body.to_string().replace(&json!(call_body["params"]["_meta"]).to_string(), "[]");
+    let large = initialize(json!({"x": "y".repeat(64 << 10)}));
+    let large = message(1, "initialize", large).to_string();
+    let length = format!("Content-Length: {}", body.len());
     let deep = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"a":{}1{}}}}}"#,
         "[".repeat(200),
         "]".repeat(200)
     );
-    let accepting = |request: Vec<u8>, accepted: &str| {
-        let text = String::from_utf8(request).expect("text");
-        text.replace("application/json, text/event-stream", accepted).into_bytes()
+    let not_utf8 = post(session, r#"{"jsonrpc":"2.0","id":1,"method":"p~"}"#)
+        .bytes()
+        .map(|byte| if byte == b'~' { 0xff } else { byte })
+        .collect();
+    let accepting = |request: &str, accepted: &str| {
+        request.replace("application/json, text/event-stream", accepted)
     };
-    let no_key =
-        String::from_utf8(post("", ping)).expect("text").replace("Authorization: ", "X-Other: ");
-    let bad_accept = "`Accept` without `application/json`, `application/*` or `*/*`; `GET` without `text/event-stream`";
+    let no_key = "no key, or one that is not known";
+    let no_accept = "`Accept` without `application/json`, `application/*` or `*/*`; `GET` without `text/event-stream`";
+    let no_json = "no JSON, nested too deep, duplicate members, not UTF-8";
+    let differs =
+        "`Mcp-Method`, `Mcp-Name`, `Mcp-Param-…` or `MCP-Protocol-Version` differs from the body";
+    let unknown = "an unknown method, 2026-07-28";
     let filled = |headers: &str| headers.replace("{session}", session).replace("{json}", JSON);
     let listed =
         toolcell_test_guests::rows::<(_, &str, &str, &str)>("server/mcp/bad_input", "requests");
     let listed = listed
         .into_iter()
         .map(|(case, method, headers, body)| (case, send(method, &filled(headers), body)));
-    let others = vec![
-        ("no key, or one that is not known", no_key.into_bytes()),
-        (
-            "no key, or one that is not known",
-            super::web::request("tck_unknown", "POST", JSON, ping).into_bytes(),
-        ),
-        (bad_accept, accepting(post(session, ping), "text/html")),
-        (bad_accept, accepting(post(session, ping), "text/event-stream")),
-        (bad_accept, accepting(send("GET", session, ""), "application/json")),
-        ("longer than the server reads", long.into_bytes()),
-        ("no JSON, nested too deep, duplicate members, not UTF-8", post(session, &deep)),
-        ("no JSON, nested too deep, duplicate members, not UTF-8", not_utf8),
+    let unknown = ["no/such", "initialize", "ping"].map(|method| {
+        let (headers, message) = modern(1, method, None);
+        (unknown, post(&headers, &message.to_string()))
+    });
+    let others = [
+        (no_key, post("", body).replace("Authorization: ", "X-Other: ")),
+        (no_key, request("tck_unknown", "POST", JSON, body)),
+        (no_accept, accepting(&pinged, "text/html")),
+        (no_accept, accepting(&pinged, "text/event-stream")),
+        (no_accept, accepting(&send("GET", session, ""), "application/json")),
+        ("longer than the server reads", pinged.replace(&length, "Content-Length: 99999999999")),
+        (no_json, post(session, &deep)),
         (
             "a message that does not fit the protocol, such as one whose `_meta` is no object",
-            post(
-                session,
-                &call_body
-                    .to_string()
-                    .replace(&json!(call_body["params"]["_meta"]).to_string(), "[]"),
-            ),
+            post(session, &no_meta),
         ),
         (
             "an unknown session, or that of another principal",
-            web.request(1, "POST", &format!("{JSON}{session}"), ping).into_bytes(),
+            web.request(1, "POST", &format!("{JSON}{session}"), body),
         ),
-        ("`initialize` in an open session", post(session, &opening_session)),
-        ("`initialize` without params, or with params that do not fit", post("", &large_opening)),
-        ("a `Host` that is not listed", other_host.into_bytes()),
+        (
+            "`initialize` in an open session",
+            post(session, &message(1, "initialize", initialize(json!({}))).to_string()),
+        ),
+        ("`initialize` without params, or with params that do not fit", post("", &large)),
+        ("a `Host` that is not listed", pinged.replace("Host: localhost", "Host: evil.example")),
         (
             "an unknown revision",
             post(
@@ -189,28 +173,17 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
                 &list_body.replace("2026-07-28", "2030-01-01"),
             ),
         ),
-        ("2026-07-28 without its metadata", post(&list, bare)),
         (
-            "`Mcp-Method`, `Mcp-Name`, `Mcp-Param-…` or `MCP-Protocol-Version` differs from the body",
-            post(&other_method, &list_body),
+            "2026-07-28 without its metadata",
+            post(&list, r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#),
         ),
-        (
-            "`Mcp-Method`, `Mcp-Name`, `Mcp-Param-…` or `MCP-Protocol-Version` differs from the body",
-            post(&without_method, &list_body),
-        ),
-        (
-            "`Mcp-Method`, `Mcp-Name`, `Mcp-Param-…` or `MCP-Protocol-Version` differs from the body",
-            post(&other_version, &list_body),
-        ),
-        (
-            "`Mcp-Method`, `Mcp-Name`, `Mcp-Param-…` or `MCP-Protocol-Version` differs from the body",
-            post(&other_name, &call_body.to_string()),
-        ),
-        ("an unknown method, 2026-07-28", post(&no_such, &no_such_body.to_string())),
-        ("an unknown method, 2026-07-28", post(&opening, &opening_body.to_string())),
-        ("an unknown method, 2026-07-28", post(&removed, &removed_body.to_string())),
+        (differs, post(&list.replace("Method: tools/list", "Method: tools/call"), &list_body)),
+        (differs, post(&list.replace("Mcp-Method: tools/list\r\n", ""), &list_body)),
+        (differs, post(&list.replace("2026-07-28", "2025-11-25"), &list_body)),
+        (differs, post(&call.replace("Name: text", "Name: echo"), &call_body.to_string())),
     ];
-    listed.chain(others).collect()
+    let texts = listed.chain(others).chain(unknown);
+    texts.map(|(case, text)| (case, text.into_bytes())).chain([(no_json, not_utf8)]).collect()
 }
 
 /// Returns the refusals about questions, in both ways to answer one, and of an unknown artifact.
@@ -221,14 +194,7 @@ async fn about_questions() -> Vec<(&'static str, Reply)> {
         ),
         Some(_) => Outcome::ok(json!({})),
     };
-    let registry = Registry::new();
-    let named = |name: &str| Definition::new(name, "Asks.").unwrap();
-    registry
-        .register_all([
-            Tool::native(named("ask"), ask).unwrap(),
-            Tool::native(named("other"), ask).unwrap(),
-        ])
-        .unwrap();
+    let registry = registry([native("ask", ask), native("other", ask)]);
     let clock = ManualClock::new();
     let sealer = Sealer::generate().unwrap().with_clock(Arc::new(clock.clone()));
     let artifacts = Artifacts::temporary(ArtifactOptions::default()).unwrap();
@@ -236,18 +202,16 @@ async fn about_questions() -> Vec<(&'static str, Reply)> {
     let web = start(service.build().unwrap(), &registry, McpOptions::default()).await;
     let mut replies = Vec::new();
     for is_form in [true, false] {
-        let capabilities = if is_form { json!({"elicitation": {"form": {}}}) } else { json!({}) };
+        let meta = if is_form { forms() } else { stateless(json!({})) };
         let send = async |key: usize, tool: &str, x: u8, answer: Option<(&str, Value)>| {
             let (headers, mut call) = modern(1, "tools/call", Some(tool));
             call["params"]["arguments"] = json!({ "x": x });
-            call["params"]["_meta"] = stateless(capabilities.clone());
+            call["params"]["_meta"] = meta.clone();
             match answer {
                 None => {}
                 Some((state, answer)) if is_form => {
-                    let content =
-                        json!({"answer": {"action": "accept", "content": {"answer": answer}}});
-                    (call["params"]["requestState"], call["params"]["inputResponses"]) =
-                        (state.into(), content);
+                    call["params"]["requestState"] = state.into();
+                    call["params"]["inputResponses"] = json!({"answer": accepted(answer)});
                 }
                 Some((state, answer)) => {
                     call["params"]["_meta"]["toolcell/resume"] =
@@ -257,12 +221,8 @@ async fn about_questions() -> Vec<(&'static str, Reply)> {
             web.post(key, &headers, &call).await
         };
         let asked = send(0, "ask", 1, None).await.message()["result"].take();
-        let state = if is_form {
-            &asked["requestState"]
-        } else {
-            &asked["_meta"]["toolcell/question"]["state"]
-        };
-        let state = state.as_str().unwrap_or_else(|| panic!("{asked}"));
+        let state = if is_form { "/requestState" } else { "/_meta/toolcell~1question/state" };
+        let state = asked.pointer(state).and_then(Value::as_str).expect("a state");
         let changed = format!("{state}x");
         for (case, key, tool, x, state, answer) in [
             ("an answer that does not fit the tool's question", 0, "ask", 1, state, json!("two")),
@@ -281,30 +241,21 @@ async fn about_questions() -> Vec<(&'static str, Reply)> {
     }
     let session = web.open().await;
     let uri = format!("toolcell://artifacts/{}", "0".repeat(64));
-    let read =
-        json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": uri}});
-    replies.push((
-        "`resources/read` of an unknown artifact in a session",
-        web.post(0, &session, &read).await,
-    ));
+    let read = message(1, "resources/read", json!({"uri": uri}));
+    let case = "`resources/read` of an unknown artifact in a session";
+    replies.push((case, web.post(0, &session, &read).await));
     let (headers, mut read) = modern(1, "resources/read", Some(&uri));
     read["params"]["uri"] = json!(uri);
-    replies.push((
-        "`resources/read` of an unknown artifact, 2026-07-28",
-        web.post(0, &headers, &read).await,
-    ));
+    let case = "`resources/read` of an unknown artifact, 2026-07-28";
+    replies.push((case, web.post(0, &headers, &read).await));
+    let unfit = "params that do not fit the method";
     for (case, method, params) in [
         ("an unknown method in a session", "no/such", json!({})),
-        ("params that do not fit the method", "tools/call", json!({"name": 5})),
-        (
-            "params that do not fit the method",
-            "tools/call",
-            json!({"name": "text", "arguments": []}),
-        ),
+        (unfit, "tools/call", json!({"name": 5})),
+        (unfit, "tools/call", json!({"name": "text", "arguments": []})),
         ("a cursor that is not valid", "tools/list", json!({"cursor": "?"})),
     ] {
-        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        replies.push((case, web.post(0, &session, &message).await));
+        replies.push((case, web.post(0, &session, &message(1, method, params.clone())).await));
         if method != "no/such" {
             let (headers, mut message) = modern(1, method, Some("text"));
             message["params"].as_object_mut().unwrap().extend(params.as_object().unwrap().clone());
@@ -316,8 +267,7 @@ async fn about_questions() -> Vec<(&'static str, Reply)> {
 
 #[tokio::test]
 async fn mcp_errors_match_the_documented_table() {
-    let (service, registry, _) = service();
-    let web = start(service, &registry, McpOptions::default()).await;
+    let (web, _) = serve(McpOptions::default()).await;
     let session = web.open().await;
     let mut replies = about_questions().await;
     for (case, bytes) in requests(&web, &session) {
@@ -347,7 +297,6 @@ async fn mcp_errors_match_the_documented_table() {
     }
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
     // The server still answers, however the type is spelled.
-    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     let shouted = format!("Content-Type: APPLICATION/JSON; charset=utf-8\r\n{session}");
-    assert_eq!(web.send(0, "POST", &shouted, &ping.to_string()).await.status, 200);
+    assert_eq!(web.send(0, "POST", &shouted, &ping(1).to_string()).await.status, 200);
 }

@@ -3,36 +3,19 @@
 //!
 //! Source: docs/threat-model.md, row 74.
 
-use std::time::Duration;
-
-use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt as _;
-use tokio::net::TcpStream;
+use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
 use toolcell_server::Service;
-use toolcell_server::mcp::McpOptions;
 
-use super::client::Client;
-use super::fixture::service;
-use super::web::{JSON, PATIENCE, modern, start};
+use super::client::{Client, call, cancel, ping};
+use super::fixture::{abrupt, service};
+use super::web::{JSON, PATIENCE, modern, serve};
 
 /// The seed of the random generator.
 const SEED: u64 = 74;
 const LINES: u64 = 2_000;
 const POSTS: u64 = 300;
-
-fn options() -> McpOptions {
-    McpOptions { stop_grace: Duration::ZERO, ..McpOptions::default() }
-}
-
-fn call(id: u64) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "wait"}})
-}
-
-fn cancel(id: u64) -> Value {
-    json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})
-}
 
 async fn pause(random: &mut fastrand::Rng) {
     for _ in 0..random.u8(..16) {
@@ -62,7 +45,7 @@ async fn is_over(service: &Service, waits: &mut mpsc::UnboundedReceiver<&'static
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelled_stdio_calls_get_no_answer_leak_nothing() {
     let (service, _, mut waits) = service();
-    let mut client = Client::start(service.clone(), options());
+    let mut client = Client::start(service.clone(), abrupt());
     client.initialize(json!({})).await;
     let mut random = fastrand::Rng::with_seed(SEED);
     for id in 1..=LINES {
@@ -72,7 +55,7 @@ async fn cancelled_stdio_calls_get_no_answer_leak_nothing() {
                 client.send(cancel(other)).await;
             }
         }
-        client.send(call(id)).await;
+        client.send(call(id, "wait")).await;
         pause(&mut random).await;
         for _ in 0..random.u8(1..3) {
             client.send(cancel(id)).await;
@@ -90,29 +73,26 @@ async fn cancelled_stdio_calls_get_no_answer_leak_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelled_posts_and_closed_streams_leak_nothing() {
-    let (service, registry, mut waits) = service();
-    let web = start(service.clone(), &registry, options()).await;
-    let session = format!("{JSON}{}", web.open().await);
+    let (web, mut waits) = serve(abrupt()).await;
+    let session = web.open().await;
+    let headers = format!("{JSON}{session}");
     let mut random = fastrand::Rng::with_seed(SEED);
     for id in 1..=POSTS {
         // In a session: the notification, once or twice, or for a request that has not begun.
-        let (running, head) = web.begin(0, "POST", &session, &call(id).to_string()).await;
+        let (running, head) = web.begin(0, "POST", &headers, &call(id, "wait").to_string()).await;
         assert!(head.starts_with("HTTP/1.1 200"), "{head}");
         pause(&mut random).await;
         for cancelled in [id + POSTS, id, id].into_iter().take(random.usize(2..4)) {
-            let told = web.send(0, "POST", &session, &cancel(cancelled).to_string()).await;
+            let told = web.post(0, &session, &cancel(cancelled)).await;
             assert_eq!(told.status, 202, "{told:?}");
         }
         drop(running);
         // Without a session: the client closes its connection.
         let (headers, message) = modern(id, "tools/call", Some("wait"));
-        let request = web.request(0, "POST", &format!("{JSON}{headers}"), &message.to_string());
-        let mut stream = TcpStream::connect(web.address).await.unwrap();
-        stream.write_all(request.as_bytes()).await.unwrap();
+        let stream = web.posting(&headers, &message).await;
         pause(&mut random).await;
         drop(stream);
     }
-    is_over(&service, &mut waits).await;
-    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
-    assert_eq!(web.send(0, "POST", &session, &ping.to_string()).await.status, 200);
+    is_over(&web.service, &mut waits).await;
+    assert_eq!(web.post(0, &session, &ping(1)).await.status, 200);
 }

@@ -7,6 +7,7 @@ use toolcell::Tenant;
 use toolcell_server::ServedTools;
 use toolcell_server::mcp::McpOptions;
 
+use super::client::ping;
 use super::fixture::service;
 use super::streams::{listen, until};
 use super::web::{PATIENCE, start};
@@ -26,8 +27,7 @@ async fn list_change_is_sent_to_its_tenants_streams_only() {
     let session = web.open().await;
     let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     assert_eq!(web.post(0, &session, &initialized).await.status, 202);
-    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
-    assert_eq!(web.post(0, &session, &ping).await.status, 200, "the session is open");
+    assert_eq!(web.post(0, &session, &ping(1)).await.status, 200, "the session is open");
     let (headers, body) = listen();
     let acknowledged =
         |told: &str| told.contains("notifications/subscriptions/acknowledged").then_some(());

@@ -1,33 +1,26 @@
 //! A service of some native tools.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolcell::outcome::{Halt, HandlerError, Media, Output, Part, Resource, ResourceContent};
 use toolcell::tool::Invocation;
-use toolcell::{Definition, Outcome, Question, Registry, Tool};
+use toolcell::{Outcome, Question, Registry, Tool};
+use toolcell_server::mcp::McpOptions;
 use toolcell_server::{ServedTools, Service, ServiceLimits};
 
-/// Sends `stopped` when it is dropped.
-struct Waiting(mpsc::UnboundedSender<&'static str>);
+use crate::setup::{self, named, native};
 
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        let _ = self.0.send("stopped");
-    }
+/// Returns options with which a cancelled tool is stopped at once.
+pub(crate) fn abrupt() -> McpOptions {
+    McpOptions { stop_grace: Duration::ZERO, ..McpOptions::default() }
 }
 
 /// Returns the service, its registry, and the messages of the tool `wait`: `started` and `stopped`.
 pub(crate) fn service() -> (Service, Registry, mpsc::UnboundedReceiver<&'static str>) {
-    let (told, waits) = mpsc::unbounded_channel();
-    let wait = move |_: Value| {
-        let waiting = Waiting(told.clone());
-        async move {
-            let _ = waiting.0.send("started");
-            std::future::pending::<Value>().await
-        }
-    };
+    let (wait, waits) = setup::wait();
     let ask = async |_: Value, call: Arc<Invocation>| match &call.context.resume {
         None => Outcome::AskUser(
             Question::new("Which one?")
@@ -66,29 +59,20 @@ pub(crate) fn service() -> (Service, Registry, mpsc::UnboundedReceiver<&'static 
         HandlerError::new("broken").with_data(json!({"queue": 1})).into()
     };
     let numbers = json!({"type": "object", "properties": {"n": {"type": "number"}}});
-    let named = |name: &str| Definition::new(name, format!("Does {name}.")).unwrap();
-    let registry = Registry::new();
-    registry
-        .register_all([
-            Tool::native(
-                named("echo")
-                    .with_parameters(numbers.clone())
-                    .with_output(numbers)
-                    .with_attribute("title", json!("Echo")),
-                async |arguments: Value| arguments,
-            )
-            .unwrap(),
-            Tool::native(named("text"), async |_: Value| json!("plain")).unwrap(),
-            Tool::native(named("hidden"), async |_: Value| json!("hidden"))
-                .unwrap()
-                .with_visibility(|_, _| false),
-            Tool::native(named("ask"), ask).unwrap(),
-            Tool::native(named("wait"), wait).unwrap(),
-            Tool::native(named("draw"), draw).unwrap(),
-            Tool::native(named("halt"), halt).unwrap(),
-            Tool::native(named("fail"), fail).unwrap(),
-        ])
-        .unwrap();
+    let echo = named("echo")
+        .with_parameters(numbers.clone())
+        .with_output(numbers)
+        .with_attribute("title", json!("Echo"));
+    let registry = setup::registry([
+        Tool::native(echo, async |arguments: Value| arguments).unwrap(),
+        native("text", async |_: Value| json!("plain")),
+        native("hidden", async |_: Value| json!("hidden")).with_visibility(|_, _| false),
+        native("ask", ask),
+        wait,
+        native("draw", draw),
+        native("halt", halt),
+        native("fail", fail),
+    ]);
     let limits = ServiceLimits { page: 4, ..ServiceLimits::default() };
     let service = Service::builder(ServedTools::new(&registry)).limits(limits).build().unwrap();
     (service, registry, waits)

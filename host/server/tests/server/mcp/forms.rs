@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcell::tool::Invocation;
-use toolcell::{Definition, Outcome, Question, Registry, Tool};
-use toolcell_server::mcp::McpOptions;
-use toolcell_server::{ServedTools, Service};
+use toolcell::{Outcome, Question};
 use toolcell_test_guests::rows;
 
-use super::client::{Client, stateless};
+use super::client::{Client, forms};
+use crate::setup::{native, registry, serving};
 
 /// Returns the form of the question, and what the tool gets when it is filled in with `content`.
 async fn asked(question: Question, content: Value) -> (Value, Value) {
@@ -17,18 +16,12 @@ async fn asked(question: Question, content: Value) -> (Value, Value) {
         None => Outcome::AskUser(question.clone()),
         Some(resume) => Outcome::ok(json!({"answer": resume.answer.to_value()})),
     };
-    let registry = Registry::new();
-    registry
-        .register(Tool::native(Definition::new("ask", "Asks.").unwrap(), ask).unwrap())
-        .unwrap();
-    let service = Service::builder(ServedTools::new(&registry)).build().unwrap();
-    let mut client = Client::start(service, McpOptions::default());
-    let meta = stateless(json!({"elicitation": {"form": {}}}));
-    let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;
+    let mut client = Client::stateless(serving(&registry([native("ask", ask)])));
+    let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": forms()})).await;
     let form = asked["result"]["inputRequests"]["answer"]["params"]["requestedSchema"].clone();
     let responses = json!({"answer": {"action": "accept", "content": content}});
     let retry = json!({"name": "ask", "requestState": asked["result"]["requestState"],
-        "inputResponses": responses, "_meta": meta});
+        "inputResponses": responses, "_meta": forms()});
     let told = client.ask(2, "tools/call", retry).await;
     client.end().await.unwrap();
     (form, told["result"]["structuredContent"]["answer"].clone())

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use toolcell_server::mcp::McpOptions;
 use toolcell_test_guests::rows;
 
-use super::client::{Client, initialize, stateless};
+use super::client::{Client, call, forms, initialize, message, opening, resume};
 use super::fixture::service;
-use super::web::{JSON, PATIENCE, modern, start};
+use super::web::{JSON, PATIENCE, modern, serve};
 
 /// The seed of all cases.
 const SEED: u64 = 15;
@@ -29,29 +29,22 @@ const HEADERS: [&str; 10] = [
 
 /// Returns valid messages of both eras. None starts a call that does not end.
 fn messages() -> Vec<Value> {
-    let form = stateless(json!({"elicitation": {"form": {}}}));
-    let request = |method: &str, params: Value| json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+    let request = |method: &str, params: Value| message(7, method, params);
+    let called = |params: Value| message(7, "tools/call", params);
     vec![
         request("initialize", initialize(json!({}))),
         request("ping", json!({})),
         request("tools/list", json!({"cursor": "MTphYmM"})),
-        request("tools/list", json!({"_meta": form})),
-        request(
-            "tools/call",
-            json!({"name": "echo", "arguments": {"n": 1}, "_meta": {"progressToken": 1}}),
+        request("tools/list", json!({"_meta": forms()})),
+        called(json!({"name": "echo", "arguments": {"n": 1}, "_meta": {"progressToken": 1}})),
+        called(json!({"name": "ask", "_meta": forms()})),
+        called(
+            json!({"name": "ask", "requestState": "AAAA", "inputResponses": {"answer": {}}, "_meta": forms()}),
         ),
-        request("tools/call", json!({"name": "ask", "_meta": form})),
-        request(
-            "tools/call",
-            json!({"name": "ask", "requestState": "AAAA", "inputResponses": {"answer": {}}, "_meta": form}),
-        ),
-        request(
-            "tools/call",
-            json!({"name": "ask", "_meta": {"toolcell/resume": {"answer": 1, "state": "tc2.AAAA"}}}),
-        ),
+        called(resume(&json!("tc2.AAAA"), 1)),
         request("resources/read", json!({"uri": "toolcell://artifacts/abc"})),
         request("logging/setLevel", json!({"level": "debug"})),
-        request("server/discover", json!({"_meta": form})),
+        request("server/discover", json!({"_meta": forms()})),
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7, "reason": "x"}}),
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
         json!({"jsonrpc": "2.0", "id": 7, "result": {}}),
@@ -129,9 +122,7 @@ async fn mutated_stdio_lines_are_answered_or_dropped() {
     client.initialize(json!({})).await;
     let (mut messages, values, mut random) = (messages(), values(), fastrand::Rng::with_seed(SEED));
     // It runs until it is cancelled, once or twice: the other messages have its id.
-    messages.push(
-        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}}),
-    );
+    messages.push(call(7, "wait"));
     let mut errors = 0;
     for case in 0..CASES {
         let bytes = changed(&mut random, &messages, &values);
@@ -151,11 +142,8 @@ async fn mutated_stdio_lines_are_answered_or_dropped() {
         let answer = tokio::time::timeout(PATIENCE, answered)
             .await
             .unwrap_or_else(|_| panic!("case {case}: {shown}"));
-        assert_eq!(
-            answer["result"]["structuredContent"],
-            json!({"n": case}),
-            "case {case}: {shown}: {answer}"
-        );
+        let echoed = &answer["result"]["structuredContent"];
+        assert_eq!(*echoed, json!({"n": case}), "case {case}: {shown}: {answer}");
     }
     assert!(errors > CASES / 4, "{errors} of {CASES}");
     client.end().await.unwrap();
@@ -164,8 +152,7 @@ async fn mutated_stdio_lines_are_answered_or_dropped() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mutated_posts_are_answered_and_others_served() {
-    let (service, registry, _) = service();
-    let web = start(service.clone(), &registry, McpOptions::default()).await;
+    let (web, _) = serve(McpOptions::default()).await;
     let session = web.open().await;
     let (messages, values, mut random) = (messages(), values(), fastrand::Rng::with_seed(SEED));
     let (list, list_body) = modern(1, "tools/list", None);
@@ -189,33 +176,26 @@ async fn mutated_posts_are_answered_and_others_served() {
         let reply = reply.unwrap_or_else(|_| panic!("case {case}: {shown}"));
         assert!(reply.status < 500, "case {case}: {reply:?} for {shown}");
         refused += usize::from(reply.status >= 400);
-        let other = web
-            .send_with(&web.globex, "POST", &format!("{JSON}{list}"), &list_body.to_string())
-            .await;
+        let other = web.post_with(&web.globex, &list, &list_body).await;
         assert_eq!(other.message()["result"]["tools"][0]["name"], "ask", "case {case}: {other:?}");
     }
     assert!(refused > CASES / 4 && refused < CASES, "{refused} of {CASES}");
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo", "arguments": {"n": 7}}});
-    assert_eq!(
-        web.post(0, &session, &call).await.message()["result"]["structuredContent"],
-        json!({"n": 7})
-    );
-    assert_eq!(service.running(), 0);
+    let call = message(1, "tools/call", json!({"name": "echo", "arguments": {"n": 7}}));
+    let echoed = web.post(0, &session, &call).await.message();
+    assert_eq!(echoed["result"]["structuredContent"], json!({"n": 7}));
+    assert_eq!(web.service.running(), 0);
 }
 
 /// A tenant that opens sessions without end reaches its limit, and another one can open its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn session_flood_leaves_sessions_to_other_tenants() {
-    let (service, registry, _) = service();
-    let web = start(service, &registry, McpOptions { sessions: 4, ..McpOptions::default() }).await;
-    let open =
-        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))})
-            .to_string();
+    let (web, _) = serve(McpOptions { sessions: 4, ..McpOptions::default() }).await;
+    let open = opening(json!({}));
     let mut statuses = Vec::new();
     for _ in 0..50 {
-        statuses.push(web.send(0, "POST", JSON, &open).await.status);
+        statuses.push(web.post(0, "", &open).await.status);
     }
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 4, "{statuses:?}");
     assert!(statuses.iter().all(|status| [200, 429].contains(status)), "{statuses:?}");
-    assert_eq!(web.send_with(&web.globex, "POST", JSON, &open).await.status, 200);
+    assert_eq!(web.post_with(&web.globex, "", &open).await.status, 200);
 }

@@ -8,9 +8,9 @@ use serde_json::json;
 use toolcell_server::mcp::McpOptions;
 use toolcell_test_guests::rows;
 
-use super::client::Client;
+use super::client::{Client, ping};
 use super::fixture::service;
-use super::web::{JSON, start};
+use super::web::{JSON, serve};
 
 /// The least number of messages.
 const LEAST: usize = 500;
@@ -48,8 +48,7 @@ fn corpus() -> Vec<Vec<u8>> {
 #[tokio::test]
 async fn each_malformed_line_is_answered_by_an_error() {
     let (service, ..) = service();
-    let mut client = Client::start(service.clone(), McpOptions::default());
-    client.initialize(json!({})).await;
+    let mut client = Client::open(service.clone(), json!({})).await;
     for text in corpus() {
         let shown = String::from_utf8_lossy(&text).into_owned();
         client.send_text(&text).await;
@@ -66,8 +65,7 @@ async fn each_malformed_line_is_answered_by_an_error() {
 
 #[tokio::test]
 async fn each_malformed_body_is_answered_by_status_400() {
-    let (service, registry, _) = service();
-    let web = start(service, &registry, McpOptions::default()).await;
+    let (web, _) = serve(McpOptions::default()).await;
     let session = web.open().await;
     for text in corpus() {
         let shown = String::from_utf8_lossy(&text).into_owned();
@@ -83,6 +81,5 @@ async fn each_malformed_body_is_answered_by_status_400() {
             "{shown}: {reply:?}"
         );
     }
-    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
-    assert_eq!(web.post(0, &session, &ping).await.status, 200);
+    assert_eq!(web.post(0, &session, &ping(1)).await.status, 200);
 }

@@ -1,5 +1,4 @@
 //! Tests of MCP from the client's side: messages over lines and over HTTP, in both eras.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
 mod bad_input;
 mod cancels;

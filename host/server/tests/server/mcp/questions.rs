@@ -1,27 +1,24 @@
 //! Pending questions of a session: their limits, what they hold, and when they end.
 
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use toolcell_server::mcp::McpOptions;
 use toolcell_server::{HttpOptions, ListenOptions};
 
-use super::client::initialize;
+use super::client::{message, opening, ping};
 use super::fixture::service;
 use super::streams::until;
-use super::web::{JSON, PATIENCE, Web, modern, start, start_with};
+use super::web::{JSON, PATIENCE, Web, modern, serve, start_with};
 
 /// Opens a session of a client that supports forms.
 async fn open(web: &Web) -> String {
-    let params = initialize(json!({"elicitation": {}}));
-    let reply = web
-        .post(0, "", &json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}))
-        .await;
+    let reply = web.post(0, "", &opening(json!({"elicitation": {}}))).await;
     format!("{JSON}Mcp-Session-Id: {}\r\n", reply.header("mcp-session-id").unwrap())
 }
 
 fn call(id: u64, arguments: &Value) -> String {
-    let params = json!({"name": "ask", "arguments": arguments});
-    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
+    message(id, "tools/call", json!({"name": "ask", "arguments": arguments})).to_string()
 }
 
 /// Makes a call whose tool asks a question, and waits for the question.
@@ -32,18 +29,17 @@ async fn ask(web: &Web, session: &str, id: u64, arguments: &Value) -> TcpStream 
     stream
 }
 
-/// Waits until the request has this status.
-async fn becomes(web: &Web, session: &str, status: u16) {
-    let ping = json!({"jsonrpc": "2.0", "id": 99, "method": "ping"}).to_string();
-    let reached = async { while web.send(0, "POST", session, &ping).await.status != status {} };
-    tokio::time::timeout(PATIENCE, reached).await.expect("the status");
+/// Starts a server with these limits.
+async fn limited(http: HttpOptions) -> Web {
+    let (service, registry, _) = service();
+    let listen = ListenOptions { http, ..ListenOptions::default() };
+    start_with(service, &registry, McpOptions::default(), listen).await
 }
 
 #[tokio::test]
 async fn one_question_too_many_is_refused() {
-    let (service, registry, _) = service();
     let options = McpOptions { session_questions: 2, questions: 3, ..McpOptions::default() };
-    let web = start(service.clone(), &registry, options).await;
+    let (web, _) = serve(options).await;
     let (first, second) = (open(&web).await, open(&web).await);
     // A question stays open when its connection is closed.
     for id in 1..=2 {
@@ -51,23 +47,19 @@ async fn one_question_too_many_is_refused() {
     }
     let refused = |reply: Value, words: &str| {
         let result = &reply["result"];
+        assert_eq!(result["isError"], true, "{reply}");
         let reason = &result["_meta"]["toolcell/error"]["question"]["reason"];
-        assert_eq!(
-            (&result["isError"], reason),
-            (&json!(true), &json!("too_many_questions")),
-            "{reply}"
-        );
+        assert_eq!(reason, "too_many_questions", "{reply}");
         assert!(result["content"][0]["text"].as_str().unwrap().contains(words), "{reply}");
         // The question can be answered later.
         assert!(result["_meta"]["toolcell/question"]["state"].is_string(), "{reply}");
     };
-    let no_arguments = json!({});
-    let reply =
-        tokio::time::timeout(PATIENCE, web.send(0, "POST", &first, &call(3, &no_arguments))).await;
+    let third = call(3, &json!({}));
+    let reply = tokio::time::timeout(PATIENCE, web.send(0, "POST", &first, &third)).await;
     refused(reply.expect("it is refused at once").message(), "the session has");
     drop(ask(&web, &second, 1, &json!({})).await);
     refused(web.send(0, "POST", &second, &call(2, &json!({}))).await.message(), "the tenant has");
-    assert!(service.metrics_text().contains(r#"code="too_many_questions"} 1"#));
+    assert!(web.service.metrics_text().contains(r#"code="too_many_questions"} 1"#));
     // Questions end with their session.
     assert_eq!(web.send(0, "DELETE", &first, "").await.status, 204);
     let asked = async {
@@ -87,48 +79,34 @@ async fn one_question_too_many_is_refused() {
 
 #[tokio::test]
 async fn closed_connection_keeps_its_requests_slot() {
-    let (service, registry, _) = service();
     // Of four requests each tenant leaves as many free as it holds.
-    let listen = ListenOptions {
-        http: HttpOptions { requests: 4, ..HttpOptions::default() },
-        ..ListenOptions::default()
-    };
-    let web = start_with(service, &registry, McpOptions::default(), listen).await;
+    let web = limited(HttpOptions { requests: 4, ..HttpOptions::default() }).await;
     let session = open(&web).await;
     for id in 1..=2 {
         drop(ask(&web, &session, id, &json!({})).await);
     }
-    let ping = json!({"jsonrpc": "2.0", "id": 99, "method": "ping"}).to_string();
+    let ping = ping(99).to_string();
     for _ in 0..3 {
         assert_eq!(web.send(0, "POST", &session, &ping).await.status, 429);
     }
     let (headers, list) = modern(1, "tools/list", None);
-    let other =
-        web.send_with(&web.globex, "POST", &format!("{JSON}{headers}"), &list.to_string()).await;
+    let other = web.post_with(&web.globex, &headers, &list).await;
     assert_eq!(other.status, 200, "another tenant has its own: {other:?}");
     assert_eq!(web.send(0, "DELETE", &session, "").await.status, 204);
-    becomes(&web, &session, 404).await;
+    let ended = async { while web.send(0, "POST", &session, &ping).await.status != 404 {} };
+    tokio::time::timeout(PATIENCE, ended).await.expect("the status");
 }
 
 #[tokio::test]
 async fn closed_connection_keeps_its_requests_bytes() {
-    let (service, registry, _) = service();
     // Of 64 KiB each tenant leaves as much free as it holds.
-    let listen = ListenOptions {
-        http: HttpOptions { bodies: 64 << 10, ..HttpOptions::default() },
-        ..ListenOptions::default()
-    };
-    let web = start_with(service, &registry, McpOptions::default(), listen).await;
+    let web = limited(HttpOptions { bodies: 64 << 10, ..HttpOptions::default() }).await;
     let session = open(&web).await;
     let large = json!({"text": "x".repeat(20 << 10)});
     drop(ask(&web, &session, 1, &large).await);
     for id in 2..4 {
         let refused = web.send(0, "POST", &session, &call(id, &large)).await;
-        assert_eq!(
-            (refused.status, &refused.message()["code"]),
-            (503, &json!("busy")),
-            "{refused:?}"
-        );
+        assert_eq!((refused.status, refused.code().as_str()), (503, "busy"), "{refused:?}");
     }
     assert_eq!(web.send(0, "DELETE", &session, "").await.status, 204);
     let again = open(&web).await;
@@ -146,19 +124,11 @@ async fn closed_connection_keeps_its_requests_bytes() {
 
 #[tokio::test]
 async fn idle_session_awaiting_an_answer_ends() {
-    let (service, registry, _) = service();
-    let options =
-        McpOptions { session_idle: std::time::Duration::from_millis(50), ..McpOptions::default() };
-    let web = start(service, &registry, options).await;
+    let session_idle = std::time::Duration::from_millis(50);
+    let (web, _) = serve(McpOptions { session_idle, ..McpOptions::default() }).await;
     let session = open(&web).await;
     let mut stream = ask(&web, &session, 1, &json!({})).await;
-    let mut rest = Vec::new();
-    let ended = tokio::time::timeout(
-        PATIENCE,
-        tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut rest),
-    )
-    .await;
+    let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut Vec::new())).await;
     ended.expect("the stream ends with its session").unwrap();
-    let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"}).to_string();
-    assert_eq!(web.send(0, "POST", &session, &ping).await.status, 404);
+    assert_eq!(web.send(0, "POST", &session, &ping(2).to_string()).await.status, 404);
 }

@@ -4,9 +4,9 @@
 use serde_json::{Value, json};
 use toolcell_server::mcp::McpOptions;
 
-use super::client::{Client, initialize};
+use super::client::{Client, initialize, message};
 use super::fixture::service;
-use super::web::start;
+use super::web::serve;
 
 const REVISIONS: [&str; 2] = ["2025-06-18", "2025-11-25"];
 
@@ -38,7 +38,7 @@ fn is_opened(answer: &Value, revision: &str) {
 async fn each_revision_with_sessions_is_served_over_stdio() {
     for revision in REVISIONS {
         let (service, ..) = service();
-        let mut client = Client::start(service, McpOptions::default());
+        let mut client = Client::stateless(service);
         is_opened(&client.ask(0, "initialize", opening(revision)).await, revision);
         client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         for (id, (method, params, pointer, expected)) in (1..).zip(requests()) {
@@ -51,25 +51,18 @@ async fn each_revision_with_sessions_is_served_over_stdio() {
 
 #[tokio::test]
 async fn each_revision_with_sessions_is_served_over_http() {
-    let (service, registry, _) = service();
-    let web = start(service, &registry, McpOptions::default()).await;
+    let (web, _) = serve(McpOptions::default()).await;
     for revision in REVISIONS {
-        let message =
-            json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": opening(revision)});
-        let opened = web.post(0, "", &message).await;
+        let opened = web.post(0, "", &message(0, "initialize", opening(revision))).await;
         is_opened(&opened.message(), revision);
         let id = opened.header("mcp-session-id").unwrap();
         let session = format!("Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: {revision}\r\n");
         let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         assert_eq!(web.post(0, &session, &initialized).await.status, 202, "{revision}");
         for (id, (method, params, pointer, expected)) in (1..).zip(requests()) {
-            let asked = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-            let reply = web.post(0, &session, &asked).await;
-            assert_eq!(
-                reply.message().pointer(pointer),
-                Some(&expected),
-                "{revision} {method}: {reply:?}"
-            );
+            let reply = web.post(0, &session, &message(id, method, params)).await;
+            let told = reply.message();
+            assert_eq!(told.pointer(pointer), Some(&expected), "{revision} {method}: {reply:?}");
         }
     }
 }

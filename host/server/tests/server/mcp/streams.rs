@@ -4,17 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
-use toolcell::{Definition, Registry, Tool};
 use toolcell_server::mcp::McpOptions;
-use toolcell_server::{ServedTools, Service};
 
 use super::bad_input::is_as_the_page_says;
-use super::client::initialize;
-use super::fixture::service;
-use super::web::{JSON, PATIENCE, modern, request, start};
+use super::client::{call, cancel, opening, ping};
+use super::fixture::abrupt;
+use super::web::{JSON, PATIENCE, modern, request, serve, start};
+use crate::setup::{native, registry, serving};
 
 /// Returns the request that opens a stream of changes without a session.
 pub(super) fn listen() -> (String, String) {
@@ -25,8 +24,7 @@ pub(super) fn listen() -> (String, String) {
 
 #[tokio::test]
 async fn open_streams_per_tenant_are_bounded() {
-    let (service, registry, _) = service();
-    let web = start(service, &registry, McpOptions { streams: 2, ..McpOptions::default() }).await;
+    let (web, _) = serve(McpOptions { streams: 2, ..McpOptions::default() }).await;
     let session = web.open().await;
     let (headers, body) = listen();
     let (stream, head) = web.begin(0, "GET", &session, "").await;
@@ -38,18 +36,14 @@ async fn open_streams_per_tenant_are_bounded() {
         let head = web.begin(0, method, headers, body).await.1;
         assert!(head.starts_with("HTTP/1.1 429"), "{head}");
         let full = web.send(0, method, headers, body).await;
-        is_as_the_page_says(
-            "more open streams than a tenant may have: `GET`, `subscriptions/listen`",
-            &full,
-        );
+        let case = "more open streams than a tenant may have: `GET`, `subscriptions/listen`";
+        is_as_the_page_says(case, &full);
         assert_eq!(full.header("retry-after"), Some("60"), "{full:?}");
     }
     // Another tenant has a limit of its own, and a closed stream frees its slot.
-    let other = TcpStream::connect(web.address).await.unwrap();
-    let (mut reading, mut writing) = tokio::io::split(other);
-    writing.write_all(request(&web.globex, "POST", &headers, &body).as_bytes()).await.unwrap();
+    let mut other = web.connect(request(&web.globex, "POST", &headers, &body).as_bytes()).await;
     let mut status = [0; 12];
-    reading.read_exact(&mut status).await.unwrap();
+    other.read_exact(&mut status).await.unwrap();
     assert_eq!(&status[9..], b"200");
     drop(stream);
     let opened = async {
@@ -62,19 +56,16 @@ async fn open_streams_per_tenant_are_bounded() {
 
 #[tokio::test]
 async fn key_revocation_ends_its_streams_and_sessions() {
-    let (service, registry, _) = service();
-    let web = start(service, &registry, McpOptions { sessions: 1, ..McpOptions::default() }).await;
+    let (web, _) = serve(McpOptions { sessions: 1, ..McpOptions::default() }).await;
     let session = web.open().await;
     let (headers, body) = listen();
     let (get, _) = web.begin(0, "GET", &session, "").await;
     let (post, _) = web.begin(0, "POST", &headers, &body).await;
-    let message =
-        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
+    let message = opening(json!({}));
     assert_eq!(web.post(1, "", &message).await.status, 429, "the tenant's only session is open");
     assert!(web.store.revoke(&web.ids[0]).unwrap());
     for mut stream in [get, post] {
-        let mut rest = Vec::new();
-        let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
+        let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut Vec::new())).await;
         ended.expect("the stream ends").unwrap();
     }
     let opened = async { while web.post(1, "", &message).await.status != 200 {} };
@@ -83,48 +74,32 @@ async fn key_revocation_ends_its_streams_and_sessions() {
 
 #[tokio::test]
 async fn key_of_unserved_tenant_opens_no_session() {
-    let (service, registry, _) = service();
-    let web = start(service, &registry, McpOptions::default()).await;
-    let message =
-        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
-    let reply = web.send_with(&web.gone, "POST", JSON, &message.to_string()).await;
+    let (web, _) = serve(McpOptions::default()).await;
+    let reply = web.post_with(&web.gone, "", &opening(json!({}))).await;
     is_as_the_page_says("a key of a tenant that is not served", &reply);
 }
 
 #[tokio::test]
 async fn call_over_quota_gets_retry_after_before_it_runs() {
-    let (service, registry, _) = service();
-    let web = start(service.clone(), &registry, McpOptions::default()).await;
+    let (web, _) = serve(McpOptions::default()).await;
     let (headers, call) = modern(1, "tools/call", Some("text"));
-    let headers = format!("{JSON}{headers}");
-    let first = web.send_with(&web.globex, "POST", &headers, &call.to_string()).await;
+    let first = web.post_with(&web.globex, &headers, &call).await;
     assert_eq!(first.status, 200, "{first:?}");
-    let (unknown, unknown_call) = modern(1, "tools/call", Some("nothing"));
-    for (headers, call) in [(headers, call), (format!("{JSON}{unknown}"), unknown_call)] {
-        let refused = web.send_with(&web.globex, "POST", &headers, &call.to_string()).await;
+    for (headers, call) in [(headers, call), modern(1, "tools/call", Some("nothing"))] {
+        let refused = web.post_with(&web.globex, &headers, &call).await;
         is_as_the_page_says("a call without quota", &refused);
     }
-    let counted = service.metrics_text();
-    assert!(
-        counted.contains(
-            r#"toolcell_refused_requests_total{tenant="globex",code="quota_exceeded"} 2"#
-        ),
-        "{counted}"
-    );
+    let counted = web.service.metrics_text();
+    let line = r#"toolcell_refused_requests_total{tenant="globex",code="quota_exceeded"} 2"#;
+    assert!(counted.contains(line), "{counted}");
     let (headers, list) = modern(2, "tools/list", None);
-    assert_eq!(
-        web.send_with(&web.globex, "POST", &format!("{JSON}{headers}"), &list.to_string())
-            .await
-            .status,
-        200
-    );
+    assert_eq!(web.post_with(&web.globex, &headers, &list).await.status, 200);
 }
 
 #[tokio::test]
 async fn draining_server_refuses_new_calls() {
-    let (service, registry, _) = service();
-    let web = start(service.clone(), &registry, McpOptions::default()).await;
-    service.drain(Duration::ZERO).await;
+    let (web, _) = serve(McpOptions::default()).await;
+    web.service.drain(Duration::ZERO).await;
     let (headers, call) = modern(3, "tools/call", Some("text"));
     let refused = web.post(0, &headers, &call).await;
     let code = refused.message()["error"]["code"].take();
@@ -133,35 +108,20 @@ async fn draining_server_refuses_new_calls() {
 
 #[tokio::test]
 async fn idle_session_ends() {
-    let (service, registry, _) = service();
-    let options = McpOptions {
-        sessions: 1,
-        session_idle: Duration::from_millis(50),
-        ..McpOptions::default()
-    };
-    let web = start(service, &registry, options).await;
+    let session_idle = Duration::from_millis(50);
+    let (web, _) = serve(McpOptions { sessions: 1, session_idle, ..McpOptions::default() }).await;
     let session = web.open().await;
-    let message =
-        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
+    let message = opening(json!({}));
     // Its slot is freed, and the session is not found any more.
     let opened = async { while web.post(1, "", &message).await.status != 200 {} };
     tokio::time::timeout(PATIENCE, opened).await.expect("the idle session has ended");
-    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
-    assert_eq!(web.post(0, &session, &ping).await.status, 404);
+    assert_eq!(web.post(0, &session, &ping(1)).await.status, 404);
 }
 
 #[tokio::test]
 async fn calls_of_a_session_end_with_it() {
-    let (service, registry, mut waits) = service();
-    let web = start(
-        service,
-        &registry,
-        McpOptions { stop_grace: Duration::ZERO, ..McpOptions::default() },
-    )
-    .await;
-    let call =
-        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}})
-            .to_string();
+    let (web, mut waits) = serve(abrupt()).await;
+    let call = call(7, "wait").to_string();
     for is_revoked in [false, true] {
         let session = web.open().await;
         let (running, _) = web.begin(0, "POST", &format!("{JSON}{session}"), &call).await;
@@ -179,25 +139,15 @@ async fn calls_of_a_session_end_with_it() {
 
 #[tokio::test]
 async fn running_request_id_is_unique_in_its_session() {
-    let (service, registry, mut waits) = service();
-    let web = start(
-        service,
-        &registry,
-        McpOptions { stop_grace: Duration::ZERO, ..McpOptions::default() },
-    )
-    .await;
-    let session = format!("{JSON}{}", web.open().await);
-    let call =
-        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}});
-    let (running, _) = web.begin(0, "POST", &session, &call.to_string()).await;
+    let (web, mut waits) = serve(abrupt()).await;
+    let session = web.open().await;
+    let headers = format!("{JSON}{session}");
+    let (running, _) = web.begin(0, "POST", &headers, &call(7, "wait").to_string()).await;
     assert_eq!(waits.recv().await, Some("started"));
-    let ping = json!({"jsonrpc": "2.0", "id": 7, "method": "ping"}).to_string();
-    let again = web.send(0, "POST", &session, &ping).await;
+    let again = web.post(0, &session, &ping(7)).await;
     is_as_the_page_says("an id that a running request of the session has", &again);
-    let cancel =
-        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
     for _ in 0..2 {
-        assert_eq!(web.send(0, "POST", &session, &cancel.to_string()).await.status, 202);
+        assert_eq!(web.post(0, &session, &cancel(7)).await.status, 202);
     }
     assert_eq!(waits.recv().await, Some("stopped"));
     drop(running);
@@ -220,16 +170,10 @@ async fn running_calls_stream_is_resumed_by_last_event_id() {
             }
         }
     };
-    let registry = Registry::new();
-    registry
-        .register(Tool::native(Definition::new("slow", "Waits.").unwrap(), slow).unwrap())
-        .unwrap();
-    let service = Service::builder(ServedTools::new(&registry)).build().unwrap();
-    let web = start(service.clone(), &registry, McpOptions::default()).await;
+    let registry = registry([native("slow", slow)]);
+    let web = start(serving(&registry), &registry, McpOptions::default()).await;
     let session = web.open().await;
-    let call =
-        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "slow"}})
-            .to_string();
+    let call = call(7, "slow").to_string();
     let (mut stream, _) = web.begin(0, "POST", &format!("{JSON}{session}"), &call).await;
     assert_eq!(started.recv().await, Some(()));
     let last =
@@ -258,7 +202,7 @@ async fn running_calls_stream_is_resumed_by_last_event_id() {
     go.notify_one();
     let reply = web.post(0, &format!("{headers}Last-Event-ID: {last}\r\n"), &call).await;
     assert_eq!((reply.status, started.recv().await), (200, Some(())), "{reply:?}");
-    assert_eq!(service.running(), 0);
+    assert_eq!(web.service.running(), 0);
 }
 
 /// Reads until `look` returns a value.
