@@ -6,7 +6,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use toolcell::tool::NativeFn;
-use toolcell::{Component, Definition, Engine, Registry, Tool};
+use toolcell::{Component, Definition, Engine, Registry, Tenant, Tool};
 use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::{Authenticator, HttpServer, ListenOptions, ServedTools, Service};
 
@@ -55,6 +55,13 @@ pub(crate) async fn loaded(engine: &Engine, bytes: Vec<u8>) -> Vec<Tool> {
 /// Returns a service with default options.
 pub(crate) fn serving(registry: &Registry) -> Service {
     Service::builder(ServedTools::new(registry)).build().unwrap()
+}
+
+/// Returns these tools, served to the tenants `acme` and `globex`.
+pub(crate) fn two_tenants(registry: &Registry) -> ServedTools {
+    ServedTools::new(registry)
+        .with_tenant("acme", Tenant::default())
+        .with_tenant("globex", Tenant::default())
 }
 
 /// Returns a store with a key for each of these tenants, the keys, and their directory.

@@ -59,11 +59,11 @@ fn rows() -> Vec<(String, u16, String)> {
 async fn place() -> Place {
     let file = json!({"type": "string", "format": "toolcell-file"});
     let file = json!({"type": "object", "properties": {"data": file, "more": file, "note": {"type": "string"}}});
-    let mirror = Definition::new("mirror", "Repeats.").expect("a fixture").with_parameters(file);
-    let draw = Definition::new("draw", "Draws.").expect("a fixture");
+    let mirror = Definition::new("mirror", "Repeats.").unwrap().with_parameters(file);
+    let draw = Definition::new("draw", "Draws.").unwrap();
     let drawn = |bytes| Part::Image(Media { mime_type: "image/png".into(), data: bytes });
     let registry = Registry::new();
-    registry.register(Tool::with_handler(mirror, Mirror).expect("a fixture")).expect("a fixture");
+    registry.register(Tool::with_handler(mirror, Mirror).unwrap()).unwrap();
     let draw = Tool::native(draw, async move |_: Value| {
         let content = ResourceContent::Text { text: "x".repeat(10) };
         let resource = Resource { uri: "file:///x".into(), mime_type: None, content };
@@ -71,20 +71,20 @@ async fn place() -> Place {
         let parts = images.into_iter().chain([Part::Resource(resource)]);
         parts.fold(Output::from_message("drawn"), Output::with_part)
     });
-    registry.register(draw.expect("a fixture")).expect("a fixture");
-    let (dir, clock) = (tempfile::tempdir().expect("a fixture"), ManualClock::new());
-    let artifacts = Artifacts::open_with(&dir.path().join("artifacts"), options(), clock.clone())
-        .expect("a fixture");
+    registry.register(draw.unwrap()).unwrap();
+    let (dir, clock) = (tempfile::tempdir().unwrap(), ManualClock::new());
+    let artifacts =
+        Artifacts::open_with(&dir.path().join("artifacts"), options(), clock.clone()).unwrap();
     let served = ServedTools::new(&registry)
         .with_tenant("acme", Tenant::default())
         .with_tenant("globex", Tenant::default());
-    let service = Service::builder(served).artifacts(artifacts).build().expect("a fixture");
-    let keys = ApiKeyStore::open(dir.path().join("keys.json")).expect("a fixture");
+    let service = Service::builder(served).artifacts(artifacts).build().unwrap();
+    let keys = ApiKeyStore::open(dir.path().join("keys.json")).unwrap();
     let [acme, globex] =
-        ["acme", "globex"].map(|name| keys.add(name).expect("a fixture").key.expose().to_owned());
+        ["acme", "globex"].map(|name| keys.add(name).unwrap().key.expose().to_owned());
     let server =
         HttpServer::bind(service, Authenticator::api_keys(keys), ListenOptions::default()).await;
-    let server = server.expect("a fixture");
+    let server = server.unwrap();
     let address = server.address();
     tokio::spawn(server.serve(std::future::pending()));
     Place { address, acme, globex, clock, _dir: dir }

@@ -15,15 +15,14 @@ const ECHO: &str = r#"{"name": "echo"}"#;
 
 /// Starts a server with both protocols. Returns its address and a key.
 async fn start(http: HttpOptions) -> (SocketAddr, String, tempfile::TempDir) {
-    let service = Service::builder(served(&tools().0)).build().expect("a fixture");
-    let dir = tempfile::tempdir().expect("a fixture");
-    let keys = ApiKeyStore::open(dir.path().join("keys.json")).expect("a fixture");
-    let key = keys.add("acme").expect("a fixture").key.expose().to_owned();
+    let service = Service::builder(served(&tools().0)).build().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let keys = ApiKeyStore::open(dir.path().join("keys.json")).unwrap();
+    let key = keys.add("acme").unwrap().key.expose().to_owned();
     let options = ListenOptions { http, ..ListenOptions::default() };
     let options =
         ListenOptions { protected: routes(service.clone(), McpOptions::default()), ..options };
-    let server =
-        HttpServer::bind(service, Authenticator::api_keys(keys), options).await.expect("a fixture");
+    let server = HttpServer::bind(service, Authenticator::api_keys(keys), options).await.unwrap();
     let address = server.address();
     tokio::spawn(server.serve(std::future::pending()));
     (address, key, dir)

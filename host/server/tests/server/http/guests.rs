@@ -28,23 +28,23 @@ const JSON: &str = "Content-Type: application/json\r\n";
 
 /// Starts a server with a guest that loops until it is stopped.
 async fn looping(quota: Quota) -> (std::net::SocketAddr, Service, ManualClock) {
-    let engine = Engine::builder().cells(4).build().expect("a fixture");
+    let engine = Engine::builder().cells(4).build().unwrap();
     let component =
         Component::load(&engine, Hostile::new(Place::Execute, Misdeed::Spin).component())
             .await
-            .expect("a fixture");
+            .unwrap();
     let registry = Registry::new();
-    registry.register_all(component.tools().iter().cloned()).expect("a fixture");
+    registry.register_all(component.tools().iter().cloned()).unwrap();
     let unlimited =
         Limits { fuel: u64::MAX, timeout: Duration::from_secs(3600), ..Limits::default() };
     let clock = ManualClock::new();
     let served = ServedTools::new(&registry)
         .with_executor(Executor::new().with_limits(unlimited))
         .with_anonymous(Tenant { quota, ..Tenant::default() });
-    let service = Service::builder(served).clock(clock.clone()).build().expect("a fixture");
+    let service = Service::builder(served).clock(clock.clone()).build().unwrap();
     let server = HttpServer::bind(service.clone(), Authenticator::open(), ListenOptions::default())
         .await
-        .expect("a fixture");
+        .unwrap();
     let address = server.address();
     tokio::spawn(server.serve(std::future::pending()));
     (address, service, clock)
@@ -58,7 +58,7 @@ async fn until(service: &Service, running: usize) {
 }
 
 async fn usage(address: std::net::SocketAddr) -> Reply {
-    send(address, request("GET /v1/usage", "", "").as_bytes()).await.expect("a fixture")
+    send(address, request("GET /v1/usage", "", "").as_bytes()).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -113,27 +113,26 @@ async fn tenant_overlay_denies_rights_granted_to_tool() {
         .placement(Placement::Cells)
         .keys(SqliteStore::in_memory())
         .build()
-        .expect("a fixture");
+        .unwrap();
     let mut grants = Grants::default();
     grants.kv.push("write notes/*".parse().expect("a rule"));
     let options = LoadOptions { grants, ..LoadOptions::default() };
-    let notes = Component::load_with(&engine, bytes("notes"), options).await.expect("a fixture");
+    let notes = Component::load_with(&engine, bytes("notes"), options).await.unwrap();
     let registry = Registry::new();
-    registry.register_all(notes.tools().iter().cloned()).expect("a fixture");
+    registry.register_all(notes.tools().iter().cloned()).unwrap();
     let mut overlay = Overlay::default();
     overlay.kv = Some(vec!["read notes/*".parse().expect("a rule")]);
     let narrowed = Tenant { overlay: Some(overlay.into()), ..Tenant::default() };
     let served = ServedTools::new(&registry)
         .with_tenant("acme", narrowed)
         .with_tenant("globex", Tenant::default());
-    let service = Service::builder(served).build().expect("a fixture");
-    let dir = tempfile::tempdir().expect("a fixture");
-    let keys = ApiKeyStore::open(dir.path().join("keys.json")).expect("a fixture");
+    let service = Service::builder(served).build().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let keys = ApiKeyStore::open(dir.path().join("keys.json")).unwrap();
     let [acme, globex] =
-        ["acme", "globex"].map(|name| keys.add(name).expect("a fixture").key.expose().to_owned());
+        ["acme", "globex"].map(|name| keys.add(name).unwrap().key.expose().to_owned());
     let auth = Authenticator::api_keys(keys);
-    let server =
-        HttpServer::bind(service.clone(), auth, ListenOptions::default()).await.expect("a fixture");
+    let server = HttpServer::bind(service.clone(), auth, ListenOptions::default()).await.unwrap();
     let address = server.address();
     tokio::spawn(server.serve(std::future::pending()));
     let call = async |key: &str, arguments: Value| -> Value {
@@ -202,19 +201,19 @@ async fn fuel_metric_matches_the_calls_receipt() {
 #[tokio::test(flavor = "multi_thread")]
 async fn first_tenant_leaves_cells_to_others() {
     const CELLS: usize = 8;
-    let engine = Engine::builder().cells(8).build().expect("a fixture");
+    let engine = Engine::builder().cells(8).build().unwrap();
     let registry = Registry::new();
     let echo = Hostile { name: "echo", ..Hostile::answering(Answer::Echo) };
     for guest in [Hostile::new(Place::Execute, Misdeed::Sleep), echo] {
-        let component = Component::load(&engine, guest.component()).await.expect("a fixture");
-        registry.register_all(component.tools().iter().cloned()).expect("a fixture");
+        let component = Component::load(&engine, guest.component()).await.unwrap();
+        registry.register_all(component.tools().iter().cloned()).unwrap();
     }
     let limits = Limits { timeout: Duration::from_secs(3600), ..Limits::default() };
     let served = |tenants: &[&str]| {
         let served = ServedTools::new(&registry).with_executor(Executor::new().with_limits(limits));
         tenants.iter().fold(served, |served, tenant| served.with_tenant(*tenant, Tenant::default()))
     };
-    let service = Service::builder(served(&["acme"])).build().expect("a fixture");
+    let service = Service::builder(served(&["acme"])).build().unwrap();
     let call = async |tenant: &str, tool: &str, limits: Limits| {
         let mut request = CallRequest::new(ToolCall::new("a", tool, "{}"));
         request.options.limits = limits;

@@ -19,7 +19,7 @@ const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHO
 
 /// Serves the metrics of a service.
 async fn metrics(service: &Service) -> SocketAddr {
-    let server = MetricsServer::bind(service.clone(), LOCAL).await.expect("a fixture");
+    let server = MetricsServer::bind(service.clone(), LOCAL).await.unwrap();
     let address = server.address();
     tokio::spawn(server.serve());
     address
@@ -65,7 +65,7 @@ async fn calls_are_counted_by_tool_tenant_and_ending() {
     ] {
         assert!(text.lines().any(|told| told == line), "{line}: {text}");
     }
-    let (lines, end) = text.trim_end().rsplit_once('\n').expect("a fixture");
+    let (lines, end) = text.trim_end().rsplit_once('\n').unwrap();
     assert_eq!(end, "# EOF");
     assert!(lines.lines().all(is_metric), "{text}");
     assert!(
@@ -117,10 +117,10 @@ async fn metrics_are_local_only_and_closed_to_tenants() {
     for path in ["/metrics", "/health"] {
         let sent =
             format!("GET {path} HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n");
-        assert_eq!(send(address, sent.as_bytes()).await.expect("a fixture").status, 403, "{path}");
+        assert_eq!(send(address, sent.as_bytes()).await.unwrap().status, 403, "{path}");
     }
     assert_eq!(fixture.ask(&fixture.acme, "GET /metrics", "", "").await.status, 404);
-    let public: SocketAddr = "0.0.0.0:0".parse().expect("a fixture");
+    let public: SocketAddr = "0.0.0.0:0".parse().unwrap();
     assert!(matches!(
         MetricsServer::bind(fixture.service.clone(), public).await,
         Err(MetricsError::Public(_))
@@ -130,20 +130,20 @@ async fn metrics_are_local_only_and_closed_to_tenants() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_operator_sees_names_in_readiness_reasons() {
     let (registry, mut waits) = tools();
-    let dir = tempfile::tempdir().expect("a fixture");
+    let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("artifacts");
-    let artifacts = Artifacts::open(&root, ArtifactOptions::default()).expect("a fixture");
+    let artifacts = Artifacts::open(&root, ArtifactOptions::default()).unwrap();
     let limits = ServiceLimits { in_flight: 1, ..ServiceLimits::default() };
     let service = Service::builder(toolcell_server::ServedTools::new(&registry));
     let service = service.limits(limits).artifacts(artifacts);
-    let service = service.state_directory(dir.path().join("gone")).build().expect("a fixture");
+    let service = service.state_directory(dir.path().join("gone")).build().unwrap();
     let server = HttpServer::bind(service.clone(), Authenticator::open(), ListenOptions::default())
         .await
-        .expect("a fixture");
+        .unwrap();
     let (address, operator) = (server.address(), metrics(&service).await);
     tokio::spawn(server.serve(std::future::pending()));
     // A store whose directory is gone. It is checked at the first request for readiness.
-    std::fs::remove_dir_all(&root).expect("a fixture");
+    std::fs::remove_dir_all(&root).unwrap();
     let told = get(address, "/ready").await;
     assert_eq!(told.status, 503);
     for lost in ["artifacts", "state_directory"] {
@@ -187,18 +187,17 @@ async fn only_operator_sees_names_in_readiness_reasons() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unreadable_keys_are_reported_as_degraded() {
-    let dir = tempfile::tempdir().expect("a fixture");
+    let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("keys.json");
-    let keys = toolcell_server::auth::ApiKeyStore::open(&path).expect("a fixture");
-    keys.add("acme").expect("a fixture");
-    let service = Service::builder(served(&tools().0)).build().expect("a fixture");
+    let keys = toolcell_server::auth::ApiKeyStore::open(&path).unwrap();
+    keys.add("acme").unwrap();
+    let service = Service::builder(served(&tools().0)).build().unwrap();
     let auth = Authenticator::api_keys(keys);
-    let server =
-        HttpServer::bind(service, auth, ListenOptions::default()).await.expect("a fixture");
+    let server = HttpServer::bind(service, auth, ListenOptions::default()).await.unwrap();
     let address = server.address();
     tokio::spawn(server.serve(std::future::pending()));
     assert_eq!(get(address, "/ready").await.status, 200);
-    std::fs::write(&path, "{").expect("a fixture");
+    std::fs::write(&path, "{").unwrap();
     // The keys that were read before stay valid, and the server stays ready. It reports the fault
     // as long as it lasts.
     for _ in 0..2 {
@@ -214,18 +213,16 @@ async fn unreadable_keys_are_reported_as_degraded() {
 /// A file that cannot be read may contain keys. It makes no difference which request read it first.
 #[tokio::test(flavor = "multi_thread")]
 async fn open_server_requires_keys_if_file_is_unreadable() {
-    let dir = tempfile::tempdir().expect("a fixture");
+    let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("keys.json");
-    let keys = toolcell_server::auth::ApiKeyStore::open(&path).expect("a fixture");
-    let service =
-        Service::builder(toolcell_server::ServedTools::new(&tools().0)).build().expect("a fixture");
+    let keys = toolcell_server::auth::ApiKeyStore::open(&path).unwrap();
+    let service = Service::builder(toolcell_server::ServedTools::new(&tools().0)).build().unwrap();
     let auth = Authenticator::open_until_keys(keys.clone());
-    let server =
-        HttpServer::bind(service, auth, ListenOptions::default()).await.expect("a fixture");
+    let server = HttpServer::bind(service, auth, ListenOptions::default()).await.unwrap();
     let address = server.address();
     tokio::spawn(server.serve(std::future::pending()));
     assert_eq!(get(address, "/v1/tools").await.status, 200);
-    std::fs::write(&path, "{").expect("a fixture");
+    std::fs::write(&path, "{").unwrap();
     assert!(keys.list().is_err() && keys.list().is_ok(), "it is judged once");
     assert_eq!(get(address, "/v1/tools").await.status, 401);
 }
@@ -234,16 +231,14 @@ async fn open_server_requires_keys_if_file_is_unreadable() {
 async fn artifact_quota_is_per_tenant_and_replaceable() {
     let (registry, _waits) = tools();
     let artifacts =
-        Artifacts::temporary(ArtifactOptions { quota: 100, ..ArtifactOptions::default() })
-            .expect("a fixture");
+        Artifacts::temporary(ArtifactOptions { quota: 100, ..ArtifactOptions::default() }).unwrap();
     let with = |bytes| {
         let quota = Quota { artifact_bytes: Some(bytes), ..Quota::default() };
         toolcell_server::ServedTools::new(&registry)
             .with_tenant("acme", Tenant { quota, ..Tenant::default() })
             .with_tenant("globex", Tenant::default())
     };
-    let service =
-        Service::builder(with(10)).artifacts(artifacts.clone()).build().expect("a fixture");
+    let service = Service::builder(with(10)).artifacts(artifacts.clone()).build().unwrap();
     let fits = |tenant, bytes: usize| {
         artifacts.put(Some(tenant), &vec![b'x'; bytes], None, "text/plain").is_ok()
     };

@@ -33,8 +33,8 @@ struct Pages {
 
 impl Pages {
     async fn start(&self) -> SocketAddr {
-        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.expect("a fixture");
-        let address = listener.local_addr().expect("a fixture");
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
         let router = axum::Router::new().fallback(page).with_state(self.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
         address
@@ -53,7 +53,7 @@ async fn page(State(pages): State<Pages>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     pages.asked.lock().push(path.clone());
     let (status, body) = pages.pages.lock().get(&path).cloned().unwrap_or((404, String::new()));
-    let status = StatusCode::from_u16(status).expect("a fixture");
+    let status = StatusCode::from_u16(status).unwrap();
     if status.is_redirection() {
         return (status, [(LOCATION, body)]).into_response();
     }
@@ -62,7 +62,7 @@ async fn page(State(pages): State<Pages>, request: Request) -> Response {
 
 /// Returns the key of this number, and its published form.
 fn key(number: u8) -> (Ed25519KeyPair, Value) {
-    let pair = Ed25519KeyPair::from_seed_unchecked(&[number; 32]).expect("a fixture");
+    let pair = Ed25519KeyPair::from_seed_unchecked(&[number; 32]).unwrap();
     let x = encoded(pair.public_key());
     (pair, json!({"kty": "OKP", "crv": "Ed25519", "x": x, "kid": format!("k{number}")}))
 }
@@ -74,7 +74,7 @@ fn headers(number: u8) -> HeaderMap {
         &claims("sub", json!("ada")),
     );
     let token = format!("{message}.{}", encoded(key(number).0.sign(message.as_bytes())));
-    HeaderMap::from_iter([(AUTHORIZATION, format!("Bearer {token}").parse().expect("a fixture"))])
+    HeaderMap::from_iter([(AUTHORIZATION, format!("Bearer {token}").parse().unwrap())])
 }
 
 #[tokio::test]
@@ -114,10 +114,7 @@ async fn oversized_answer_and_absent_server_are_errors() {
     let pages = Pages::default();
     let address = pages.start().await;
     pages.set("/keys", 200, "x".repeat(1 << 20));
-    let free = std::net::TcpListener::bind(("127.0.0.1", 0))
-        .expect("a fixture")
-        .local_addr()
-        .expect("a fixture");
+    let free = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
     for url in [format!("http://{address}/keys"), format!("http://{free}/keys")] {
         let fetched = PublishedKeys::at(url).expect("of this machine").fetch().await;
         assert!(matches!(fetched, Err(PublishedKeysError::Unreachable { .. })), "{fetched:?}");

@@ -36,23 +36,23 @@ const SOON: Duration = Duration::from_millis(500);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn thousands_of_cancelled_calls_leak_nothing() {
-    let engine = Engine::builder().cells(8).build().expect("a fixture");
+    let engine = Engine::builder().cells(8).build().unwrap();
     let spin = Hostile::new(Place::Execute, Misdeed::Spin).component();
-    let component = Component::load(&engine, spin).await.expect("a fixture");
+    let component = Component::load(&engine, spin).await.unwrap();
     let registry = Registry::new();
-    let wait = Definition::new("wait", "Waits.").expect("a fixture");
+    let wait = Definition::new("wait", "Waits.").unwrap();
     let wait = Tool::native(wait, async |_: serde_json::Value| {
         std::future::pending::<serde_json::Value>().await
     })
-    .expect("a fixture");
-    registry.register_all(component.tools().iter().cloned().chain([wait])).expect("a fixture");
+    .unwrap();
+    registry.register_all(component.tools().iter().cloned().chain([wait])).unwrap();
     let unlimited =
         Limits { fuel: u64::MAX, timeout: Duration::from_secs(3600), ..Limits::default() };
     let served = ServedTools::new(&registry).with_executor(Executor::new().with_limits(unlimited));
     let served =
         served.with_tenant("acme", Tenant::default()).with_tenant("globex", Tenant::default());
     let limits = ServiceLimits { in_flight: 4 * AT_ONCE, ..ServiceLimits::default() };
-    let service = Service::builder(served).limits(limits).build().expect("a fixture");
+    let service = Service::builder(served).limits(limits).build().unwrap();
     let random = Arc::new(Mutex::new(fastrand::Rng::with_seed(SEED)));
     let one = |number: u64| {
         let (service, random) = (service.clone(), Arc::clone(&random));

@@ -36,11 +36,11 @@ fn pem(label: &str, der: &[u8]) -> String {
 impl Certified {
     fn new() -> Self {
         let CertifiedKey { cert, signing_key } =
-            generate_simple_self_signed(["localhost".to_owned()]).expect("a fixture");
-        let dir = tempfile::tempdir().expect("a fixture");
-        fs::write(dir.path().join("cert.pem"), pem("CERTIFICATE", cert.der())).expect("a fixture");
+            generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("cert.pem"), pem("CERTIFICATE", cert.der())).unwrap();
         fs::write(dir.path().join("key.pem"), pem("PRIVATE KEY", &signing_key.serialize_der()))
-            .expect("a fixture");
+            .unwrap();
         Self { dir, der: cert.der().clone() }
     }
 
@@ -51,10 +51,9 @@ impl Certified {
     async fn serve(&self) -> SocketAddr {
         let tls =
             Tls::from_files(self.file("cert.pem"), self.file("key.pem")).expect("a good pair");
-        let service = Service::builder(served(&tools().0)).build().expect("a fixture");
+        let service = Service::builder(served(&tools().0)).build().unwrap();
         let options = ListenOptions { tls: Some(tls), ..ListenOptions::default() };
-        let server =
-            HttpServer::bind(service, Authenticator::open(), options).await.expect("a fixture");
+        let server = HttpServer::bind(service, Authenticator::open(), options).await.unwrap();
         let address = server.address();
         tokio::spawn(server.serve(std::future::pending()));
         address
@@ -120,7 +119,7 @@ async fn cleartext_connection_gets_no_answer() {
 #[test]
 fn unusable_tls_files_are_errors_naming_the_file() {
     let (one, other) = (Certified::new(), Certified::new());
-    fs::write(one.file("empty.pem"), "").expect("a fixture");
+    fs::write(one.file("empty.pem"), "").unwrap();
     let failed =
         |cert: &Path, key: &Path| Tls::from_files(cert, key).expect_err("no good pair").to_string();
     let (cert, key, empty) = (one.file("cert.pem"), one.file("key.pem"), one.file("empty.pem"));

@@ -33,7 +33,7 @@ pub(crate) fn encoded(bytes: impl AsRef<[u8]>) -> String {
 }
 
 fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).expect("a fixture").as_secs()
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
 /// An issuer with one key, and a server that accepts its tokens.
@@ -50,15 +50,15 @@ impl Issued {
 
     /// Starts a server whose clients know it by this URL.
     async fn start_at(audience: &str) -> Self {
-        let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).expect("a fixture");
+        let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap();
         let (service, auth) = (
-            Service::builder(served(&tools().0)).build().expect("a fixture"),
+            Service::builder(served(&tools().0)).build().unwrap(),
             Authenticator::jwt(issuer(&pair, audience)),
         );
         let mcp = routes(service.clone(), McpOptions { sessions: 1, ..McpOptions::default() });
         let http = HttpOptions { recheck: Duration::from_millis(10), ..HttpOptions::default() };
         let options = ListenOptions { http, protected: mcp, ..ListenOptions::default() };
-        let server = HttpServer::bind(service, auth.clone(), options).await.expect("a fixture");
+        let server = HttpServer::bind(service, auth.clone(), options).await.unwrap();
         let address = server.address();
         tokio::spawn(server.serve(std::future::pending()));
         Self { pair, auth, address }
@@ -86,9 +86,8 @@ impl Issued {
 fn issuer(pair: &Ed25519KeyPair, audience: &str) -> JwtIssuer {
     let key = json!({"kty": "OKP", "crv": "Ed25519", "x": encoded(pair.public_key()), "kid": "k"});
     let jwks = json!({"keys": [key]}).to_string();
-    let issuer =
-        JwtIssuer::from_jwks(ISSUER, audience, &jwks).expect("a fixture").with_scope("tools");
-    issuer.with_algorithms(["EdDSA"]).expect("a fixture")
+    let issuer = JwtIssuer::from_jwks(ISSUER, audience, &jwks).unwrap().with_scope("tools");
+    issuer.with_algorithms(["EdDSA"]).unwrap()
 }
 
 fn header(algorithm: &str) -> Value {
@@ -198,18 +197,18 @@ async fn resource_metadata_is_at_the_challenged_url() {
 /// Opens a stream of events, and returns it once it has begun.
 async fn stream(issued: &Issued, token: &str) -> TcpStream {
     let body = r#"{"calls": [{"id": "a", "name": "wait", "arguments": {}}]}"#;
-    let mut stream = TcpStream::connect(issued.address).await.expect("a fixture");
+    let mut stream = TcpStream::connect(issued.address).await.unwrap();
     let sent = request("POST /v1/runs", &format!("Authorization: Bearer {token}\r\n{JSON}"), body);
-    stream.write_all(sent.as_bytes()).await.expect("a fixture");
+    stream.write_all(sent.as_bytes()).await.unwrap();
     let mut status = [0; 12];
-    stream.read_exact(&mut status).await.expect("a fixture");
+    stream.read_exact(&mut status).await.unwrap();
     assert_eq!(&status, b"HTTP/1.1 200");
     stream
 }
 
 async fn ends(mut stream: TcpStream) {
     let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut Vec::new())).await;
-    ended.expect("the stream ends").expect("a fixture");
+    ended.expect("the stream ends").unwrap();
 }
 
 const INITIALIZE: &str = r#"{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
