@@ -9,12 +9,12 @@ use tempfile::TempDir;
 use toolcell::clock::ManualClock;
 use toolcell::outcome::{Media, Output, Part, Resource, ResourceContent};
 use toolcell::tool::{Handler, HandlerFuture, Invocation};
-use toolcell::{CallResult, Definition, Outcome, Registry, Tenant, Tool};
+use toolcell::{CallResult, Outcome, Registry, Tool};
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
-use toolcell_server::auth::ApiKeyStore;
-use toolcell_server::{Authenticator, HttpServer, ListenOptions, ServedTools, Service};
+use toolcell_server::{Authenticator, ListenOptions, Service};
 
-use super::client::{Reply, request, send};
+use super::client::{JSON, Reply, ask, bearer};
+use crate::setup::{keys, named, native, registry, serving, start, two_tenants};
 
 const PAGE: &str = include_str!("../../../../../docs/artifacts.md");
 const LIFETIME: Duration = Duration::from_secs(60);
@@ -59,41 +59,31 @@ fn rows() -> Vec<(String, u16, String)> {
 async fn place() -> Place {
     let file = json!({"type": "string", "format": "toolcell-file"});
     let file = json!({"type": "object", "properties": {"data": file, "more": file, "note": {"type": "string"}}});
-    let mirror = Definition::new("mirror", "Repeats.").unwrap().with_parameters(file);
-    let draw = Definition::new("draw", "Draws.").unwrap();
+    let mirror = Tool::with_handler(named("mirror").with_parameters(file), Mirror).unwrap();
     let drawn = |bytes| Part::Image(Media { mime_type: "image/png".into(), data: bytes });
-    let registry = Registry::new();
-    registry.register(Tool::with_handler(mirror, Mirror).unwrap()).unwrap();
-    let draw = Tool::native(draw, async move |_: Value| {
+    let draw = async move |_: Value| {
         let content = ResourceContent::Text { text: "x".repeat(10) };
         let resource = Resource { uri: "file:///x".into(), mime_type: None, content };
         let images = [8, 9, 65].map(|length| drawn(vec![3; length]));
         let parts = images.into_iter().chain([Part::Resource(resource)]);
         parts.fold(Output::from_message("drawn"), Output::with_part)
-    });
-    registry.register(draw.unwrap()).unwrap();
-    let (dir, clock) = (tempfile::tempdir().unwrap(), ManualClock::new());
+    };
+    let (clock, (keys, [acme, globex], dir)) = (ManualClock::new(), keys(["acme", "globex"]));
     let artifacts =
         Artifacts::open_with(&dir.path().join("artifacts"), options(), clock.clone()).unwrap();
-    let served = ServedTools::new(&registry)
-        .with_tenant("acme", Tenant::default())
-        .with_tenant("globex", Tenant::default());
+    let served = two_tenants(&registry([mirror, native("draw", draw)]));
     let service = Service::builder(served).artifacts(artifacts).build().unwrap();
-    let keys = ApiKeyStore::open(dir.path().join("keys.json")).unwrap();
-    let [acme, globex] =
-        ["acme", "globex"].map(|name| keys.add(name).unwrap().key.expose().to_owned());
-    let server =
-        HttpServer::bind(service, Authenticator::api_keys(keys), ListenOptions::default()).await;
-    let server = server.unwrap();
-    let address = server.address();
-    tokio::spawn(server.serve(std::future::pending()));
+    let address = start(service, Authenticator::api_keys(keys), ListenOptions::default()).await;
     Place { address, acme, globex, clock, _dir: dir }
 }
 
 impl Place {
     async fn ask(&self, key: &str, line: &str, headers: &str, body: &str) -> Reply {
-        let headers = format!("Authorization: Bearer {key}\r\n{headers}");
-        send(self.address, request(line, &headers, body).as_bytes()).await.expect("a response")
+        ask(self.address, line, &format!("{}{headers}", bearer(key)), body).await
+    }
+
+    async fn get(&self, path: &str, headers: &str) -> Reply {
+        self.ask(&self.acme, &format!("GET {path}"), headers, "").await
     }
 
     async fn upload(&self, key: &str, query: &str, body: &str) -> Reply {
@@ -102,56 +92,45 @@ impl Place {
     }
 
     async fn call(&self, key: &str, body: Value) -> Value {
-        let reply = self
-            .ask(key, "POST /v1/calls", "Content-Type: application/json\r\n", &body.to_string())
-            .await;
-        reply.json()["outcome"].clone()
+        self.ask(key, "POST /v1/calls", JSON, &body.to_string()).await.json()["outcome"].take()
     }
+
+    /// Calls a tool that returns its arguments.
+    async fn mirror(&self, key: &str, arguments: Value) -> Value {
+        self.call(key, json!({"name": "mirror", "arguments": arguments})).await
+    }
+}
+
+fn path(info: &Value) -> String {
+    format!("/v1/artifacts/{}", info["id"].as_str().unwrap())
 }
 
 #[tokio::test]
 async fn artifact_errors_match_the_documented_table() {
     let place = place().await;
     let info = place.upload(&place.acme, "", "1234567").await.json();
-    let path = format!("/v1/artifacts/{}", info["id"].as_str().unwrap());
-    let get = |path: &str| format!("GET {path}");
-    let (range, long) = ("Range: bytes=7-\r\n", "z".repeat(65));
+    let path = path(&info);
+    let unknown_path = format!("/v1/artifacts/{}", "0".repeat(64));
+    let range = "Range: bytes=7-\r\n";
     let unknown = "an artifact that is unknown, expired or another tenant's";
     let mut replies = vec![
-        (
-            unknown,
-            place
-                .ask(&place.acme, &get(&format!("/v1/artifacts/{}", "0".repeat(64))), "", "")
-                .await,
-        ),
-        (unknown, place.ask(&place.acme, &get("/v1/artifacts/x"), "", "").await),
-        (unknown, place.ask(&place.globex, &get(&path), "", "").await),
-        (unknown, place.ask(&place.globex, &get(&path), range, "").await),
-        (unknown, place.ask(&place.globex, &format!("DELETE {path}"), "", "").await),
-        (
-            "a range that begins after the end of an artifact",
-            place.ask(&place.acme, &get(&path), range, "").await,
-        ),
-        (
-            "an upload whose name is not one of a file",
-            place.upload(&place.acme, "?name=../x", "x").await,
-        ),
-        (
-            "an upload whose `Content-Type` has more than 128 characters, or others than visible ASCII",
-            place
-                .ask(
-                    &place.acme,
-                    "POST /v1/artifacts",
-                    &format!("Content-Type: {}\r\n", "x".repeat(129)),
-                    "x",
-                )
-                .await,
-        ),
-        (
-            "an upload that is longer than an artifact can be",
-            place.upload(&place.acme, "", &long).await,
-        ),
+        (unknown, place.get(&unknown_path, "").await),
+        (unknown, place.get("/v1/artifacts/x", "").await),
+        ("a range that begins after the end of an artifact", place.get(&path, range).await),
     ];
+    for (method, headers) in [("GET", ""), ("GET", range), ("DELETE", "")] {
+        let line = format!("{method} {path}");
+        replies.push((unknown, place.ask(&place.globex, &line, headers, "").await));
+    }
+    let bad_name = place.upload(&place.acme, "?name=../x", "x").await;
+    replies.push(("an upload whose name is not one of a file", bad_name));
+    let kind = format!("Content-Type: {}\r\n", "x".repeat(129));
+    let case =
+        "an upload whose `Content-Type` has more than 128 characters, or others than visible ASCII";
+    replies.push((case, place.ask(&place.acme, "POST /v1/artifacts", &kind, "x").await));
+    let long = "z".repeat(65);
+    let too_long = place.upload(&place.acme, "", &long).await;
+    replies.push(("an upload that is longer than an artifact can be", too_long));
     let full = "an upload for which the tenant has no room";
     assert_eq!(place.upload(&place.acme, "", &long[1..]).await.status, 201, "71 bytes of 100");
     replies.push((full, place.upload(&place.acme, "", &"y".repeat(64)).await));
@@ -160,15 +139,11 @@ async fn artifact_errors_match_the_documented_table() {
     }
     replies.push((full, place.upload(&place.globex, "", "4").await));
     place.clock.advance(LIFETIME);
-    replies.push((unknown, place.ask(&place.acme, &get(&path), "", "").await));
-    let service = Service::builder(ServedTools::new(&Registry::new())).build().unwrap();
-    let server =
-        HttpServer::bind(service, Authenticator::open(), ListenOptions::default()).await.unwrap();
-    let bare = server.address();
-    tokio::spawn(server.serve(std::future::pending()));
-    for line in ["GET /v1/artifacts", "POST /v1/artifacts", &get(&path)] {
-        let reply = send(bare, request(line, "", "x").as_bytes()).await.unwrap();
-        replies.push(("artifacts of a server that keeps none", reply));
+    replies.push((unknown, place.get(&path, "").await));
+    let service = serving(&Registry::new());
+    let bare = start(service, Authenticator::open(), ListenOptions::default()).await;
+    for line in ["GET /v1/artifacts", "POST /v1/artifacts", &format!("GET {path}")] {
+        replies.push(("artifacts of a server that keeps none", ask(bare, line, "", "x").await));
     }
     let rows = rows();
     for (case, reply) in &replies {
@@ -187,8 +162,7 @@ async fn artifact_errors_match_the_documented_table() {
 async fn cached_artifact_is_not_sent_again() {
     let place = place().await;
     let info = place.upload(&place.acme, "", "1234567").await.json();
-    let [get, head] = ["GET", "HEAD"]
-        .map(|method| format!("{method} /v1/artifacts/{}", info["id"].as_str().unwrap()));
+    let [get, head] = ["GET", "HEAD"].map(|method| format!("{method} {}", path(&info)));
     let tag = place.ask(&place.acme, &get, "", "").await.header("etag").expect("a tag").to_owned();
     for (line, headers, status, body) in [
         (&head, String::new(), 200, ""),
@@ -204,12 +178,9 @@ async fn cached_artifact_is_not_sent_again() {
         let reply = place.ask(&place.acme, line, &headers, "").await;
         assert_eq!((reply.status, reply.body.as_str()), (status, body), "{line} {headers}");
         assert_eq!(reply.header("etag"), Some(&*tag), "{line} {headers}");
-        let length = if line.starts_with("HEAD") && status == 200 {
-            Some("7")
-        } else {
-            reply.header("content-length")
-        };
-        assert_eq!(reply.header("content-length"), length, "{line} {headers}");
+        if line.starts_with("HEAD") && status == 200 {
+            assert_eq!(reply.header("content-length"), Some("7"), "{line} {headers}");
+        }
     }
     // Another tenant learns nothing of it, even with its id and tag.
     let foreign = place.ask(&place.globex, &get, &format!("If-None-Match: {tag}\r\n"), "").await;
@@ -220,16 +191,13 @@ async fn cached_artifact_is_not_sent_again() {
 async fn artifact_uri_is_valid_for_its_tenant_until_expiry() {
     let place = place().await;
     let info = place.upload(&place.acme, "?name=a.csv", "1,2").await.json();
-    let call = || json!({"name": "mirror", "arguments": {"data": info["uri"]}});
+    let call = async |key: &str| place.mirror(key, json!({"data": info["uri"]})).await;
     for _ in 0..2 {
-        assert_eq!(
-            place.call(&place.acme, call()).await["ok"]["value"],
-            json!({"data": "/input/a.csv"})
-        );
+        assert_eq!(call(&place.acme).await["ok"]["value"], json!({"data": "/input/a.csv"}));
     }
-    assert_eq!(place.call(&place.globex, call()).await["refusal"]["kind"], "invalid_arguments");
+    assert_eq!(call(&place.globex).await["refusal"]["kind"], "invalid_arguments");
     place.clock.advance(LIFETIME);
-    assert_eq!(place.call(&place.acme, call()).await["refusal"]["kind"], "invalid_arguments");
+    assert_eq!(call(&place.acme).await["refusal"]["kind"], "invalid_arguments");
 }
 
 #[tokio::test]
@@ -238,56 +206,46 @@ async fn upload_is_read_whole_and_in_ranges_then_deleted() {
     let stored = place.upload(&place.acme, "?name=input.csv", "1,2,3,4").await;
     assert_eq!(stored.status, 201, "{stored:?}");
     let info = stored.json();
-    assert_eq!(
-        (&info["name"], &info["mime_type"], &info["size"]),
-        (&json!("input.csv"), &json!("text/csv"), &json!(7))
-    );
+    let told = json!([info["name"], info["mime_type"], info["size"]]);
+    assert_eq!(told, json!(["input.csv", "text/csv", 7]));
     // The bytes would be stored as they are, under a type that they do not have.
     let packed =
         place.ask(&place.acme, "POST /v1/artifacts", "Content-Encoding: br\r\n", "1").await;
-    assert_eq!((packed.status, packed.code().as_str()), (415, "unsupported_encoding"));
-    let line = format!("GET /v1/artifacts/{}", info["id"].as_str().unwrap());
-    let whole = place.ask(&place.acme, &line, "", "").await;
+    packed.is_refused(415, "unsupported_encoding");
+    let path = path(&info);
+    let whole = place.get(&path, "").await;
     assert_eq!((whole.status, whole.body.as_str()), (200, "1,2,3,4"));
     assert_eq!(whole.header("content-disposition"), Some("attachment; filename=\"input.csv\""));
     assert_eq!(whole.header("x-content-type-options"), Some("nosniff"));
-    let part = place.ask(&place.acme, &line, "Range: bytes=2-4\r\n", "").await;
-    assert_eq!(
-        (part.status, part.body.as_str(), part.header("content-range")),
-        (206, "2,3", Some("bytes 2-4/7"))
-    );
-    let beyond = place.ask(&place.acme, &line, "Range: bytes=7-\r\n", "").await;
-    assert_eq!(
-        (beyond.status, beyond.code().as_str(), beyond.header("content-range")),
-        (416, "invalid_range", Some("bytes */7"))
-    );
+    let part = place.get(&path, "Range: bytes=2-4\r\n").await;
+    assert_eq!((part.status, part.body.as_str()), (206, "2,3"));
+    assert_eq!(part.header("content-range"), Some("bytes 2-4/7"));
+    let beyond = place.get(&path, "Range: bytes=7-\r\n").await;
+    beyond.is_refused(416, "invalid_range");
+    assert_eq!(beyond.header("content-range"), Some("bytes */7"));
     let tag = format!("If-None-Match: {}\r\n", whole.header("etag").unwrap());
-    assert_eq!(place.ask(&place.acme, &line, &tag, "").await.status, 304);
-    let listed = place.ask(&place.acme, "GET /v1/artifacts", "", "").await.json();
+    assert_eq!(place.get(&path, &tag).await.status, 304);
+    let listed = place.get("/v1/artifacts", "").await.json();
     assert_eq!(listed["artifacts"].as_array().map(Vec::len), Some(1));
-    let delete = line.replace("GET", "DELETE");
+    let delete = format!("DELETE {path}");
     assert_eq!(place.ask(&place.acme, &delete, "", "").await.status, 204);
-    assert_eq!(place.ask(&place.acme, &line, "", "").await.code(), "unknown_artifact");
+    assert_eq!(place.get(&path, "").await.code(), "unknown_artifact");
 }
 
 #[tokio::test]
 async fn artifact_is_visible_to_its_tenant_only() {
     let place = place().await;
     let info = place.upload(&place.acme, "", "secret").await.json();
-    let id = info["id"].as_str().unwrap();
-    let without_request_id = |mut reply: Reply| {
+    let asked = async |path: &str| {
+        let reply = place.ask(&place.globex, &format!("GET {path}"), "", "").await;
         let mut body = reply.json();
         body["request_id"] = Value::Null;
-        reply.body = body.to_string();
-        (reply.status, reply.body)
+        (reply.status, body)
     };
-    let foreign = place.ask(&place.globex, &format!("GET /v1/artifacts/{id}"), "", "").await;
-    let unknown =
-        place.ask(&place.globex, &format!("GET /v1/artifacts/{}", "0".repeat(64)), "", "").await;
-    assert_eq!(foreign.status, 404);
-    assert_eq!(without_request_id(foreign), without_request_id(unknown));
-    let call = json!({"name": "mirror", "arguments": {"data": info["uri"]}});
-    let refused = place.call(&place.globex, call).await;
+    let foreign = asked(&path(&info)).await;
+    assert_eq!(foreign.0, 404);
+    assert_eq!(foreign, asked(&format!("/v1/artifacts/{}", "0".repeat(64))).await);
+    let refused = place.mirror(&place.globex, json!({"data": info["uri"]})).await;
     assert_eq!(refused["refusal"]["kind"], "invalid_arguments", "{refused}");
 }
 
@@ -295,13 +253,10 @@ async fn artifact_is_visible_to_its_tenant_only() {
 async fn uri_becomes_input_file_long_content_becomes_link() {
     let place = place().await;
     let info = place.upload(&place.acme, "?name=input.csv", "1,2").await.json();
-    let given = place
-        .call(&place.acme, json!({"name": "mirror", "arguments": {"data": info["uri"]}}))
-        .await;
+    let given = place.mirror(&place.acme, json!({"data": info["uri"]})).await;
     assert_eq!(given["ok"]["value"], json!({"data": "/input/input.csv"}), "{given}");
     for wrong in ["toolcell://artifacts/../x", "/etc/passwd", ""] {
-        let refused =
-            place.call(&place.acme, json!({"name": "mirror", "arguments": {"data": wrong}})).await;
+        let refused = place.mirror(&place.acme, json!({"data": wrong})).await;
         assert_eq!(refused["refusal"]["faults"][0]["path"], "/data", "{refused}");
     }
     let drawn = place.call(&place.acme, json!({"name": "draw"})).await.to_string();
@@ -311,7 +266,7 @@ async fn uri_becomes_input_file_long_content_becomes_link() {
     }
     // A part that is longer than an artifact can be stays in the result.
     assert!(drawn.contains(&"AwMD".repeat(21)), "{drawn}");
-    let listed = place.ask(&place.acme, "GET /v1/artifacts", "", "").await.json();
+    let listed = place.get("/v1/artifacts", "").await.json();
     assert_eq!(listed["artifacts"].as_array().map(Vec::len), Some(3), "{listed}");
     // Two artifacts of one name are two files, an artifact that is named twice is one.
     let one = place.upload(&place.globex, "?name=a.csv", "1").await.json();
@@ -319,8 +274,7 @@ async fn uri_becomes_input_file_long_content_becomes_link() {
     let other_path = format!("/input/1-{}", other["id"].as_str().unwrap());
     for (more, path) in [(&one, "/input/a.csv"), (&other, &*other_path)] {
         let arguments = json!({"data": one["uri"], "more": more["uri"], "note": "n"});
-        let call = json!({"name": "mirror", "arguments": arguments});
-        let given = place.call(&place.globex, call).await;
+        let given = place.mirror(&place.globex, arguments).await;
         let expected = json!({"data": "/input/a.csv", "more": path, "note": "n"});
         assert_eq!(given["ok"]["value"], expected, "{given}");
     }
@@ -332,17 +286,15 @@ async fn artifact_quota_is_per_tenant_and_freed_by_expiry() {
     let long = "x".repeat(64);
     assert_eq!(place.upload(&place.acme, "", &long).await.status, 201);
     let over = place.upload(&place.acme, "", &"y".repeat(64)).await;
-    assert_eq!((over.status, over.code().as_str()), (507, "artifact_quota_exceeded"));
+    over.is_refused(507, "artifact_quota_exceeded");
     // The same content again takes no more room, and another tenant has a quota of its own.
     assert_eq!(place.upload(&place.acme, "", &long).await.status, 201);
     assert_eq!(place.upload(&place.globex, "", &"y".repeat(64)).await.status, 201);
-    let too_large = place.upload(&place.acme, "", &"z".repeat(65)).await;
-    assert_eq!((too_large.status, too_large.code().as_str()), (413, "body_too_large"));
+    place.upload(&place.acme, "", &"z".repeat(65)).await.is_refused(413, "body_too_large");
     for (query, code) in
         [("?name=../x", "invalid_name"), ("?name=.x", "invalid_name"), ("?size=1", "invalid_query")]
     {
-        let refused = place.upload(&place.acme, query, "x").await;
-        assert_eq!((refused.status, refused.code().as_str()), (400, code));
+        place.upload(&place.acme, query, "x").await.is_refused(400, code);
     }
     place.clock.advance(LIFETIME);
     assert_eq!(place.upload(&place.acme, "", &"y".repeat(64)).await.status, 201);

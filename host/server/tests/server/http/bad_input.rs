@@ -4,22 +4,20 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::io::AsyncReadExt as _;
 use toolcell::Sealer;
 use toolcell_server::ListenOptions;
 
-use super::client::{Reply, request, send, send_last};
+use super::client::{JSON, Reply, bearer, connect, request, send, send_last};
 use super::fixture::{BODY, Fixture, IN_FLIGHT};
 use super::page::{ELSEWHERE, is_as_the_page_says, rows, status_and_code};
 
 /// Far longer than the server waits in the test that uses it.
 pub(crate) const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
-const JSON: &str = "Content-Type: application/json\r\n";
 
 /// Returns the requests that need no state of the server, by their row.
 fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
-    let key = format!("Authorization: Bearer {}\r\n", fixture.acme);
+    let key = bearer(&fixture.acme);
     let get = |headers: &str| request("GET /v1/tools", headers, "");
     let post =
         |path: &str, body: &str| request(&format!("POST {path}"), &format!("{key}{JSON}"), body);
@@ -27,15 +25,18 @@ fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
     let deep =
         format!(r#"{{"name": "echo", "arguments": {}1{}}}"#, "[".repeat(200), "]".repeat(200));
     let long = format!(r#"{{"name": "echo", "arguments": {{"n": "{}"}}}}"#, "x".repeat(BODY));
-    let bearer = |key: &str| format!("Authorization: Bearer {key}\r\n");
+    let echo = r#"{"name": "echo"}"#;
+    let of = |key: &str| get(&bearer(key));
     let chunked = |body: &str| {
         let head = format!(
             "POST /v1/calls HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{key}{JSON}"
         );
         format!("{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len())
     };
-    let hosts =
-        |hosts: &str| format!("GET /v1/tools HTTP/1.1\r\n{hosts}Connection: close\r\n{key}\r\n");
+    let hosts = |url: &str, hosts: &str| {
+        format!("GET {url} HTTP/1.1\r\n{hosts}Connection: close\r\n{key}\r\n")
+    };
+    let host = "Host: localhost\r\n";
     let five = format!(
         r#"{{"calls": [{}]}}"#,
         [r#"{"id": "a", "name": "echo", "arguments": {}}"#; 5].join(",")
@@ -46,80 +47,57 @@ fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
     let listed = listed
         .into_iter()
         .map(|(case, line, headers, body)| (case, request(line, &filled(headers), body)));
-    let others = vec![
-        ("a request line that is not HTTP", "GET\r\n\r\n".into()),
-        (
-            "a head that is too long, or with more than 100 lines",
-            get(&format!("{key}x-long: {}\r\n", "x".repeat(64 << 10))),
-        ),
-        ("a request line that is not HTTP", "GET /health HTTP/9.9\r\n\r\n".into()),
-        ("a request line that is not HTTP", "GET /a b HTTP/1.1\r\nHost: localhost\r\n\r\n".into()),
-        (
-            "a head that is too long, or with more than 100 lines",
-            request(&format!("GET /{}", "x".repeat(70_000)), &key, ""),
-        ),
-        (
-            "a head that is too long, or with more than 100 lines",
-            get(&format!("{key}{}", "a: b\r\n".repeat(200))),
-        ),
+    let no_line = "a request line that is not HTTP";
+    let long_head = "a head that is too long, or with more than 100 lines";
+    let codings = "several transfer codings";
+    let (no_host, unlisted) = ("no `Host`, or several", "a `Host` that is not listed");
+    let unserved = "a key of a tenant that is not served";
+    let (long_body, many) = ("a body that is too long", "more calls than a request can have");
+    let others = [
+        (no_line, "GET\r\n\r\n".into()),
+        (no_line, "GET /health HTTP/9.9\r\n\r\n".into()),
+        (no_line, "GET /a b HTTP/1.1\r\nHost: localhost\r\n\r\n".into()),
+        (long_head, get(&format!("{key}x-long: {}\r\n", "x".repeat(64 << 10)))),
+        (long_head, request(&format!("GET /{}", "x".repeat(70_000)), &key, "")),
+        (long_head, get(&format!("{key}{}", "a: b\r\n".repeat(200)))),
         (
             "a `Transfer-Encoding` other than `chunked`",
             get("Transfer-Encoding: chunked\r\n").replace("HTTP/1.1", "HTTP/1.0"),
         ),
-        ("several transfer codings", get("Transfer-Encoding: gzip, chunked\r\n") + "0\r\n\r\n"),
-        (
-            "several transfer codings",
-            get("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n") + "0\r\n\r\n",
-        ),
+        (codings, get("Transfer-Encoding: gzip, chunked\r\n") + "0\r\n\r\n"),
+        (codings, get(&"Transfer-Encoding: chunked\r\n".repeat(2)) + "0\r\n\r\n"),
         (
             "both `Content-Length` and `Transfer-Encoding: chunked`, with a second request behind the chunks",
-            chunked(r#"{"name": "echo"}"#).replace("Transfer-", "Content-Length: 3\r\nTransfer-")
+            chunked(echo).replace("Transfer-", "Content-Length: 3\r\nTransfer-")
                 + &request("GET /v1/nope", &key, ""),
         ),
-        ("no `Host`, or several", hosts("")),
-        ("no `Host`, or several", hosts("Host: localhost\r\nHost: localhost\r\n")),
-        ("a `Host` that is not listed", hosts("Host: evil.example\r\n")),
-        (
-            "a `Host` that is not listed",
-            format!(
-                "GET http://evil.example/v1/tools HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{key}\r\n"
-            ),
-        ),
-        ("an unknown key", get(&bearer("tck_unknown"))),
-        ("a revoked key", get(&bearer(&fixture.revoked))),
-        ("a key of a tenant that is not served", get(&bearer(&fixture.gone))),
-        (
-            "a key of a tenant that is not served",
-            request("GET /v1/artifacts", &bearer(&fixture.gone), ""),
-        ),
+        (no_host, hosts("/v1/tools", "")),
+        (no_host, hosts("/v1/tools", &host.repeat(2))),
+        (unlisted, hosts("/v1/tools", "Host: evil.example\r\n")),
+        (unlisted, hosts("http://evil.example/v1/tools", host)),
+        ("an unknown key", of("tck_unknown")),
+        ("a revoked key", of(&fixture.revoked)),
+        (unserved, of(&fixture.gone)),
+        (unserved, request("GET /v1/artifacts", &bearer(&fixture.gone), "")),
         (
             "a `Content-Encoding`, such as `gzip`",
-            call(r#"{"name": "echo"}"#)
-                .replace("Content-Type", "Content-Encoding: gzip\r\nContent-Type"),
+            call(echo).replace("Content-Type", "Content-Encoding: gzip\r\nContent-Type"),
         ),
-        ("a body that is too long", call(&long)),
-        ("a body that is too long", chunked(&long)),
-        (
-            "a body that is too long",
-            call(&"x".repeat(9))
-                .replace("Content-Length: 9", "Content-Length: 9223372036854775807"),
-        ),
-        (
-            "a body that stops arriving",
-            call(r#"{"name": "echo"}"#).replace("Content-Length: 16", "Content-Length: 17"),
-        ),
+        (long_body, call(&long)),
+        (long_body, chunked(&long)),
+        (long_body, call(&"x".repeat(9)).replace("Length: 9", "Length: 9223372036854775807")),
+        ("a body that stops arriving", call(echo).replace("Length: 16", "Length: 17")),
         ("a chunked body that is malformed", chunked("{}").replace("2\r\n{}", "zz\r\n{}")),
         ("a body that is not valid JSON", call(&deep)),
-        ("more calls than a request can have", post("/v1/batch", &five)),
-        ("more calls than a request can have", post("/v1/steps", &five)),
+        (many, post("/v1/batch", &five)),
+        (many, post("/v1/steps", &five)),
     ];
     listed.chain(others).collect()
 }
 
 /// Returns the replies to bodies whose client closes its side of the connection too early.
 async fn cut_off(fixture: &Fixture) -> Vec<(&'static str, Reply)> {
-    let headers = format!("Authorization: Bearer {}\r\n{JSON}", fixture.acme);
-    let whole = request("POST /v1/calls", &headers, r#"{"name": "echo"}"#);
+    let whole = request("POST /v1/calls", &fixture.headers(), r#"{"name": "echo"}"#);
     let chunked = whole.replace("Content-Length: 16", "Transfer-Encoding: chunked");
     let mut replies = Vec::new();
     for bytes in [whole.replace(": 16", ": 17"), chunked.replace("\r\n\r\n", "\r\n\r\n10\r\n")] {
@@ -163,29 +141,23 @@ async fn in_some_state(fixture: &mut Fixture) -> Vec<(&'static str, Reply)> {
     let key = "Idempotency-Key: one\r\n";
     assert_eq!(fixture.call(&acme, key, echo).await.status, 200);
     let other = r#"{"name": "echo", "arguments": {"n": 1}}"#;
-    replies
-        .push(("an `Idempotency-Key` of another request", fixture.call(&acme, key, other).await));
+    let mismatch = fixture.call(&acme, key, other).await;
+    replies.push(("an `Idempotency-Key` of another request", mismatch));
 
     let ended = fixture.waiting(&acme, "ended").await;
-    assert_eq!(fixture.ask(&acme, "DELETE /v1/calls/ended", "", "").await.status, 202);
+    assert_eq!(fixture.cancel(&acme, "ended").await.status, 202);
     assert_eq!(fixture.waits.recv().await, Some("stopped"));
     ended.await.expect("no panic");
-    replies.push((
-        "cancelling a second time what has ended",
-        fixture.ask(&acme, "DELETE /v1/calls/ended", "", "").await,
-    ));
+    let again = fixture.cancel(&acme, "ended").await;
+    replies.push(("cancelling a second time what has ended", again));
     let mut held = vec![fixture.waiting(&acme, "held").await];
-    replies.push((
-        "an `x-request-id` that is running",
-        fixture.call(&acme, "x-request-id: held\r\n", echo).await,
-    ));
+    let same = fixture.call(&acme, "x-request-id: held\r\n", echo).await;
+    replies.push(("an `x-request-id` that is running", same));
     let (wait, two) = (r#"{"name": "wait"}"#, "Idempotency-Key: two\r\n");
     held.push(fixture.begin(&acme, "POST /v1/calls", two, wait));
     assert_eq!(fixture.waits.recv().await, Some("started"));
-    replies.push((
-        "an `Idempotency-Key` whose request is running",
-        fixture.call(&acme, two, wait).await,
-    ));
+    let running = fixture.call(&acme, two, wait).await;
+    replies.push(("an `Idempotency-Key` whose request is running", running));
     while held.len() < IN_FLIGHT {
         let id = format!("held-{}", held.len());
         held.push(fixture.waiting(&acme, &id).await);
@@ -199,12 +171,8 @@ async fn http_errors_match_the_documented_table() {
     let mut fixture = Fixture::start().await;
     let mut replies = Vec::new();
     for (case, bytes) in requests(&fixture) {
-        replies.push((
-            case,
-            send(fixture.address, bytes.as_bytes())
-                .await
-                .unwrap_or_else(|| panic!("{case}: {bytes}")),
-        ));
+        let reply = send(fixture.address, bytes.as_bytes()).await;
+        replies.push((case, reply.unwrap_or_else(|| panic!("{case}: {bytes}"))));
     }
     replies.extend(in_some_state(&mut fixture).await);
     replies.extend(cut_off(&fixture).await);
@@ -227,14 +195,11 @@ async fn http_errors_match_the_documented_table() {
                 && problem["status"] == reply.status
                 && problem["request_id"].as_str() == reply.header("x-request-id")
                 && ["type", "title", "detail"].iter().all(|member| problem[member].is_string());
+            let header = |name| reply.header(name).unwrap_or_default();
             let has_extras = match reply.status {
-                401 => reply
-                    .header("www-authenticate")
-                    .is_some_and(|value| value.starts_with("Bearer")),
+                401 => header("www-authenticate").starts_with("Bearer"),
                 405 => reply.header("allow").is_some(),
-                429 => {
-                    reply.header("retry-after").is_some() && problem["retry_after_ms"].is_number()
-                }
+                429 => !header("retry-after").is_empty() && problem["retry_after_ms"].is_number(),
                 _ => true,
             };
             if !is_whole || !has_extras {
@@ -261,7 +226,7 @@ async fn invalid_member_is_named_by_its_path() {
         for (path, body, told) in
             toolcell_test_guests::rows::<(&str, &str, &str)>("server/http/bad_input", table)
         {
-            let reply = fixture.ask(&fixture.acme, &format!("POST /v1/{path}"), "", body).await;
+            let reply = fixture.post(&format!("/v1/{path}"), "", body).await;
             let detail = reply.json()["detail"].as_str().unwrap_or_default().to_owned();
             assert!(detail.starts_with(&format!("{before}{told}")), "{body}: {detail}");
         }
@@ -295,48 +260,42 @@ async fn hidden_tool_is_answered_as_unknown() {
             format!(r#"{{"calls": [{{"id": "a", "name": "{name}", "arguments": {{}}}}]}}"#)
         };
         let answer = |name: &str| calls(name).replace("]}", r#"], "unknown_tools": "answer"}"#);
-        for form in [
-            "POST /v1/calls",
-            "POST /v1/batch",
-            "POST /v1/batch ",
-            "POST /v1/runs",
-            "POST /v1/steps",
-            "GET",
-        ] {
+        let form = |line: &str, body: String| (line.to_owned(), body);
+        let forms = |name: &str| {
+            [
+                form("POST /v1/calls", call(name)),
+                form("POST /v1/batch", calls(name)),
+                form("POST /v1/batch", answer(name)),
+                form("POST /v1/runs", calls(name)),
+                form("POST /v1/steps", calls(name)),
+                form(&format!("GET /v1/tools/{name}"), String::new()),
+            ]
+        };
+        for pair in forms(existing).into_iter().zip(forms(missing)) {
             let mut told_of = Vec::new();
-            for name in [existing, missing] {
-                let (line, body) = match form {
-                    "POST /v1/calls" => (form.to_owned(), call(name)),
-                    "POST /v1/batch " => (form.trim().to_owned(), answer(name)),
-                    "GET" => (format!("GET /v1/tools/{name}"), String::new()),
-                    _ => (form.to_owned(), calls(name)),
-                };
-                let told = told(key, &line, &body, name).await;
+            for (name, (line, body)) in [(existing, &pair.0), (missing, &pair.1)] {
+                let told = told(key, line, body, name).await;
                 // Times differ between any two calls; lengths of the names are those of the client.
                 let told = told
                     .split("\"wall_us\":")
                     .map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit()));
                 told_of.push(told.collect::<Vec<_>>().join("\"wall_us\":"));
             }
-            assert_eq!(told_of[0], told_of[1], "{form}");
+            assert_eq!(told_of[0], told_of[1], "{pair:?}");
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_heads_and_idle_connections_are_closed() {
-    let options = ListenOptions {
-        head_time: std::time::Duration::from_millis(100),
-        ..ListenOptions::default()
-    };
-    let fixture = Fixture::with(options).await;
+    let head_time = std::time::Duration::from_millis(100);
+    let fixture = Fixture::with(ListenOptions { head_time, ..ListenOptions::default() }).await;
     for bytes in [
         "",
         "GET /health HTTP/1.1\r\nHost: loc",
         "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /hea",
     ] {
-        let mut stream = TcpStream::connect(fixture.address).await.unwrap();
-        stream.write_all(bytes.as_bytes()).await.unwrap();
+        let mut stream = connect(fixture.address, bytes.as_bytes()).await;
         let mut text = String::new();
         let closed = tokio::time::timeout(PATIENCE, stream.read_to_string(&mut text)).await;
         closed.expect("the server closes the connection").unwrap();
@@ -346,17 +305,13 @@ async fn slow_heads_and_idle_connections_are_closed() {
             is_as_the_page_says("a head that does not arrive in time", Reply::read(&text).as_ref());
         }
     }
-    assert_eq!(
-        fixture.ask(&fixture.acme, "GET /v1/tools", "", "").await.status,
-        200,
-        "others are served"
-    );
+    assert_eq!(fixture.get("/v1/tools").await.status, 200, "others are served");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pipelined_requests_are_answered_in_order() {
     let fixture = Fixture::start().await;
-    let key = format!("Authorization: Bearer {}\r\n", fixture.acme);
+    let key = bearer(&fixture.acme);
     let one = |line: &str| format!("{line} HTTP/1.1\r\nHost: localhost\r\n{key}\r\n");
     let text = [
         one("GET /health"),
@@ -365,8 +320,7 @@ async fn pipelined_requests_are_answered_in_order() {
         request("GET /ready", &key, ""),
     ]
     .concat();
-    let mut stream = TcpStream::connect(fixture.address).await.unwrap();
-    stream.write_all(text.as_bytes()).await.unwrap();
+    let mut stream = connect(fixture.address, text.as_bytes()).await;
     let mut answers = String::new();
     stream.read_to_string(&mut answers).await.unwrap();
     let replies: Vec<_> = answers
