@@ -2,34 +2,28 @@
 
 use std::net::SocketAddr;
 
-use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::mcp::{McpOptions, routes};
-use toolcell_server::{Authenticator, HttpOptions, HttpServer, ListenOptions, Service};
+use toolcell_server::{Authenticator, HttpOptions, ListenOptions, Service};
 
-use super::client::{Reply, request, send};
+use super::client::{JSON, Reply, ask, bearer, request, send};
 use super::fixture::{served, tools};
+use crate::setup::{self, keys};
 
 const LISTED: &str = "http://localhost:3000";
 const ALLOW_ORIGIN: &str = "access-control-allow-origin";
 const ECHO: &str = r#"{"name": "echo"}"#;
 
-/// Starts a server with both protocols. Returns its address and a key.
-async fn start(http: HttpOptions) -> (SocketAddr, String, tempfile::TempDir) {
+/// Starts a server with both protocols and these origins. Returns its address and the header of a
+/// key.
+async fn start(origins: &[&str]) -> (SocketAddr, String, tempfile::TempDir) {
     let service = Service::builder(served(&tools().0)).build().unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    let keys = ApiKeyStore::open(dir.path().join("keys.json")).unwrap();
-    let key = keys.add("acme").unwrap().key.expose().to_owned();
-    let options = ListenOptions { http, ..ListenOptions::default() };
-    let options =
-        ListenOptions { protected: routes(service.clone(), McpOptions::default()), ..options };
-    let server = HttpServer::bind(service, Authenticator::api_keys(keys), options).await.unwrap();
-    let address = server.address();
-    tokio::spawn(server.serve(std::future::pending()));
-    (address, key, dir)
-}
-
-async fn ask(address: SocketAddr, line: &str, headers: &str, body: &str) -> Reply {
-    send(address, request(line, headers, body).as_bytes()).await.expect("a response")
+    let (keys, [key], dir) = keys(["acme"]);
+    let origins = origins.iter().copied().map(Into::into).collect();
+    let http = HttpOptions { origins, ..HttpOptions::default() };
+    let protected = routes(service.clone(), McpOptions::default());
+    let options = ListenOptions { http, protected, ..ListenOptions::default() };
+    let address = setup::start(service, Authenticator::api_keys(keys), options).await;
+    (address, bearer(&key), dir)
 }
 
 /// Returns the items of a header that is a list.
@@ -46,8 +40,7 @@ fn is_for_the_listed_origin(reply: &Reply) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn preflight_of_listed_origin_needs_no_key() {
-    let (address, ..) =
-        start(HttpOptions { origins: vec![LISTED.into()], ..HttpOptions::default() }).await;
+    let (address, ..) = start(&[LISTED]).await;
     for path in ["/v1/calls", "/v1/artifacts/abc", "/mcp", "/health"] {
         for wanted in [
             "",
@@ -58,20 +51,13 @@ async fn preflight_of_listed_origin_needs_no_key() {
             let reply = ask(address, &format!("OPTIONS {path}"), &headers, "").await;
             assert_eq!((reply.status, &*reply.body), (204, ""), "{path}: {reply:?}");
             is_for_the_listed_origin(&reply);
-            assert_eq!(
-                words(&reply, "access-control-allow-methods"),
-                ["GET", "HEAD", "POST", "DELETE"]
-            );
+            let methods = words(&reply, "access-control-allow-methods");
+            assert_eq!(methods, ["GET", "HEAD", "POST", "DELETE"]);
             assert_eq!(reply.header("access-control-max-age"), Some("7200"));
             let sent = words(&reply, "access-control-allow-headers");
-            for name in [
-                "authorization",
-                "content-type",
-                "idempotency-key",
-                "mcp-session-id",
-                "range",
-                "traceparent",
-            ] {
+            let always =
+                "authorization content-type idempotency-key mcp-session-id range traceparent";
+            for name in always.split(' ') {
                 assert!(sent.contains(&name), "{name}: {sent:?}");
             }
             for name in ["mcp-param-city", "mcp-param-day"] {
@@ -84,12 +70,10 @@ async fn preflight_of_listed_origin_needs_no_key() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn listed_origin_can_read_answers_and_problems() {
-    let (address, key, _dir) =
-        start(HttpOptions { origins: vec![LISTED.into()], ..HttpOptions::default() }).await;
-    let json = "Content-Type: application/json\r\n";
-    let own = format!("Authorization: Bearer {key}\r\n{json}Origin: {LISTED}\r\n");
+    let (address, key, _dir) = start(&[LISTED]).await;
+    let own = format!("{key}{JSON}Origin: {LISTED}\r\n");
     let ping = r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#;
-    let no_key = format!("{json}Origin: {LISTED}\r\n");
+    let no_key = format!("{JSON}Origin: {LISTED}\r\n");
     for (line, headers, body, status) in [
         ("POST /v1/calls", own.clone(), ECHO, 200),
         ("POST /v1/calls", own.clone(), "{", 400),
@@ -107,13 +91,8 @@ async fn listed_origin_can_read_answers_and_problems() {
         assert_eq!(reply.status, status, "{line}: {reply:?}");
         is_for_the_listed_origin(&reply);
         let read = words(&reply, "access-control-expose-headers");
-        for name in [
-            "x-request-id",
-            "mcp-session-id",
-            "retry-after",
-            "www-authenticate",
-            "idempotency-replayed",
-        ] {
+        let names = "x-request-id mcp-session-id retry-after www-authenticate idempotency-replayed";
+        for name in names.split(' ') {
             assert!(read.contains(&name), "{name}: {read:?}");
         }
     }
@@ -128,26 +107,22 @@ async fn origins_are_compared_after_normalization() {
         ("https://app.example.com", "https://app.example.com:444", 403),
         ("https://app.example.com", "http://app.example.com", 403),
     ] {
-        let (address, ..) =
-            start(HttpOptions { origins: vec![listed.into()], ..HttpOptions::default() }).await;
+        let (address, ..) = start(&[listed]).await;
         let headers = format!("Origin: {asking}\r\nAccess-Control-Request-Method: POST\r\n");
         let reply = ask(address, "OPTIONS /v1/calls", &headers, "").await;
         assert_eq!(reply.status, status, "{listed} {asking}: {reply:?}");
-        assert_eq!(
-            reply.header(ALLOW_ORIGIN),
-            (status == 204).then_some(asking),
-            "{listed} {asking}"
-        );
+        let allowed = (status == 204).then_some(asking);
+        assert_eq!(reply.header(ALLOW_ORIGIN), allowed, "{listed} {asking}");
     }
     // A page of the server itself, whose browser omits the default port in one of the two headers.
-    let (address, key, _dir) = start(HttpOptions::default()).await;
+    let (address, key, _dir) = start(&[]).await;
     for (host, origin, status) in [
         ("localhost:443", "https://localhost", 200),
         ("LOCALHOST", "http://localhost", 200),
         ("localhost:80", "http://localhost", 200),
         ("localhost:80", "https://localhost", 403),
     ] {
-        let headers = format!("Authorization: Bearer {key}\r\nOrigin: {origin}\r\n");
+        let headers = format!("{key}Origin: {origin}\r\n");
         let sent = request("GET /v1/tools", &headers, "")
             .replace("Host: localhost\r\n", &format!("Host: {host}\r\n"));
         let reply = send(address, sent.as_bytes()).await.expect("a response");
@@ -157,9 +132,8 @@ async fn origins_are_compared_after_normalization() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn other_origin_is_refused_no_origin_gets_no_cors() {
-    let (address, key, _dir) =
-        start(HttpOptions { origins: vec![LISTED.into()], ..HttpOptions::default() }).await;
-    let key = format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n");
+    let (address, key, _dir) = start(&[LISTED]).await;
+    let key = format!("{key}{JSON}");
     let preflight = "Access-Control-Request-Method: POST\r\n";
     let own = format!("http://localhost:{}", address.port());
     let host = |line: &str, headers: &str, body: &str| {
@@ -174,18 +148,10 @@ async fn other_origin_is_refused_no_origin_gets_no_cors() {
             "null",
         ] {
             for (line, more) in [("OPTIONS", preflight), ("POST", &*key)] {
-                let reply = ask(
-                    address,
-                    &format!("{line} {path}"),
-                    &format!("Origin: {other}\r\n{more}"),
-                    "",
-                )
-                .await;
-                assert_eq!(
-                    (reply.status, &*reply.code()),
-                    (403, "origin_not_allowed"),
-                    "{line} {path} {other}"
-                );
+                let line = format!("{line} {path}");
+                let reply = ask(address, &line, &format!("Origin: {other}\r\n{more}"), "").await;
+                let code = reply.code();
+                assert_eq!((reply.status, &*code), (403, "origin_not_allowed"), "{line} {other}");
                 assert_eq!(reply.header(ALLOW_ORIGIN), None, "{reply:?}");
             }
         }
@@ -195,30 +161,22 @@ async fn other_origin_is_refused_no_origin_gets_no_cors() {
         assert_eq!((reply.status, reply.header(ALLOW_ORIGIN)), (403, None), "{reply:?}");
     }
     for origin in [String::new(), format!("Origin: {own}\r\n")] {
-        let reply =
-            send(address, host("POST /v1/calls", &format!("{key}{origin}"), ECHO).as_bytes()).await;
-        let reply = reply.expect("a response");
+        let called = host("POST /v1/calls", &format!("{key}{origin}"), ECHO);
+        let reply = send(address, called.as_bytes()).await.expect("a response");
         assert_eq!((reply.status, reply.header(ALLOW_ORIGIN)), (200, None), "{origin}: {reply:?}");
         assert_eq!(reply.header("vary"), Some("origin"), "an answer for another origin differs");
-        let reply = send(
-            address,
-            host("OPTIONS /v1/calls", &format!("{origin}{preflight}"), "").as_bytes(),
-        )
-        .await;
+        let asked = host("OPTIONS /v1/calls", &format!("{origin}{preflight}"), "");
+        let reply = send(address, asked.as_bytes()).await;
         assert_eq!(reply.expect("a response").status, 405, "{origin}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn server_without_origins_sends_no_cors_headers() {
-    let (address, key, _dir) = start(HttpOptions::default()).await;
-    let headers = format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n");
-    let reply = ask(address, "POST /v1/calls", &headers, ECHO).await;
-    assert_eq!(
-        (reply.status, reply.header(ALLOW_ORIGIN), reply.header("vary")),
-        (200, None, None),
-        "{reply:?}"
-    );
+    let (address, key, _dir) = start(&[]).await;
+    let reply = ask(address, "POST /v1/calls", &format!("{key}{JSON}"), ECHO).await;
+    let told = (reply.status, reply.header(ALLOW_ORIGIN), reply.header("vary"));
+    assert_eq!(told, (200, None, None), "{reply:?}");
     let headers = format!("Origin: {LISTED}\r\nAccess-Control-Request-Method: POST\r\n");
     assert_eq!(ask(address, "OPTIONS /v1/calls", &headers, "").await.status, 403);
 }

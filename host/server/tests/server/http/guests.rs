@@ -4,37 +4,28 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt as _;
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use toolcell::clock::ManualClock;
 use toolcell::component::LoadOptions;
 use toolcell::kv::SqliteStore;
 use toolcell::runtime::Placement;
 use toolcell::tenant::Quota;
-use toolcell::{Component, Engine, Executor, Grants, Limits, Overlay, Registry, Tenant, ToolCall};
-use toolcell_server::auth::ApiKeyStore;
-use toolcell_server::{
-    Authenticator, CallRequest, HttpServer, ListenOptions, Principal, ServedTools, Service,
-};
+use toolcell::{Component, Engine, Executor, Grants, Limits, Overlay, Tenant, ToolCall};
+use toolcell_server::{Authenticator, CallRequest, ListenOptions, Principal, ServedTools, Service};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bytes};
 
-use super::client::{Reply, request, send};
+use super::client::{JSON, ask, bearer, connect, get, request, send};
+use crate::setup::{keys, loaded, registry, start};
 
 /// Fuel a minute of the only tenant.
 const FUEL: u64 = 1_000;
 const LOOP: &str = r#"{"name": "hostile"}"#;
-const JSON: &str = "Content-Type: application/json\r\n";
 
 /// Starts a server with a guest that loops until it is stopped.
 async fn looping(quota: Quota) -> (std::net::SocketAddr, Service, ManualClock) {
     let engine = Engine::builder().cells(4).build().unwrap();
-    let component =
-        Component::load(&engine, Hostile::new(Place::Execute, Misdeed::Spin).component())
-            .await
-            .unwrap();
-    let registry = Registry::new();
-    registry.register_all(component.tools().iter().cloned()).unwrap();
+    let spin = Hostile::new(Place::Execute, Misdeed::Spin).component();
+    let registry = registry(loaded(&engine, spin).await);
     let unlimited =
         Limits { fuel: u64::MAX, timeout: Duration::from_secs(3600), ..Limits::default() };
     let clock = ManualClock::new();
@@ -42,11 +33,7 @@ async fn looping(quota: Quota) -> (std::net::SocketAddr, Service, ManualClock) {
         .with_executor(Executor::new().with_limits(unlimited))
         .with_anonymous(Tenant { quota, ..Tenant::default() });
     let service = Service::builder(served).clock(clock.clone()).build().unwrap();
-    let server = HttpServer::bind(service.clone(), Authenticator::open(), ListenOptions::default())
-        .await
-        .unwrap();
-    let address = server.address();
-    tokio::spawn(server.serve(std::future::pending()));
+    let address = start(service.clone(), Authenticator::open(), ListenOptions::default()).await;
     (address, service, clock)
 }
 
@@ -57,8 +44,8 @@ async fn until(service: &Service, running: usize) {
     }
 }
 
-async fn usage(address: std::net::SocketAddr) -> Reply {
-    send(address, request("GET /v1/usage", "", "").as_bytes()).await.unwrap()
+async fn usage(address: std::net::SocketAddr) -> Value {
+    get(address, "/v1/usage").await.json()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -67,22 +54,17 @@ async fn cancel_and_disconnect_stop_an_endless_loop() {
     let bytes = request("POST /v1/calls", &format!("{JSON}x-request-id: loop\r\n"), LOOP);
     let running = tokio::spawn(async move { send(address, bytes.as_bytes()).await });
     until(&service, 1).await;
-    let cancel = request("DELETE /v1/calls/loop", "", "");
-    assert_eq!(send(address, cancel.as_bytes()).await.unwrap().status, 202);
+    assert_eq!(ask(address, "DELETE /v1/calls/loop", "", "").await.status, 202);
     let answer = running.await.unwrap().unwrap().json();
     assert_eq!(answer["outcome"]["tool_error"]["cause"]["status"], "cancelled", "{answer}");
 
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    stream.write_all(request("POST /v1/calls", JSON, LOOP).as_bytes()).await.unwrap();
+    let stream = connect(address, request("POST /v1/calls", JSON, LOOP).as_bytes()).await;
     until(&service, 1).await;
     drop(stream);
     until(&service, 0).await;
-    let usage = usage(address).await.json();
-    assert_eq!(
-        (&usage["outcomes"], &usage["running"]),
-        (&json!({"cancelled": 2}), &json!(0)),
-        "{usage}"
-    );
+    let usage = usage(address).await;
+    assert_eq!(usage["outcomes"], json!({"cancelled": 2}), "{usage}");
+    assert_eq!(usage["running"], json!(0), "{usage}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -90,36 +72,29 @@ async fn fuel_is_charged_and_a_tenant_in_debt_waits() {
     let (address, _, clock) =
         looping(Quota { fuel_per_minute: Some(FUEL), ..Quota::default() }).await;
     let body = r#"{"name": "hostile", "limits": {"fuel": 100000}}"#;
-    let ended =
-        send(address, request("POST /v1/calls", JSON, body).as_bytes()).await.unwrap().json();
+    let ended = ask(address, "POST /v1/calls", JSON, body).await.json();
     assert_eq!(ended["outcome"]["tool_error"]["cause"]["kind"], "fuel", "{ended}");
-    let charged = usage(address).await.json();
+    let charged = usage(address).await;
     let debt = charged["fuel"].as_u64().unwrap() - FUEL;
-    assert_eq!(
-        (&charged["fuel"], &charged["fuel_remaining"]),
-        (&ended["usage"]["fuel"], &json!(0))
-    );
-    let refused = send(address, request("POST /v1/calls", JSON, LOOP).as_bytes()).await.unwrap();
-    assert_eq!((refused.status, refused.code().as_str()), (429, "quota_exceeded"), "{refused:?}");
+    assert_eq!(charged["fuel"], ended["usage"]["fuel"]);
+    assert_eq!(charged["fuel_remaining"], json!(0));
+    let refused = ask(address, "POST /v1/calls", JSON, LOOP).await;
+    refused.is_refused(429, "quota_exceeded");
     clock.advance(Duration::from_millis(((debt + 1) * 60_000).div_ceil(FUEL)));
-    assert_eq!(usage(address).await.json()["fuel_remaining"], 1);
+    assert_eq!(usage(address).await["fuel_remaining"], 1);
 }
 
 /// A tool with a granted key store, called for a tenant whose overlay has other keys than the
 /// grant, and for a tenant without an overlay.
 #[tokio::test(flavor = "multi_thread")]
 async fn tenant_overlay_denies_rights_granted_to_tool() {
-    let engine = Engine::builder()
-        .placement(Placement::Cells)
-        .keys(SqliteStore::in_memory())
-        .build()
-        .unwrap();
+    let engine = Engine::builder().placement(Placement::Cells).keys(SqliteStore::in_memory());
+    let engine = engine.build().unwrap();
     let mut grants = Grants::default();
     grants.kv.push("write notes/*".parse().expect("a rule"));
     let options = LoadOptions { grants, ..LoadOptions::default() };
     let notes = Component::load_with(&engine, bytes("notes"), options).await.unwrap();
-    let registry = Registry::new();
-    registry.register_all(notes.tools().iter().cloned()).unwrap();
+    let registry = registry(notes.tools().to_vec());
     let mut overlay = Overlay::default();
     overlay.kv = Some(vec!["read notes/*".parse().expect("a rule")]);
     let narrowed = Tenant { overlay: Some(overlay.into()), ..Tenant::default() };
@@ -127,20 +102,12 @@ async fn tenant_overlay_denies_rights_granted_to_tool() {
         .with_tenant("acme", narrowed)
         .with_tenant("globex", Tenant::default());
     let service = Service::builder(served).build().unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    let keys = ApiKeyStore::open(dir.path().join("keys.json")).unwrap();
-    let [acme, globex] =
-        ["acme", "globex"].map(|name| keys.add(name).unwrap().key.expose().to_owned());
+    let (keys, [acme, globex], _dir) = keys(["acme", "globex"]);
     let auth = Authenticator::api_keys(keys);
-    let server = HttpServer::bind(service.clone(), auth, ListenOptions::default()).await.unwrap();
-    let address = server.address();
-    tokio::spawn(server.serve(std::future::pending()));
+    let address = start(service.clone(), auth, ListenOptions::default()).await;
     let call = async |key: &str, arguments: Value| -> Value {
         let call = json!({"name": "notes", "arguments": arguments}).to_string();
-        let headers = format!("{JSON}Authorization: Bearer {key}\r\n");
-        let reply = send(address, request("POST /v1/calls", &headers, &call).as_bytes())
-            .await
-            .expect("a response");
+        let reply = ask(address, "POST /v1/calls", &format!("{JSON}{}", bearer(key)), &call).await;
         assert_eq!(reply.status, 200, "{reply:?}");
         reply.json()["outcome"].take()
     };
@@ -148,10 +115,7 @@ async fn tenant_overlay_denies_rights_granted_to_tool() {
     let denied = call(&acme, add()).await;
     let message = denied["error"]["message"].as_str().unwrap_or_else(|| panic!("{denied}"));
     assert!(message.starts_with("`kv write notes/milk` is denied for this tenant"), "{message}");
-    assert!(
-        call(&globex, add()).await["ok"].is_object(),
-        "the other tenant has all that is granted"
-    );
+    assert!(call(&globex, add()).await["ok"].is_object(), "it has all that is granted");
     // Each tenant lists only the keys that its overlay allows, and only its own notes.
     let list = || json!({"action": "list"});
     assert_eq!(call(&acme, list()).await["ok"]["value"]["titles"], json!([]));
@@ -172,8 +136,7 @@ async fn fuel_metric_matches_the_calls_receipt() {
     let mut used = Vec::new();
     for fuel in [100_000, 2_000_000] {
         let body = json!({"name": "hostile", "limits": {"fuel": fuel}}).to_string();
-        let ended =
-            send(address, request("POST /v1/calls", JSON, &body).as_bytes()).await.unwrap().json();
+        let ended = ask(address, "POST /v1/calls", JSON, &body).await.json();
         used.push(ended["usage"]["fuel"].as_u64().unwrap_or_else(|| panic!("{ended}")) as f64);
     }
     let text = service.metrics_text();
@@ -202,12 +165,11 @@ async fn fuel_metric_matches_the_calls_receipt() {
 async fn first_tenant_leaves_cells_to_others() {
     const CELLS: usize = 8;
     let engine = Engine::builder().cells(8).build().unwrap();
-    let registry = Registry::new();
     let echo = Hostile { name: "echo", ..Hostile::answering(Answer::Echo) };
-    for guest in [Hostile::new(Place::Execute, Misdeed::Sleep), echo] {
-        let component = Component::load(&engine, guest.component()).await.unwrap();
-        registry.register_all(component.tools().iter().cloned()).unwrap();
-    }
+    let mut tools = loaded(&engine, echo.component()).await;
+    let sleep = Hostile::new(Place::Execute, Misdeed::Sleep);
+    tools.extend(loaded(&engine, sleep.component()).await);
+    let registry = registry(tools);
     let limits = Limits { timeout: Duration::from_secs(3600), ..Limits::default() };
     let served = |tenants: &[&str]| {
         let served = ServedTools::new(&registry).with_executor(Executor::new().with_limits(limits));
@@ -241,8 +203,7 @@ async fn first_tenant_leaves_cells_to_others() {
     }
     service.replace(served(&["acme", "globex"]));
     let _running = taken(2 * CELLS, CELLS / 2).await;
-    let answer =
-        call("globex", "echo", Limits { timeout: Duration::from_secs(10), ..Limits::unlimited() })
-            .await;
+    let limits = Limits { timeout: Duration::from_secs(10), ..Limits::unlimited() };
+    let answer = call("globex", "echo", limits).await;
     assert!(answer.expect("a cell is free").completion.result.value().is_some());
 }

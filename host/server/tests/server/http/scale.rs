@@ -13,15 +13,14 @@ use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::task::yield_now;
-use toolcell::{Component, Definition, Engine, Executor, Limits, Registry, Tenant, Tool, ToolCall};
+use toolcell::{Engine, Executor, Limits, ToolCall};
 use toolcell_server::service::RequestId;
-use toolcell_server::{
-    CallRequest, HttpOptions, ListenOptions, Principal, ServedTools, Service, ServiceLimits,
-};
+use toolcell_server::{CallRequest, HttpOptions, ListenOptions, Principal, Service, ServiceLimits};
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 
 use super::bad_input::PATIENCE;
 use super::fixture::Fixture;
+use crate::setup::{loaded, registry, two_tenants, wait};
 
 /// The seed of the random generator.
 const SEED: u64 = 15;
@@ -38,19 +37,11 @@ const SOON: Duration = Duration::from_millis(500);
 async fn thousands_of_cancelled_calls_leak_nothing() {
     let engine = Engine::builder().cells(8).build().unwrap();
     let spin = Hostile::new(Place::Execute, Misdeed::Spin).component();
-    let component = Component::load(&engine, spin).await.unwrap();
-    let registry = Registry::new();
-    let wait = Definition::new("wait", "Waits.").unwrap();
-    let wait = Tool::native(wait, async |_: serde_json::Value| {
-        std::future::pending::<serde_json::Value>().await
-    })
-    .unwrap();
-    registry.register_all(component.tools().iter().cloned().chain([wait])).unwrap();
+    let (wait, _) = wait();
+    let registry = registry(loaded(&engine, spin).await.into_iter().chain([wait]));
     let unlimited =
         Limits { fuel: u64::MAX, timeout: Duration::from_secs(3600), ..Limits::default() };
-    let served = ServedTools::new(&registry).with_executor(Executor::new().with_limits(unlimited));
-    let served =
-        served.with_tenant("acme", Tenant::default()).with_tenant("globex", Tenant::default());
+    let served = two_tenants(&registry).with_executor(Executor::new().with_limits(unlimited));
     let limits = ServiceLimits { in_flight: 4 * AT_ONCE, ..ServiceLimits::default() };
     let service = Service::builder(served).limits(limits).build().unwrap();
     let random = Arc::new(Mutex::new(fastrand::Rng::with_seed(SEED)));
@@ -100,14 +91,10 @@ async fn thousands_of_cancelled_calls_leak_nothing() {
             yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, over)
-        .await
-        .expect("every request, cell and place is given back");
+    tokio::time::timeout(PATIENCE, over).await.expect("each request, cell and place is free");
     for tenant in ["acme", "globex"] {
-        assert_eq!(
-            service.usage(&Principal::new(Some(tenant), "a key")).expect("it is served").running,
-            0
-        );
+        let usage = service.usage(&Principal::new(Some(tenant), "a key")).expect("it is served");
+        assert_eq!(usage.running, 0);
     }
 }
 

@@ -1,41 +1,43 @@
 //! Fair shares of tenants: bytes of bodies, requests, connections.
 
 use std::io::ErrorKind;
-use std::time::Duration;
 
 use serde_json::json;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use toolcell_server::auth::ApiKeyStore;
-use toolcell_server::{Authenticator, HttpOptions, HttpServer, ListenOptions, Principal, Service};
+use toolcell_server::{Authenticator, HttpOptions, ListenOptions, Principal};
 
-use super::client::{Reply, request, send};
+use super::bad_input::PATIENCE;
+use super::client::{JSON, Reply, ask, bearer, connect, request, send};
 use super::fixture::{Fixture, IN_FLIGHT, served, tools};
+use crate::setup::{keys, serving, start};
 
 const ECHO: &str = r#"{"name": "echo"}"#;
-/// Far longer than any wait takes.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Returns a connection over which this text was sent.
 async fn sent(fixture: &Fixture, text: &str) -> TcpStream {
-    let mut stream = TcpStream::connect(fixture.address).await.expect("a connection");
-    stream.write_all(text.as_bytes()).await.expect("it is sent");
-    stream
+    connect(fixture.address, text.as_bytes()).await
 }
 
 /// Returns the head of a call with a chunked body.
 fn chunked(key: &str) -> String {
-    let head = "POST /v1/calls HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
-    format!("{head}Authorization: Bearer {key}\r\nTransfer-Encoding: chunked\r\n\r\n")
+    let head = format!("POST /v1/calls HTTP/1.1\r\nHost: localhost\r\n{JSON}{}", bearer(key));
+    format!("{head}Transfer-Encoding: chunked\r\n\r\n")
+}
+
+/// Checks that the request can be made later.
+#[track_caller]
+fn is_overloaded(reply: &Reply) {
+    reply.is_refused(429, "overloaded");
+    assert_eq!(reply.header("retry-after"), Some("1"));
 }
 
 /// Reads the head of an answer.
 async fn status(stream: &mut TcpStream) -> String {
     let mut head = [0; 12];
-    tokio::time::timeout(PATIENCE, stream.read_exact(&mut head))
-        .await
-        .expect("an answer")
-        .expect("a head");
+    let read = tokio::time::timeout(PATIENCE, stream.read_exact(&mut head)).await;
+    read.expect("an answer").expect("a head");
     String::from_utf8_lossy(&head[9..]).into_owned()
 }
 
@@ -72,10 +74,7 @@ async fn tenant_leaves_as_many_requests_free_as_it_has() {
         running.push(fixture.waiting(&acme, &format!("held-{id}")).await);
     }
     let full = fixture.call(&acme, "", ECHO).await;
-    assert_eq!(
-        (full.status, full.code().as_str(), full.header("retry-after")),
-        (429, "overloaded", Some("1"))
-    );
+    is_overloaded(&full);
     assert_eq!(fixture.call(&fixture.globex, "", ECHO).await.status, 200, "another tenant");
 }
 
@@ -88,14 +87,11 @@ async fn each_call_of_a_request_takes_a_slot() {
         let calls: Vec<_> = (0..calls)
             .map(|call| json!({"id": call.to_string(), "name": "echo", "arguments": {}}))
             .collect();
-        fixture.ask(&fixture.acme, "POST /v1/batch", "", &json!({"calls": calls}).to_string()).await
+        fixture.post("/v1/batch", "", &json!({"calls": calls}).to_string()).await
     };
     // With one call running, 3 more would leave 2 of 6 slots free, and 2 more leave 3.
     let full = batch(IN_FLIGHT).await;
-    assert_eq!(
-        (full.status, full.code().as_str(), full.header("retry-after")),
-        (429, "overloaded", Some("1"))
-    );
+    is_overloaded(&full);
     assert_eq!(batch(IN_FLIGHT - 1).await.status, 200);
 }
 
@@ -121,45 +117,33 @@ async fn idle_connection_gives_way_to_new_one() {
     let acme = fixture.acme.clone();
     let running = fixture.waiting(&acme, "busy").await;
     let mut idle = sent(&fixture, "GET /health HTT").await;
-    let line = request("DELETE /v1/calls/busy", &format!("Authorization: Bearer {acme}\r\n"), "");
-    let answer = tokio::time::timeout(PATIENCE, send(fixture.address, line.as_bytes())).await;
-    assert_eq!(answer.expect("the idle connection gives way").unwrap().status, 202);
+    let answer = tokio::time::timeout(PATIENCE, fixture.cancel(&acme, "busy")).await;
+    assert_eq!(answer.expect("the idle connection gives way").status, 202);
     let mut rest = Vec::new();
-    let closed = tokio::time::timeout(PATIENCE, idle.read_to_end(&mut rest))
-        .await
-        .expect("it is closed in time");
+    let closed = tokio::time::timeout(PATIENCE, idle.read_to_end(&mut rest)).await;
     // It is reset if the server closed it with unread bytes.
-    assert!(
-        closed.map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |_| true),
-        "it is closed"
-    );
+    let error = closed.expect("it is closed in time").err();
+    assert!(error.is_none_or(|error| error.kind() == ErrorKind::ConnectionReset), "{rest:?}");
     assert!(rest.is_empty(), "no request was made on it");
     assert_eq!(running.await.unwrap().unwrap().status, 200, "the request that ran was not touched");
 }
 
 #[tokio::test]
 async fn open_server_requires_keys_once_one_exists() {
-    let service = Service::builder(toolcell_server::ServedTools::new(&tools().0)).build().unwrap();
-    let dir = tempfile::tempdir().unwrap();
+    let service = serving(&tools().0);
+    let (keys, [], dir) = keys([]);
     let open = || ApiKeyStore::open(dir.path().join("keys.json")).unwrap();
-    let auth = Authenticator::open_until_keys(open());
-    let server =
-        HttpServer::bind(service.clone(), auth.clone(), ListenOptions::default()).await.unwrap();
-    let address = server.address();
-    tokio::spawn(server.serve(std::future::pending()));
-    let asked = async |path: &str, headers: &str| -> Reply {
-        send(address, request(&format!("GET {path}"), headers, "").as_bytes()).await.unwrap()
-    };
+    let auth = Authenticator::open_until_keys(keys);
+    let address = start(service.clone(), auth, ListenOptions::default()).await;
+    let asked =
+        async |path: &str, headers: &str| ask(address, &format!("GET {path}"), headers, "").await;
     assert_eq!(asked("/v1/tools", "").await.status, 200);
     assert_eq!(asked("/ready", "").await.json()["authentication"], "none");
     // Another process adds a key.
     let key = open().add("acme").unwrap();
     service.replace(served(&tools().0));
     assert_eq!(asked("/v1/tools", "").await.status, 401);
-    assert_eq!(
-        asked("/v1/tools", &format!("Authorization: Bearer {}\r\n", key.key.expose())).await.status,
-        200
-    );
+    assert_eq!(asked("/v1/tools", &bearer(key.key.expose())).await.status, 200);
     assert_eq!(asked("/ready", "").await.json()["authentication"], "required");
     assert!(open().revoke(&key.id).unwrap());
     assert_eq!(asked("/v1/tools", "").await.status, 401, "it stays so");
@@ -168,28 +152,17 @@ async fn open_server_requires_keys_once_one_exists() {
 #[tokio::test(flavor = "multi_thread")]
 async fn detached_requests_per_principal_are_bounded() {
     let (registry, mut waits) = tools();
-    let service = Service::builder(toolcell_server::ServedTools::new(&registry)).build().unwrap();
-    let server = HttpServer::bind(service.clone(), Authenticator::open(), ListenOptions::default())
-        .await
-        .unwrap();
-    let address = server.address();
-    tokio::spawn(server.serve(std::future::pending()));
+    let service = serving(&registry);
+    let address = start(service.clone(), Authenticator::open(), ListenOptions::default()).await;
     let wait = |key: usize| {
-        let headers = format!(
-            "Content-Type: application/json\r\nIdempotency-Key: k{key}\r\nx-request-id: r{key}\r\n"
-        );
+        let headers = format!("{JSON}Idempotency-Key: k{key}\r\nx-request-id: r{key}\r\n");
         request("POST /v1/calls", &headers, r#"{"name": "wait"}"#)
     };
     for key in 0..32 {
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        stream.write_all(wait(key).as_bytes()).await.unwrap();
+        let _stream = connect(address, wait(key).as_bytes()).await;
         assert_eq!(waits.recv().await, Some("started"));
     }
-    let refused = send(address, wait(32).as_bytes()).await.unwrap();
-    assert_eq!(
-        (refused.status, refused.code().as_str(), refused.header("retry-after")),
-        (429, "overloaded", Some("1"))
-    );
+    is_overloaded(&send(address, wait(32).as_bytes()).await.unwrap());
     assert_eq!(service.running(), 32, "the clients have gone, and their requests go on");
     // The requests can be cancelled.
     service.cancel(&Principal::local(), &"r0".parse().unwrap()).unwrap();

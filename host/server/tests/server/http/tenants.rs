@@ -4,23 +4,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
 use toolcell::step::Step;
 use toolcell::tenant::Quota;
-use toolcell::{Definition, Executor, Registry, Tenant, Tool, ToolCall, Turn};
+use toolcell::{Executor, Tenant, ToolCall, Turn};
 use toolcell_server::auth::JwtIssuer;
 use toolcell_server::service::{RunRequest, StepRequest};
-use toolcell_server::{
-    Authenticator, CallRequest, HttpServer, ListenOptions, Principal, ServedTools, Service,
-};
+use toolcell_server::{Authenticator, CallRequest, ListenOptions, Principal, ServedTools, Service};
 
-use super::client::{request, send};
+use super::client::{ask, bearer, get};
 use super::fixture::{Fixture, served, tools};
+use super::tokens::encoded;
+use crate::setup::{native, registry, start};
 
 const ECHO: &str = r#"{"name": "echo"}"#;
+
+/// Returns a tenant that sees these tools.
+fn sees<const N: usize>(tools: [&str; N]) -> Tenant {
+    Tenant { tools: Some(tools.map(|name| name.parse().unwrap()).into()), ..Tenant::default() }
+}
+
+/// The usage of a tenant without calls.
+fn unused() -> Value {
+    json!({"calls": 0, "outcomes": {}, "fuel": 0, "wall_us": 0, "running": 0})
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tenant_sees_only_its_own_tools_and_usage() {
@@ -34,10 +42,7 @@ async fn tenant_sees_only_its_own_tools_and_usage() {
     let near = fixture.call(&fixture.acme, "", r#"{"name": "wai"}"#).await;
     assert_eq!(near.json()["hint"], "did you mean `wait`?", "{near:?}");
     let usage = fixture.ask(&fixture.globex, "GET /v1/usage", "", "").await;
-    assert_eq!(
-        usage.json(),
-        json!({"calls": 0, "outcomes": {}, "fuel": 0, "wall_us": 0, "running": 0})
-    );
+    assert_eq!(usage.json(), unused());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -45,13 +50,8 @@ async fn hidden_tool_leaves_no_trace_in_usage() {
     let fixture = Fixture::start().await;
     for name in ["hidden", "nope"] {
         let refused = fixture.call(&fixture.acme, "", &json!({"name": name}).to_string()).await;
-        assert_eq!((refused.status, refused.code().as_str()), (404, "unknown_tool"));
-        let usage = fixture.ask(&fixture.acme, "GET /v1/usage", "", "").await;
-        assert_eq!(
-            usage.json(),
-            json!({"calls": 0, "outcomes": {}, "fuel": 0, "wall_us": 0, "running": 0}),
-            "{name}"
-        );
+        refused.is_refused(404, "unknown_tool");
+        assert_eq!(fixture.usage().await, unused(), "{name}");
     }
 }
 
@@ -59,19 +59,15 @@ async fn hidden_tool_leaves_no_trace_in_usage() {
 #[tokio::test]
 async fn executor_keeps_tenants_that_were_added_before() {
     let (registry, _) = tools();
-    let sees = |name: &str| {
-        let tools = Some(vec![name.parse().unwrap()]);
-        Tenant { tools, ..Tenant::default() }
-    };
-    let executor = || Executor::new().with_tenant("globex", sees("echo"));
+    let executor = || Executor::new().with_tenant("globex", sees(["echo"]));
     let new = || ServedTools::new(&registry);
     for served in [
-        new().with_tenant("acme", sees("ask")).with_executor(executor()),
-        new().with_executor(executor()).with_tenant("acme", sees("ask")),
+        new().with_tenant("acme", sees(["ask"])).with_executor(executor()),
+        new().with_executor(executor()).with_tenant("acme", sees(["ask"])),
         // The executor's definition counts.
         new()
-            .with_tenant("acme", sees("ask"))
-            .with_tenant("globex", sees("ask"))
+            .with_tenant("acme", sees(["ask"]))
+            .with_tenant("globex", sees(["ask"]))
             .with_executor(executor()),
     ] {
         let service = Service::builder(served).build().unwrap();
@@ -95,23 +91,20 @@ async fn other_tenants_tool_is_unknown() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = |name: &str| {
         let (looks, calls) = (Arc::clone(&asked), Arc::clone(&asked));
-        let definition = Definition::new(name, "Does something.").unwrap();
         let called = move |_: Value| {
             calls.fetch_add(1000, Ordering::Relaxed);
             async { json!(1) }
         };
-        Tool::native(definition, called).unwrap().with_visibility(move |_, _| {
+        native(name, called).with_visibility(move |_, _| {
             looks.fetch_add(1, Ordering::Relaxed);
             true
         })
     };
-    let registry = Registry::new();
     // `own_2` is equally close to both requested names, `acme_1` and `acme_3`.
-    registry.register_all(["acme_1", "acme_2", "own_2"].map(counted)).unwrap();
-    let served = ServedTools::new(&registry).with_tenant("acme", Tenant::default()).with_tenant(
-        "globex",
-        Tenant { tools: Some(vec!["own_2".parse().unwrap()]), ..Tenant::default() },
-    );
+    let registry = registry(["acme_1", "acme_2", "own_2"].map(counted));
+    let served = ServedTools::new(&registry)
+        .with_tenant("acme", Tenant::default())
+        .with_tenant("globex", sees(["own_2"]));
     let service = Service::builder(served).build().unwrap();
     let globex = Principal::new(Some("globex"), "key:1");
     let asked_for = async |name: &'static str| {
@@ -140,18 +133,14 @@ async fn other_tenants_running_request_is_unknown() {
     let acme = fixture.acme.clone();
     let running = fixture.waiting(&acme, "theirs").await;
     let refused = async |id: &str| {
-        let reply = fixture.ask(&fixture.globex, &format!("DELETE /v1/calls/{id}"), "", "").await;
+        let reply = fixture.cancel(&fixture.globex, id).await;
         let mut body = reply.json();
         body["request_id"].take();
         (reply.status, body.to_string().replace(id, "ID"))
     };
     let unknown = refused("absent").await;
     assert_eq!((unknown.0, refused("theirs").await), (404, unknown.clone()));
-    assert_eq!(
-        fixture.ask(&acme, "DELETE /v1/calls/theirs", "", "").await.status,
-        202,
-        "it still runs"
-    );
+    assert_eq!(fixture.cancel(&acme, "theirs").await.status, 202, "it still runs");
     assert_eq!(running.await.unwrap().unwrap().status, 200);
 }
 
@@ -184,52 +173,35 @@ async fn change_affects_new_calls_and_not_running_ones() {
     let running = fixture.waiting(&acme, "old").await;
     let quota = Quota { concurrent_calls: Some(1), ..Quota::default() };
     let changed = served(&tools().0)
-        .with_tenant(
-            "acme",
-            Tenant {
-                tools: Some(["echo", "wait"].map(|name| name.parse().unwrap()).into()),
-                quota,
-                ..Tenant::default()
-            },
-        )
+        .with_tenant("acme", Tenant { quota, ..sees(["echo", "wait"]) })
         .with_tenant("gone", Tenant::default());
     fixture.service.replace(changed);
     // The running call counts against the quota, and continues.
-    let refused = fixture.call(&acme, "", ECHO).await;
-    assert_eq!((refused.status, refused.code().as_str()), (429, "quota_exceeded"));
+    fixture.call(&acme, "", ECHO).await.is_refused(429, "quota_exceeded");
     assert_eq!(fixture.call(&fixture.gone, "", ECHO).await.status, 200, "a new tenant");
-    assert_eq!(fixture.ask(&acme, "DELETE /v1/calls/old", "", "").await.status, 202);
+    assert_eq!(fixture.cancel(&acme, "old").await.status, 202);
     assert_eq!(running.await.unwrap().unwrap().status, 200);
-    assert_eq!(
-        fixture.call(&acme, "", r#"{"name": "ask"}"#).await.status,
-        404,
-        "it is served no more"
-    );
+    let ask = fixture.call(&acme, "", r#"{"name": "ask"}"#).await;
+    assert_eq!(ask.status, 404, "it is served no more");
     assert_eq!(fixture.call(&acme, "", ECHO).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn valid_token_is_a_principal_invalid_is_challenged() {
     let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap();
-    let encoded = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
-    let key = json!({"kty": "OKP", "crv": "Ed25519", "x": encoded(pair.public_key().as_ref()), "kid": "k"});
+    let key = json!({"kty": "OKP", "crv": "Ed25519", "x": encoded(pair.public_key()), "kid": "k"});
     let jwks = json!({"keys": [key]}).to_string();
     let issuer =
         JwtIssuer::from_jwks("https://issuer.example", "https://tools.example", &jwks).unwrap();
     let service = Service::builder(served(&tools().0)).build().unwrap();
     let auth = Authenticator::jwt(issuer.with_scope("tools"));
-    let server = HttpServer::bind(service, auth, ListenOptions::default()).await.unwrap();
-    let address = server.address();
-    tokio::spawn(server.serve(std::future::pending()));
+    let address = start(service, auth, ListenOptions::default()).await;
     let token = |tenant: &str, scope: &str| {
         let claims = json!({"iss": "https://issuer.example", "aud": "https://tools.example", "sub": "ada",
             "tenant": tenant, "scope": scope, "exp": 9_999_999_999_u64});
-        let message = format!(
-            "{}.{}",
-            encoded(br#"{"alg":"EdDSA","kid":"k"}"#),
-            encoded(claims.to_string().as_bytes())
-        );
-        format!("{message}.{}", encoded(pair.sign(message.as_bytes()).as_ref()))
+        let header = encoded(r#"{"alg":"EdDSA","kid":"k"}"#);
+        let message = format!("{header}.{}", encoded(claims.to_string()));
+        format!("{message}.{}", encoded(pair.sign(message.as_bytes())))
     };
     let metadata = "https://tools.example/.well-known/oauth-protected-resource";
     for (token, status, challenge) in [
@@ -239,16 +211,14 @@ async fn valid_token_is_a_principal_invalid_is_challenged() {
         (format!("{}x", token("globex", "tools")), 401, Some(metadata)),
         ("tck_key".into(), 401, Some(metadata)),
     ] {
-        let headers = format!("Authorization: Bearer {token}\r\n");
-        let reply = send(address, request("GET /v1/tools", &headers, "").as_bytes()).await.unwrap();
+        let reply = ask(address, "GET /v1/tools", &bearer(&token), "").await;
         assert_eq!(reply.status, status, "{reply:?}");
         let told = reply.header("www-authenticate");
         assert_eq!(told.is_some(), challenge.is_some(), "{reply:?}");
         assert!(challenge.is_none_or(|challenge| told.unwrap().contains(challenge)), "{reply:?}");
     }
     let path = metadata.strip_prefix("https://tools.example").unwrap();
-    let told =
-        send(address, request(&format!("GET {path}"), "", "").as_bytes()).await.unwrap().json();
+    let told = get(address, path).await.json();
     assert_eq!(told["authorization_servers"], json!(["https://issuer.example"]), "{told}");
     assert_eq!(told["resource"], Value::from("https://tools.example"));
 }

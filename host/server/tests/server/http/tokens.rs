@@ -9,14 +9,15 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use toolcell_server::auth::JwtIssuer;
 use toolcell_server::mcp::{McpOptions, routes};
-use toolcell_server::{Authenticator, HttpOptions, HttpServer, ListenOptions, Service};
+use toolcell_server::{Authenticator, HttpOptions, ListenOptions, Service};
 
-use super::client::{Reply, request, send};
+use super::client::{Reply, ask, bearer, connect, get, request};
 use super::fixture::{served, tools};
+use crate::setup::start;
 
 const PAGE: &str = include_str!("../../../../../docs/http.md");
 pub(crate) const ISSUER: &str = "https://issuer.example";
@@ -58,9 +59,7 @@ impl Issued {
         let mcp = routes(service.clone(), McpOptions { sessions: 1, ..McpOptions::default() });
         let http = HttpOptions { recheck: Duration::from_millis(10), ..HttpOptions::default() };
         let options = ListenOptions { http, protected: mcp, ..ListenOptions::default() };
-        let server = HttpServer::bind(service, auth.clone(), options).await.unwrap();
-        let address = server.address();
-        tokio::spawn(server.serve(std::future::pending()));
+        let address = start(service, auth.clone(), options).await;
         Self { pair, auth, address }
     }
 
@@ -78,8 +77,7 @@ impl Issued {
     }
 
     async fn ask(&self, token: &str, line: &str, headers: &str, body: &str) -> Reply {
-        let headers = format!("Authorization: Bearer {token}\r\n{headers}");
-        send(self.address, request(line, &headers, body).as_bytes()).await.expect("a response")
+        ask(self.address, line, &format!("{}{headers}", bearer(token)), body).await
     }
 }
 
@@ -149,11 +147,7 @@ async fn token_answers_match_the_documented_table() {
         let reply = issued.ask(token, "GET /v1/tools", "", "").await;
         let code =
             if reply.code().is_empty() { "–".to_owned() } else { format!("`{}`", reply.code()) };
-        assert_eq!(
-            (reply.status.to_string(), code),
-            (row[1].clone(), row[2].clone()),
-            "{case}: {reply:?}"
-        );
+        assert_eq!([&reply.status.to_string(), &code], [&row[1], &row[2]], "{case}: {reply:?}");
         let is_challenged = reply.status == 401 || reply.code() == "insufficient_scope";
         let challenge = reply.header("www-authenticate").unwrap_or_default();
         let metadata =
@@ -182,14 +176,10 @@ async fn resource_metadata_is_at_the_challenged_url() {
         for (path, status) in
             [(named, 200), (named.trim_end_matches('/'), 200), ("", 200), (other, 404)]
         {
-            let line = format!("GET {ROOT}{path}");
-            let reply =
-                send(issued.address, request(&line, "", "").as_bytes()).await.expect("a response");
+            let reply = get(issued.address, &format!("{ROOT}{path}")).await;
             assert_eq!(reply.status, status, "{audience} {path}: {reply:?}");
-            assert!(
-                status == 404 || reply.json()["resource"] == audience,
-                "{audience} {path}: {reply:?}"
-            );
+            let is_named = status == 404 || reply.json()["resource"] == audience;
+            assert!(is_named, "{audience} {path}: {reply:?}");
         }
     }
 }
@@ -197,9 +187,8 @@ async fn resource_metadata_is_at_the_challenged_url() {
 /// Opens a stream of events, and returns it once it has begun.
 async fn stream(issued: &Issued, token: &str) -> TcpStream {
     let body = r#"{"calls": [{"id": "a", "name": "wait", "arguments": {}}]}"#;
-    let mut stream = TcpStream::connect(issued.address).await.unwrap();
-    let sent = request("POST /v1/runs", &format!("Authorization: Bearer {token}\r\n{JSON}"), body);
-    stream.write_all(sent.as_bytes()).await.unwrap();
+    let sent = request("POST /v1/runs", &format!("{}{JSON}", bearer(token)), body);
+    let mut stream = connect(issued.address, sent.as_bytes()).await;
     let mut status = [0; 12];
     stream.read_exact(&mut status).await.unwrap();
     assert_eq!(&status, b"HTTP/1.1 200");
@@ -225,9 +214,7 @@ async fn token_expiry_ends_its_streams_and_sessions() {
     assert_eq!((open(&short).await, open(&other).await), (200, 429), "the tenant has one session");
     ends(streaming).await;
     let opened = async { while open(&other).await != 200 {} };
-    tokio::time::timeout(PATIENCE, opened)
-        .await
-        .expect("the session of the expired token has ended");
+    tokio::time::timeout(PATIENCE, opened).await.expect("the session has ended with its token");
     assert_eq!(issued.ask(&short, "GET /v1/tools", "", "").await.status, 401);
 }
 
