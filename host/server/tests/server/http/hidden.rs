@@ -6,14 +6,14 @@ use serde_json::json;
 use toolcell::call::Resume;
 use toolcell::clock::ManualClock;
 use toolcell::tenant::Quota;
-use toolcell::{
-    CallContext, CallOptions, Component, Engine, Json, Limits, Registry, Tenant, ToolCall,
-};
+use toolcell::{CallContext, CallOptions, Engine, Json, Limits, Tenant, ToolCall};
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::service::RunRequest;
 use toolcell_server::tenants::QuotaKind;
 use toolcell_server::{CallRequest, Principal, RequestError, ServedTools, Service};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
+
+use crate::setup::{loaded, registry};
 
 const FILE: &str =
     r#"{"type": "object", "properties": {"file": {"type": "string", "format": "toolcell-file"}}}"#;
@@ -28,12 +28,8 @@ async fn self_hidden_tool_is_answered_as_unknown() {
         ..Hostile::answering(Answer::Echo)
     };
     let engine = Engine::builder().build().expect("an engine");
-    let component = Component::load(&engine, guest.component()).await.expect("a component");
-    let registry = Registry::new();
-    registry.register_all(component.tools().iter().cloned()).expect("a name of its own");
-    let dir = tempfile::tempdir().expect("a directory");
-    let artifacts = Artifacts::open(&dir.path().join("artifacts"), ArtifactOptions::default())
-        .expect("a store");
+    let registry = registry(loaded(&engine, guest.component()).await);
+    let artifacts = Artifacts::temporary(ArtifactOptions::default()).unwrap();
     let own = artifacts.put(Some("globex"), b"x", None, "text/plain").expect("an artifact").uri;
     let served = ServedTools::new(&registry).with_tenant("globex", Tenant::default());
     let service = Service::builder(served).artifacts(artifacts).build().expect("a service");
@@ -58,11 +54,8 @@ async fn self_hidden_tool_is_answered_as_unknown() {
             let request = CallRequest { options, ..CallRequest::new(call) };
             format!("{:?}", service.call(&globex, request).await).replace(name, "NAME")
         };
-        assert_eq!(
-            answered("plans").await,
-            answered("plane").await,
-            "{arguments} {resume:?} {limits:?}"
-        );
+        let [hidden, unknown] = [answered("plans").await, answered("plane").await];
+        assert_eq!(hidden, unknown, "{arguments} {resume:?} {limits:?}");
     }
     assert_eq!(service.usage(&globex).expect("a tenant").calls, 0);
 }
@@ -78,15 +71,13 @@ async fn hidden_tools_fuel_is_charged_and_not_shown() {
         ..Hostile::new(Place::Visible, Misdeed::BurnFuel)
     };
     let hides = Hostile { visible: false, name: "hides", ..Hostile::answering(Answer::Echo) };
-    let registry = Registry::new();
-    for guest in [burns, hides] {
-        let component = Component::load(&engine, guest.component()).await.expect("a component");
-        registry.register_all(component.tools().iter().cloned()).expect("a name of its own");
-    }
+    let mut tools = loaded(&engine, burns.component()).await;
+    tools.extend(loaded(&engine, hides.component()).await);
+    let registry = registry(tools);
     let clock = ManualClock::new();
     let quota = Quota { fuel_per_minute: Some(1), ..Quota::default() };
-    let served =
-        ServedTools::new(&registry).with_tenant("globex", Tenant { quota, ..Tenant::default() });
+    let tenant = Tenant { quota, ..Tenant::default() };
+    let served = ServedTools::new(&registry).with_tenant("globex", tenant);
     let service = Service::builder(served).clock(clock.clone()).build().expect("a service");
     let globex = Principal::new(Some("globex"), "key:1");
     let fresh = service.usage(&globex).expect("a tenant");
@@ -110,17 +101,14 @@ async fn hidden_tools_fuel_is_charged_and_not_shown() {
         };
         assert!(hidden, "{way}");
         assert_eq!(service.usage(&globex).expect("a tenant"), fresh, "{way}");
-        let refused = [
-            service.call(&globex, CallRequest::new(call("nope"))).await.expect_err("it is in debt"),
-            service.tools(&globex, None).await.expect_err("it is in debt"),
-            service.tool(&globex, "nope").await.expect_err("it is in debt"),
-        ];
-        assert!(
-            refused.iter().all(|refused| matches!(
-                refused,
-                RequestError::Quota { kind: QuotaKind::Fuel, .. }
-            )),
-            "{way}: {refused:?}"
-        );
+        for refused in [
+            service.call(&globex, CallRequest::new(call("nope"))).await.map(drop),
+            service.tools(&globex, None).await.map(drop),
+            service.tool(&globex, "nope").await.map(drop),
+        ] {
+            let is_in_debt =
+                matches!(refused, Err(RequestError::Quota { kind: QuotaKind::Fuel, .. }));
+            assert!(is_in_debt, "{way}: {refused:?}");
+        }
     }
 }

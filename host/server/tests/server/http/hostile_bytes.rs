@@ -10,7 +10,7 @@ use toolcell_server::ListenOptions;
 use toolcell_test_guests::{own_process, rows};
 
 use super::bad_input::PATIENCE;
-use super::client::request;
+use super::client::{JSON, bearer, request};
 use super::fixture::Fixture;
 
 /// The seed of all cases.
@@ -21,14 +21,13 @@ const SLOW: usize = 40;
 /// Connections of a flood.
 const FLOOD: usize = 300;
 const ECHO: &str = r#"{"name": "echo", "arguments": {"n": 7}}"#;
-const JSON: &str = "Content-Type: application/json\r\n";
 
 /// Lines that are put into a head or body.
 static PIECES: LazyLock<Vec<&str>> = LazyLock::new(|| rows("server/http/hostile_bytes", "pieces"));
 
 /// Valid requests of one tenant.
 fn requests(key: &str) -> Vec<Vec<u8>> {
-    let headers = format!("Authorization: Bearer {key}\r\n{JSON}");
+    let headers = format!("{}{JSON}", bearer(key));
     let calls = r#"{"calls": [{"id": "a", "name": "echo", "arguments": {}}, {"id": "b", "name": "ask", "arguments": {}}]}"#;
     let chunked = format!("Transfer-Encoding: chunked\r\n{headers}");
     let chunks = format!("{:x}\r\n{ECHO}\r\n0\r\n\r\n", ECHO.len());
@@ -99,9 +98,8 @@ async fn sent(fixture: &Fixture, pieces: &[&[u8]], closed: bool) -> Vec<u16> {
         let _ = stream.read_to_end(&mut text).await;
     };
     let shown = String::from_utf8_lossy(&pieces.concat()).into_owned();
-    tokio::time::timeout(PATIENCE, talk)
-        .await
-        .unwrap_or_else(|_| panic!("the connection stays open: {shown}"));
+    let talked = tokio::time::timeout(PATIENCE, talk).await;
+    assert!(talked.is_ok(), "the connection stays open: {shown}");
     let text = String::from_utf8_lossy(&text).into_owned();
     text.match_indices("HTTP/1.1 ")
         .filter_map(|(at, line)| text.get(at + line.len()..)?.get(..3)?.parse().ok())
@@ -110,11 +108,8 @@ async fn sent(fixture: &Fixture, pieces: &[&[u8]], closed: bool) -> Vec<u16> {
 
 async fn another_tenant_is_served(fixture: &Fixture) {
     let reply = fixture.call(&fixture.globex, "", ECHO).await;
-    assert_eq!(
-        (reply.status, &reply.json()["outcome"]["ok"]["value"]["n"]),
-        (200, &7.into()),
-        "{reply:?}"
-    );
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert_eq!(reply.json()["outcome"]["ok"]["value"]["n"], 7, "{reply:?}");
 }
 
 /// Counts panics of the whole process.
@@ -136,11 +131,8 @@ async fn mutated_requests_are_answered_or_closed_no_panic() {
         return;
     }
     let panics = count_panics();
-    let fixture = Fixture::with(ListenOptions {
-        head_time: std::time::Duration::from_millis(200),
-        ..ListenOptions::default()
-    })
-    .await;
+    let head_time = std::time::Duration::from_millis(200);
+    let fixture = Fixture::with(ListenOptions { head_time, ..ListenOptions::default() }).await;
     let requests = requests(&fixture.acme);
     let mut random = fastrand::Rng::with_seed(SEED);
     let (mut answered, mut refused) = (0, 0);
@@ -151,10 +143,8 @@ async fn mutated_requests_are_answered_or_closed_no_panic() {
             answered += usize::from(status == 200);
             refused += usize::from((400..500).contains(&status));
             let shown = String::from_utf8_lossy(&bytes);
-            assert!(
-                status < 500 || status == 503,
-                "case {case} of seed {SEED}: {status} for {shown}"
-            );
+            let is_good = status < 500 || status == 503;
+            assert!(is_good, "case {case} of seed {SEED}: {status} for {shown}");
         }
         another_tenant_is_served(&fixture).await;
     }
@@ -171,7 +161,7 @@ async fn mutated_requests_are_answered_or_closed_no_panic() {
 #[tokio::test(flavor = "multi_thread")]
 async fn smuggled_request_is_not_answered() {
     let fixture = Fixture::start().await;
-    let key = format!("Authorization: Bearer {}\r\n", fixture.acme);
+    let key = bearer(&fixture.acme);
     let hidden = format!("GET /v1/usage HTTP/1.1\r\nHost: localhost\r\n{key}\r\n");
     let body = format!("0\r\n\r\n{hidden}");
     let head = format!("POST /v1/calls HTTP/1.1\r\nHost: localhost\r\n{key}{JSON}");
@@ -204,10 +194,8 @@ async fn flood_of_one_tenant_leaves_others_served() {
     another_tenant_is_served(&fixture).await;
     for reply in flood {
         let reply = reply.await.expect("no panic").expect("an answer");
-        assert!(
-            [(200, ""), (429, "overloaded")].contains(&(reply.status, &*reply.code())),
-            "{reply:?}"
-        );
+        let code = reply.code();
+        assert!([(200, ""), (429, "overloaded")].contains(&(reply.status, &*code)), "{reply:?}");
     }
     another_tenant_is_served(&fixture).await;
 }

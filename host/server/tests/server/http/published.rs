@@ -69,10 +69,8 @@ fn key(number: u8) -> (Ed25519KeyPair, Value) {
 
 /// Returns the headers of a request with a valid token of this key.
 fn headers(number: u8) -> HeaderMap {
-    let message = message(
-        &json!({"alg": "EdDSA", "kid": format!("k{number}")}),
-        &claims("sub", json!("ada")),
-    );
+    let header = json!({"alg": "EdDSA", "kid": format!("k{number}")});
+    let message = message(&header, &claims("sub", json!("ada")));
     let token = format!("{message}.{}", encoded(key(number).0.sign(message.as_bytes())));
     HeaderMap::from_iter([(AUTHORIZATION, format!("Bearer {token}").parse().unwrap())])
 }
@@ -90,11 +88,8 @@ async fn keys_are_found_only_by_their_issuers_metadata() {
         let own = format!("http://{}", pages.start().await);
         for (place, (status, issuer, uri)) in [(OPENID, openid), (OAUTH, oauth)] {
             let uri = if uri.starts_with('/') { format!("{own}{uri}") } else { uri.to_owned() };
-            pages.set(
-                place,
-                status,
-                json!({"issuer": issuer.replace("SELF", &own), "jwks_uri": uri}),
-            );
+            let issuer = issuer.replace("SELF", &own);
+            pages.set(place, status, json!({"issuer": issuer, "jwks_uri": uri}));
         }
         pages.set("/keys", answer, &keys);
         let fetched = PublishedKeys::of_issuer(&own).expect("of this machine").fetch().await;

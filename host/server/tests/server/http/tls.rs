@@ -19,9 +19,10 @@ use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 use toolcell_server::auth::PublishedKeys;
 use toolcell_server::listener::Tls;
-use toolcell_server::{Authenticator, HttpServer, ListenOptions, Service};
+use toolcell_server::{Authenticator, ListenOptions, Service};
 
 use super::fixture::{served, tools};
+use crate::setup::start;
 
 /// A certificate for `localhost`, with its key, as PEM files.
 struct Certified {
@@ -53,10 +54,7 @@ impl Certified {
             Tls::from_files(self.file("cert.pem"), self.file("key.pem")).expect("a good pair");
         let service = Service::builder(served(&tools().0)).build().unwrap();
         let options = ListenOptions { tls: Some(tls), ..ListenOptions::default() };
-        let server = HttpServer::bind(service, Authenticator::open(), options).await.unwrap();
-        let address = server.address();
-        tokio::spawn(server.serve(std::future::pending()));
-        address
+        start(service, Authenticator::open(), options).await
     }
 
     /// Returns the answer to a client that trusts this certificate.
@@ -95,10 +93,8 @@ async fn client_trusting_the_certificate_is_served() {
     }
     let other =
         Certified::new().ask(address, &TLS13).await.expect_err("the certificate is not trusted");
-    assert!(
-        other.to_string().contains("UnknownIssuer") || other.to_string().contains("BadSignature"),
-        "{other}"
-    );
+    let other = other.to_string();
+    assert!(other.contains("UnknownIssuer") || other.contains("BadSignature"), "{other}");
     // The server's own requests trust only the authorities of the public internet.
     let keys = PublishedKeys::at(format!("https://localhost:{}/ready", address.port()));
     let fetched = keys.expect("a URL").fetch().await.expect_err("the certificate is not trusted");

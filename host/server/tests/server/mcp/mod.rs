@@ -3,7 +3,7 @@
 mod bad_input;
 mod cancels;
 mod changes;
-mod client;
+pub(crate) mod client;
 mod fixture;
 mod forms;
 mod hostile_messages;
