@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::listener::BindError;
 use toolcell_server::{Authenticator, HttpOptions, HttpServer, ListenOptions, Service};
 use toolcell_test_guests::rows;
