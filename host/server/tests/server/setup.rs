@@ -1,14 +1,19 @@
 //! The tools, keys and servers of the tests.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
+use tokio::task::yield_now;
 use toolcell::tool::NativeFn;
 use toolcell::{Component, Definition, Engine, Registry, Tenant, Tool};
 use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::{Authenticator, HttpServer, ListenOptions, ServedTools, Service};
+
+/// Far longer than any wait takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) fn named(name: &str) -> Definition {
     Definition::new(name, format!("Does {name}.")).unwrap()
@@ -39,6 +44,25 @@ pub(crate) fn wait() -> (Tool, mpsc::UnboundedReceiver<&'static str>) {
         }
     };
     (native("wait", wait), waits)
+}
+
+/// Returns when no request is running, and each `wait` that began has ended.
+pub(crate) async fn is_over(service: &Service, waits: &mut mpsc::UnboundedReceiver<&'static str>) {
+    let over = async {
+        while service.running() != 0 {
+            yield_now().await;
+        }
+        let mut more = 0;
+        loop {
+            match waits.try_recv() {
+                Ok("started") => more += 1,
+                Ok(_) => more -= 1,
+                Err(_) if more == 0 => break,
+                Err(_) => yield_now().await,
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, over).await.expect("nothing is kept");
 }
 
 pub(crate) fn registry(tools: impl IntoIterator<Item = Tool>) -> Registry {
@@ -82,4 +106,11 @@ pub(crate) async fn start(
     let address = server.address();
     tokio::spawn(server.serve(std::future::pending()));
     address
+}
+
+/// Returns the cells of the table on a page whose first line begins with this text.
+pub(crate) fn table(page: &'static str, head: &str) -> Vec<Vec<&'static str>> {
+    let lines = page.lines().skip_while(|line| !line.starts_with(head)).skip(2);
+    let rows = lines.take_while(|line| line.starts_with('|'));
+    rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect()).collect()
 }

@@ -6,9 +6,9 @@ use futures_util::{StreamExt as _, stream};
 use parking_lot::Mutex;
 use tokio::task::yield_now;
 
-use super::bad_input::PATIENCE;
 use super::client::{connect, request};
 use super::fixture::{Fixture, IN_FLIGHT};
+use crate::setup::is_over;
 
 /// The seed of the random generator.
 const SEED: u64 = 74;
@@ -55,21 +55,7 @@ async fn calls_cancelled_at_any_moment_leak_nothing() {
     let calls = stream::iter(0..CANCELS).map(|number| one(number)).buffer_unordered(IN_FLIGHT - 1);
     calls.for_each(async |()| {}).await;
     let service = fixture.service.clone();
-    let over = async {
-        while service.running() != 0 {
-            yield_now().await;
-        }
-        let mut more = 0;
-        loop {
-            match fixture.waits.try_recv() {
-                Ok("started") => more += 1,
-                Ok(_) => more -= 1,
-                Err(_) if more == 0 => break,
-                Err(_) => yield_now().await,
-            }
-        }
-    };
-    tokio::time::timeout(PATIENCE, over).await.expect("each tool that began has ended");
+    is_over(&service, &mut fixture.waits).await;
     let usage = fixture.usage().await;
     assert_eq!(usage["running"], 0, "{usage}");
     for _ in 0..=IN_FLIGHT {

@@ -9,9 +9,9 @@ use tokio::net::TcpStream;
 use toolcell_server::ListenOptions;
 use toolcell_test_guests::{own_process, rows};
 
-use super::bad_input::PATIENCE;
 use super::client::{JSON, bearer, request};
 use super::fixture::Fixture;
+use crate::setup::PATIENCE;
 
 /// The seed of all cases.
 const SEED: u64 = 15;

@@ -18,9 +18,8 @@ use toolcell_server::service::RequestId;
 use toolcell_server::{CallRequest, HttpOptions, ListenOptions, Principal, Service, ServiceLimits};
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 
-use super::bad_input::PATIENCE;
 use super::fixture::Fixture;
-use crate::setup::{loaded, registry, two_tenants, wait};
+use crate::setup::{PATIENCE, loaded, registry, two_tenants, wait};
 
 /// The seed of the random generator.
 const SEED: u64 = 15;

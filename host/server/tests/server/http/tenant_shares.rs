@@ -8,10 +8,9 @@ use tokio::net::TcpStream;
 use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::{Authenticator, HttpOptions, ListenOptions, Principal};
 
-use super::bad_input::PATIENCE;
 use super::client::{JSON, Reply, ask, bearer, connect, request, send};
 use super::fixture::{Fixture, IN_FLIGHT, served, tools};
-use crate::setup::{keys, serving, start};
+use crate::setup::{PATIENCE, keys, serving, start};
 
 const ECHO: &str = r#"{"name": "echo"}"#;
 

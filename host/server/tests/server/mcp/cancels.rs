@@ -4,13 +4,12 @@
 //! Source: docs/threat-model.md, row 74.
 
 use serde_json::json;
-use tokio::sync::mpsc;
 use tokio::task::yield_now;
-use toolcell_server::Service;
 
 use super::client::{Client, call, cancel, ping};
 use super::fixture::{abrupt, service};
-use super::web::{JSON, PATIENCE, modern, serve};
+use super::web::{JSON, modern, serve};
+use crate::setup::is_over;
 
 /// The seed of the random generator.
 const SEED: u64 = 74;
@@ -21,25 +20,6 @@ async fn pause(random: &mut fastrand::Rng) {
     for _ in 0..random.u8(..16) {
         yield_now().await;
     }
-}
-
-/// Returns when no request is running, and each tool that began has ended.
-async fn is_over(service: &Service, waits: &mut mpsc::UnboundedReceiver<&'static str>) {
-    let over = async {
-        while service.running() != 0 {
-            yield_now().await;
-        }
-        let mut more = 0;
-        loop {
-            match waits.try_recv() {
-                Ok("started") => more += 1,
-                Ok(_) => more -= 1,
-                Err(_) if more == 0 => break,
-                Err(_) => yield_now().await,
-            }
-        }
-    };
-    tokio::time::timeout(PATIENCE, over).await.expect("nothing is kept");
 }
 
 #[tokio::test(flavor = "multi_thread")]

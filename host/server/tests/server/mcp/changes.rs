@@ -10,7 +10,8 @@ use toolcell_server::mcp::McpOptions;
 use super::client::ping;
 use super::fixture::service;
 use super::streams::{listen, until};
-use super::web::{PATIENCE, start};
+use super::web::start;
+use crate::setup::PATIENCE;
 
 const CHANGED: &str = "notifications/tools/list_changed";
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use toolcell::outcome::{Halt, HandlerError, Media, Output, Part, Resource, ResourceContent};
 use toolcell::tool::Invocation;
 use toolcell::{Outcome, Question, Registry, Tool};
@@ -12,6 +12,46 @@ use toolcell_server::mcp::McpOptions;
 use toolcell_server::{ServedTools, Service, ServiceLimits};
 
 use crate::setup::{self, named, native};
+
+/// Returns the tool `ask`, which asks this question and returns its answer.
+pub(crate) fn asking(question: Question) -> Tool {
+    let ask = async move |_: Value, call: Arc<Invocation>| match &call.context.resume {
+        None => Outcome::AskUser(question.clone()),
+        Some(resume) => Outcome::ok(json!({"answer": resume.answer.to_value()})),
+    };
+    native("ask", ask)
+}
+
+/// Returns the tool `polite`, which ends when it is told to, and its messages: `started` and
+/// `ended by itself`.
+pub(crate) fn polite() -> (Tool, mpsc::UnboundedReceiver<&'static str>) {
+    let (told, heard) = mpsc::unbounded_channel();
+    let polite = move |_: Value, call: Arc<Invocation>| {
+        let told = told.clone();
+        async move {
+            let _ = told.send("started");
+            call.abort.raised().await;
+            let _ = told.send("ended by itself");
+            json!("partial")
+        }
+    };
+    (native("polite", polite), heard)
+}
+
+/// Returns the tool `slow`, which answers when it is notified, and a message each time it begins.
+pub(crate) fn slow() -> (Tool, Arc<Notify>, mpsc::UnboundedReceiver<()>) {
+    let ((told, started), go) = (mpsc::unbounded_channel(), Arc::new(Notify::new()));
+    let notified = Arc::clone(&go);
+    let slow = move |_: Value| {
+        let (go, told) = (Arc::clone(&notified), told.clone());
+        async move {
+            let _ = told.send(());
+            go.notified().await;
+            json!("late")
+        }
+    };
+    (native("slow", slow), go, started)
+}
 
 /// Returns options with which a cancelled tool is stopped at once.
 pub(crate) fn abrupt() -> McpOptions {

@@ -1,22 +1,16 @@
 //! The forms of questions that ask for several values: a set of choices is shown as choices.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
-use toolcell::tool::Invocation;
-use toolcell::{Outcome, Question};
+use toolcell::Question;
 use toolcell_test_guests::rows;
 
 use super::client::{Client, forms};
-use crate::setup::{native, registry, serving};
+use super::fixture::asking;
+use crate::setup::{registry, serving};
 
 /// Returns the form of the question, and what the tool gets when it is filled in with `content`.
 async fn asked(question: Question, content: Value) -> (Value, Value) {
-    let ask = async move |_: Value, call: Arc<Invocation>| match &call.context.resume {
-        None => Outcome::AskUser(question.clone()),
-        Some(resume) => Outcome::ok(json!({"answer": resume.answer.to_value()})),
-    };
-    let mut client = Client::stateless(serving(&registry([native("ask", ask)])));
+    let mut client = Client::stateless(serving(&registry([asking(question)])));
     let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": forms()})).await;
     let form = asked["result"]["inputRequests"]["answer"]["params"]["requestedSchema"].clone();
     let responses = json!({"answer": {"action": "accept", "content": content}});

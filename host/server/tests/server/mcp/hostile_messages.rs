@@ -7,7 +7,8 @@ use toolcell_test_guests::rows;
 
 use super::client::{Client, call, forms, initialize, message, opening, resume};
 use super::fixture::service;
-use super::web::{JSON, PATIENCE, modern, serve};
+use super::web::{JSON, modern, serve};
+use crate::setup::PATIENCE;
 
 /// The seed of all cases.
 const SEED: u64 = 15;

@@ -1,19 +1,17 @@
 //! MCP over lines.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
-use tokio::sync::Notify;
 use toolcell_server::mcp::{McpOptions, serve_lines};
 use toolcell_server::{Principal, ServedTools};
 
 use super::bad_input::rows;
 use super::client::{Client, call, cancel, eras, forms, is_refused, message, resume, stateless};
-use super::fixture::{abrupt, service};
+use super::fixture::{abrupt, service, slow};
 use crate::names;
-use crate::setup::{native, serving};
+use crate::setup::serving;
 
 #[tokio::test]
 async fn tools_are_listed_page_by_page_and_in_order() {
@@ -251,19 +249,9 @@ async fn only_changed_tool_list_is_notified() {
 
 #[tokio::test]
 async fn call_is_answered_after_end_of_input() {
-    let go = Arc::new(Notify::new());
-    let slow = {
-        let go = Arc::clone(&go);
-        move |_: Value| {
-            let go = Arc::clone(&go);
-            async move {
-                go.notified().await;
-                json!("late")
-            }
-        }
-    };
+    let (slow, go, _) = slow();
     let (_, registry, _) = service();
-    registry.register(native("slow", slow)).unwrap();
+    registry.register(slow).unwrap();
     let mut client = Client::open(serving(&registry), json!({"elicitation": {}})).await;
     client.send(call(6, "ask")).await;
     assert_eq!(client.receive().await["method"], "elicitation/create");

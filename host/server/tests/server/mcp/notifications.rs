@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
 use toolcell::clock::ManualClock;
 use toolcell::outcome::Halt;
 use toolcell::tool::Invocation;
@@ -17,7 +16,7 @@ use toolcell_test_guests::{Hostile, Misdeed, Place, rows};
 use super::client::{
     Client, accepted, call, cancel, eras, forms, is_refused, message, resume, retry, stateless,
 };
-use super::fixture::service;
+use super::fixture::{asking, polite, service};
 use crate::setup::{self, loaded, named, native};
 
 /// A service of this one tool.
@@ -121,19 +120,10 @@ async fn tool_gets_only_trace_context_of_request_metadata() {
 
 #[tokio::test]
 async fn cancelled_tool_has_a_grace_period_to_end() {
-    let (told, mut heard) = mpsc::unbounded_channel();
-    let polite = move |_: Value, call: Arc<Invocation>| {
-        let told = told.clone();
-        async move {
-            let _ = told.send("started");
-            call.abort.raised().await;
-            let _ = told.send("ended by itself");
-            json!("partial")
-        }
-    };
+    let (polite, mut heard) = polite();
     let graceful = |stop_grace| McpOptions { stop_grace, ..McpOptions::default() };
     let grace = graceful(Duration::from_secs(60));
-    let mut client = Client::start(serving(native("polite", polite)), grace);
+    let mut client = Client::start(serving(polite), grace);
     client.initialize(json!({})).await;
     client.send(call(1, "polite")).await;
     assert_eq!(heard.recv().await, Some("started"));
@@ -184,13 +174,8 @@ fn with_changed_byte(state: &Value, at: usize) -> String {
 /// Tested in each way to answer, and with each byte of the state changed.
 #[tokio::test]
 async fn invalid_answer_is_refused_and_can_be_corrected() {
-    let ask = async |_: Value, call: Arc<Invocation>| match &call.context.resume {
-        None => Outcome::AskUser(
-            Question::new("How many?").with_answer_schema(json!({"type": "integer"})),
-        ),
-        Some(resume) => Outcome::ok(json!({"answer": resume.answer.to_value()})),
-    };
-    let tool = native("ask", ask);
+    let question = Question::new("How many?").with_answer_schema(json!({"type": "integer"}));
+    let tool = asking(question);
     let is_invalid = |told: &Value| {
         is_refused(told, -32602, "invalid_answer");
         let text = told["error"]["message"].as_str().unwrap();
@@ -238,12 +223,8 @@ async fn object_option_is_shown_by_its_label() {
         "server/mcp/notifications",
         "object_option_is_shown_by_its_label",
     ) {
-        let (offered, last) = (options.clone(), options[1].clone());
-        let ask = async move |_: Value, call: Arc<Invocation>| match &call.context.resume {
-            None => Outcome::AskUser(Question::new("Where?").with_options(offered.clone())),
-            Some(resume) => Outcome::ok(json!({"answer": resume.answer.to_value()})),
-        };
-        let tool = native("ask", ask);
+        let last = options[1].clone();
+        let tool = asking(Question::new("Where?").with_options(options));
         let mut client = Client::open(serving(tool.clone()), json!({})).await;
         let told = client.call(1, "ask").await;
         let text = format!("The tool asks the user: Where?\nChoices: {}", labels.join(", "));
@@ -263,13 +244,10 @@ async fn object_option_is_shown_by_its_label() {
 /// A question for an object asks for its members: its options are not values to choose from.
 #[tokio::test]
 async fn object_members_are_not_choices() {
-    let ask = async |_: Value| {
-        let schema = json!({"type": "object", "properties": {"day": {"type": "string"}}});
-        let question =
-            Question::new("A table?").with_options(json!([{"name": "day", "label": "Which day"}]));
-        Outcome::AskUser(question.with_answer_schema(schema))
-    };
-    let mut client = Client::open(serving(native("ask", ask)), json!({})).await;
+    let schema = json!({"type": "object", "properties": {"day": {"type": "string"}}});
+    let options = json!([{"name": "day", "label": "Which day"}]);
+    let question = Question::new("A table?").with_options(options).with_answer_schema(schema);
+    let mut client = Client::open(serving(asking(question)), json!({})).await;
     let told = client.call(1, "ask").await;
     let text = "The tool asks the user: A table?\nIt asks for: Which day";
     assert_eq!(told["result"]["content"][0]["text"], text, "{told}");
@@ -286,11 +264,9 @@ async fn question_without_form_says_why() {
     let choices: Vec<_> = (0..200).map(|n| n.to_string()).collect();
     let large = json!({"type": "object", "properties": fields, "$defs": {"d": {"type": "string", "enum": choices}}});
     for schema in [nested, large] {
-        let ask = async move |_: Value| {
-            Outcome::AskUser(Question::new("A table?").with_answer_schema(schema.clone()))
-        };
+        let tool = asking(Question::new("A table?").with_answer_schema(schema));
         let form = json!({"elicitation": {"form": {}}});
-        let mut client = Client::open(serving(native("ask", ask)), form).await;
+        let mut client = Client::open(serving(tool), form).await;
         let told = client.call(1, "ask").await;
         let text = told["result"]["content"][0]["text"].as_str().unwrap();
         assert!(text.starts_with("The tool asks the user: A table?\nIt has no form: "), "{told}");

@@ -9,7 +9,8 @@ use toolcell_server::{HttpOptions, ListenOptions};
 use super::client::{message, opening, ping};
 use super::fixture::service;
 use super::streams::until;
-use super::web::{JSON, PATIENCE, Web, modern, serve, start_with};
+use super::web::{JSON, Web, modern, serve, start_with};
+use crate::setup::PATIENCE;
 
 /// Opens a session of a client that supports forms.
 async fn open(web: &Web) -> String {

@@ -1,19 +1,17 @@
 //! Streams and sessions over HTTP: their limits, their owners, and when they end.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
-use tokio::sync::{Notify, mpsc};
 use toolcell_server::mcp::McpOptions;
 
 use super::bad_input::is_as_the_page_says;
 use super::client::{call, cancel, opening, ping};
-use super::fixture::abrupt;
-use super::web::{JSON, PATIENCE, modern, request, serve, start};
-use crate::setup::{native, registry, serving};
+use super::fixture::{abrupt, slow};
+use super::web::{JSON, modern, request, serve, start};
+use crate::setup::{PATIENCE, registry, serving};
 
 /// Returns the request that opens a stream of changes without a session.
 pub(super) fn listen() -> (String, String) {
@@ -157,20 +155,8 @@ async fn running_request_id_is_unique_in_its_session() {
 /// resumes it. An answered call is not kept. Without a session nothing is kept.
 #[tokio::test]
 async fn running_calls_stream_is_resumed_by_last_event_id() {
-    let go = Arc::new(Notify::new());
-    let (told, mut started) = mpsc::unbounded_channel();
-    let slow = {
-        let go = Arc::clone(&go);
-        move |_: Value| {
-            let (go, told) = (Arc::clone(&go), told.clone());
-            async move {
-                let _ = told.send(());
-                go.notified().await;
-                json!("late")
-            }
-        }
-    };
-    let registry = registry([native("slow", slow)]);
+    let (slow, go, mut started) = slow();
+    let registry = registry([slow]);
     let web = start(serving(&registry), &registry, McpOptions::default()).await;
     let session = web.open().await;
     let call = call(7, "slow").to_string();

@@ -18,12 +18,10 @@ use toolcell_test_guests::rows;
 
 use super::bad_input::is_as_the_page_says;
 use super::client::{call, forms, message, opening, ping, stateless};
-use super::fixture::{abrupt, service};
+use super::fixture::{abrupt, polite, service};
 use crate::http::client::Reply;
-use crate::setup::{self, named, native, registry, serving};
+use crate::setup::{self, PATIENCE, named, registry, serving};
 
-/// Far longer than any wait takes.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) const JSON: &str = "Content-Type: application/json\r\n";
 
 /// A server with a tenant that has two keys.
@@ -256,21 +254,12 @@ async fn every_accept_of_json_gets_the_same_answer() {
 
 #[tokio::test]
 async fn tool_has_grace_period_after_client_disconnects() {
-    let (told, mut waits) = mpsc::unbounded_channel();
-    let wait = move |_: Value, call: Arc<Invocation>| {
-        let told = told.clone();
-        async move {
-            let _ = told.send("started");
-            call.abort.raised().await;
-            let _ = told.send("ended by itself");
-            json!(null)
-        }
-    };
+    let (polite, mut waits) = polite();
     let options = McpOptions { stop_grace: PATIENCE, ..McpOptions::default() };
-    let web = serve_tool(native("wait", wait), options).await;
+    let web = serve_tool(polite, options).await;
     for accept in ["application/json, text/event-stream", "application/json;q=1, text/event-stream"]
     {
-        let (headers, call) = modern(1, "tools/call", Some("wait"));
+        let (headers, call) = modern(1, "tools/call", Some("polite"));
         let request = web.request(0, "POST", &format!("{JSON}{headers}"), &call.to_string());
         let request = request.replace("application/json, text/event-stream", accept);
         let stream = web.connect(request.as_bytes()).await;
@@ -286,7 +275,7 @@ async fn progress_is_streamed_before_the_result() {
         call.progress(1, None, None);
         json!("done")
     };
-    let web = serve_tool(native("steps", steps), McpOptions::default()).await;
+    let web = serve_tool(setup::native("steps", steps), McpOptions::default()).await;
     let (headers, mut call) = modern(1, "tools/call", Some("steps"));
     call["params"]["_meta"]["progressToken"] = json!("t");
     let reply = web.post(0, &headers, &call).await;
