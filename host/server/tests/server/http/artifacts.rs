@@ -14,7 +14,7 @@ use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::{Authenticator, ListenOptions, Service};
 
 use super::client::{JSON, Reply, ask, bearer};
-use crate::setup::{keys, named, native, registry, serving, start, two_tenants};
+use crate::setup::{keys, named, native, registry, serving, start, table, two_tenants};
 
 const PAGE: &str = include_str!("../../../../../docs/artifacts.md");
 const LIFETIME: Duration = Duration::from_secs(60);
@@ -46,14 +46,10 @@ fn options() -> ArtifactOptions {
 }
 
 /// The rows of the page's table: case, status, code.
-fn rows() -> Vec<(String, u16, String)> {
-    let table = PAGE.lines().skip_while(|line| *line != "| request | status | code |").skip(2);
-    let rows = table.take_while(|line| line.starts_with('|')).map(|row| {
-        let cells: Vec<_> =
-            row.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('`')).collect();
-        (cells[0].to_owned(), cells[1].parse().expect("a status"), cells[2].to_owned())
-    });
-    rows.collect()
+fn rows() -> Vec<(&'static str, u16, &'static str)> {
+    let rows = table(PAGE, "| request | status | code |").into_iter();
+    rows.map(|cells| (cells[0], cells[1].parse().expect("a status"), cells[2].trim_matches('`')))
+        .collect()
 }
 
 async fn place() -> Place {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use toolcell::Sealer;
 use toolcell_server::ListenOptions;
-use toolcell_test_guests::rows as table;
+use toolcell_test_guests::rows as cases;
 
 use super::client::{JSON, Reply, bearer, connect, request, send, send_last};
 use super::fixture::{BODY, Fixture, IN_FLIGHT};
@@ -30,15 +30,15 @@ fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
         [r#"{"id": "a", "name": "echo", "arguments": {}}"#; 5].join(",")
     );
     let filled = |text: &str| text.replace("{key}", &key).replace("{json}", JSON);
-    let listed = table::<(_, &str, &str, &str)>("server/http/bad_input", "requests").into_iter();
+    let listed = cases::<(_, &str, &str, &str)>("server/http/bad_input", "requests").into_iter();
     let listed =
         listed.map(|(case, line, headers, body)| (case, request(line, &filled(headers), body)));
-    let whole = table::<(_, &str)>("server/http/bad_input", "whole_requests").into_iter();
+    let whole = cases::<(_, &str)>("server/http/bad_input", "whole_requests").into_iter();
     let whole = whole.map(|(case, text)| (case, filled(text)));
     let long_head = "a head that is too long, or with more than 100 lines";
     let unserved = "a key of a tenant that is not served";
     let (long_body, many) = ("a body that is too long", "more calls than a request can have");
-    let chunked = format!("Transfer-Encoding: chunked\r\n{key}{JSON}");
+    let chunked = format!("{key}{JSON}Transfer-Encoding: chunked\r\n");
     let chunks = format!("{:x}\r\n{long}\r\n0\r\n\r\n", long.len());
     let others = [
         (long_head, get(&format!("{key}x-long: {}\r\n", "x".repeat(64 << 10)))),
@@ -184,7 +184,7 @@ async fn invalid_member_is_named_by_its_path() {
         ("invalid_member_is_named_by_its_path", "the body does not fit: "),
         ("options_out_of_range", ""),
     ] {
-        for (path, body, told) in table::<(&str, &str, &str)>("server/http/bad_input", name) {
+        for (path, body, told) in cases::<(&str, &str, &str)>("server/http/bad_input", name) {
             let reply = fixture.post(&format!("/v1/{path}"), "", body).await;
             let detail = reply.json()["detail"].as_str().unwrap_or_default().to_owned();
             assert!(detail.starts_with(&format!("{before}{told}")), "{body}: {detail}");

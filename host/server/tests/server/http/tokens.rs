@@ -17,7 +17,7 @@ use toolcell_server::{Authenticator, HttpOptions, ListenOptions, Service};
 
 use super::client::{Reply, ask, bearer, connect, get, request};
 use super::fixture::{served, tools};
-use crate::setup::start;
+use crate::setup::{start, table};
 
 const PAGE: &str = include_str!("../../../../../docs/http.md");
 pub(crate) const ISSUER: &str = "https://issuer.example";
@@ -134,20 +134,13 @@ async fn token_answers_match_the_documented_table() {
         ("a tenant that is not served", with("tenant", json!("unknown"))),
         ("without the scope", with("scope", json!("other"))),
     ];
-    let table = PAGE.lines().skip_while(|line| !line.starts_with("| token |")).skip(2);
-    let rows: Vec<Vec<String>> = table
-        .take_while(|line| line.starts_with('|'))
-        .map(|row| row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect())
-        .collect();
-    assert_eq!(
-        rows.iter().map(|row| &*row[0]).collect::<Vec<_>>(),
-        cases.iter().map(|(name, _)| *name).collect::<Vec<_>>()
-    );
+    let rows = table(PAGE, "| token |");
+    assert!(rows.iter().map(|row| row[0]).eq(cases.iter().map(|(case, _)| *case)), "{rows:?}");
     for ((case, token), row) in cases.iter().zip(&rows) {
         let reply = issued.ask(token, "GET /v1/tools", "", "").await;
-        let code =
-            if reply.code().is_empty() { "–".to_owned() } else { format!("`{}`", reply.code()) };
-        assert_eq!([&reply.status.to_string(), &code], [&row[1], &row[2]], "{case}: {reply:?}");
+        let code = reply.code();
+        let code = if code.is_empty() { "–".to_owned() } else { format!("`{code}`") };
+        assert_eq!([reply.status.to_string(), code], [row[1], row[2]], "{case}: {reply:?}");
         let is_challenged = reply.status == 401 || reply.code() == "insufficient_scope";
         let challenge = reply.header("www-authenticate").unwrap_or_default();
         let metadata =
@@ -228,4 +221,31 @@ async fn removing_an_issuer_ends_streams_of_its_tokens() {
     assert_eq!(issued.ask(&token, "GET /v1/tools", "", "").await.status, 401);
     issued.auth.replace_jwt(Some(issuer(&issued.pair, AUDIENCE)));
     assert_eq!(issued.ask(&token, "GET /v1/tools", "", "").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn valid_token_is_a_principal_invalid_is_challenged() {
+    let issued = Issued::start().await;
+    let token = |tenant: &str, scope: &str| {
+        let mut claims = claims("exp", json!(9_999_999_999_u64));
+        (claims["tenant"], claims["scope"]) = (tenant.into(), scope.into());
+        issued.token(&header("EdDSA"), &claims)
+    };
+    let metadata = "https://tools.example/.well-known/oauth-protected-resource";
+    for (token, status, challenge) in [
+        (token("globex", "tools"), 200, None),
+        (token("unknown", "tools"), 403, None),
+        (token("globex", "other"), 403, Some("insufficient_scope")),
+        (format!("{}x", token("globex", "tools")), 401, Some(metadata)),
+        ("tck_key".into(), 401, Some(metadata)),
+    ] {
+        let reply = issued.ask(&token, "GET /v1/tools", "", "").await;
+        assert_eq!(reply.status, status, "{reply:?}");
+        let told = reply.header("www-authenticate");
+        assert_eq!(told.is_some(), challenge.is_some(), "{reply:?}");
+        assert!(challenge.is_none_or(|challenge| told.unwrap().contains(challenge)), "{reply:?}");
+    }
+    let told = get(issued.address, metadata.strip_prefix(AUDIENCE).unwrap()).await.json();
+    assert_eq!(told["authorization_servers"], json!([ISSUER]), "{told}");
+    assert_eq!(told["resource"], AUDIENCE);
 }

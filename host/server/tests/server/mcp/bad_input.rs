@@ -15,7 +15,7 @@ use toolcell_server::{ServedTools, Service};
 use super::client::{accepted, forms, initialize, message, ping, stateless};
 use super::web::{JSON, Web, modern, request, serve, start};
 use crate::http::client::Reply;
-use crate::setup::{native, registry};
+use crate::setup::{native, registry, table};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const PAGE: &str = include_str!("../../../../../docs/mcp.md");
@@ -83,23 +83,20 @@ pub(crate) fn is_as_the_page_says(case: &str, reply: &Reply) {
 
 /// Returns the rows of the table whose first line begins with this text.
 pub(crate) fn rows(head: &str) -> Vec<Row> {
-    let table = PAGE.lines().skip_while(|line| !line.starts_with(head)).skip(2);
-    let rows = table.take_while(|line| line.starts_with('|'));
-    rows.map(|row| {
-        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
-        let number = |cell: &str| {
-            let sign = if cell.starts_with('−') { -1 } else { 1 };
-            let digits: String =
-                cell.trim_start_matches('−').chars().take_while(char::is_ascii_digit).collect();
-            digits.parse::<i64>().map_or(0, |number| sign * number)
-        };
+    let number = |cell: &str| {
+        let sign = if cell.starts_with('−') { -1 } else { 1 };
+        let digits: String =
+            cell.trim_start_matches('−').chars().take_while(char::is_ascii_digit).collect();
+        digits.parse::<i64>().map_or(0, |number| sign * number)
+    };
+    let rows = table(PAGE, head).into_iter().map(|cells| {
         let (status, code) = if cells.len() == 3 { (cells[1], cells[2]) } else { ("", cells[1]) };
         let (word, has_list) = (code.split('`').nth(1), code.ends_with(", with the list"));
         let can_wait = status.ends_with(", `Retry-After`");
         let status = u16::try_from(number(status)).expect("a status");
         Row { case: cells[0], status, code: number(code), word, has_list, can_wait }
-    })
-    .collect()
+    });
+    rows.collect()
 }
 
 /// Returns the requests that need only a session, by their row.

@@ -20,7 +20,7 @@ use super::bad_input::is_as_the_page_says;
 use super::client::{call, forms, message, opening, ping, stateless};
 use super::fixture::{abrupt, polite, service};
 use crate::http::client::Reply;
-use crate::setup::{self, PATIENCE, named, registry, serving};
+use crate::setup::{self, PATIENCE, named, native, registry, serving};
 
 pub(super) const JSON: &str = "Content-Type: application/json\r\n";
 
@@ -275,7 +275,7 @@ async fn progress_is_streamed_before_the_result() {
         call.progress(1, None, None);
         json!("done")
     };
-    let web = serve_tool(setup::native("steps", steps), McpOptions::default()).await;
+    let web = serve_tool(native("steps", steps), McpOptions::default()).await;
     let (headers, mut call) = modern(1, "tools/call", Some("steps"));
     call["params"]["_meta"]["progressToken"] = json!("t");
     let reply = web.post(0, &headers, &call).await;
