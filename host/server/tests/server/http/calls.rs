@@ -210,10 +210,8 @@ async fn cancel_stops_only_calls_of_the_same_principal() {
     assert_eq!(fixture.cancel(&acme, "mine").await.status, 202);
     assert_eq!(fixture.waits.recv().await, Some("stopped"));
     let answer = running.await.unwrap().unwrap();
-    assert_eq!(
-        (answer.status, &answer.json()["outcome"]["tool_error"]["cause"]["status"]),
-        (200, &json!("cancelled"))
-    );
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.json()["outcome"]["tool_error"]["cause"]["status"], "cancelled");
     assert_eq!(fixture.cancel(&acme, "mine").await.status, 404, "twice");
 }
 

@@ -61,10 +61,8 @@ async fn question_is_elicited_from_capable_client() {
     ) {
         client.send(call(1, "ask")).await;
         let asked = client.answer(content).await;
-        assert_eq!(
-            (&asked["method"], &asked["params"]["message"]),
-            (&json!("elicitation/create"), &json!("Which one?"))
-        );
+        assert_eq!(asked["method"], "elicitation/create");
+        assert_eq!(asked["params"]["message"], "Which one?");
         assert_eq!(
             asked["params"]["requestedSchema"]["properties"]["answer"]["enum"],
             json!(["red", "blue"])
@@ -261,11 +259,8 @@ async fn call_is_answered_after_end_of_input() {
     assert_eq!((&ended["id"], ended["error"].is_object()), (&json!(6), true), "{ended}");
     go.notify_one();
     let answer = client.receive().await;
-    assert_eq!(
-        (&answer["id"], &answer["result"]["content"][0]["text"]),
-        (&json!(7), &json!("late")),
-        "{answer}"
-    );
+    assert_eq!(answer["id"], json!(7), "{answer}");
+    assert_eq!(answer["result"]["content"][0]["text"], "late", "{answer}");
     client.end().await.unwrap();
 }
 

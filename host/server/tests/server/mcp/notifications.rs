@@ -56,10 +56,9 @@ async fn requested_progress_is_sent_and_only_increases() {
         let told: Vec<_> = heard.iter().map(|told| told["params"]["progress"].clone()).collect();
         assert_eq!(told, [json!(1.0), json!(3.0), json!(4.0)]);
         let second = &heard[1]["params"];
-        assert_eq!(
-            (&second["total"], &second["message"], &second["progressToken"]),
-            (&json!(4.0), &json!("nearly"), &json!("t"))
-        );
+        assert_eq!(second["total"], json!(4.0));
+        assert_eq!(second["message"], "nearly");
+        assert_eq!(second["progressToken"], "t");
         client.end().await.unwrap();
     }
 }
@@ -76,10 +75,8 @@ async fn tool_log_is_sent_at_the_clients_level_or_above() {
     let is_log = |message: &Value| message["method"] == "notifications/message";
     let (heard, _) = called(&mut client, 1, json!({"name": "hostile"})).await;
     assert!(!heard.is_empty() && heard.iter().all(is_log), "{heard:?}");
-    assert_eq!(
-        (&heard[0]["params"]["level"], &heard[0]["params"]["logger"]),
-        (&json!("info"), &json!("hostile"))
-    );
+    assert_eq!(heard[0]["params"]["level"], "info");
+    assert_eq!(heard[0]["params"]["logger"], "hostile");
     client.ask(2, "logging/setLevel", json!({"level": "error"})).await;
     let (heard, _) = called(&mut client, 3, json!({"name": "hostile"})).await;
     let below = |message: &&Value| message["params"]["level"] == "info";
@@ -299,11 +296,8 @@ async fn halt_of_tool_with_output_schema_is_an_error() {
         let told = client.call(1, "halt").await;
         let result = &told["result"];
         assert_eq!(result["_meta"]["toolcell/halt"]["reason"], "done", "{told}");
-        assert_eq!(
-            (result["isError"] == true, result["structuredContent"].is_null()),
-            (is_error, is_error),
-            "{told}"
-        );
+        assert_eq!(result["isError"] == true, is_error, "{told}");
+        assert_eq!(result["structuredContent"].is_null(), is_error, "{told}");
         assert_eq!(result["content"][0]["text"], r#"{"steps":3}"#, "{told}");
         client.end().await.unwrap();
     }
@@ -327,11 +321,8 @@ async fn optional_member_is_field_unsendable_question_fails() {
     let mut client = Client::stateless(service.clone());
     let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": forms()})).await;
     let form = &asked["result"]["inputRequests"]["answer"]["params"]["requestedSchema"];
-    assert_eq!(
-        (&form["properties"]["name"]["type"], &form["properties"]["size"]["type"]),
-        (&json!("string"), &json!("integer")),
-        "{asked}"
-    );
+    assert_eq!(form["properties"]["name"]["type"], "string", "{asked}");
+    assert_eq!(form["properties"]["size"]["type"], "integer", "{asked}");
     assert_eq!(form["required"], json!(["day"]));
     client.end().await.unwrap();
     for (mut client, meta) in eras(&service, &McpOptions::default()).await {

@@ -89,11 +89,9 @@ async fn long_content_link_is_listed_and_read_in_both_eras() {
         ] {
             let read = client.ask(3, "resources/read", params(json!({"uri": link["uri"]}))).await;
             let contents = &read["result"]["contents"][0];
-            assert_eq!(
-                (&contents[member], &contents["uri"], &contents["mimeType"]),
-                (&value, &link["uri"], &link["mimeType"]),
-                "{read}"
-            );
+            assert_eq!(contents[member], value, "{read}");
+            assert_eq!(contents["uri"], link["uri"], "{read}");
+            assert_eq!(contents["mimeType"], link["mimeType"], "{read}");
         }
         client.end().await.expect("an end");
     }

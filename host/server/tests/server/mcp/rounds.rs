@@ -80,11 +80,8 @@ async fn session_elicits_two_questions_in_one_request() {
     client.send(call(1, "ask")).await;
     for (question, answer) in ROUNDS {
         let asked = client.answer(accepted(answer)).await;
-        assert_eq!(
-            (&asked["method"], &asked["params"]["message"]),
-            (&json!("elicitation/create"), &json!(question)),
-            "{asked}"
-        );
+        assert_eq!(asked["method"], "elicitation/create", "{asked}");
+        assert_eq!(asked["params"]["message"], json!(question), "{asked}");
     }
     let told = client.receive().await;
     assert_eq!(told["id"], 1, "{told}");
