@@ -9,9 +9,9 @@ use toolcell::tenant::Quota;
 use toolcell::{Outcome, Registry, Tenant};
 use toolcell_server::{ServedTools, Service, ServiceLimits};
 
-use super::bad_input::is_as_the_page_says;
 use super::client::{cancel, eras, message};
 use super::fixture::{abrupt, service};
+use super::input::bad_input::is_as_the_page_says;
 use super::web::{modern, start};
 use crate::setup::{self, native};
 

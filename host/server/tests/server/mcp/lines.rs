@@ -7,9 +7,9 @@ use tokio::io::AsyncWriteExt as _;
 use toolcell_server::mcp::{McpOptions, serve_lines};
 use toolcell_server::{Principal, ServedTools};
 
-use super::bad_input::rows;
 use super::client::{Client, call, cancel, eras, forms, is_refused, message, resume, stateless};
 use super::fixture::{abrupt, service, slow};
+use super::input::bad_input::rows;
 use crate::names;
 use crate::setup::serving;
 

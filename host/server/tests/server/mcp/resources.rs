@@ -7,8 +7,8 @@ use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::mcp::McpOptions;
 use toolcell_server::{HttpOptions, ListenOptions, Principal, ServedTools, Service};
 
-use super::bad_input::is_as_the_page_says;
 use super::client::{Client, eras, is_refused};
+use super::input::bad_input::is_as_the_page_says;
 use super::web::{modern, start_with};
 use crate::setup::{self, named, native};
 

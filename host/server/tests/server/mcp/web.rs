@@ -16,9 +16,9 @@ use toolcell_server::mcp::{McpOptions, routes};
 use toolcell_server::{Authenticator, HttpOptions, ListenOptions, ServedTools, Service};
 use toolcell_test_guests::rows;
 
-use super::bad_input::is_as_the_page_says;
 use super::client::{call, forms, message, opening, ping, stateless};
 use super::fixture::{abrupt, polite, service};
+use super::input::bad_input::is_as_the_page_says;
 use crate::http::client::Reply;
 use crate::setup::{self, PATIENCE, named, native, registry, serving};
 

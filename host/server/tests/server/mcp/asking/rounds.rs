@@ -8,7 +8,7 @@ use toolcell::{Json, Outcome, Question};
 use toolcell_server::Service;
 use toolcell_server::mcp::McpOptions;
 
-use super::client::{Client, accepted, call, eras, forms, retry};
+use crate::mcp::client::{Client, accepted, call, eras, forms, retry};
 use crate::setup::{native, registry, serving};
 
 /// The questions and their answers.

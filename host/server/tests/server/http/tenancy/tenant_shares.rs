@@ -8,8 +8,8 @@ use tokio::net::TcpStream;
 use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::{Authenticator, HttpOptions, ListenOptions, Principal};
 
-use super::client::{JSON, Reply, ask, bearer, connect, request, send};
-use super::fixture::{Fixture, IN_FLIGHT, served, tools};
+use crate::http::client::{JSON, Reply, ask, bearer, connect, request, send};
+use crate::http::fixture::{Fixture, IN_FLIGHT, served, tools};
 use crate::setup::{PATIENCE, keys, serving, start};
 
 const ECHO: &str = r#"{"name": "echo"}"#;

@@ -9,9 +9,9 @@ use toolcell::Sealer;
 use toolcell_server::ListenOptions;
 use toolcell_test_guests::rows as cases;
 
-use super::client::{JSON, Reply, bearer, connect, request, send, send_last};
-use super::fixture::{BODY, Fixture, IN_FLIGHT};
-use super::page::{ELSEWHERE, is_as_the_page_says, rows, status_and_code};
+use crate::http::client::{JSON, Reply, bearer, connect, request, send, send_last};
+use crate::http::fixture::{BODY, Fixture, IN_FLIGHT};
+use crate::http::page::{ELSEWHERE, is_as_the_page_says, rows, status_and_code};
 use crate::setup::PATIENCE;
 
 /// Returns the requests that need no state of the server, by their row.

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use toolcell_server::mcp::McpOptions;
 use toolcell_test_guests::rows;
 
-use super::client::{Client, call, forms, initialize, message, opening, resume};
-use super::fixture::service;
-use super::web::{JSON, modern, serve};
+use crate::mcp::client::{Client, call, forms, initialize, message, opening, resume};
+use crate::mcp::fixture::service;
+use crate::mcp::web::{JSON, modern, serve};
 use crate::setup::PATIENCE;
 
 /// The seed of all cases.

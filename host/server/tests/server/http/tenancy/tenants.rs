@@ -11,7 +11,7 @@ use toolcell::{Executor, Tenant, ToolCall, Turn};
 use toolcell_server::service::{RunRequest, StepRequest};
 use toolcell_server::{CallRequest, Principal, ServedTools, Service};
 
-use super::fixture::{Fixture, served, tools};
+use crate::http::fixture::{Fixture, served, tools};
 use crate::setup::{native, registry};
 
 const ECHO: &str = r#"{"name": "echo"}"#;

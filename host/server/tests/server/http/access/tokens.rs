@@ -15,11 +15,11 @@ use toolcell_server::auth::JwtIssuer;
 use toolcell_server::mcp::{McpOptions, routes};
 use toolcell_server::{Authenticator, HttpOptions, ListenOptions, Service};
 
-use super::client::{Reply, ask, bearer, connect, get, request};
-use super::fixture::{served, tools};
+use crate::http::client::{Reply, ask, bearer, connect, get, request};
+use crate::http::fixture::{served, tools};
 use crate::setup::{start, table};
 
-const PAGE: &str = include_str!("../../../../../docs/http.md");
+const PAGE: &str = include_str!("../../../../../../docs/http.md");
 pub(crate) const ISSUER: &str = "https://issuer.example";
 pub(crate) const AUDIENCE: &str = "https://tools.example";
 /// Seconds by which the issuer's clock can differ.

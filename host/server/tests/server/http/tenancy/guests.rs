@@ -14,7 +14,7 @@ use toolcell::{Component, Engine, Executor, Grants, Limits, Overlay, Tenant, Too
 use toolcell_server::{Authenticator, CallRequest, ListenOptions, Principal, ServedTools, Service};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bytes};
 
-use super::client::{JSON, ask, bearer, connect, get, request, send};
+use crate::http::client::{JSON, ask, bearer, connect, get, request, send};
 use crate::setup::{keys, loaded, registry, start};
 
 /// Fuel a minute of the only tenant.

@@ -6,7 +6,7 @@ use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::{Authenticator, ListenOptions, Service};
 use toolcell_test_guests::bytes;
 
-use super::client::{self, bearer};
+use crate::http::client::{self, bearer};
 use crate::setup::{keys, loaded, registry, start, two_tenants};
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,9 +6,9 @@ use toolcell_server::listener::BindError;
 use toolcell_server::{Authenticator, HttpOptions, HttpServer, ListenOptions, Service};
 use toolcell_test_guests::rows;
 
-use super::client::{JSON, ask};
-use super::fixture::{served, tools};
-use super::page::is_as_the_page_says;
+use crate::http::client::{JSON, ask};
+use crate::http::fixture::{served, tools};
+use crate::http::page::is_as_the_page_says;
 use crate::setup::{self, serving, start};
 
 #[tokio::test]

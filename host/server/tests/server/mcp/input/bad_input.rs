@@ -12,13 +12,13 @@ use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::mcp::McpOptions;
 use toolcell_server::{ServedTools, Service};
 
-use super::client::{accepted, forms, initialize, message, ping, stateless};
-use super::web::{JSON, Web, modern, request, serve, start};
 use crate::http::client::Reply;
+use crate::mcp::client::{accepted, forms, initialize, message, ping, stateless};
+use crate::mcp::web::{JSON, Web, modern, request, serve, start};
 use crate::setup::{native, registry, table};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-const PAGE: &str = include_str!("../../../../../docs/mcp.md");
+const PAGE: &str = include_str!("../../../../../../docs/mcp.md");
 /// Rows with tests of their own, which read the row, because they need a state of the server.
 const ELSEWHERE: [&str; 7] = [
     "more bytes of bodies and of `resources/read` than the server holds",

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use toolcell::Question;
 use toolcell_test_guests::rows;
 
-use super::client::{Client, forms};
-use super::fixture::asking;
+use crate::mcp::client::{Client, forms};
+use crate::mcp::fixture::asking;
 use crate::setup::{registry, serving};
 
 /// Returns the form of the question, and what the tool gets when it is filled in with `content`.

@@ -7,10 +7,10 @@ use toolcell::Tenant;
 use toolcell_server::ServedTools;
 use toolcell_server::mcp::McpOptions;
 
-use super::client::ping;
-use super::fixture::service;
 use super::streams::{listen, until};
-use super::web::start;
+use crate::mcp::client::ping;
+use crate::mcp::fixture::service;
+use crate::mcp::web::start;
 use crate::setup::PATIENCE;
 
 const CHANGED: &str = "notifications/tools/list_changed";

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use toolcell_server::mcp::{McpOptions, routes};
 use toolcell_server::{Authenticator, HttpOptions, ListenOptions, Service};
 
-use super::client::{JSON, Reply, ask, bearer, request, send};
-use super::fixture::{served, tools};
+use crate::http::client::{JSON, Reply, ask, bearer, request, send};
+use crate::http::fixture::{served, tools};
 use crate::setup::{self, keys};
 
 const LISTED: &str = "http://localhost:3000";

@@ -9,8 +9,8 @@ use tokio::net::TcpStream;
 use toolcell_server::ListenOptions;
 use toolcell_test_guests::{own_process, rows};
 
-use super::client::{JSON, bearer, request};
-use super::fixture::Fixture;
+use crate::http::client::{JSON, bearer, request};
+use crate::http::fixture::Fixture;
 use crate::setup::PATIENCE;
 
 /// The seed of all cases.

@@ -7,14 +7,14 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use toolcell_server::mcp::McpOptions;
 
-use super::bad_input::is_as_the_page_says;
-use super::client::{call, cancel, opening, ping};
-use super::fixture::{abrupt, slow};
-use super::web::{JSON, modern, request, serve, start};
+use crate::mcp::client::{call, cancel, opening, ping};
+use crate::mcp::fixture::{abrupt, slow};
+use crate::mcp::input::bad_input::is_as_the_page_says;
+use crate::mcp::web::{JSON, modern, request, serve, start};
 use crate::setup::{PATIENCE, registry, serving};
 
 /// Returns the request that opens a stream of changes without a session.
-pub(super) fn listen() -> (String, String) {
+pub(crate) fn listen() -> (String, String) {
     let (headers, mut message) = modern(1, "subscriptions/listen", None);
     message["params"]["notifications"] = json!({"toolsListChanged": true});
     (format!("{JSON}{headers}"), message.to_string())
@@ -192,7 +192,7 @@ async fn running_calls_stream_is_resumed_by_last_event_id() {
 }
 
 /// Reads until `look` returns a value.
-pub(super) async fn until<T>(stream: &mut TcpStream, look: impl Fn(&str) -> Option<T>) -> T {
+pub(crate) async fn until<T>(stream: &mut TcpStream, look: impl Fn(&str) -> Option<T>) -> T {
     let mut told = Vec::new();
     let reading = async {
         loop {

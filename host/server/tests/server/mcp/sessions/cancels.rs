@@ -6,9 +6,9 @@
 use serde_json::json;
 use tokio::task::yield_now;
 
-use super::client::{Client, call, cancel, ping};
-use super::fixture::{abrupt, service};
-use super::web::{JSON, modern, serve};
+use crate::mcp::client::{Client, call, cancel, ping};
+use crate::mcp::fixture::{abrupt, service};
+use crate::mcp::web::{JSON, modern, serve};
 use crate::setup::is_over;
 
 /// The seed of the random generator.

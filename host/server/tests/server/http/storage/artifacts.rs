@@ -13,10 +13,10 @@ use toolcell::{CallResult, Outcome, Registry, Tool};
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::{Authenticator, ListenOptions, Service};
 
-use super::client::{JSON, Reply, ask, bearer};
+use crate::http::client::{JSON, Reply, ask, bearer};
 use crate::setup::{keys, named, native, registry, serving, start, table, two_tenants};
 
-const PAGE: &str = include_str!("../../../../../docs/artifacts.md");
+const PAGE: &str = include_str!("../../../../../../docs/artifacts.md");
 const LIFETIME: Duration = Duration::from_secs(60);
 
 struct Place {

@@ -6,10 +6,10 @@ use tokio::net::TcpStream;
 use toolcell_server::mcp::McpOptions;
 use toolcell_server::{HttpOptions, ListenOptions};
 
-use super::client::{message, opening, ping};
-use super::fixture::service;
-use super::streams::until;
-use super::web::{JSON, Web, modern, serve, start_with};
+use crate::mcp::client::{message, opening, ping};
+use crate::mcp::fixture::service;
+use crate::mcp::sessions::streams::until;
+use crate::mcp::web::{JSON, Web, modern, serve, start_with};
 use crate::setup::PATIENCE;
 
 /// Opens a session of a client that supports forms.

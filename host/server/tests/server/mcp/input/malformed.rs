@@ -8,9 +8,9 @@ use serde_json::json;
 use toolcell_server::mcp::McpOptions;
 use toolcell_test_guests::rows;
 
-use super::client::{Client, ping};
-use super::fixture::service;
-use super::web::{JSON, serve};
+use crate::mcp::client::{Client, ping};
+use crate::mcp::fixture::service;
+use crate::mcp::web::{JSON, serve};
 
 /// The least number of messages.
 const LEAST: usize = 500;

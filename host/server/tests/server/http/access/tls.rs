@@ -21,7 +21,7 @@ use toolcell_server::auth::PublishedKeys;
 use toolcell_server::listener::Tls;
 use toolcell_server::{Authenticator, ListenOptions, Service};
 
-use super::fixture::{served, tools};
+use crate::http::fixture::{served, tools};
 use crate::setup::start;
 
 /// A certificate for `localhost`, with its key, as PEM files.
