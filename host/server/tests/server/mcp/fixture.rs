@@ -14,7 +14,7 @@ use toolcell_server::{ServedTools, Service, ServiceLimits};
 use crate::setup::{self, named, native};
 
 /// Returns the tool `ask`, which asks this question and returns its answer.
-pub(crate) fn asking(question: Question) -> Tool {
+pub(crate) fn question_tool(question: Question) -> Tool {
     let ask = async move |_: Value, call: Arc<Invocation>| match &call.context.resume {
         None => Outcome::AskUser(question.clone()),
         Some(resume) => Outcome::ok(json!({"answer": resume.answer.to_value()})),
@@ -39,7 +39,7 @@ pub(crate) fn polite() -> (Tool, mpsc::UnboundedReceiver<&'static str>) {
 }
 
 /// Returns the tool `slow`, which answers when it is notified, and a message each time it begins.
-pub(crate) fn slow() -> (Tool, Arc<Notify>, mpsc::UnboundedReceiver<()>) {
+pub(crate) fn slow_tool() -> (Tool, Arc<Notify>, mpsc::UnboundedReceiver<()>) {
     let ((told, started), go) = (mpsc::unbounded_channel(), Arc::new(Notify::new()));
     let notified = Arc::clone(&go);
     let slow = move |_: Value| {

@@ -8,7 +8,7 @@ use toolcell_server::mcp::{McpOptions, serve_lines};
 use toolcell_server::{Principal, ServedTools};
 
 use super::client::{Client, call, cancel, eras, forms, is_refused, message, resume, stateless};
-use super::fixture::{abrupt, service, slow};
+use super::fixture::{abrupt, service, slow_tool};
 use super::input::bad_input::rows;
 use crate::names;
 use crate::setup::serving;
@@ -247,7 +247,7 @@ async fn only_changed_tool_list_is_notified() {
 
 #[tokio::test]
 async fn call_is_answered_after_end_of_input() {
-    let (slow, go, _) = slow();
+    let (slow, go, _) = slow_tool();
     let (_, registry, _) = service();
     registry.register(slow).unwrap();
     let mut client = Client::open(serving(&registry), json!({"elicitation": {}})).await;

@@ -1,7 +1,7 @@
 //! Tests of MCP from the client's side: messages over lines and over HTTP, in both eras.
 
-mod asking;
 pub(crate) mod client;
+mod elicitation;
 mod fixture;
 mod input;
 mod later;

@@ -16,7 +16,7 @@ use toolcell_test_guests::{Hostile, Misdeed, Place, rows};
 use super::client::{
     Client, accepted, call, cancel, eras, forms, is_refused, message, resume, retry, stateless,
 };
-use super::fixture::{asking, polite, service};
+use super::fixture::{polite, question_tool, service};
 use crate::setup::{self, loaded, named, native};
 
 /// A service of this one tool.
@@ -172,7 +172,7 @@ fn with_changed_byte(state: &Value, at: usize) -> String {
 #[tokio::test]
 async fn invalid_answer_is_refused_and_can_be_corrected() {
     let question = Question::new("How many?").with_answer_schema(json!({"type": "integer"}));
-    let tool = asking(question);
+    let tool = question_tool(question);
     let is_invalid = |told: &Value| {
         is_refused(told, -32602, "invalid_answer");
         let text = told["error"]["message"].as_str().unwrap();
@@ -221,7 +221,7 @@ async fn object_option_is_shown_by_its_label() {
         "object_option_is_shown_by_its_label",
     ) {
         let last = options[1].clone();
-        let tool = asking(Question::new("Where?").with_options(options));
+        let tool = question_tool(Question::new("Where?").with_options(options));
         let mut client = Client::open(serving(tool.clone()), json!({})).await;
         let told = client.call(1, "ask").await;
         let text = format!("The tool asks the user: Where?\nChoices: {}", labels.join(", "));
@@ -244,7 +244,7 @@ async fn object_members_are_not_choices() {
     let schema = json!({"type": "object", "properties": {"day": {"type": "string"}}});
     let options = json!([{"name": "day", "label": "Which day"}]);
     let question = Question::new("A table?").with_options(options).with_answer_schema(schema);
-    let mut client = Client::open(serving(asking(question)), json!({})).await;
+    let mut client = Client::open(serving(question_tool(question)), json!({})).await;
     let told = client.call(1, "ask").await;
     let text = "The tool asks the user: A table?\nIt asks for: Which day";
     assert_eq!(told["result"]["content"][0]["text"], text, "{told}");
@@ -261,7 +261,7 @@ async fn question_without_form_says_why() {
     let choices: Vec<_> = (0..200).map(|n| n.to_string()).collect();
     let large = json!({"type": "object", "properties": fields, "$defs": {"d": {"type": "string", "enum": choices}}});
     for schema in [nested, large] {
-        let tool = asking(Question::new("A table?").with_answer_schema(schema));
+        let tool = question_tool(Question::new("A table?").with_answer_schema(schema));
         let form = json!({"elicitation": {"form": {}}});
         let mut client = Client::open(serving(tool), form).await;
         let told = client.call(1, "ask").await;

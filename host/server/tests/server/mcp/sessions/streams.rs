@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use toolcell_server::mcp::McpOptions;
 
 use crate::mcp::client::{call, cancel, opening, ping};
-use crate::mcp::fixture::{abrupt, slow};
+use crate::mcp::fixture::{abrupt, slow_tool};
 use crate::mcp::input::bad_input::is_as_the_page_says;
 use crate::mcp::web::{JSON, modern, request, serve, start};
 use crate::setup::{PATIENCE, registry, serving};
@@ -155,7 +155,7 @@ async fn running_request_id_is_unique_in_its_session() {
 /// resumes it. An answered call is not kept. Without a session nothing is kept.
 #[tokio::test]
 async fn running_calls_stream_is_resumed_by_last_event_id() {
-    let (slow, go, mut started) = slow();
+    let (slow, go, mut started) = slow_tool();
     let registry = registry([slow]);
     let web = start(serving(&registry), &registry, McpOptions::default()).await;
     let session = web.open().await;

@@ -5,12 +5,12 @@ use toolcell::Question;
 use toolcell_test_guests::rows;
 
 use crate::mcp::client::{Client, forms};
-use crate::mcp::fixture::asking;
+use crate::mcp::fixture::question_tool;
 use crate::setup::{registry, serving};
 
 /// Returns the form of the question, and what the tool gets when it is filled in with `content`.
 async fn asked(question: Question, content: Value) -> (Value, Value) {
-    let mut client = Client::stateless(serving(&registry([asking(question)])));
+    let mut client = Client::stateless(serving(&registry([question_tool(question)])));
     let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": forms()})).await;
     let form = asked["result"]["inputRequests"]["answer"]["params"]["requestedSchema"].clone();
     let responses = json!({"answer": {"action": "accept", "content": content}});
