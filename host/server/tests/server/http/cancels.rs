@@ -36,7 +36,7 @@ async fn calls_cancelled_at_any_moment_leak_nothing() {
             drop(stream);
             return;
         }
-        let running = fixture.begin(key, "POST /v1/calls", &named, WAIT);
+        let running = fixture.begin(key, &named, WAIT);
         for _ in 0..pause {
             yield_now().await;
         }

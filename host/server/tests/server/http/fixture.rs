@@ -178,23 +178,17 @@ impl Fixture {
         self.ask(key, "POST /v1/calls", headers, body).await
     }
 
-    /// Sends a request in a task of its own.
-    pub(crate) fn begin(
-        &self,
-        key: &str,
-        line: &str,
-        headers: &str,
-        body: &str,
-    ) -> JoinHandle<Option<Reply>> {
+    /// Calls a tool in a task of its own.
+    pub(crate) fn begin(&self, key: &str, headers: &str, body: &str) -> JoinHandle<Option<Reply>> {
         let headers = format!("{}{JSON}{headers}", bearer(key));
-        let (address, bytes) = (self.address, request(line, &headers, body));
+        let (address, bytes) = (self.address, request("POST /v1/calls", &headers, body));
         tokio::spawn(async move { send(address, bytes.as_bytes()).await })
     }
 
     /// Starts a call of `wait` with this request id, and returns when it is running.
     pub(crate) async fn waiting(&mut self, key: &str, id: &str) -> JoinHandle<Option<Reply>> {
         let named = format!("x-request-id: {id}\r\n");
-        let running = self.begin(key, "POST /v1/calls", &named, r#"{"name": "wait"}"#);
+        let running = self.begin(key, &named, r#"{"name": "wait"}"#);
         assert_eq!(self.waits.recv().await, Some("started"));
         running
     }

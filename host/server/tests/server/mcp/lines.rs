@@ -15,8 +15,7 @@ use crate::setup::serving;
 
 #[tokio::test]
 async fn tools_are_listed_page_by_page_and_in_order() {
-    let (service, ..) = service();
-    let mut client = Client::stateless(service);
+    let mut client = Client::stateless(service().0);
     let opened = client.initialize(json!({})).await;
     assert_eq!(opened["result"]["protocolVersion"], "2025-11-25");
     assert_eq!(opened["result"]["capabilities"]["tools"], json!({"listChanged": true}));
@@ -53,8 +52,7 @@ async fn each_call_ending_is_answered_in_both_eras() {
 
 #[tokio::test]
 async fn question_is_elicited_from_capable_client() {
-    let (service, ..) = service();
-    let mut client = Client::open(service, json!({"elicitation": {}})).await;
+    let mut client = Client::open(service().0, json!({"elicitation": {}})).await;
     for (content, pointer, expected) in toolcell_test_guests::rows::<(Value, &str, Value)>(
         "server/mcp/lines",
         "question_is_elicited_from_capable_client",
@@ -81,8 +79,7 @@ async fn question_is_elicited_from_capable_client() {
 
 #[tokio::test]
 async fn client_without_elicitation_answers_in_metadata() {
-    let (service, ..) = service();
-    let mut client = Client::open(service, json!({})).await;
+    let mut client = Client::open(service().0, json!({})).await;
     let told = client.call(1, "ask").await;
     assert_eq!(told["result"]["isError"], false);
     let state = &told["result"]["_meta"]["toolcell/question"]["state"];
@@ -96,8 +93,7 @@ async fn client_without_elicitation_answers_in_metadata() {
 
 #[tokio::test]
 async fn stateless_question_returns_input_required() {
-    let (service, ..) = service();
-    let mut client = Client::stateless(service);
+    let mut client = Client::stateless(service().0);
     let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": forms()})).await;
     assert_eq!(asked["result"]["resultType"], "input_required");
     assert_eq!(asked["result"]["inputRequests"]["answer"]["method"], "elicitation/create");
@@ -222,8 +218,7 @@ async fn bad_line_is_answered_as_documented_next_is_read() {
 #[tokio::test]
 async fn last_line_without_newline_is_answered() {
     for last in ["ping", "tools/call"] {
-        let (service, ..) = service();
-        let mut client = Client::open(service, json!({})).await;
+        let mut client = Client::open(service().0, json!({})).await;
         let message = message(5, last, json!({"name": "text"}));
         client.send_last(message.to_string().as_bytes()).await;
         let answer = client.receive().await;
@@ -285,8 +280,7 @@ async fn closed_output_ends_the_server() {
 
 #[tokio::test]
 async fn byte_order_mark_at_start_is_skipped() {
-    let (service, ..) = service();
-    let mut client = Client::stateless(service);
+    let mut client = Client::stateless(service().0);
     client.send_text(b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}").await;
     assert_eq!(client.receive().await["result"], json!({}));
     client.send_text(b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}").await;

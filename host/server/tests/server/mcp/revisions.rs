@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 use toolcell_server::mcp::McpOptions;
+use toolcell_test_guests::rows;
 
 use super::client::{Client, initialize, message};
 use super::fixture::service;
@@ -17,15 +18,9 @@ fn opening(revision: &str) -> Value {
     params
 }
 
-/// Returns the requests of the session, with a pointer into each answer and its value.
-fn requests() -> [(&'static str, Value, &'static str, Value); 4] {
-    let call = json!({"name": "echo", "arguments": {"n": 1}});
-    [
-        ("tools/list", json!({}), "/result/tools/2/name", json!("echo")),
-        ("tools/list", json!({}), "/result/tools/2/outputSchema/type", json!("object")),
-        ("tools/call", call.clone(), "/result/structuredContent", json!({"n": 1})),
-        ("tools/call", call, "/result/content/0/text", json!("{\"n\":1}")),
-    ]
+/// Returns the requests of a session, with a pointer into each answer and its value.
+fn requests() -> Vec<(&'static str, Value, &'static str, Value)> {
+    rows("server/mcp/revisions", "requests")
 }
 
 #[track_caller]
@@ -37,8 +32,7 @@ fn is_opened(answer: &Value, revision: &str) {
 #[tokio::test]
 async fn each_revision_with_sessions_is_served_over_stdio() {
     for revision in REVISIONS {
-        let (service, ..) = service();
-        let mut client = Client::stateless(service);
+        let mut client = Client::stateless(service().0);
         is_opened(&client.ask(0, "initialize", opening(revision)).await, revision);
         client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         for (id, (method, params, pointer, expected)) in (1..).zip(requests()) {

@@ -85,29 +85,19 @@ impl Web {
     }
 
     /// Sends a request, and reads the head of its answer.
-    pub(super) async fn begin(
-        &self,
-        key: usize,
-        method: &str,
-        headers: &str,
-        body: &str,
-    ) -> (TcpStream, String) {
-        self.begin_with(&self.keys[key], method, headers, body).await
-    }
-
-    pub(super) async fn begin_with(
-        &self,
-        key: &str,
-        method: &str,
-        headers: &str,
-        body: &str,
-    ) -> (TcpStream, String) {
-        let mut stream = self.connect(request(key, method, headers, body).as_bytes()).await;
+    pub(super) async fn begin(&self, request: &str) -> (TcpStream, String) {
+        let mut stream = self.connect(request.as_bytes()).await;
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             head.push(stream.read_u8().await.unwrap());
         }
         (stream, String::from_utf8(head).unwrap())
+    }
+
+    /// Sends a message, and reads the head of its answer.
+    pub(super) async fn begin_post(&self, headers: &str, message: &Value) -> (TcpStream, String) {
+        let headers = format!("{JSON}{headers}");
+        self.begin(&self.request(0, "POST", &headers, &message.to_string())).await
     }
 
     /// Sends a request, and reads nothing.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use toolcell_server::mcp::{McpOptions, routes};
 use toolcell_server::{Authenticator, HttpOptions, ListenOptions, Service};
+use toolcell_test_guests::rows;
 
 use crate::http::client::{JSON, Reply, ask, bearer, request, send};
 use crate::http::fixture::{served, tools};
@@ -72,21 +73,12 @@ async fn preflight_of_listed_origin_needs_no_key() {
 async fn listed_origin_can_read_answers_and_problems() {
     let (address, key, _dir) = start(&[LISTED]).await;
     let own = format!("{key}{JSON}Origin: {LISTED}\r\n");
-    let ping = r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#;
     let no_key = format!("{JSON}Origin: {LISTED}\r\n");
-    for (line, headers, body, status) in [
-        ("POST /v1/calls", own.clone(), ECHO, 200),
-        ("POST /v1/calls", own.clone(), "{", 400),
-        ("POST /v1/calls", no_key.clone(), ECHO, 401),
-        ("POST /v1/calls", format!("{own}x-request-id: a b\r\n"), ECHO, 400),
-        ("GET /v1/nope", own.clone(), "", 404),
-        ("PUT /v1/calls", own.clone(), "", 405),
-        // It names no method, so it is not a preflight.
-        ("OPTIONS /v1/calls", own.clone(), "", 405),
-        ("POST /mcp", no_key.clone(), ping, 401),
-        ("POST /mcp", format!("{own}Accept: text/html\r\n"), ping, 406),
-        ("GET /health", no_key, "", 200),
-    ] {
+    for (line, headers, body, status) in rows::<(&str, &str, &str, u16)>(
+        "server/http/cors",
+        "listed_origin_can_read_answers_and_problems",
+    ) {
+        let headers = headers.replace("{own}", &own).replace("{no_key}", &no_key);
         let reply = ask(address, line, &headers, body).await;
         assert_eq!(reply.status, status, "{line}: {reply:?}");
         is_for_the_listed_origin(&reply);
@@ -101,12 +93,9 @@ async fn listed_origin_can_read_answers_and_problems() {
 /// The operator's spelling on the left, the page's on the right.
 #[tokio::test(flavor = "multi_thread")]
 async fn origins_are_compared_after_normalization() {
-    for (listed, asking, status) in [
-        ("HTTPS://App.example.com:443/", "https://app.example.com", 204),
-        ("https://app.example.com", "https://app.example.com:443", 204),
-        ("https://app.example.com", "https://app.example.com:444", 403),
-        ("https://app.example.com", "http://app.example.com", 403),
-    ] {
+    for (listed, asking, status) in
+        rows::<(&str, &str, u16)>("server/http/cors", "origins_are_compared_after_normalization")
+    {
         let (address, ..) = start(&[listed]).await;
         let headers = format!("Origin: {asking}\r\nAccess-Control-Request-Method: POST\r\n");
         let reply = ask(address, "OPTIONS /v1/calls", &headers, "").await;
@@ -116,12 +105,7 @@ async fn origins_are_compared_after_normalization() {
     }
     // A page of the server itself, whose browser omits the default port in one of the two headers.
     let (address, key, _dir) = start(&[]).await;
-    for (host, origin, status) in [
-        ("localhost:443", "https://localhost", 200),
-        ("LOCALHOST", "http://localhost", 200),
-        ("localhost:80", "http://localhost", 200),
-        ("localhost:80", "https://localhost", 403),
-    ] {
+    for (host, origin, status) in rows::<(&str, &str, u16)>("server/http/cors", "own_pages") {
         let headers = format!("{key}Origin: {origin}\r\n");
         let sent = request("GET /v1/tools", &headers, "")
             .replace("Host: localhost\r\n", &format!("Host: {host}\r\n"));

@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use toolcell_server::auth::JwtIssuer;
 use toolcell_server::mcp::{McpOptions, routes};
 use toolcell_server::{Authenticator, HttpOptions, ListenOptions, Service};
+use toolcell_test_guests::rows;
 
 use crate::http::client::{Reply, ask, bearer, connect, get, request};
 use crate::http::fixture::{served, tools};
@@ -134,9 +135,12 @@ async fn token_answers_match_the_documented_table() {
         ("a tenant that is not served", with("tenant", json!("unknown"))),
         ("without the scope", with("scope", json!("other"))),
     ];
-    let rows = table(PAGE, "| token |");
-    assert!(rows.iter().map(|row| row[0]).eq(cases.iter().map(|(case, _)| *case)), "{rows:?}");
-    for ((case, token), row) in cases.iter().zip(&rows) {
+    let documented = table(PAGE, "| token |");
+    assert!(
+        documented.iter().map(|row| row[0]).eq(cases.iter().map(|(case, _)| *case)),
+        "{documented:?}"
+    );
+    for ((case, token), row) in cases.iter().zip(&documented) {
         let reply = issued.ask(token, "GET /v1/tools", "", "").await;
         let code = reply.code();
         let code = if code.is_empty() { "–".to_owned() } else { format!("`{code}`") };
@@ -153,13 +157,10 @@ async fn token_answers_match_the_documented_table() {
 #[tokio::test(flavor = "multi_thread")]
 async fn resource_metadata_is_at_the_challenged_url() {
     const ROOT: &str = "/.well-known/oauth-protected-resource";
-    for (audience, named, other) in [
-        ("https://tools.example", "", "/mcp"),
-        ("https://Tools.example:443/", "", "/mcp"),
-        ("https://tools.example/mcp", "/mcp", "/other"),
-        ("https://tools.example/mcp/", "/mcp/", "/mcp/more"),
-        ("https://tools.example/a/mcp?b=c", "/a/mcp", "/mcp"),
-    ] {
+    for (audience, named, other) in rows::<(&str, &str, &str)>(
+        "server/http/tokens",
+        "resource_metadata_is_at_the_challenged_url",
+    ) {
         let issued = Issued::start_at(audience).await;
         let challenge = issued.ask("x.y.z", "POST /mcp", JSON, "{}").await;
         let challenge = challenge.header("www-authenticate").expect("a challenge").to_owned();

@@ -115,7 +115,7 @@ async fn in_some_state(fixture: &mut Fixture) -> Vec<(&'static str, Reply)> {
     let same = fixture.call(&acme, "x-request-id: held\r\n", echo).await;
     replies.push(("an `x-request-id` that is running", same));
     let (wait, two) = (r#"{"name": "wait"}"#, "Idempotency-Key: two\r\n");
-    held.push(fixture.begin(&acme, "POST /v1/calls", two, wait));
+    held.push(fixture.begin(&acme, two, wait));
     assert_eq!(fixture.waits.recv().await, Some("started"));
     let running = fixture.call(&acme, two, wait).await;
     replies.push(("an `Idempotency-Key` whose request is running", running));

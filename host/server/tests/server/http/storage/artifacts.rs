@@ -12,6 +12,7 @@ use toolcell::tool::{Handler, HandlerFuture, Invocation};
 use toolcell::{CallResult, Outcome, Registry, Tool};
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::{Authenticator, ListenOptions, Service};
+use toolcell_test_guests::rows;
 
 use crate::http::client::{JSON, Reply, ask, bearer};
 use crate::setup::{keys, named, native, registry, serving, start, table, two_tenants};
@@ -46,7 +47,7 @@ fn options() -> ArtifactOptions {
 }
 
 /// The rows of the page's table: case, status, code.
-fn rows() -> Vec<(&'static str, u16, &'static str)> {
+fn documented() -> Vec<(&'static str, u16, &'static str)> {
     let rows = table(PAGE, "| request | status | code |").into_iter();
     rows.map(|cells| (cells[0], cells[1].parse().expect("a status"), cells[2].trim_matches('`')))
         .collect()
@@ -141,7 +142,7 @@ async fn artifact_errors_match_the_documented_table() {
     for line in ["GET /v1/artifacts", "POST /v1/artifacts", &format!("GET {path}")] {
         replies.push(("artifacts of a server that keeps none", ask(bare, line, "", "x").await));
     }
-    let rows = rows();
+    let rows = documented();
     for (case, reply) in &replies {
         let (_, status, code) =
             rows.iter().find(|(row, ..)| row == case).unwrap_or_else(|| panic!("no row: {case}"));
@@ -160,21 +161,16 @@ async fn cached_artifact_is_not_sent_again() {
     let info = place.upload(&place.acme, "", "1234567").await.json();
     let [get, head] = ["GET", "HEAD"].map(|method| format!("{method} {}", path(&info)));
     let tag = place.ask(&place.acme, &get, "", "").await.header("etag").expect("a tag").to_owned();
-    for (line, headers, status, body) in [
-        (&head, String::new(), 200, ""),
-        (&head, "Range: bytes=1-2\r\n".into(), 206, ""),
-        (&get, format!("If-None-Match: \"other\", {tag}\r\n"), 304, ""),
-        (&get, "If-None-Match: *\r\n".into(), 304, ""),
-        (&get, "If-None-Match: \"other\"\r\n".into(), 200, "1234567"),
-        (&get, format!("Range: bytes=1-2\r\nIf-Range: {tag}\r\n"), 206, "23"),
-        (&get, "Range: bytes=1-2\r\nIf-Range: \"other\"\r\n".into(), 200, "1234567"),
-        (&get, "Range: bytes=-2\r\n".into(), 206, "67"),
-        (&get, "Range: bytes=0-1,3-4\r\n".into(), 200, "1234567"),
-    ] {
+    for (method, headers, status, body) in rows::<(&str, &str, u16, &str)>(
+        "server/http/artifacts",
+        "cached_artifact_is_not_sent_again",
+    ) {
+        let line = if method == "HEAD" { &head } else { &get };
+        let headers = headers.replace("{tag}", &tag);
         let reply = place.ask(&place.acme, line, &headers, "").await;
         assert_eq!((reply.status, reply.body.as_str()), (status, body), "{line} {headers}");
         assert_eq!(reply.header("etag"), Some(&*tag), "{line} {headers}");
-        if line.starts_with("HEAD") && status == 200 {
+        if method == "HEAD" && status == 200 {
             assert_eq!(reply.header("content-length"), Some("7"), "{line} {headers}");
         }
     }

@@ -24,7 +24,8 @@ fn call(id: u64, arguments: &Value) -> String {
 
 /// Makes a call whose tool asks a question, and waits for the question.
 async fn ask(web: &Web, session: &str, id: u64, arguments: &Value) -> TcpStream {
-    let (mut stream, head) = web.begin(0, "POST", session, &call(id, arguments)).await;
+    let (mut stream, head) =
+        web.begin(&web.request(0, "POST", session, &call(id, arguments))).await;
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     until(&mut stream, |told| told.contains("elicitation/create").then_some(())).await;
     stream
@@ -65,7 +66,8 @@ async fn one_question_too_many_is_refused() {
     assert_eq!(web.send(0, "DELETE", &first, "").await.status, 204);
     let asked = async {
         for id in 10.. {
-            let (mut stream, _) = web.begin(0, "POST", &second, &call(id, &json!({}))).await;
+            let (mut stream, _) =
+                web.begin(&web.request(0, "POST", &second, &call(id, &json!({})))).await;
             let told = until(&mut stream, |told| {
                 let is_asked = told.contains("elicitation/create");
                 (is_asked || told.contains("too_many_questions")).then_some(is_asked)
@@ -113,7 +115,8 @@ async fn closed_connection_keeps_its_requests_bytes() {
     let again = open(&web).await;
     let asked = async {
         loop {
-            let (mut stream, head) = web.begin(0, "POST", &again, &call(1, &large)).await;
+            let (mut stream, head) =
+                web.begin(&web.request(0, "POST", &again, &call(1, &large))).await;
             if head.starts_with("HTTP/1.1 200") {
                 until(&mut stream, |told| told.contains("elicitation/create").then_some(())).await;
                 return;

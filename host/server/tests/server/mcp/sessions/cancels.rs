@@ -8,7 +8,7 @@ use tokio::task::yield_now;
 
 use crate::mcp::client::{Client, call, cancel, ping};
 use crate::mcp::fixture::{abrupt, service};
-use crate::mcp::web::{JSON, modern, serve};
+use crate::mcp::web::{modern, serve};
 use crate::setup::is_over;
 
 /// The seed of the random generator.
@@ -55,11 +55,10 @@ async fn cancelled_stdio_calls_get_no_answer_leak_nothing() {
 async fn cancelled_posts_and_closed_streams_leak_nothing() {
     let (web, mut waits) = serve(abrupt()).await;
     let session = web.open().await;
-    let headers = format!("{JSON}{session}");
     let mut random = fastrand::Rng::with_seed(SEED);
     for id in 1..=POSTS {
         // In a session: the notification, once or twice, or for a request that has not begun.
-        let (running, head) = web.begin(0, "POST", &headers, &call(id, "wait").to_string()).await;
+        let (running, head) = web.begin_post(&session, &call(id, "wait")).await;
         assert!(head.starts_with("HTTP/1.1 200"), "{head}");
         pause(&mut random).await;
         for cancelled in [id + POSTS, id, id].into_iter().take(random.usize(2..4)) {

@@ -10,7 +10,7 @@ use toolcell_server::mcp::McpOptions;
 use super::streams::{listen, until};
 use crate::mcp::client::ping;
 use crate::mcp::fixture::service;
-use crate::mcp::web::start;
+use crate::mcp::web::{request, start};
 use crate::setup::PATIENCE;
 
 const CHANGED: &str = "notifications/tools/list_changed";
@@ -32,9 +32,9 @@ async fn list_change_is_sent_to_its_tenants_streams_only() {
     let (headers, body) = listen();
     let acknowledged =
         |told: &str| told.contains("notifications/subscriptions/acknowledged").then_some(());
-    let (mut get, _) = web.begin(0, "GET", &session, "").await;
-    let (mut listening, _) = web.begin(0, "POST", &headers, &body).await;
-    let (mut other, _) = web.begin_with(&web.globex, "POST", &headers, &body).await;
+    let (mut get, _) = web.begin(&web.request(0, "GET", &session, "")).await;
+    let (mut listening, _) = web.begin(&web.request(0, "POST", &headers, &body)).await;
+    let (mut other, _) = web.begin(&request(&web.globex, "POST", &headers, &body)).await;
     for stream in [&mut listening, &mut other] {
         until(stream, acknowledged).await;
     }

@@ -25,13 +25,13 @@ async fn open_streams_per_tenant_are_bounded() {
     let (web, _) = serve(McpOptions { streams: 2, ..McpOptions::default() }).await;
     let session = web.open().await;
     let (headers, body) = listen();
-    let (stream, head) = web.begin(0, "GET", &session, "").await;
+    let (stream, head) = web.begin(&web.request(0, "GET", &session, "")).await;
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-    let (_other, head) = web.begin(1, "POST", &headers, &body).await;
+    let (_other, head) = web.begin(&web.request(1, "POST", &headers, &body)).await;
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     for (method, headers, body) in [("POST", &*headers, &*body), ("GET", &*session, "")] {
         // A stream that is accepted has no end to read to.
-        let head = web.begin(0, method, headers, body).await.1;
+        let head = web.begin(&web.request(0, method, headers, body)).await.1;
         assert!(head.starts_with("HTTP/1.1 429"), "{head}");
         let full = web.send(0, method, headers, body).await;
         let case = "more open streams than a tenant may have: `GET`, `subscriptions/listen`";
@@ -45,7 +45,8 @@ async fn open_streams_per_tenant_are_bounded() {
     assert_eq!(&status[9..], b"200");
     drop(stream);
     let opened = async {
-        while !web.begin(0, "POST", &headers, &body).await.1.starts_with("HTTP/1.1 200") {
+        let again = web.request(0, "POST", &headers, &body);
+        while !web.begin(&again).await.1.starts_with("HTTP/1.1 200") {
             tokio::task::yield_now().await;
         }
     };
@@ -57,8 +58,8 @@ async fn key_revocation_ends_its_streams_and_sessions() {
     let (web, _) = serve(McpOptions { sessions: 1, ..McpOptions::default() }).await;
     let session = web.open().await;
     let (headers, body) = listen();
-    let (get, _) = web.begin(0, "GET", &session, "").await;
-    let (post, _) = web.begin(0, "POST", &headers, &body).await;
+    let (get, _) = web.begin(&web.request(0, "GET", &session, "")).await;
+    let (post, _) = web.begin(&web.request(0, "POST", &headers, &body)).await;
     let message = opening(json!({}));
     assert_eq!(web.post(1, "", &message).await.status, 429, "the tenant's only session is open");
     assert!(web.store.revoke(&web.ids[0]).unwrap());
@@ -119,10 +120,10 @@ async fn idle_session_ends() {
 #[tokio::test]
 async fn calls_of_a_session_end_with_it() {
     let (web, mut waits) = serve(abrupt()).await;
-    let call = call(7, "wait").to_string();
+    let call = call(7, "wait");
     for is_revoked in [false, true] {
         let session = web.open().await;
-        let (running, _) = web.begin(0, "POST", &format!("{JSON}{session}"), &call).await;
+        let (running, _) = web.begin_post(&session, &call).await;
         assert_eq!(waits.recv().await, Some("started"));
         if is_revoked {
             assert!(web.store.revoke(&web.ids[0]).unwrap());
@@ -139,8 +140,7 @@ async fn calls_of_a_session_end_with_it() {
 async fn running_request_id_is_unique_in_its_session() {
     let (web, mut waits) = serve(abrupt()).await;
     let session = web.open().await;
-    let headers = format!("{JSON}{session}");
-    let (running, _) = web.begin(0, "POST", &headers, &call(7, "wait").to_string()).await;
+    let (running, _) = web.begin_post(&session, &call(7, "wait")).await;
     assert_eq!(waits.recv().await, Some("started"));
     let again = web.post(0, &session, &ping(7)).await;
     is_as_the_page_says("an id that a running request of the session has", &again);
@@ -159,29 +159,29 @@ async fn running_calls_stream_is_resumed_by_last_event_id() {
     let registry = registry([slow]);
     let web = start(serving(&registry), &registry, McpOptions::default()).await;
     let session = web.open().await;
-    let call = call(7, "slow").to_string();
-    let (mut stream, _) = web.begin(0, "POST", &format!("{JSON}{session}"), &call).await;
+    let call = call(7, "slow");
+    let (mut stream, _) = web.begin_post(&session, &call).await;
     assert_eq!(started.recv().await, Some(()));
     let last =
         until(&mut stream, |told| Some(told.split_once("id: ")?.1.split_once('\n')?.0.to_owned()))
             .await;
     drop(stream);
     let take_up = format!("{session}Last-Event-ID: {last}\r\n");
-    let (mut again, head) = web.begin(0, "GET", &take_up, "").await;
+    let (mut again, head) = web.begin(&web.request(0, "GET", &take_up, "")).await;
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     go.notify_one();
     until(&mut again, |told| told.contains(r#""text":"late""#).then_some(())).await;
     drop(again);
     // An answered call, and an unknown one: the stream ends without a message.
     for headers in [take_up, format!("{session}Last-Event-ID: 0/99\r\n")] {
-        let (mut none, head) = web.begin(0, "GET", &headers, "").await;
+        let (mut none, head) = web.begin(&web.request(0, "GET", &headers, "")).await;
         let mut rest = String::new();
         none.read_to_string(&mut rest).await.unwrap();
         assert!(head.starts_with("HTTP/1.1 200") && !rest.contains("data: {"), "{head}{rest}");
     }
     // An id without a stream's number is one of the session's common stream.
     let headers = format!("{session}Last-Event-ID: 5\r\n");
-    let (mut common, _) = web.begin(0, "GET", &headers, "").await;
+    let (mut common, _) = web.begin(&web.request(0, "GET", &headers, "")).await;
     until(&mut common, |told| told.contains("id: 5\n").then_some(())).await;
     // Without a session the header has no effect: the call is made again.
     let (headers, call) = modern(1, "tools/call", Some("slow"));
