@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use toolcell::{CallResult, Definition, Refusal, Registry, Tenant, Tool, ToolCall, Turn};
 use toolcell_server::service::{ManyTools, RunRequest, StepRequest};
 use toolcell_server::{CallRequest, Principal, RequestError, ServedTools, Service};
+use toolcell_test_guests::rows;
 
 use crate::setup::native;
 
@@ -121,13 +122,9 @@ async fn searches_reveal_no_hidden_tools() {
 #[tokio::test]
 async fn argument_errors_refer_to_the_target_tool() {
     let service = above(5);
-    for (arguments, expected) in [
-        (json!({"name": "invoice_find", "arguments": {"id": "x"}}), "/id"),
-        (json!({"name": "invoice_find"}), "id"),
-        (json!({"name": "invoice_find", "arguments": [1]}), "/arguments"),
-        (json!({"arguments": {}}), "name"),
-        (json!({"name": "invoice_find", "argument": {}}), "argument"),
-    ] {
+    for (arguments, expected) in
+        rows::<(Value, &str)>("server/many", "argument_errors_refer_to_the_target_tool")
+    {
         let result = called(&service, "tools_call", arguments.clone()).await.expect("an answer");
         let CallResult::Refusal(Refusal::InvalidArguments(faults)) = &result else {
             panic!("{arguments}: {result:?}")

@@ -202,17 +202,16 @@ async fn invalid_answer_is_refused_and_can_be_corrected() {
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_stops_only_calls_of_the_same_principal() {
     let mut fixture = Fixture::start().await;
-    let acme = fixture.acme.clone();
-    let running = fixture.waiting(&acme, "mine").await;
+    let running = fixture.waiting("mine").await;
     for key in [&fixture.acme_too, &fixture.globex] {
         fixture.cancel(key, "mine").await.is_refused(404, "not_running");
     }
-    assert_eq!(fixture.cancel(&acme, "mine").await.status, 202);
+    assert_eq!(fixture.cancel(&fixture.acme, "mine").await.status, 202);
     assert_eq!(fixture.waits.recv().await, Some("stopped"));
     let answer = running.await.unwrap().unwrap();
     assert_eq!(answer.status, 200);
     assert_eq!(answer.json()["outcome"]["tool_error"]["cause"]["status"], "cancelled");
-    assert_eq!(fixture.cancel(&acme, "mine").await.status, 404, "twice");
+    assert_eq!(fixture.cancel(&fixture.acme, "mine").await.status, 404, "twice");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -19,8 +19,7 @@ async fn drain_timeout_cancels_and_answers_running_calls() {
     let drain_timeout = Duration::from_millis(50);
     let mut fixture =
         Fixture::with(ListenOptions { drain_timeout, ..ListenOptions::default() }).await;
-    let acme = fixture.acme.clone();
-    let running = fixture.waiting(&acme, "long").await;
+    let running = fixture.waiting("long").await;
     fixture.shut_down();
     let answer = running.await.unwrap().unwrap();
     let status = &answer.json()["outcome"]["tool_error"]["cause"]["status"];
@@ -49,8 +48,7 @@ async fn readiness_fails_before_requests_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn shutdown_drains_requests_and_accepts_no_new_ones() {
     let mut fixture = Fixture::start().await;
-    let acme = fixture.acme.clone();
-    let running = fixture.waiting(&acme, "long").await;
+    let running = fixture.waiting("long").await;
     let (service, address) = (fixture.service.clone(), fixture.address);
     let head = format!(
         "POST /v1/calls HTTP/1.1\r\nHost: localhost\r\n{}Content-Length: {}\r\nExpect: 100-continue\r\n\r\n",

@@ -81,15 +81,18 @@ async fn cancelled_ending_and_early_refusals_are_counted() {
     let body_idle = Duration::from_millis(100);
     let http = HttpOptions { body: BODY, requests: 2, body_idle, ..HttpOptions::default() };
     let mut fixture = Fixture::with_http(ListenOptions::default(), http).await;
-    let (address, acme) = (metrics(&fixture.service).await, fixture.acme.clone());
-    let running = fixture.waiting(&acme, "mine").await;
+    let address = metrics(&fixture.service).await;
+    let running = fixture.waiting("mine").await;
     // With a limit of two requests each tenant leaves as many free as it holds, so one is its
     // share.
-    assert_eq!(fixture.call(&acme, "", r#"{"name": "echo"}"#).await.code(), "overloaded");
-    assert_eq!(fixture.cancel(&acme, "mine").await.status, 202);
+    assert_eq!(fixture.call(&fixture.acme, "", r#"{"name": "echo"}"#).await.code(), "overloaded");
+    assert_eq!(fixture.cancel(&fixture.acme, "mine").await.status, 202);
     assert_eq!(running.await.expect("no panic").expect("an answer").status, 200);
-    assert_eq!(fixture.call(&acme, "", &" ".repeat(BODY + 1)).await.code(), "body_too_large");
-    let packed = fixture.call(&acme, "Content-Encoding: gzip\r\n", "{}").await;
+    assert_eq!(
+        fixture.call(&fixture.acme, "", &" ".repeat(BODY + 1)).await.code(),
+        "body_too_large"
+    );
+    let packed = fixture.call(&fixture.acme, "Content-Encoding: gzip\r\n", "{}").await;
     assert_eq!(packed.code(), "unsupported_encoding");
     let text = get(address, "/metrics").await.body;
     let lines = [

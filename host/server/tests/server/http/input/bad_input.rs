@@ -105,13 +105,13 @@ async fn in_some_state(fixture: &mut Fixture) -> Vec<(&'static str, Reply)> {
     let mismatch = fixture.call(&acme, key, other).await;
     replies.push(("an `Idempotency-Key` of another request", mismatch));
 
-    let ended = fixture.waiting(&acme, "ended").await;
+    let ended = fixture.waiting("ended").await;
     assert_eq!(fixture.cancel(&acme, "ended").await.status, 202);
     assert_eq!(fixture.waits.recv().await, Some("stopped"));
     ended.await.expect("no panic");
     let again = fixture.cancel(&acme, "ended").await;
     replies.push(("cancelling a second time what has ended", again));
-    let mut held = vec![fixture.waiting(&acme, "held").await];
+    let mut held = vec![fixture.waiting("held").await];
     let same = fixture.call(&acme, "x-request-id: held\r\n", echo).await;
     replies.push(("an `x-request-id` that is running", same));
     let (wait, two) = (r#"{"name": "wait"}"#, "Idempotency-Key: two\r\n");
@@ -121,7 +121,7 @@ async fn in_some_state(fixture: &mut Fixture) -> Vec<(&'static str, Reply)> {
     replies.push(("an `Idempotency-Key` whose request is running", running));
     while held.len() < IN_FLIGHT {
         let id = format!("held-{}", held.len());
-        held.push(fixture.waiting(&acme, &id).await);
+        held.push(fixture.waiting(&id).await);
     }
     replies.push(("more calls than the server makes at once", fixture.call(&acme, "", echo).await));
     replies

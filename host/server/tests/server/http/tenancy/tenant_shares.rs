@@ -67,12 +67,11 @@ async fn body_takes_room_as_it_arrives_within_tenant_share() {
 #[tokio::test(flavor = "multi_thread")]
 async fn tenant_leaves_as_many_requests_free_as_it_has() {
     let mut fixture = Fixture::start().await;
-    let acme = fixture.acme.clone();
     let mut running = Vec::new();
     for id in 0..IN_FLIGHT {
-        running.push(fixture.waiting(&acme, &format!("held-{id}")).await);
+        running.push(fixture.waiting(&format!("held-{id}")).await);
     }
-    let full = fixture.call(&acme, "", ECHO).await;
+    let full = fixture.call(&fixture.acme, "", ECHO).await;
     is_overloaded(&full);
     assert_eq!(fixture.call(&fixture.globex, "", ECHO).await.status, 200, "another tenant");
 }
@@ -80,8 +79,7 @@ async fn tenant_leaves_as_many_requests_free_as_it_has() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_call_of_a_request_takes_a_slot() {
     let mut fixture = Fixture::start().await;
-    let acme = fixture.acme.clone();
-    let _running = fixture.waiting(&acme, "held").await;
+    let _running = fixture.waiting("held").await;
     let batch = async |calls: usize| {
         let calls: Vec<_> = (0..calls)
             .map(|call| json!({"id": call.to_string(), "name": "echo", "arguments": {}}))
@@ -113,10 +111,9 @@ async fn idle_connection_gives_way_to_new_one() {
     let options =
         ListenOptions { connections: 2, head_time: PATIENCE * 2, ..ListenOptions::default() };
     let mut fixture = Fixture::with(options).await;
-    let acme = fixture.acme.clone();
-    let running = fixture.waiting(&acme, "busy").await;
+    let running = fixture.waiting("busy").await;
     let mut idle = sent(&fixture, "GET /health HTT").await;
-    let answer = tokio::time::timeout(PATIENCE, fixture.cancel(&acme, "busy")).await;
+    let answer = tokio::time::timeout(PATIENCE, fixture.cancel(&fixture.acme, "busy")).await;
     assert_eq!(answer.expect("the idle connection gives way").status, 202);
     let mut rest = Vec::new();
     let closed = tokio::time::timeout(PATIENCE, idle.read_to_end(&mut rest)).await;

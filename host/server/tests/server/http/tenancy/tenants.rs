@@ -126,8 +126,7 @@ async fn other_tenants_tool_is_unknown() {
 #[tokio::test(flavor = "multi_thread")]
 async fn other_tenants_running_request_is_unknown() {
     let mut fixture = Fixture::start().await;
-    let acme = fixture.acme.clone();
-    let running = fixture.waiting(&acme, "theirs").await;
+    let running = fixture.waiting("theirs").await;
     let refused = async |id: &str| {
         let reply = fixture.cancel(&fixture.globex, id).await;
         let mut body = reply.json();
@@ -136,7 +135,7 @@ async fn other_tenants_running_request_is_unknown() {
     };
     let unknown = refused("absent").await;
     assert_eq!((unknown.0, refused("theirs").await), (404, unknown.clone()));
-    assert_eq!(fixture.cancel(&acme, "theirs").await.status, 202, "it still runs");
+    assert_eq!(fixture.cancel(&fixture.acme, "theirs").await.status, 202, "it still runs");
     assert_eq!(running.await.unwrap().unwrap().status, 200);
 }
 
@@ -165,19 +164,18 @@ async fn quota_refuses_only_its_tenant_until_refilled() {
 #[tokio::test(flavor = "multi_thread")]
 async fn change_affects_new_calls_and_not_running_ones() {
     let mut fixture = Fixture::start().await;
-    let acme = fixture.acme.clone();
-    let running = fixture.waiting(&acme, "old").await;
+    let running = fixture.waiting("old").await;
     let quota = Quota { concurrent_calls: Some(1), ..Quota::default() };
     let changed = served(&tools().0)
         .with_tenant("acme", Tenant { quota, ..sees(["echo", "wait"]) })
         .with_tenant("gone", Tenant::default());
     fixture.service.replace(changed);
     // The running call counts against the quota, and continues.
-    fixture.call(&acme, "", ECHO).await.is_refused(429, "quota_exceeded");
+    fixture.call(&fixture.acme, "", ECHO).await.is_refused(429, "quota_exceeded");
     assert_eq!(fixture.call(&fixture.gone, "", ECHO).await.status, 200, "a new tenant");
-    assert_eq!(fixture.cancel(&acme, "old").await.status, 202);
+    assert_eq!(fixture.cancel(&fixture.acme, "old").await.status, 202);
     assert_eq!(running.await.unwrap().unwrap().status, 200);
-    let ask = fixture.call(&acme, "", r#"{"name": "ask"}"#).await;
+    let ask = fixture.call(&fixture.acme, "", r#"{"name": "ask"}"#).await;
     assert_eq!(ask.status, 404, "it is served no more");
-    assert_eq!(fixture.call(&acme, "", ECHO).await.status, 200);
+    assert_eq!(fixture.call(&fixture.acme, "", ECHO).await.status, 200);
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use toolcell_server::mcp::McpOptions;
 use toolcell_test_guests::rows;
 
-use crate::mcp::client::{Client, call, forms, initialize, message, opening, resume};
+use crate::mcp::client::{Client, call, message, opening};
 use crate::mcp::fixture::service;
 use crate::mcp::web::{JSON, modern, serve};
 use crate::setup::PATIENCE;
@@ -30,42 +30,14 @@ const HEADERS: [&str; 10] = [
 
 /// Returns valid messages of both eras. None starts a call that does not end.
 fn messages() -> Vec<Value> {
-    let request = |method: &str, params: Value| message(7, method, params);
-    let called = |params: Value| message(7, "tools/call", params);
-    vec![
-        request("initialize", initialize(json!({}))),
-        request("ping", json!({})),
-        request("tools/list", json!({"cursor": "MTphYmM"})),
-        request("tools/list", json!({"_meta": forms()})),
-        called(json!({"name": "echo", "arguments": {"n": 1}, "_meta": {"progressToken": 1}})),
-        called(json!({"name": "ask", "_meta": forms()})),
-        called(
-            json!({"name": "ask", "requestState": "AAAA", "inputResponses": {"answer": {}}, "_meta": forms()}),
-        ),
-        called(resume(&json!("tc2.AAAA"), 1)),
-        request("resources/read", json!({"uri": "toolcell://artifacts/abc"})),
-        request("logging/setLevel", json!({"level": "debug"})),
-        request("server/discover", json!({"_meta": forms()})),
-        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7, "reason": "x"}}),
-        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
-        json!({"jsonrpc": "2.0", "id": 7, "result": {}}),
-        json!({"jsonrpc": "2.0", "id": 7, "error": {"code": -1, "message": "no"}}),
-    ]
+    rows("server/mcp/hostile_messages", "messages")
 }
 
 /// Returns replacements for a value, as text.
 fn values() -> Vec<String> {
-    let few = rows::<&str>("server/mcp/hostile_messages", "values");
-    let few = few.into_iter().chain([
-        "\"2030-01-01\"",
-        "\"tools/call\"",
-        "\"hidden\"",
-        "{\"a\":1,\"a\":2}",
-        "\"\\ud800\"",
-    ]);
-    let long =
-        [format!("\"{}\"", "x".repeat(50_000)), format!("{}1{}", "[".repeat(300), "]".repeat(300))];
-    few.map(str::to_owned).chain(long).collect()
+    let few = rows::<String>("server/mcp/hostile_messages", "values").into_iter();
+    let long = format!("\"{}\"", "x".repeat(50_000));
+    few.chain([long, format!("{}1{}", "[".repeat(300), "]".repeat(300))]).collect()
 }
 
 /// Collects the JSON pointers of all values in a message.
