@@ -194,10 +194,7 @@ mod tests {
 
     #[test]
     fn cleartext_connections_are_limited_to_loopback() {
-        for (url, expected) in rows::<(&str, Option<&str>)>(
-            "auth/outbound",
-            "cleartext_connections_are_limited_to_loopback",
-        ) {
+        for (url, expected) in rows::<(&str, Option<&str>)>("auth/outbound", "urls") {
             let refused = checked(url).err().map(|error| format!("{error:?}"));
             assert_eq!(refused.as_deref(), expected, "{url}");
         }

@@ -361,9 +361,7 @@ mod tests {
 
     #[test]
     fn range_is_clamped_to_content_length() {
-        for (text, expected) in
-            rows::<(&str, &str)>("http/artifacts", "range_is_clamped_to_content_length")
-        {
+        for (text, expected) in rows::<(&str, &str)>("http/artifacts", "ranges") {
             let headers = HeaderMap::from_iter([(RANGE, text.parse().unwrap())]);
             assert_eq!(format!("{:?}", range(&headers, 10)), expected, "{text}");
         }

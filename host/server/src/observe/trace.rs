@@ -87,9 +87,7 @@ mod tests {
 
     #[test]
     fn only_valid_traceparent_has_trace_id() {
-        for (value, is_valid) in
-            rows::<(&str, bool)>("observe/trace", "only_valid_traceparent_has_trace_id")
-        {
+        for (value, is_valid) in rows::<(&str, bool)>("observe/trace", "parents") {
             let id = |context: Option<TraceContext<'_>>| {
                 context.map(|context| context.trace_id.to_owned())
             };

@@ -122,9 +122,7 @@ async fn searches_reveal_no_hidden_tools() {
 #[tokio::test]
 async fn argument_errors_refer_to_the_target_tool() {
     let service = above(5);
-    for (arguments, expected) in
-        rows::<(Value, &str)>("server/many", "argument_errors_refer_to_the_target_tool")
-    {
+    for (arguments, expected) in rows::<(Value, &str)>("server/many", "bad_arguments") {
         let result = called(&service, "tools_call", arguments.clone()).await.expect("an answer");
         let CallResult::Refusal(Refusal::InvalidArguments(faults)) = &result else {
             panic!("{arguments}: {result:?}")

@@ -88,26 +88,16 @@ async fn non_argument_members_are_not_parsed_into_trees() {
     ];
     let meta = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}"#;
     let large = format!("[{}0]", r#"{"":0},"#.repeat(OBJECTS));
-    let call = |params: String| {
+    let other = format!(r#""other":{large}"#);
+    let call = |meta: &str, more: &str| {
+        let params = format!(r#"{{"name":"text","_meta":{{{meta}}}{more}}}"#);
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#)
     };
     let in_session = [both, ("Mcp-Session-Id", &*session)];
     for (path, headers, body) in [
-        (
-            "/mcp",
-            &modern[..],
-            call(format!(r#"{{"name":"text","_meta":{{{meta},"other":{large}}}}}"#)),
-        ),
-        (
-            "/mcp",
-            &modern[..],
-            call(format!(r#"{{"name":"text","_meta":{{{meta}}},"other":{large}}}"#)),
-        ),
-        (
-            "/mcp",
-            &in_session[..],
-            call(format!(r#"{{"name":"text","_meta":{{"other":{large}}}}}"#)),
-        ),
+        ("/mcp", &modern[..], call(&format!("{meta},{other}"), "")),
+        ("/mcp", &modern[..], call(meta, &format!(",{other}"))),
+        ("/mcp", &in_session[..], call(&other, "")),
         ("/v1/calls", &[][..], format!(r#"{{"name":"text","context":{{"metadata":{large}}}}}"#)),
     ] {
         let begin = body.chars().take(160).collect::<String>();

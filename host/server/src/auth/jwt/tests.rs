@@ -55,10 +55,9 @@ fn token_needs_issuer_signature_audience_and_time() {
     let good = principal(&header, &claims("extra", json!(1))).unwrap();
     assert_eq!((good.tenant(), good.id()), (Some("acme"), "sub:https://issuer.example#ada"));
     assert!(principal(&header, &claims("aud", json!([AUDIENCE, "https://other.example"]))).is_ok());
-    for (name, value) in
-        rows::<(&str, Value)>("auth/jwt", "token_needs_issuer_signature_audience_and_time")
-            .into_iter()
-            .chain([("exp", json!(now - 60)), ("nbf", json!(now + 600))])
+    for (name, value) in rows::<(&str, Value)>("auth/jwt", "bad_claims")
+        .into_iter()
+        .chain([("exp", json!(now - 60)), ("nbf", json!(now + 600))])
     {
         let refused = principal(&header, &claims(name, value.clone()));
         assert_eq!(refused, Err(AuthError::Unauthenticated), "{name}: {value}");
@@ -112,9 +111,7 @@ fn audience_is_compared_as_normalized_url() {
     let issuer =
         JwtIssuer::from_jwks(ISSUER, "https://Tools.example:443/mcp/", &jwks(&pair)).unwrap();
     let header = json!({"alg": "EdDSA", "kid": "one"});
-    for (aud, expected) in
-        rows::<(Value, bool)>("auth/jwt", "audience_is_compared_as_normalized_url")
-    {
+    for (aud, expected) in rows::<(Value, bool)>("auth/jwt", "audiences") {
         let accepted =
             issuer.principal_of(&token(&pair, &header, &claims("aud", aud.clone()))).is_ok();
         assert_eq!(accepted, expected, "{aud}");

@@ -231,10 +231,9 @@ mod tests {
 
     #[test]
     fn accept_header_selects_json_or_event_stream() {
-        for (accept, json, events) in rows::<(Option<&str>, bool, bool)>(
-            "mcp/transport/headers",
-            "accept_header_selects_json_or_event_stream",
-        ) {
+        for (accept, json, events) in
+            rows::<(Option<&str>, bool, bool)>("mcp/transport/headers", "accepts")
+        {
             let mut headers = HeaderMap::new();
             if let Some(accept) = accept {
                 headers.insert(ACCEPT, HeaderValue::from_static(accept));
@@ -245,10 +244,8 @@ mod tests {
 
     #[test]
     fn numbers_in_headers_are_compared_as_numbers() {
-        for (sent, value, is_same) in rows::<(&str, &str, bool)>(
-            "mcp/transport/headers",
-            "numbers_in_headers_are_compared_as_numbers",
-        ) {
+        for (sent, value, is_same) in rows::<(&str, &str, bool)>("mcp/transport/headers", "numbers")
+        {
             assert_eq!(is_equal(sent, value), is_same, "{sent} {value}");
         }
     }

@@ -36,10 +36,7 @@ async fn tools_are_listed_page_by_page_in_every_format() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_call_ending_is_answered_with_completion() {
     let fixture = Fixture::start().await;
-    for (body, pointer, expected) in rows::<(&str, &str, Value)>(
-        "server/http/calls",
-        "each_call_ending_is_answered_with_completion",
-    ) {
+    for (body, pointer, expected) in rows::<(&str, &str, Value)>("server/http/calls", "endings") {
         let reply = fixture.call(&fixture.acme, "", body).await;
         let told = (reply.status, reply.json().pointer(pointer).cloned());
         assert_eq!(told, (200, Some(expected)), "{body}: {reply:?}");

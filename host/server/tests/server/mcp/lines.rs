@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use toolcell_server::mcp::{McpOptions, serve_lines};
 use toolcell_server::{Principal, ServedTools};
+use toolcell_test_guests::rows;
 
 use super::client::{Client, call, cancel, eras, forms, is_refused, message, resume, stateless};
 use super::fixture::{abrupt, service, slow_tool};
-use super::input::bad_input::rows;
+use super::input::bad_input;
 use crate::names;
 use crate::setup::serving;
 
@@ -36,10 +37,7 @@ async fn tools_are_listed_page_by_page_and_in_order() {
 
 #[tokio::test]
 async fn each_call_ending_is_answered_in_both_eras() {
-    let cases = toolcell_test_guests::rows::<(&str, Value, &str, Value)>(
-        "server/mcp/lines",
-        "each_call_ending_is_answered_in_both_eras",
-    );
+    let cases = rows::<(&str, Value, &str, Value)>("server/mcp/lines", "endings");
     for (mut client, meta) in eras(&service().0, &McpOptions::default()).await {
         for (id, (tool, arguments, pointer, expected)) in (1..).zip(&cases) {
             let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
@@ -53,10 +51,8 @@ async fn each_call_ending_is_answered_in_both_eras() {
 #[tokio::test]
 async fn question_is_elicited_from_capable_client() {
     let mut client = Client::open(service().0, json!({"elicitation": {}})).await;
-    for (content, pointer, expected) in toolcell_test_guests::rows::<(Value, &str, Value)>(
-        "server/mcp/lines",
-        "question_is_elicited_from_capable_client",
-    ) {
+    for (content, pointer, expected) in rows::<(Value, &str, Value)>("server/mcp/lines", "answers")
+    {
         client.send(call(1, "ask")).await;
         let asked = client.answer(content).await;
         assert_eq!(asked["method"], "elicitation/create");
@@ -148,9 +144,9 @@ async fn cancelled_request_stops_tool_and_gets_no_answer() {
 /// Tests each row of the table of lines in `docs/mcp.md`, and the next line after it.
 #[tokio::test]
 async fn bad_line_is_answered_as_documented_next_is_read() {
-    let rows = rows("| line on standard input |");
+    let documented = bad_input::rows("| line on standard input |");
     let row = |case: &str| {
-        rows.iter().find(|row| row.case == case).unwrap_or_else(|| panic!("no row {case}"))
+        documented.iter().find(|row| row.case == case).unwrap_or_else(|| panic!("no row {case}"))
     };
     let is_as_the_page_says =
         |case: &str, answer: &Value| assert!(row(case).is_told_by(answer), "{case}: {answer}");
@@ -172,8 +168,7 @@ async fn bad_line_is_answered_as_documented_next_is_read() {
     let unknown = asked(json!({"_meta": stateless(json!({}))})).replace("2026-07-28", "2030-01-01");
     let without =
         asked(json!({"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}));
-    let bad_lines =
-        toolcell_test_guests::rows::<(&str, &str)>("server/mcp/lines", "bad_lines").into_iter();
+    let bad_lines = rows::<(&str, &str)>("server/mcp/lines", "bad_lines").into_iter();
     let lines = bad_lines.map(|(case, line)| (case, line.as_bytes())).chain([
         ("longer than `McpOptions::line`", &*long),
         ("no JSON", b"\xff"),
@@ -212,7 +207,7 @@ async fn bad_line_is_answered_as_documented_next_is_read() {
     client.ask(3, "ping", json!({})).await;
     assert_eq!((row(case).code, row(case).word), (0, None));
     tried.insert(case);
-    assert_eq!(tried, rows.iter().map(|row| row.case).collect(), "each row is tried");
+    assert_eq!(tried, documented.iter().map(|row| row.case).collect(), "each row is tried");
 }
 
 #[tokio::test]

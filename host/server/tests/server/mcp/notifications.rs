@@ -216,10 +216,7 @@ async fn invalid_answer_is_refused_and_can_be_corrected() {
 
 #[tokio::test]
 async fn object_option_is_shown_by_its_label() {
-    for (options, labels) in rows::<(Value, Vec<&str>)>(
-        "server/mcp/notifications",
-        "object_option_is_shown_by_its_label",
-    ) {
+    for (options, labels) in rows::<(Value, Vec<&str>)>("server/mcp/notifications", "labels") {
         let last = options[1].clone();
         let tool = question_tool(Question::new("Where?").with_options(options));
         let mut client = Client::open(serving(tool.clone()), json!({})).await;

@@ -208,9 +208,7 @@ async fn both_eras_are_served_at_one_endpoint() {
 async fn every_accept_of_json_gets_the_same_answer() {
     let (web, _) = serve(McpOptions::default()).await;
     let same = "application/json, text/event-stream";
-    for (name, arguments, capabilities) in
-        rows::<(&str, Value, Value)>("server/mcp/web", "every_accept_of_json_gets_the_same_answer")
-    {
+    for (name, arguments, capabilities) in rows::<(&str, Value, Value)>("server/mcp/web", "calls") {
         let (headers, mut call) = modern(1, "tools/call", Some(name));
         call["params"]["_meta"] = stateless(capabilities);
         call["params"]["arguments"] = arguments;

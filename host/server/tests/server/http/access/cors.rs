@@ -74,10 +74,9 @@ async fn listed_origin_can_read_answers_and_problems() {
     let (address, key, _dir) = start(&[LISTED]).await;
     let own = format!("{key}{JSON}Origin: {LISTED}\r\n");
     let no_key = format!("{JSON}Origin: {LISTED}\r\n");
-    for (line, headers, body, status) in rows::<(&str, &str, &str, u16)>(
-        "server/http/cors",
-        "listed_origin_can_read_answers_and_problems",
-    ) {
+    for (line, headers, body, status) in
+        rows::<(&str, &str, &str, u16)>("server/http/cors", "answers")
+    {
         let headers = headers.replace("{own}", &own).replace("{no_key}", &no_key);
         let reply = ask(address, line, &headers, body).await;
         assert_eq!(reply.status, status, "{line}: {reply:?}");
@@ -93,8 +92,7 @@ async fn listed_origin_can_read_answers_and_problems() {
 /// The operator's spelling on the left, the page's on the right.
 #[tokio::test(flavor = "multi_thread")]
 async fn origins_are_compared_after_normalization() {
-    for (listed, asking, status) in
-        rows::<(&str, &str, u16)>("server/http/cors", "origins_are_compared_after_normalization")
+    for (listed, asking, status) in rows::<(&str, &str, u16)>("server/http/cors", "listed_origins")
     {
         let (address, ..) = start(&[listed]).await;
         let headers = format!("Origin: {asking}\r\nAccess-Control-Request-Method: POST\r\n");

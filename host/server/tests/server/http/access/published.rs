@@ -81,7 +81,7 @@ async fn keys_are_found_only_by_their_issuers_metadata() {
     for (case, openid, oauth, answer, expected) in
         rows::<(&str, (_, &str, &str), (_, &str, &str), _, &str)>(
             "server/http/published",
-            "keys_are_found_only_by_their_issuers_metadata",
+            "metadata",
         )
     {
         let pages = Pages::default();

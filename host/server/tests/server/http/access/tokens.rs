@@ -18,6 +18,7 @@ use toolcell_test_guests::rows;
 
 use crate::http::client::{Reply, ask, bearer, connect, get, request};
 use crate::http::fixture::{served, tools};
+use crate::mcp::client::opening;
 use crate::setup::{start, table};
 
 const PAGE: &str = include_str!("../../../../../../docs/http.md");
@@ -157,10 +158,7 @@ async fn token_answers_match_the_documented_table() {
 #[tokio::test(flavor = "multi_thread")]
 async fn resource_metadata_is_at_the_challenged_url() {
     const ROOT: &str = "/.well-known/oauth-protected-resource";
-    for (audience, named, other) in rows::<(&str, &str, &str)>(
-        "server/http/tokens",
-        "resource_metadata_is_at_the_challenged_url",
-    ) {
+    for (audience, named, other) in rows::<(&str, &str, &str)>("server/http/tokens", "audiences") {
         let issued = Issued::start_at(audience).await;
         let challenge = issued.ask("x.y.z", "POST /mcp", JSON, "{}").await;
         let challenge = challenge.header("www-authenticate").expect("a challenge").to_owned();
@@ -194,13 +192,11 @@ async fn ends(mut stream: TcpStream) {
     ended.expect("the stream ends").unwrap();
 }
 
-const INITIALIZE: &str = r#"{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-    "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}}"#;
-
 #[tokio::test(flavor = "multi_thread")]
 async fn token_expiry_ends_its_streams_and_sessions() {
     let issued = Issued::start().await;
-    let open = async |token: &str| issued.ask(token, "POST /mcp", JSON, INITIALIZE).await.status;
+    let opening = opening(json!({})).to_string();
+    let open = async |token: &str| issued.ask(token, "POST /mcp", JSON, &opening).await.status;
     // The leeway for clocks leaves it valid for seconds.
     let short = issued.of_user("ada", now() + 2 - LEEWAY);
     let other = issued.of_user("bob", now() + 600);

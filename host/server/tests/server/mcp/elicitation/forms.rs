@@ -24,10 +24,7 @@ async fn asked(question: Question, content: Value) -> (Value, Value) {
 #[tokio::test]
 async fn member_choices_become_enum_of_form_field() {
     let two = json!({"type": "string", "enum": ["18:30", "20:00"]});
-    for (member, option, expected) in rows::<(Value, Value, Value)>(
-        "server/mcp/forms",
-        "member_choices_become_enum_of_form_field",
-    ) {
+    for (member, option, expected) in rows::<(Value, Value, Value)>("server/mcp/forms", "choices") {
         let schema = json!({"type": "object", "properties": {"time": member}});
         let mut question = Question::new("A table?").with_answer_schema(schema);
         if !option.is_null() {

@@ -11,6 +11,7 @@ use toolcell::{Outcome, Question, Sealer};
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::mcp::McpOptions;
 use toolcell_server::{ServedTools, Service};
+use toolcell_test_guests::rows as cases;
 
 use crate::http::client::Reply;
 use crate::mcp::client::{accepted, forms, initialize, message, ping, stateless};
@@ -128,8 +129,7 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
         let text = text.replace("{session}", session).replace("{json}", JSON);
         text.replace("{modern}", "MCP-Protocol-Version: 2026-07-28\r\n").replace("{meta}", &meta)
     };
-    let listed =
-        toolcell_test_guests::rows::<(_, &str, &str, &str)>("server/mcp/bad_input", "requests");
+    let listed = cases::<(_, &str, &str, &str)>("server/mcp/bad_input", "requests");
     let listed = listed
         .into_iter()
         .map(|(case, method, headers, body)| (case, send(method, &filled(headers), &filled(body))));
