@@ -185,7 +185,7 @@ impl Fixture {
         tokio::spawn(async move { send(address, bytes.as_bytes()).await })
     }
 
-    /// Starts a call of `wait` with the first key and this request id, and returns when it is running.
+    /// Starts a call of `wait` with the first key and this id, and returns when it is running.
     pub(crate) async fn waiting(&mut self, id: &str) -> JoinHandle<Option<Reply>> {
         let named = format!("x-request-id: {id}\r\n");
         let running = self.begin(&self.acme, &named, r#"{"name": "wait"}"#);

@@ -94,7 +94,7 @@ async fn tenant_overlay_denies_rights_granted_to_tool() {
     grants.kv.push("write notes/*".parse().expect("a rule"));
     let options = LoadOptions { grants, ..LoadOptions::default() };
     let notes = Component::load_with(&engine, bytes("notes"), options).await.unwrap();
-    let registry = registry(notes.tools().to_vec());
+    let registry = registry(notes.tools().iter().cloned());
     let mut overlay = Overlay::default();
     overlay.kv = Some(vec!["read notes/*".parse().expect("a rule")]);
     let narrowed = Tenant { overlay: Some(overlay.into()), ..Tenant::default() };
