@@ -73,6 +73,12 @@ pub(crate) fn service() -> (Service, Registry, mpsc::UnboundedReceiver<&'static 
         })),
     };
     let draw = async |_: Value| {
+        let resource = |uri: &str, mime_type: Option<&str>, content: ResourceContent| {
+            let mime_type = mime_type.map(Into::into);
+            Part::Resource(Resource { uri: uri.into(), mime_type, content })
+        };
+        let text = ResourceContent::Text { text: "a,b".into() };
+        let bytes = ResourceContent::Bytes { data: vec![0, 0, 0] };
         Output::from_message("drawn")
             .with_part(Part::Image(Media { mime_type: "image/png".into(), data: vec![0, 0, 0] }))
             .with_part(Part::Audio(Media { mime_type: "audio/wav".into(), data: vec![0, 0, 0] }))
@@ -83,16 +89,8 @@ pub(crate) fn service() -> (Service, Registry, mpsc::UnboundedReceiver<&'static 
                 mime_type: None,
                 size: None,
             })
-            .with_part(Part::Resource(Resource {
-                uri: "file:///a.csv".into(),
-                mime_type: Some("text/csv".into()),
-                content: ResourceContent::Text { text: "a,b".into() },
-            }))
-            .with_part(Part::Resource(Resource {
-                uri: "file:///b".into(),
-                mime_type: None,
-                content: ResourceContent::Bytes { data: vec![0, 0, 0] },
-            }))
+            .with_part(resource("file:///a.csv", Some("text/csv"), text))
+            .with_part(resource("file:///b", None, bytes))
     };
     let halt = async |_: Value| Outcome::Halt(Halt::new("done", json!({"steps": 3})));
     let fail = async |_: Value| -> Outcome {

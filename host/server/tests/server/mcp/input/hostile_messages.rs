@@ -14,20 +14,6 @@ use crate::setup::PATIENCE;
 const SEED: u64 = 15;
 const CASES: usize = 400;
 
-/// Headers that are added to a message over HTTP, usually none.
-const HEADERS: [&str; 10] = [
-    "Origin: https://evil.example\r\n",
-    "Host: evil.example\r\n",
-    "MCP-Protocol-Version: 2030-01-01\r\n",
-    "Content-Type: text/plain\r\n",
-    "Mcp-Session-Id: 0123456789abcdef0123456789abcdef\r\n",
-    "",
-    "",
-    "",
-    "",
-    "",
-];
-
 /// Returns valid messages of both eras. None starts a call that does not end.
 fn messages() -> Vec<Value> {
     rows("server/mcp/hostile_messages", "messages")
@@ -129,6 +115,7 @@ async fn mutated_posts_are_answered_and_others_served() {
     let session = web.open().await;
     let (messages, values, mut random) = (messages(), values(), fastrand::Rng::with_seed(SEED));
     let (list, list_body) = modern(1, "tools/list", None);
+    let more = rows::<&str>("server/mcp/hostile_messages", "headers");
     let mut refused = 0;
     for case in 0..CASES {
         let bytes = changed(&mut random, &messages, &values);
@@ -137,7 +124,7 @@ async fn mutated_posts_are_answered_and_others_served() {
         // Not in a session, if the message has the capability `elicitation`: the session would ask
         // its user, and the request would wait for the answer.
         let first = usize::from(String::from_utf8_lossy(&bytes).contains("elicitation"));
-        let more = HEADERS[random.usize(..HEADERS.len())];
+        let more = more[random.usize(..more.len())];
         let headers = format!("{JSON}{}{more}", eras[random.usize(first..eras.len())]);
         let mut request = web
             .request(0, "POST", &headers, "")
