@@ -55,12 +55,8 @@ async fn names(service: &Service, principal: &Principal) -> Vec<String> {
     page.tools.iter().map(|tool| tool.definition().name.clone()).collect()
 }
 
-async fn called(
-    service: &Service,
-    tool: &str,
-    arguments: Value,
-) -> Result<CallResult, RequestError> {
-    let request = CallRequest::new(ToolCall::new("1", tool, arguments.to_string()));
+async fn called(service: &Service, tool: &str, given: Value) -> Result<CallResult, RequestError> {
+    let request = CallRequest::new(ToolCall::new("1", tool, given.to_string()));
     Ok(service.call(&Principal::local(), request).await?.completion.result)
 }
 

@@ -14,11 +14,6 @@ use crate::setup::{PATIENCE, keys, serving, start};
 
 const ECHO: &str = r#"{"name": "echo"}"#;
 
-/// Returns a connection over which this text was sent.
-async fn sent(fixture: &Fixture, text: &str) -> TcpStream {
-    connect(fixture.address, text.as_bytes()).await
-}
-
 /// Returns the head of a call with a chunked body.
 fn chunked(key: &str) -> String {
     let head = format!("POST /v1/calls HTTP/1.1\r\nHost: localhost\r\n{JSON}{}", bearer(key));
@@ -47,14 +42,15 @@ async fn body_takes_room_as_it_arrives_within_tenant_share() {
     // Bodies of which no byte has arrived hold no bytes.
     let mut silent = Vec::new();
     for _ in 0..16 {
-        silent.push(sent(&fixture, &chunked(&fixture.acme)).await);
+        silent.push(connect(fixture.address, chunked(&fixture.acme).as_bytes()).await);
     }
     assert_eq!(fixture.call(&fixture.acme, "", ECHO).await.status, 200);
     // Of 12 KiB one tenant gets 6: the rest of its bodies is refused, and others are served.
     let chunk = format!("1000\r\n{}\r\n", " ".repeat(0x1000));
     let mut held = Vec::new();
     for _ in 0..4 {
-        held.push(sent(&fixture, &format!("{}{chunk}", chunked(&fixture.acme))).await);
+        let begun = format!("{}{chunk}", chunked(&fixture.acme));
+        held.push(connect(fixture.address, begun.as_bytes()).await);
     }
     let answers = held.iter_mut().map(|stream| Box::pin(status(stream)));
     let (first, ..) = futures_util::future::select_all(answers).await;
@@ -99,7 +95,7 @@ async fn tenant_is_limited_to_its_share_of_open_requests() {
     // The third is refused before its body is read.
     let mut open = Vec::new();
     for _ in 0..3 {
-        open.push(sent(&fixture, &chunked(&fixture.acme)).await);
+        open.push(connect(fixture.address, chunked(&fixture.acme).as_bytes()).await);
     }
     let answers = open.iter_mut().map(|stream| Box::pin(status(stream)));
     assert_eq!(futures_util::future::select_all(answers).await.0, "429");
@@ -112,7 +108,7 @@ async fn idle_connection_gives_way_to_new_one() {
         ListenOptions { connections: 2, head_time: PATIENCE * 2, ..ListenOptions::default() };
     let mut fixture = Fixture::with(options).await;
     let running = fixture.waiting("busy").await;
-    let mut idle = sent(&fixture, "GET /health HTT").await;
+    let mut idle = connect(fixture.address, b"GET /health HTT").await;
     let answer = tokio::time::timeout(PATIENCE, fixture.cancel(&fixture.acme, "busy")).await;
     assert_eq!(answer.expect("the idle connection gives way").status, 202);
     let mut rest = Vec::new();
