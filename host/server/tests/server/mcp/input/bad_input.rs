@@ -189,16 +189,11 @@ async fn about_questions() -> Vec<(&'static str, Reply)> {
         let asked = send(0, "ask", 1, None).await.message()["result"].take();
         let state = if is_form { "/requestState" } else { "/_meta/toolcell~1question/state" };
         let state = asked.pointer(state).and_then(Value::as_str).expect("a state");
-        let changed = format!("{state}x");
-        for (case, key, tool, x, state, answer) in [
-            ("an answer that does not fit the tool's question", 0, "ask", 1, state, json!("two")),
-            ("a state that was made up or changed", 0, "ask", 1, &changed, json!(2)),
-            ("a state that was made up or changed", 0, "ask", 1, "tc2.AAAA", json!(2)),
-            ("a state of another principal", 1, "ask", 1, state, json!(2)),
-            ("a state of a call with other arguments", 0, "ask", 2, state, json!(2)),
-            ("a state of another tool", 0, "other", 1, state, json!(2)),
-        ] {
-            replies.push((case, send(key, tool, x, Some((state, answer))).await));
+        for (case, key, tool, x, given, answer) in
+            cases::<(&str, usize, &str, u8, &str, Value)>("server/mcp/bad_input", "states")
+        {
+            let state = given.replace("{state}", state);
+            replies.push((case, send(key, tool, x, Some((&*state, answer))).await));
         }
         let good = async || send(0, "ask", 1, Some((state, json!(2)))).await;
         assert_eq!(good().await.message()["result"]["isError"], false);
@@ -214,13 +209,7 @@ async fn about_questions() -> Vec<(&'static str, Reply)> {
     read["params"]["uri"] = json!(uri);
     let case = "`resources/read` of an unknown artifact, 2026-07-28";
     replies.push((case, web.post(0, &headers, &read).await));
-    let unfit = "params that do not fit the method";
-    for (case, method, params) in [
-        ("an unknown method in a session", "no/such", json!({})),
-        (unfit, "tools/call", json!({"name": 5})),
-        (unfit, "tools/call", json!({"name": "text", "arguments": []})),
-        ("a cursor that is not valid", "tools/list", json!({"cursor": "?"})),
-    ] {
+    for (case, method, params) in cases::<(&str, &str, Value)>("server/mcp/bad_input", "calls") {
         replies.push((case, web.post(0, &session, &message(1, method, params.clone())).await));
         if method != "no/such" {
             let (headers, mut message) = modern(1, method, Some("text"));
