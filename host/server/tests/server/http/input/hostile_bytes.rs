@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use toolcell_server::ListenOptions;
 use toolcell_test_guests::{own_process, rows};
 
-use crate::http::client::{JSON, bearer, request};
+use crate::http::client::{JSON, bearer};
 use crate::http::fixture::Fixture;
 use crate::setup::PATIENCE;
 
@@ -28,27 +28,8 @@ static PIECES: LazyLock<Vec<&str>> = LazyLock::new(|| rows("server/http/hostile_
 /// Valid requests of one tenant.
 fn requests(key: &str) -> Vec<Vec<u8>> {
     let headers = format!("{}{JSON}", bearer(key));
-    let calls = r#"{"calls": [{"id": "a", "name": "echo", "arguments": {}}, {"id": "b", "name": "ask", "arguments": {}}]}"#;
-    let chunked = format!("Transfer-Encoding: chunked\r\n{headers}");
-    let chunks = format!("{:x}\r\n{ECHO}\r\n0\r\n\r\n", ECHO.len());
-    let cancel = request("DELETE /v1/calls/same", &headers, "");
-    [
-        // Two with the same id at once, and a cancel twice.
-        request("POST /v1/calls", &format!("{headers}x-request-id: same\r\n"), ECHO)
-            .replace("Connection: close\r\n", ""),
-        cancel.replace("Connection: close\r\n", "") + &cancel,
-        request("POST /v1/calls", &headers, ECHO),
-        request("POST /v1/batch", &headers, calls),
-        request("POST /v1/runs", &headers, calls),
-        request("POST /v1/steps", &headers, calls),
-        request("GET /v1/tools?format=openai&cursor=MTphYmM", &headers, ""),
-        request("DELETE /v1/calls/same", &headers, ""),
-        request("POST /v1/artifacts?name=a.txt", &headers, "text"),
-        request("GET /v1/usage", &headers, "").replace("Connection: close\r\n", ""),
-        request("POST /v1/calls", &chunked, "") + &chunks,
-    ]
-    .map(String::into_bytes)
-    .to_vec()
+    let requests = rows::<&str>("server/http/hostile_bytes", "requests").into_iter();
+    requests.map(|text| text.replace("{headers}", &headers).into_bytes()).collect()
 }
 
 /// Returns a request with random changes.
