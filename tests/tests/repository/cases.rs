@@ -168,7 +168,7 @@ fn mischief() {}
 /// Tested by name, in `sockets.rs`.
 fn prober() {}
 
-/// Tested by name, in `host/server/tests/server/http/files.rs`.
+/// Tested by name, in `host/server/tests/server/http/storage/files.rs`.
 fn reader() {}
 
 /// Tested by name, in `invoke`.

@@ -246,9 +246,7 @@ mod tests {
 
     #[test]
     fn metadata_urls_follow_the_standards() {
-        for (issuer, openid, oauth) in
-            rows::<(&str, &str, &str)>("auth/published", "metadata_urls_follow_the_standards")
-        {
+        for (issuer, openid, oauth) in rows::<(&str, &str, &str)>("auth/published", "urls") {
             assert_eq!(places(issuer), [openid, oauth]);
         }
     }

@@ -32,18 +32,14 @@ mod tests {
 
     #[test]
     fn urls_are_compared_after_normalization() {
-        for (one, other, is_same) in
-            rows::<(&str, &str, bool)>("auth/same_url", "urls_are_compared_after_normalization")
-        {
+        for (one, other, is_same) in rows::<(&str, &str, bool)>("auth/same_url", "urls") {
             assert_eq!(normal(one) == normal(other), is_same, "{one} {other}");
         }
     }
 
     #[test]
     fn origin_has_scheme_and_host_without_path() {
-        for (text, expected) in
-            rows::<(&str, Option<&str>)>("auth/same_url", "origin_has_scheme_and_host_without_path")
-        {
+        for (text, expected) in rows::<(&str, Option<&str>)>("auth/same_url", "origins") {
             assert_eq!(normal_origin(text).as_deref(), expected, "{text}");
         }
     }

@@ -250,20 +250,14 @@ pub(super) async fn authenticate(
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::without_port;
 
     #[test]
     fn host_is_compared_without_port() {
-        for (host, name) in [
-            ("localhost", "localhost"),
-            ("localhost:80", "localhost"),
-            ("[::1]:80", "[::1]"),
-            ("[::1]", "[::1]"),
-            (":80", ":80"),
-            ("localhost:80:80", "localhost:80"),
-            ("localhost:evil", "localhost:evil"),
-        ] {
-            assert_eq!(without_port(host), name);
+        for (host, name) in rows::<(&str, &str)>("http/guard", "host_is_compared_without_port") {
+            assert_eq!(without_port(host), name, "{host}");
         }
     }
 }

@@ -66,11 +66,8 @@ mod tests {
             ["192.0.2.1", "192.0.2.2", "127.0.0.1"].map(|address| address.parse().unwrap());
         let held: Vec<_> =
             [one, one, other, own, own, own].map(|address| peers.enter(address).unwrap()).into();
-        assert!(
-            peers.enter(one).is_none()
-                && peers.enter(other).is_some()
-                && peers.enter(own).is_some()
-        );
+        assert!(peers.enter(one).is_none());
+        assert!(peers.enter(other).is_some() && peers.enter(own).is_some());
         drop(held);
         assert!(peers.enter(one).is_some());
         assert!(peers.counts.lock().is_empty(), "what is over is not kept");

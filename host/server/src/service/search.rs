@@ -167,10 +167,7 @@ mod tests {
             definition("say", "Says \"NEAR(a b)\" AND more*", json!({})),
         ];
         let index = Index::new(&definitions).expect("an index");
-        for (query, expected) in rows::<(&str, Vec<&str>)>(
-            "service/search",
-            "search_matches_name_description_and_parameters",
-        ) {
+        for (query, expected) in rows::<(&str, Vec<&str>)>("service/search", "queries") {
             assert_eq!(index.search(query, 5).expect("a search"), expected, "{query:?}");
         }
         assert_eq!(index.search("invoice files", 1).expect("a search").len(), 1);

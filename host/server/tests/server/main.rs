@@ -1,9 +1,11 @@
 //! Tests of the server: its HTTP API, MCP, and the search among many tools.
+#![expect(clippy::unwrap_used, reason = "a test")]
 
 mod http;
 mod many;
 mod mcp;
 mod recall;
+mod setup;
 mod trees;
 
 use serde_json::Value;

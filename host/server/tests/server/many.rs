@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 use toolcell::{CallResult, Definition, Refusal, Registry, Tenant, Tool, ToolCall, Turn};
 use toolcell_server::service::{ManyTools, RunRequest, StepRequest};
 use toolcell_server::{CallRequest, Principal, RequestError, ServedTools, Service};
+use toolcell_test_guests::rows;
+
+use crate::setup::native;
 
 const FACADE: [&str; 3] = ["tools_call", "tools_describe", "tools_search"];
 
@@ -18,9 +21,8 @@ fn registry() -> Registry {
             ("find", "Looks one up"),
         ] {
             let name = format!("{area}_{verb}");
-            let definition = Definition::new(&name, format!("{description} in the {area} system."))
-                .expect("a name");
-            let definition = definition.with_parameters(json!({
+            let description = format!("{description} in the {area} system.");
+            let definition = Definition::new(&name, description).unwrap().with_parameters(json!({
                 "type": "object",
                 "properties": {"id": {"type": "integer"}, "note": {"type": "string", "description": "A remark"}},
                 "required": ["id"],
@@ -29,10 +31,8 @@ fn registry() -> Registry {
                 let answer = json!({"tool": name, "arguments": arguments});
                 async move { answer }
             };
-            let tool = Tool::native(definition, answer).expect("a tool");
-            registry
-                .register(tool.with_visibility(move |_, _| area != "hidden"))
-                .expect("a name of its own");
+            let tool = Tool::native(definition, answer).unwrap();
+            registry.register(tool.with_visibility(move |_, _| area != "hidden")).unwrap();
         }
     }
     registry
@@ -40,12 +40,8 @@ fn registry() -> Registry {
 
 fn service(many: ManyTools) -> Service {
     let served = ServedTools::new(&registry()).with_many_tools(many);
-    let few = Tenant {
-        tools: Some(
-            ["invoice_create", "invoice_find"].map(|name| name.parse().expect("a rule")).into(),
-        ),
-        ..Tenant::default()
-    };
+    let tools = ["invoice_create", "invoice_find"].map(|name| name.parse().expect("a rule"));
+    let few = Tenant { tools: Some(tools.into()), ..Tenant::default() };
     let served = served.with_tenant("all", Tenant::default()).with_tenant("few", few);
     Service::builder(served.with_anonymous(Tenant::default())).build().expect("a service")
 }
@@ -59,12 +55,8 @@ async fn names(service: &Service, principal: &Principal) -> Vec<String> {
     page.tools.iter().map(|tool| tool.definition().name.clone()).collect()
 }
 
-async fn called(
-    service: &Service,
-    tool: &str,
-    arguments: Value,
-) -> Result<CallResult, RequestError> {
-    let request = CallRequest::new(ToolCall::new("1", tool, arguments.to_string()));
+async fn called(service: &Service, tool: &str, given: Value) -> Result<CallResult, RequestError> {
+    let request = CallRequest::new(ToolCall::new("1", tool, given.to_string()));
     Ok(service.call(&Principal::local(), request).await?.completion.result)
 }
 
@@ -81,9 +73,8 @@ async fn search_replaces_only_tenants_long_tool_lists() {
     assert_eq!(names(&service, &tenant("few")).await, ["invoice_create", "invoice_find"]);
     let whole = above(9);
     assert_eq!(names(&whole, &tenant("all")).await.len(), 6, "without the hidden ones");
-    let refused = called(&whole, "tools_search", json!({"query": "x"}))
-        .await
-        .expect_err("there is no search");
+    let refused = called(&whole, "tools_search", json!({"query": "x"})).await;
+    let refused = refused.expect_err("there is no search");
     assert!(matches!(refused, RequestError::UnknownTool { .. }), "{refused:?}");
 }
 
@@ -95,22 +86,14 @@ async fn tool_is_found_described_and_called() {
     let expected = json!({"name": "invoice_delete", "description": "Removes one for good in the invoice system.", "parameters": ["id", "note?"]});
     assert_eq!(found, json!({"tools": [expected]}));
 
-    let described = value(
-        &service,
-        "tools_describe",
-        json!({"names": ["invoice_delete", "hidden_find", "no_such"]}),
-    )
-    .await;
+    let names = json!({"names": ["invoice_delete", "hidden_find", "no_such"]});
+    let described = value(&service, "tools_describe", names).await;
     assert_eq!(described["tools"][0]["parameters"]["required"], json!(["id"]));
-    assert_eq!(
-        described["unknown"],
-        json!(["hidden_find", "no_such"]),
-        "a hidden tool is like none"
-    );
+    // A hidden tool is like none.
+    assert_eq!(described["unknown"], json!(["hidden_find", "no_such"]));
 
-    let answer =
-        value(&service, "tools_call", json!({"name": "invoice_delete", "arguments": {"id": 7}}))
-            .await;
+    let call = json!({"name": "invoice_delete", "arguments": {"id": 7}});
+    let answer = value(&service, "tools_call", call).await;
     assert_eq!(answer, json!({"tool": "invoice_delete", "arguments": {"id": 7}}));
     let direct = value(&service, "invoice_delete", json!({"id": 7})).await;
     assert_eq!(direct, answer, "its own name works too");
@@ -124,25 +107,18 @@ async fn searches_reveal_no_hidden_tools() {
         assert!(!found.to_string().contains("hidden"), "{query}: {found}");
     }
     for name in ["hidden_find", "no_such"] {
-        let refused =
-            called(&service, "tools_call", json!({"name": name, "arguments": {"id": 1}})).await;
-        assert!(
-            matches!(&refused, Err(RequestError::UnknownTool { name: told, .. }) if told == name),
-            "{refused:?}"
-        );
+        let call = json!({"name": name, "arguments": {"id": 1}});
+        let refused = called(&service, "tools_call", call).await;
+        let is_unknown =
+            matches!(&refused, Err(RequestError::UnknownTool { name: told, .. }) if told == name);
+        assert!(is_unknown, "{refused:?}");
     }
 }
 
 #[tokio::test]
 async fn argument_errors_refer_to_the_target_tool() {
     let service = above(5);
-    for (arguments, expected) in [
-        (json!({"name": "invoice_find", "arguments": {"id": "x"}}), "/id"),
-        (json!({"name": "invoice_find"}), "id"),
-        (json!({"name": "invoice_find", "arguments": [1]}), "/arguments"),
-        (json!({"arguments": {}}), "name"),
-        (json!({"name": "invoice_find", "argument": {}}), "argument"),
-    ] {
+    for (arguments, expected) in rows::<(Value, &str)>("server/many", "bad_arguments") {
         let result = called(&service, "tools_call", arguments.clone()).await.expect("an answer");
         let CallResult::Refusal(Refusal::InvalidArguments(faults)) = &result else {
             panic!("{arguments}: {result:?}")
@@ -154,21 +130,14 @@ async fn argument_errors_refer_to_the_target_tool() {
 
 #[tokio::test]
 async fn search_answers_stay_within_token_budget() {
-    let many = ManyTools { threshold: 5, tokens: 60 };
-    let service = service(many);
+    let service = service(ManyTools { threshold: 5, tokens: 60 });
     let found = value(&service, "tools_search", json!({"query": "invoice", "limit": 20})).await;
-    assert_eq!(
-        (found["tools"].as_array().map(Vec::len), &found["omitted"]),
-        (Some(2), &json!(1)),
-        "{found}"
-    );
+    assert_eq!(found["tools"].as_array().map(Vec::len), Some(2), "{found}");
+    assert_eq!(found["omitted"], json!(1), "{found}");
     let all = ["invoice_create", "invoice_find"];
     let described = value(&service, "tools_describe", json!({"names": all})).await;
-    assert_eq!(
-        described["omitted"],
-        json!(["invoice_find"]),
-        "the first is always whole: {described}"
-    );
+    // The first is always whole.
+    assert_eq!(described["omitted"], json!(["invoice_find"]), "{described}");
 }
 
 #[tokio::test]
@@ -181,10 +150,8 @@ async fn runs_and_steps_call_the_target_tool() {
     assert!(told.contains("invoice_find") && !told.contains("tools_call"), "{told}");
 
     let calls = [ToolCall::new("1", "tools_call", arguments)];
-    let (steps, _) = service
-        .steps(&Principal::local(), StepRequest::new(calls, Turn::default()))
-        .await
-        .expect("steps");
+    let request = StepRequest::new(calls, Turn::default());
+    let (steps, _) = service.steps(&Principal::local(), request).await.expect("steps");
     let told = format!("{steps:?}");
     assert!(told.contains("invoice_find") && told.contains("success: true"), "{told}");
 }
@@ -192,12 +159,9 @@ async fn runs_and_steps_call_the_target_tool() {
 #[tokio::test]
 async fn authors_tool_takes_precedence_over_search() {
     let registry = registry();
-    let taken =
-        Tool::native(Definition::new("tools_call", "").expect("a name"), async |_: Value| json!(1))
-            .expect("a tool");
-    registry.register(taken).expect("a name of its own");
-    let served = ServedTools::new(&registry)
-        .with_many_tools(ManyTools { threshold: 1, ..ManyTools::default() });
+    registry.register(native("tools_call", async |_: Value| json!(1))).unwrap();
+    let many = ManyTools { threshold: 1, ..ManyTools::default() };
+    let served = ServedTools::new(&registry).with_many_tools(many);
     let service = Service::builder(served).build().expect("a service");
     assert_eq!(names(&service, &Principal::local()).await.len(), 7);
 }

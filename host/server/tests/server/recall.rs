@@ -8,10 +8,12 @@
 //! description.
 
 use serde_json::{Value, json};
-use toolcell::{Definition, Registry, Tool, ToolCall};
+use toolcell::{Definition, Tool, ToolCall};
 use toolcell_server::service::ManyTools;
 use toolcell_server::{CallRequest, Principal, ServedTools, Service};
 use toolcell_test_guests::rows;
+
+use crate::setup::registry;
 
 /// A tool's definition, and its queries.
 fn tools() -> Vec<(Definition, [String; 3])> {
@@ -49,11 +51,9 @@ fn tools() -> Vec<(Definition, [String; 3])> {
 }
 
 fn service(many: ManyTools) -> Service {
-    let registry = Registry::new();
-    for (definition, _) in tools() {
-        let tool = Tool::native(definition, async |_: Value| json!("done")).expect("a tool");
-        registry.register(tool).expect("a name of its own");
-    }
+    let done = async |_: Value| json!("done");
+    let tools = tools().into_iter();
+    let registry = registry(tools.map(|(definition, _)| Tool::native(definition, done).unwrap()));
     Service::builder(ServedTools::new(&registry).with_many_tools(many)).build().expect("a service")
 }
 

@@ -4,7 +4,6 @@
     unsafe_code,
     reason = "an allocator that counts is one, and hands everything on as it came"
 )]
-#![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,12 +12,14 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
-use toolcell::{Definition, Registry, Tool};
 use toolcell_server::http::router;
 use toolcell_server::mcp::{McpOptions, routes};
-use toolcell_server::{Authenticator, HttpOptions, ServedTools, Service};
+use toolcell_server::{Authenticator, HttpOptions};
 use toolcell_test_guests::own_process;
 use tower::ServiceExt as _;
+
+use crate::mcp::client::opening;
+use crate::setup::{native, registry, serving};
 
 struct Counting;
 
@@ -74,19 +75,11 @@ async fn non_argument_members_are_not_parsed_into_trees() {
     if !own_process::enter(module_path!(), test) {
         return;
     }
-    let registry = Registry::new();
-    let told =
-        Tool::native(Definition::new("text", "Tells.").unwrap(), async |_: Value| json!("plain"))
-            .unwrap();
-    registry.register(told).unwrap();
-    let service = Service::builder(ServedTools::new(&registry)).build().unwrap();
+    let service = serving(&registry([native("text", async |_: Value| json!("plain"))]));
     let mcp = routes(service.clone(), McpOptions::default());
     let app = router(service, Authenticator::open(), HttpOptions::default(), mcp);
     let both = ("Accept", "application/json, text/event-stream");
-    let opening = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
-    }});
-    let (_, session) = answer(&app, "/mcp", &[both], opening.to_string()).await;
+    let (_, session) = answer(&app, "/mcp", &[both], opening(json!({})).to_string()).await;
     let modern = [
         both,
         ("MCP-Protocol-Version", "2026-07-28"),
@@ -95,25 +88,16 @@ async fn non_argument_members_are_not_parsed_into_trees() {
     ];
     let meta = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}"#;
     let large = format!("[{}0]", r#"{"":0},"#.repeat(OBJECTS));
-    let call = |params: String| {
+    let other = format!(r#""other":{large}"#);
+    let call = |meta: &str, more: &str| {
+        let params = format!(r#"{{"name":"text","_meta":{{{meta}}}{more}}}"#);
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#)
     };
+    let in_session = [both, ("Mcp-Session-Id", &*session)];
     for (path, headers, body) in [
-        (
-            "/mcp",
-            &modern[..],
-            call(format!(r#"{{"name":"text","_meta":{{{meta},"other":{large}}}}}"#)),
-        ),
-        (
-            "/mcp",
-            &modern[..],
-            call(format!(r#"{{"name":"text","_meta":{{{meta}}},"other":{large}}}"#)),
-        ),
-        (
-            "/mcp",
-            &[both, ("Mcp-Session-Id", &*session)][..],
-            call(format!(r#"{{"name":"text","_meta":{{"other":{large}}}}}"#)),
-        ),
+        ("/mcp", &modern[..], call(&format!("{meta},{other}"), "")),
+        ("/mcp", &modern[..], call(meta, &format!(",{other}"))),
+        ("/mcp", &in_session[..], call(&other, "")),
         ("/v1/calls", &[][..], format!(r#"{{"name":"text","context":{{"metadata":{large}}}}}"#)),
     ] {
         let begin = body.chars().take(160).collect::<String>();

@@ -10,6 +10,16 @@ use toolcell::clock::{ManualClock, Sleep};
 
 use super::*;
 
+const LIFETIME: Duration = Duration::from_secs(60);
+
+/// Returns a store in a directory of its own.
+fn store(clock: impl Clock) -> (tempfile::TempDir, Artifacts) {
+    let place = tempfile::tempdir().expect("a place");
+    let options = ArtifactOptions { lifetime: LIFETIME, ..ArtifactOptions::default() };
+    let store = Artifacts::open_with(place.path(), options, clock).expect("a store");
+    (place, store)
+}
+
 #[test]
 fn removing_a_missing_directory_succeeds() {
     let place = tempfile::tempdir().expect("a place");
@@ -45,10 +55,8 @@ impl Clock for Looks {
 /// looked up.
 #[test]
 fn other_tenants_artifact_takes_same_steps_as_unknown() {
-    const LIFETIME: Duration = Duration::from_secs(60);
-    let (place, looks) = (tempfile::tempdir().expect("a place"), Looks::default());
-    let options = ArtifactOptions { lifetime: LIFETIME, ..ArtifactOptions::default() };
-    let store = Artifacts::open_with(place.path(), options, looks.clone()).expect("a store");
+    let looks = Looks::default();
+    let (place, store) = store(looks.clone());
     let [acme, globex] = ["acme", "globex"].map(Some);
     let put = |tenant, text: &str| {
         store.put(tenant, text.as_bytes(), None, "text/plain").expect("room").id
@@ -80,21 +88,16 @@ fn other_tenants_artifact_takes_same_steps_as_unknown() {
     }
     // The owner's own lookup removes its expired artifact.
     assert!(store.info(acme, &expired).is_err() && !file.exists());
-    assert!(
-        store
-            .artifact(Some("initech"), &kept)
-            .is_err_and(|error| !matches!(error, ArtifactError::NotFound))
-    );
+    let unread = store.artifact(Some("initech"), &kept);
+    assert!(unread.is_err_and(|error| !matches!(error, ArtifactError::NotFound)));
 }
 
 /// A sweep covers a tenant that sends no requests and one that is no longer served, and leaves
 /// files that the store did not write.
 #[test]
 fn expired_artifacts_are_swept_from_disk() {
-    const LIFETIME: Duration = Duration::from_secs(60);
-    let (place, clock) = (tempfile::tempdir().expect("a place"), ManualClock::new());
-    let options = ArtifactOptions { lifetime: LIFETIME, ..ArtifactOptions::default() };
-    let store = Artifacts::open_with(place.path(), options, clock.clone()).expect("a store");
+    let clock = ManualClock::new();
+    let (place, store) = store(clock.clone());
     let put = |tenant, text: &str| {
         store.put(Some(tenant), text.as_bytes(), None, "text/plain").expect("room").id
     };
@@ -136,19 +139,16 @@ fn store_sweeps_expired_artifacts_on_open() {
 
 #[test]
 fn sweep_removes_bounded_number_of_files() {
-    let (place, clock) = (tempfile::tempdir().expect("a place"), ManualClock::new());
-    let options = ArtifactOptions::default();
-    let store = Artifacts::open_with(place.path(), options, clock.clone()).expect("a store");
+    let clock = ManualClock::new();
+    let (_place, store) = store(clock.clone());
     for number in 0..30 {
         let tenant = if number < 20 { "acme" } else { "globex" };
         store.put(Some(tenant), number.to_string().as_bytes(), None, "text/plain").expect("room");
     }
-    clock.advance(options.lifetime);
+    clock.advance(LIFETIME);
     for expected in [5, 0] {
         store.0.sweep_up_to(25);
-        assert_eq!(
-            store.0.tenants.lock().values().map(|tenant| tenant.kept.len()).sum::<usize>(),
-            expected
-        );
+        let kept = store.0.tenants.lock().values().map(|tenant| tenant.kept.len()).sum::<usize>();
+        assert_eq!(kept, expected);
     }
 }

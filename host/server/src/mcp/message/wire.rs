@@ -189,14 +189,7 @@ mod tests {
 
     #[test]
     fn invalid_or_ambiguous_message_has_error_code() {
-        let ok = [
-            r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
-            r#"{"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}"#,
-            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
-            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
-            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}"#,
-        ];
-        for text in ok {
+        for text in rows::<&str>("mcp/message/wire", "good_messages") {
             assert!(decode(&Bytes::from_static(text.as_bytes())).is_ok(), "{text}");
         }
         let bad = rows::<(&str, i32)>("mcp/message/wire", "bad_messages").into_iter();
@@ -209,11 +202,7 @@ mod tests {
 
     #[test]
     fn refused_message_keeps_its_id_if_readable() {
-        for text in [
-            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","arguments":{"n":1e400}}}"#,
-            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","arguments":{"n":"\ud800"}}}"#,
-            r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":{"_meta":[]}}"#,
-        ] {
+        for text in rows::<&str>("mcp/message/wire", "refused_message_keeps_its_id_if_readable") {
             let bad = decode(&Bytes::from_static(text.as_bytes())).expect_err(text);
             assert_eq!(bad.id, Some(RequestId::Number(7)), "{text}");
         }

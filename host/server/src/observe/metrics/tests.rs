@@ -20,6 +20,13 @@ fn completed(name: &str) -> Event {
     }
 }
 
+#[track_caller]
+fn has_lines(text: &str, lines: &[&str]) {
+    for line in lines {
+        assert!(text.lines().any(|told| told == *line), "{line}: {text}");
+    }
+}
+
 #[test]
 fn invented_names_are_counted_as_other() {
     let metrics = Metrics::new(InUseSource::default());
@@ -30,23 +37,17 @@ fn invented_names_are_counted_as_other() {
     }
     // Tenants and tools change with the configuration.
     for number in 0..5000 {
-        metrics
-            .of_tenant(Some(&format!("t{number}")), ["echo".to_owned()].into_iter())
-            .count(&completed("echo"));
+        let tenant = format!("t{number}");
+        let tenant = metrics.of_tenant(Some(&tenant), ["echo".to_owned()].into_iter());
+        tenant.count(&completed("echo"));
     }
     let text = metrics.text(0);
-    assert!(
-        text.contains("toolcell_calls_total{tenant=\"acme\",tool=\"echo\",outcome=\"ok\"} 1\n"),
-        "{text}"
-    );
-    assert!(
-        text.contains("toolcell_calls_total{tenant=\"acme\",tool=\"other\",outcome=\"ok\"} 5000\n")
-    );
-    assert!(
-        text.contains(
-            "toolcell_calls_total{tenant=\"other\",tool=\"other\",outcome=\"ok\"} 4002\n"
-        )
-    );
+    let lines = [
+        r#"toolcell_calls_total{tenant="acme",tool="echo",outcome="ok"} 1"#,
+        r#"toolcell_calls_total{tenant="acme",tool="other",outcome="ok"} 5000"#,
+        r#"toolcell_calls_total{tenant="other",tool="other",outcome="ok"} 4002"#,
+    ];
+    has_lines(&text, &lines);
     let series = text.lines().filter(|line| line.starts_with("toolcell_calls_total")).count();
     assert_eq!(series, MAX_PAIRS + 1);
     assert!(!text.contains("canary"));
@@ -65,14 +66,13 @@ fn denials_and_refusals_are_counted_by_kind_only() {
     acme.refused("quota_exceeded");
     let session = metrics.session();
     let text = metrics.text(3);
-    for line in [
+    let lines = [
         "toolcell_denials_total{tenant=\"acme\",layer=\"component\"} 1",
         "toolcell_refused_requests_total{tenant=\"acme\",code=\"quota_exceeded\"} 1",
         "toolcell_mcp_sessions_open 1",
         "toolcell_requests_running 3",
-    ] {
-        assert!(text.lines().any(|told| told == line), "{line}: {text}");
-    }
+    ];
+    has_lines(&text, &lines);
     assert!(!text.contains("canary"), "{text}");
     drop(session);
     assert!(metrics.text(0).contains("toolcell_mcp_sessions_open 0\n"));
@@ -84,15 +84,13 @@ fn engine_usage_is_read_at_scrape_time() {
     let source = InUseSource(std::sync::Arc::new(move || vec![("pooled", engine.in_use())]));
     let metrics = Metrics::new(source);
     for _ in 0..2 {
-        let text = metrics.text(0);
-        for line in [
+        let lines = [
             r#"toolcell_cells_in_use{isolation="pooled"} 0"#,
             r#"toolcell_cells_max{isolation="pooled"} 3"#,
             r#"toolcell_calls_queued{isolation="pooled"} 0"#,
             r#"toolcell_connections_open{isolation="pooled"} 0"#,
             r#"toolcell_connections_total{isolation="pooled"} 0"#,
-        ] {
-            assert!(text.lines().any(|told| told == line), "{line}: {text}");
-        }
+        ];
+        has_lines(&metrics.text(0), &lines);
     }
 }

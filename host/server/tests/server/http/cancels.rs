@@ -4,13 +4,11 @@
 
 use futures_util::{StreamExt as _, stream};
 use parking_lot::Mutex;
-use tokio::io::AsyncWriteExt as _;
-use tokio::net::TcpStream;
 use tokio::task::yield_now;
 
-use super::bad_input::PATIENCE;
-use super::client::request;
+use super::client::{connect, request};
 use super::fixture::{Fixture, IN_FLIGHT};
+use crate::setup::is_over;
 
 /// The seed of the random generator.
 const SEED: u64 = 74;
@@ -21,9 +19,7 @@ const WAIT: &str = r#"{"name": "wait"}"#;
 async fn calls_cancelled_at_any_moment_leak_nothing() {
     let mut fixture = Fixture::start().await;
     let random = Mutex::new(fastrand::Rng::with_seed(SEED));
-    let cancel = async |key: &str, id: &str| {
-        fixture.ask(key, &format!("DELETE /v1/calls/{id}"), "", "").await.status
-    };
+    let cancel = async |key: &str, id: &str| fixture.cancel(key, id).await.status;
     let one = async |number: usize| {
         let roll = |sides: u8| random.lock().u8(..sides);
         let (id, key) = (format!("call-{number}"), &*fixture.acme);
@@ -32,21 +28,15 @@ async fn calls_cancelled_at_any_moment_leak_nothing() {
         let (leaves, pause, again) = (roll(4) == 0, roll(16), roll(2) == 0);
         let named = format!("x-request-id: {id}\r\n");
         if leaves {
-            let headers =
-                format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n{named}");
-            let mut stream =
-                TcpStream::connect(fixture.address).await.expect("it accepts connections");
-            stream
-                .write_all(request("POST /v1/calls", &headers, WAIT).as_bytes())
-                .await
-                .expect("it is sent");
+            let begun = request("POST /v1/calls", &format!("{}{named}", fixture.headers()), WAIT);
+            let stream = connect(fixture.address, begun.as_bytes()).await;
             for _ in 0..pause {
                 yield_now().await;
             }
             drop(stream);
             return;
         }
-        let running = fixture.begin(key, "POST /v1/calls", &named, WAIT);
+        let running = fixture.begin(key, &named, WAIT);
         for _ in 0..pause {
             yield_now().await;
         }
@@ -65,30 +55,11 @@ async fn calls_cancelled_at_any_moment_leak_nothing() {
     let calls = stream::iter(0..CANCELS).map(|number| one(number)).buffer_unordered(IN_FLIGHT - 1);
     calls.for_each(async |()| {}).await;
     let service = fixture.service.clone();
-    let over = async {
-        while service.running() != 0 {
-            yield_now().await;
-        }
-        let mut more = 0;
-        loop {
-            match fixture.waits.try_recv() {
-                Ok("started") => more += 1,
-                Ok(_) => more -= 1,
-                Err(_) if more == 0 => break,
-                Err(_) => yield_now().await,
-            }
-        }
-    };
-    tokio::time::timeout(PATIENCE, over)
-        .await
-        .expect("each tool that began has ended, and each place is given back");
-    let usage = fixture.ask(&fixture.acme, "GET /v1/usage", "", "").await.json();
+    is_over(&service, &mut fixture.waits).await;
+    let usage = fixture.usage().await;
     assert_eq!(usage["running"], 0, "{usage}");
     for _ in 0..=IN_FLIGHT {
-        assert_eq!(
-            fixture.call(&fixture.acme, "", r#"{"name": "echo"}"#).await.status,
-            200,
-            "its places are free"
-        );
+        let reply = fixture.call(&fixture.acme, "", r#"{"name": "echo"}"#).await;
+        assert_eq!(reply.status, 200, "its places are free");
     }
 }

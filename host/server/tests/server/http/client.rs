@@ -6,6 +6,8 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+pub(crate) const JSON: &str = "Content-Type: application/json\r\n";
+
 /// A response, possibly incomplete.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reply {
@@ -47,6 +49,19 @@ impl Reply {
         body["code"].as_str().unwrap_or_default().to_owned()
     }
 
+    /// Compares the status, and the code of the problem.
+    #[track_caller]
+    pub(crate) fn is_refused(&self, status: u16, code: &str) {
+        assert_eq!((self.status, self.code().as_str()), (status, code), "{self:?}");
+    }
+
+    /// Returns the last message of MCP in the body: an event, or the whole body.
+    pub(crate) fn message(&self) -> Value {
+        let mut lines = self.body.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
+        let last = lines.rfind(|line| line.starts_with('{'));
+        serde_json::from_str(last.unwrap_or_default()).unwrap_or_default()
+    }
+
     /// The data of server-sent events.
     pub(crate) fn events(&self) -> Vec<Value> {
         let data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
@@ -75,6 +90,26 @@ pub(crate) fn request(line: &str, headers: &str, body: &str) -> String {
     )
 }
 
+pub(crate) fn bearer(key: &str) -> String {
+    format!("Authorization: Bearer {key}\r\n")
+}
+
+/// Sends a request, and reads its answer.
+pub(crate) async fn ask(address: SocketAddr, line: &str, headers: &str, body: &str) -> Reply {
+    send(address, request(line, headers, body).as_bytes()).await.expect("a response")
+}
+
+pub(crate) async fn get(address: SocketAddr, path: &str) -> Reply {
+    ask(address, &format!("GET {path}"), "", "").await
+}
+
+/// Sends bytes, and reads nothing.
+pub(crate) async fn connect(address: SocketAddr, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    stream.write_all(bytes).await.expect("it is sent");
+    stream
+}
+
 /// Sends bytes, and reads until the server closes the connection.
 pub(crate) async fn send(address: SocketAddr, bytes: &[u8]) -> Option<Reply> {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
@@ -85,8 +120,7 @@ pub(crate) async fn send(address: SocketAddr, bytes: &[u8]) -> Option<Reply> {
 
 /// Like [`send`], and closes its side of the connection after the bytes.
 pub(crate) async fn send_last(address: SocketAddr, bytes: &[u8]) -> Option<Reply> {
-    let mut stream = TcpStream::connect(address).await.expect("a connection");
-    stream.write_all(bytes).await.expect("it is sent");
+    let mut stream = connect(address, bytes).await;
     stream.shutdown().await.expect("it is closed");
     answer(stream).await
 }

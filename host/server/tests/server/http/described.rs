@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use toolcell_test_guests::rows;
 
 fn document() -> Value {
     serde_json::from_str(toolcell_server::http::api_document()).expect("JSON")
@@ -26,15 +27,9 @@ fn each_response_has_a_description() {
 #[test]
 fn answers_of_calls_and_lists_have_a_schema() {
     let document = document();
-    for (path, method, media, expected) in [
-        ("/v1/calls", "post", "application/json", "Completion"),
-        ("/v1/batch", "post", "application/json", "RunOutcome"),
-        ("/v1/steps", "post", "application/json", "Steps"),
-        ("/v1/tools", "get", "application/json", "Tools"),
-        ("/v1/tools/{name}", "get", "application/json", "ListedTool"),
-    ] {
-        let schema =
-            &document["paths"][path][method]["responses"]["200"]["content"][media]["schema"];
+    for (path, method, expected) in rows::<(&str, &str, &str)>("server/http/described", "answers") {
+        let content = &document["paths"][path][method]["responses"]["200"]["content"];
+        let schema = &content["application/json"]["schema"];
         assert_eq!(*schema, json!({"$ref": format!("#/components/schemas/{expected}")}), "{path}");
     }
 }

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use toolcell::ToolCall;
 use toolcell_server::{CallRequest, ListenOptions, Principal, RequestError};
 
-use super::client::Reply;
+use super::client::{Reply, connect};
 use super::fixture::Fixture;
 use super::page::is_as_the_page_says;
 
@@ -16,20 +16,14 @@ const BODY: &str = r#"{"name": "echo", "arguments": {}}"#;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn drain_timeout_cancels_and_answers_running_calls() {
-    let mut fixture = Fixture::with(ListenOptions {
-        drain_timeout: Duration::from_millis(50),
-        ..ListenOptions::default()
-    })
-    .await;
-    let acme = fixture.acme.clone();
-    let running = fixture.waiting(&acme, "long").await;
+    let drain_timeout = Duration::from_millis(50);
+    let mut fixture =
+        Fixture::with(ListenOptions { drain_timeout, ..ListenOptions::default() }).await;
+    let running = fixture.waiting("long").await;
     fixture.shut_down();
     let answer = running.await.unwrap().unwrap();
-    assert_eq!(
-        answer.json()["outcome"]["tool_error"]["cause"]["status"],
-        "cancelled",
-        "{answer:?}"
-    );
+    let status = &answer.json()["outcome"]["tool_error"]["cause"]["status"];
+    assert_eq!(status, "cancelled", "{answer:?}");
     fixture.wait().await;
 }
 
@@ -37,19 +31,16 @@ async fn drain_timeout_cancels_and_answers_running_calls() {
 /// are answered.
 #[tokio::test(flavor = "multi_thread")]
 async fn readiness_fails_before_requests_are_refused() {
-    let hour = Duration::from_secs(3600);
-    let mut fixture =
-        Fixture::with(ListenOptions { shutdown_delay: hour, ..ListenOptions::default() }).await;
+    let with = |shutdown_delay| {
+        Fixture::with(ListenOptions { shutdown_delay, ..ListenOptions::default() })
+    };
+    let mut fixture = with(Duration::from_secs(3600)).await;
     fixture.shut_down();
     while fixture.ask("", "GET /ready", "", "").await.status != 503 {
         tokio::task::yield_now().await;
     }
     assert_eq!(fixture.call(&fixture.acme, "", BODY).await.status, 200);
-    let mut fixture = Fixture::with(ListenOptions {
-        shutdown_delay: Duration::from_millis(10),
-        ..ListenOptions::default()
-    })
-    .await;
+    let mut fixture = with(Duration::from_millis(10)).await;
     fixture.shut_down();
     fixture.wait().await;
 }
@@ -57,16 +48,14 @@ async fn readiness_fails_before_requests_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn shutdown_drains_requests_and_accepts_no_new_ones() {
     let mut fixture = Fixture::start().await;
-    let acme = fixture.acme.clone();
-    let running = fixture.waiting(&acme, "long").await;
+    let running = fixture.waiting("long").await;
     let (service, address) = (fixture.service.clone(), fixture.address);
-    let mut late = TcpStream::connect(address).await.unwrap();
     let head = format!(
-        "POST /v1/calls HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {acme}\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\nExpect: 100-continue\r\n\r\n",
+        "POST /v1/calls HTTP/1.1\r\nHost: localhost\r\n{}Content-Length: {}\r\nExpect: 100-continue\r\n\r\n",
+        fixture.headers(),
         BODY.len()
     );
-    late.write_all(head.as_bytes()).await.unwrap();
+    let mut late = connect(address, head.as_bytes()).await;
     // The server answers that it waits for the body.
     let mut line = [0; 25];
     late.read_exact(&mut line).await.unwrap();
@@ -89,9 +78,8 @@ async fn shutdown_drains_requests_and_accepts_no_new_ones() {
     assert!(matches!(refused, Err(RequestError::Draining)), "{refused:?}");
     assert_eq!(service.running(), 1, "the request that ran goes on");
     let id = "long".parse().unwrap();
-    let principal =
-        fixture.keys.list().unwrap().into_iter().find(|key| key.tenant == "acme").unwrap();
-    service.cancel(&Principal::new(Some("acme"), &format!("key:{}", principal.id)), &id).unwrap();
+    let key = fixture.keys.list().unwrap().into_iter().find(|key| key.tenant == "acme").unwrap();
+    service.cancel(&Principal::new(Some("acme"), &format!("key:{}", key.id)), &id).unwrap();
     let answer = running.await.unwrap().unwrap();
     assert_eq!((answer.status, &answer.json()["tool"]), (200, &json!("wait")));
     fixture.wait().await;

@@ -10,13 +10,14 @@ use tokio::task::JoinHandle;
 use toolcell::clock::ManualClock;
 use toolcell::tenant::Quota;
 use toolcell::tool::Invocation;
-use toolcell::{Definition, Outcome, Question, Registry, Sealer, Tenant, Tool};
+use toolcell::{Outcome, Question, Registry, Sealer, Tenant, Tool};
 use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::{
     Authenticator, HttpOptions, HttpServer, ListenOptions, ServedTools, Service, ServiceLimits,
 };
 
-use super::client::{Reply, request, send};
+use super::client::{JSON, Reply, ask, bearer, request, send};
+use crate::setup::{self, named, native};
 
 /// The most bytes of a body.
 pub(crate) const BODY: usize = 64 << 10;
@@ -47,19 +48,8 @@ pub(crate) struct Fixture {
     _dir: tempfile::TempDir,
 }
 
-/// Sends `stopped` when it is dropped.
-struct Waiting(mpsc::UnboundedSender<&'static str>);
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        let _ = self.0.send("stopped");
-    }
-}
-
 /// Returns the tools, and the messages of the tool `wait`.
 pub(crate) fn tools() -> (Registry, mpsc::UnboundedReceiver<&'static str>) {
-    let named = |name: &str| Definition::new(name, format!("Does {name}.")).expect("a fixture");
-    let (told, waits) = mpsc::unbounded_channel();
     let echo = named("echo")
         .with_parameters(json!({"type": "object", "properties": {"n": {"type": "number"}}}));
     let ask = async |_: Value, call: Arc<Invocation>| match &call.context.resume {
@@ -73,42 +63,24 @@ pub(crate) fn tools() -> (Registry, mpsc::UnboundedReceiver<&'static str>) {
             resume.state.as_ref().map(|state| state.to_value())
         ])),
     };
-    let wait = move |_: Value| {
-        let waiting = Waiting(told.clone());
-        async move {
-            let _ = waiting.0.send("started");
-            std::future::pending::<Value>().await
-        }
-    };
-    let registry = Registry::new();
-    registry
-        .register_all([
-            Tool::native(echo, async |arguments: Value| arguments).expect("a fixture"),
-            Tool::native(named("hidden"), async |_: Value| json!("hidden"))
-                .expect("a fixture")
-                .with_visibility(|_, _| false),
-            Tool::native(named("ask"), ask).expect("a fixture"),
-            Tool::native(named("wait"), wait).expect("a fixture"),
-        ])
-        .expect("a fixture");
+    let (wait, waits) = setup::wait();
+    let registry = setup::registry([
+        Tool::native(echo, async |arguments: Value| arguments).unwrap(),
+        native("hidden", async |_: Value| json!("hidden")).with_visibility(|_, _| false),
+        native("ask", ask),
+        wait,
+    ]);
     (registry, waits)
 }
 
 /// Returns the tools and quotas of the tenants.
 pub(crate) fn served(registry: &Registry) -> ServedTools {
+    let quota = Quota { calls_per_minute: Some(2), ..Quota::default() };
+    let echo = Some(vec!["echo".parse().expect("a rule")]);
     ServedTools::new(registry)
         .with_tenant("acme", Tenant::default())
-        .with_tenant(
-            "globex",
-            Tenant { tools: Some(vec!["echo".parse().expect("a rule")]), ..Tenant::default() },
-        )
-        .with_tenant(
-            "small",
-            Tenant {
-                quota: Quota { calls_per_minute: Some(2), ..Quota::default() },
-                ..Tenant::default()
-            },
-        )
+        .with_tenant("globex", Tenant { tools: echo, ..Tenant::default() })
+        .with_tenant("small", Tenant { quota, ..Tenant::default() })
 }
 
 impl Fixture {
@@ -130,25 +102,23 @@ impl Fixture {
         let clock = ManualClock::new();
         let limits = ServiceLimits { in_flight: 2 * IN_FLIGHT, calls_per_request: 4, page: 2 };
         let expiry = ManualClock::new();
-        let sealer = Sealer::generate().expect("a fixture").with_clock(Arc::new(expiry.clone()));
+        let sealer = Sealer::generate().unwrap().with_clock(Arc::new(expiry.clone()));
         let service = Service::builder(served(&registry))
             .sealer(sealer)
             .clock(clock.clone())
             .limits(limits)
             .build()
-            .expect("a fixture");
-        let dir = tempfile::tempdir().expect("a fixture");
-        let keys = ApiKeyStore::open(dir.path().join("keys.json")).expect("a fixture");
-        let [acme, acme_too, globex, small, gone] = ["acme", "acme", "globex", "small", "gone"]
-            .map(|tenant| keys.add(tenant).expect("a fixture").key.expose().to_owned());
-        let revoked = keys.add("acme").expect("a fixture");
-        assert!(keys.revoke(&revoked.id).expect("a fixture"));
+            .unwrap();
+        let (keys, [acme, acme_too, globex, small, gone], dir) =
+            setup::keys(["acme", "acme", "globex", "small", "gone"]);
+        let revoked = keys.add("acme").unwrap();
+        assert!(keys.revoke(&revoked.id).unwrap());
         let options = ListenOptions {
             http: HttpOptions { origins: vec!["https://app.example.com".into()], ..http },
             ..options
         };
         let auth = Authenticator::api_keys(keys.clone());
-        let server = HttpServer::bind(service.clone(), auth, options).await.expect("a fixture");
+        let server = HttpServer::bind(service.clone(), auth, options).await.unwrap();
         let address = server.address();
         let (shutdown, ended) = oneshot::channel();
         let serving = tokio::spawn(server.serve(async {
@@ -175,9 +145,32 @@ impl Fixture {
 
     /// Sends one request with this key.
     pub(crate) async fn ask(&self, key: &str, line: &str, headers: &str, body: &str) -> Reply {
-        let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
-        let headers = format!("Authorization: Bearer {key}\r\n{kind}{headers}");
-        send(self.address, request(line, &headers, body).as_bytes()).await.expect("a response")
+        let kind = if body.is_empty() { "" } else { JSON };
+        ask(self.address, line, &format!("{}{kind}{headers}", bearer(key)), body).await
+    }
+
+    /// Sends a request without a body, with the first key.
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.ask(&self.acme, &format!("GET {path}"), "", "").await
+    }
+
+    pub(crate) async fn usage(&self) -> Value {
+        self.get("/v1/usage").await.json()
+    }
+
+    /// Sends a request with the first key.
+    pub(crate) async fn post(&self, path: &str, headers: &str, body: &str) -> Reply {
+        self.ask(&self.acme, &format!("POST {path}"), headers, body).await
+    }
+
+    /// Cancels the request of this id.
+    pub(crate) async fn cancel(&self, key: &str, id: &str) -> Reply {
+        self.ask(key, &format!("DELETE /v1/calls/{id}"), "", "").await
+    }
+
+    /// Returns the headers of a JSON body with the first key.
+    pub(crate) fn headers(&self) -> String {
+        format!("{}{JSON}", bearer(&self.acme))
     }
 
     /// Calls a tool with this key.
@@ -185,28 +178,17 @@ impl Fixture {
         self.ask(key, "POST /v1/calls", headers, body).await
     }
 
-    /// Sends a request in a task of its own.
-    pub(crate) fn begin(
-        &self,
-        key: &str,
-        line: &str,
-        headers: &str,
-        body: &str,
-    ) -> JoinHandle<Option<Reply>> {
-        let headers =
-            format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n{headers}");
-        let (address, bytes) = (self.address, request(line, &headers, body));
+    /// Calls a tool in a task of its own.
+    pub(crate) fn begin(&self, key: &str, headers: &str, body: &str) -> JoinHandle<Option<Reply>> {
+        let headers = format!("{}{JSON}{headers}", bearer(key));
+        let (address, bytes) = (self.address, request("POST /v1/calls", &headers, body));
         tokio::spawn(async move { send(address, bytes.as_bytes()).await })
     }
 
-    /// Starts a call of `wait` with this request id, and returns when it is running.
-    pub(crate) async fn waiting(&mut self, key: &str, id: &str) -> JoinHandle<Option<Reply>> {
-        let running = self.begin(
-            key,
-            "POST /v1/calls",
-            &format!("x-request-id: {id}\r\n"),
-            r#"{"name": "wait"}"#,
-        );
+    /// Starts a call of `wait` with the first key and this id, and returns when it is running.
+    pub(crate) async fn waiting(&mut self, id: &str) -> JoinHandle<Option<Reply>> {
+        let named = format!("x-request-id: {id}\r\n");
+        let running = self.begin(&self.acme, &named, r#"{"name": "wait"}"#);
         assert_eq!(self.waits.recv().await, Some("started"));
         running
     }
@@ -220,6 +202,6 @@ impl Fixture {
 
     /// Returns when the server has ended.
     pub(crate) async fn wait(self) {
-        self.serving.await.expect("a fixture");
+        self.serving.await.unwrap();
     }
 }

@@ -1,24 +1,15 @@
 //! Tests of the HTTP API over real loopback connections.
 
-mod artifacts;
-mod bad_input;
+mod access;
 mod calls;
 mod cancels;
-mod client;
-mod cors;
+pub(crate) mod client;
 mod described;
 mod ending;
-mod files;
 mod fixture;
-mod guests;
-mod hidden;
-mod hostile_bytes;
-mod listening;
+mod input;
 mod observed;
 mod page;
-mod published;
 mod scale;
-mod tenant_shares;
-mod tenants;
-mod tls;
-mod tokens;
+mod storage;
+mod tenancy;

@@ -1,6 +1,7 @@
 //! Reads the table of bad requests in `docs/http.md`.
 
 use super::client::Reply;
+use crate::setup::table;
 
 const PAGE: &str = include_str!("../../../../../docs/http.md");
 /// Rows with tests of their own, which read the row.
@@ -14,14 +15,9 @@ pub(crate) const ELSEWHERE: [&str; 4] = [
 /// Returns the rows: each case without backticks, and the status and code of its answer. `–` stands
 /// for no answer.
 pub(crate) fn rows() -> Vec<(String, (String, String))> {
-    let table = PAGE.lines().skip_while(|line| !line.starts_with("| bad input |")).skip(2);
-    let rows = table.take_while(|line| line.starts_with('|'));
-    rows.map(|row| {
-        let mut cells = row.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', ""));
-        let mut cell = || cells.next().expect("a cell");
-        (cell(), (cell(), cell()))
-    })
-    .collect()
+    let plain = |cell: &str| cell.replace('`', "");
+    let rows = table(PAGE, "| bad input |").into_iter();
+    rows.map(|cells| (plain(cells[0]), (plain(cells[1]), plain(cells[2])))).collect()
 }
 
 /// Returns status and code of an answer. The code is that of a problem, or of a refused call.

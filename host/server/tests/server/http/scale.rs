@@ -13,15 +13,13 @@ use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::task::yield_now;
-use toolcell::{Component, Definition, Engine, Executor, Limits, Registry, Tenant, Tool, ToolCall};
+use toolcell::{Engine, Executor, Limits, ToolCall};
 use toolcell_server::service::RequestId;
-use toolcell_server::{
-    CallRequest, HttpOptions, ListenOptions, Principal, ServedTools, Service, ServiceLimits,
-};
+use toolcell_server::{CallRequest, HttpOptions, ListenOptions, Principal, Service, ServiceLimits};
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 
-use super::bad_input::PATIENCE;
 use super::fixture::Fixture;
+use crate::setup::{PATIENCE, loaded, registry, two_tenants, wait};
 
 /// The seed of the random generator.
 const SEED: u64 = 15;
@@ -36,23 +34,15 @@ const SOON: Duration = Duration::from_millis(500);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn thousands_of_cancelled_calls_leak_nothing() {
-    let engine = Engine::builder().cells(8).build().expect("a fixture");
+    let engine = Engine::builder().cells(8).build().unwrap();
     let spin = Hostile::new(Place::Execute, Misdeed::Spin).component();
-    let component = Component::load(&engine, spin).await.expect("a fixture");
-    let registry = Registry::new();
-    let wait = Definition::new("wait", "Waits.").expect("a fixture");
-    let wait = Tool::native(wait, async |_: serde_json::Value| {
-        std::future::pending::<serde_json::Value>().await
-    })
-    .expect("a fixture");
-    registry.register_all(component.tools().iter().cloned().chain([wait])).expect("a fixture");
+    let (wait, _) = wait();
+    let registry = registry(loaded(&engine, spin).await.into_iter().chain([wait]));
     let unlimited =
         Limits { fuel: u64::MAX, timeout: Duration::from_secs(3600), ..Limits::default() };
-    let served = ServedTools::new(&registry).with_executor(Executor::new().with_limits(unlimited));
-    let served =
-        served.with_tenant("acme", Tenant::default()).with_tenant("globex", Tenant::default());
+    let served = two_tenants(&registry).with_executor(Executor::new().with_limits(unlimited));
     let limits = ServiceLimits { in_flight: 4 * AT_ONCE, ..ServiceLimits::default() };
-    let service = Service::builder(served).limits(limits).build().expect("a fixture");
+    let service = Service::builder(served).limits(limits).build().unwrap();
     let random = Arc::new(Mutex::new(fastrand::Rng::with_seed(SEED)));
     let one = |number: u64| {
         let (service, random) = (service.clone(), Arc::clone(&random));
@@ -100,14 +90,10 @@ async fn thousands_of_cancelled_calls_leak_nothing() {
             yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, over)
-        .await
-        .expect("every request, cell and place is given back");
+    tokio::time::timeout(PATIENCE, over).await.expect("each request, cell and place is free");
     for tenant in ["acme", "globex"] {
-        assert_eq!(
-            service.usage(&Principal::new(Some(tenant), "a key")).expect("it is served").running,
-            0
-        );
+        let usage = service.usage(&Principal::new(Some(tenant), "a key")).expect("it is served");
+        assert_eq!(usage.running, 0);
     }
 }
 
@@ -118,14 +104,15 @@ async fn thousands_of_slow_clients_fail_no_other_request() {
     let most = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: most.maximum, maximum: most.maximum })
         .expect("it may be raised");
-    let mut options =
-        ListenOptions { connections: CONNECTIONS, head_time: SOON, ..ListenOptions::default() };
-    options.write_time = SOON;
-    let fixture =
-        Fixture::with_http(options, HttpOptions { body_idle: SOON, ..HttpOptions::default() })
-            .await;
-    let key =
-        format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", fixture.acme);
+    let options = ListenOptions {
+        connections: CONNECTIONS,
+        head_time: SOON,
+        write_time: SOON,
+        ..ListenOptions::default()
+    };
+    let http = HttpOptions { body_idle: SOON, ..HttpOptions::default() };
+    let fixture = Fixture::with_http(options, http).await;
+    let key = fixture.headers();
     let head = "POST /v1/calls HTTP/1.1\r\nHost: localhost\r\nx-slow: ".to_owned();
     let body = format!(
         "POST /v1/calls HTTP/1.1\r\nHost: localhost\r\n{key}Content-Length: 100\r\n\r\n{{\"name\":"
@@ -168,14 +155,11 @@ async fn only_calls_over_quota_are_refused_others_served() {
         assert!([200, 429].contains(&reply.status), "{reply:?}");
         if reply.status == 429 {
             refused += 1;
-            assert!(
-                reply
-                    .header("retry-after")
-                    .is_some_and(|after| after.parse::<u64>().is_ok_and(|after| after <= 30))
-            );
+            let after = reply.header("retry-after").expect("a time").parse::<u64>();
+            assert!(after.is_ok_and(|after| after <= 30), "{reply:?}");
         }
         if number % 10 == 0 {
-            let other = fixture.ask(&fixture.globex, "POST /v1/calls", "", &echo).await;
+            let other = fixture.call(&fixture.globex, "", &echo).await;
             assert_eq!(other.status, 200, "another tenant: {other:?}");
         }
     }

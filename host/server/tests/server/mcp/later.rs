@@ -6,14 +6,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolcell::outcome::HandlerError;
 use toolcell::tenant::Quota;
-use toolcell::{Definition, Outcome, Registry, Tenant, Tool};
-use toolcell_server::mcp::McpOptions;
+use toolcell::{Outcome, Registry, Tenant};
 use toolcell_server::{ServedTools, Service, ServiceLimits};
 
-use super::bad_input::is_as_the_page_says;
-use super::client::{Client, stateless};
-use super::fixture::service;
-use super::web::{JSON, modern, start};
+use super::client::{cancel, eras, message};
+use super::fixture::{abrupt, service};
+use super::input::bad_input::is_as_the_page_says;
+use super::web::{modern, start};
+use crate::setup::{self, native};
 
 const WAIT: &str = "toolcell/retry_after_ms";
 const REFUSAL: &str = "/result/_meta/toolcell~1error/refusal";
@@ -26,27 +26,14 @@ fn limited(registry: &Registry, quota: Quota, calls: usize) -> Service {
     Service::builder(served).limits(limits).build().unwrap()
 }
 
-/// Returns a client of each era, with the metadata of its requests.
-async fn clients(service: &Service) -> [(Client, Value); 2] {
-    let options = || McpOptions { stop_grace: Duration::ZERO, ..McpOptions::default() };
-    let mut session = Client::start(service.clone(), options());
-    session.initialize(json!({})).await;
-    [(session, json!({})), (Client::start(service.clone(), options()), stateless(json!({})))]
-}
-
 #[track_caller]
 fn is_refused_for_a_time(told: &Value, kind: &str) {
     let refusal = told.pointer(REFUSAL).unwrap_or_else(|| panic!("{told}"));
-    assert_eq!(
-        (&told["result"]["isError"], &refusal["kind"]),
-        (&json!(true), &json!(kind)),
-        "{told}"
-    );
+    assert_eq!(told["result"]["isError"], true, "{told}");
+    assert_eq!(refusal["kind"], kind, "{told}");
     let wait = &told["result"]["_meta"][WAIT];
-    assert!(
-        wait.as_u64().is_some_and(|wait| wait > 0) && *wait == refusal["retry_after_ms"],
-        "{told}"
-    );
+    assert_eq!(*wait, refusal["retry_after_ms"], "{told}");
+    assert!(wait.as_u64().is_some_and(|wait| wait > 0), "{told}");
 }
 
 #[tokio::test]
@@ -55,17 +42,9 @@ async fn http_overload_is_refused_as_documented() {
     // With a limit of two calls each tenant leaves as many free as it holds.
     let limits = ServiceLimits { in_flight: 2, ..ServiceLimits::default() };
     let service = Service::builder(ServedTools::new(&registry)).limits(limits).build().unwrap();
-    let web = start(
-        service.clone(),
-        &registry,
-        McpOptions { stop_grace: Duration::ZERO, ..McpOptions::default() },
-    )
-    .await;
-    let (headers, wait) = modern(1, "tools/call", Some("wait"));
-    let (running, call) =
-        (web.request(0, "POST", &format!("{JSON}{headers}"), &wait.to_string()), wait);
-    let mut stream = tokio::net::TcpStream::connect(web.address).await.unwrap();
-    tokio::io::AsyncWriteExt::write_all(&mut stream, running.as_bytes()).await.unwrap();
+    let web = start(service, &registry, abrupt()).await;
+    let (headers, call) = modern(1, "tools/call", Some("wait"));
+    let stream = web.posting(&headers, &call).await;
     assert_eq!(waits.recv().await, Some("started"));
     let full = web.post(1, &headers, &call).await;
     is_as_the_page_says("a call while as many run as the tenant or the server can have", &full);
@@ -77,14 +56,12 @@ async fn http_overload_is_refused_as_documented() {
 async fn stdio_call_over_quota_returns_retry_after() {
     let (_, registry, _) = service();
     let service = limited(&registry, Quota { calls_per_minute: Some(1), ..Quota::default() }, 8);
-    for (at, (mut client, meta)) in clients(&service).await.into_iter().enumerate() {
+    for (at, (mut client, meta)) in eras(&service, &abrupt()).await.into_iter().enumerate() {
         let call = json!({"name": "text", "_meta": meta});
         if at == 0 {
             let first = client.ask(1, "tools/call", call.clone()).await;
-            assert_eq!(
-                (&first["result"]["isError"], first["result"]["_meta"].get(WAIT)),
-                (&json!(false), None)
-            );
+            assert_eq!(first["result"]["isError"], false);
+            assert_eq!(first["result"]["_meta"].get(WAIT), None);
         }
         is_refused_for_a_time(&client.ask(2, "tools/call", call).await, "quota_exceeded");
         client.end().await.unwrap();
@@ -95,17 +72,12 @@ async fn stdio_call_over_quota_returns_retry_after() {
 async fn stdio_overload_returns_retry_after() {
     let (_, registry, mut waits) = service();
     let service = limited(&registry, Quota::default(), 1);
-    for (mut client, meta) in clients(&service).await {
+    for (mut client, meta) in eras(&service, &abrupt()).await {
         let call = |name: &str| json!({"name": name, "_meta": meta});
-        client
-            .send(
-                json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call("wait")}),
-            )
-            .await;
+        client.send(message(1, "tools/call", call("wait"))).await;
         assert_eq!(waits.recv().await, Some("started"));
         is_refused_for_a_time(&client.ask(2, "tools/call", call("text")).await, "overloaded");
-        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
-        client.send(cancel).await;
+        client.send(cancel(1)).await;
         assert_eq!(waits.recv().await, Some("stopped"));
         client.end().await.unwrap();
         while service.running() != 0 {
@@ -116,19 +88,14 @@ async fn stdio_overload_returns_retry_after() {
 
 #[tokio::test]
 async fn tool_error_returns_retry_after() {
-    let registry = Registry::new();
     let later = async |_: Value| -> Outcome {
         HandlerError::new("later").retryable_after(Duration::from_secs(2)).into()
     };
-    registry
-        .register(Tool::native(Definition::new("later", "Fails.").unwrap(), later).unwrap())
-        .unwrap();
-    for (mut client, meta) in clients(&limited(&registry, Quota::default(), 8)).await {
+    let service = limited(&setup::registry([native("later", later)]), Quota::default(), 8);
+    for (mut client, meta) in eras(&service, &abrupt()).await {
         let told = client.ask(1, "tools/call", json!({"name": "later", "_meta": meta})).await;
-        assert_eq!(
-            (&told["result"]["isError"], &told["result"]["_meta"][WAIT]),
-            (&json!(true), &json!(2_000))
-        );
+        assert_eq!(told["result"]["isError"], true);
+        assert_eq!(told["result"]["_meta"][WAIT], json!(2_000));
         client.end().await.unwrap();
     }
 }

@@ -1,25 +1,22 @@
 //! MCP over lines.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
-use tokio::sync::Notify;
-use toolcell::{Definition, Tool};
 use toolcell_server::mcp::{McpOptions, serve_lines};
-use toolcell_server::{Principal, ServedTools, Service};
+use toolcell_server::{Principal, ServedTools};
+use toolcell_test_guests::rows;
 
-use super::bad_input::rows;
-use super::client::{Client, stateless};
-use super::fixture::service;
+use super::client::{Client, call, cancel, eras, forms, is_refused, message, resume, stateless};
+use super::fixture::{abrupt, service, slow_tool};
+use super::input::bad_input;
 use crate::names;
+use crate::setup::serving;
 
 #[tokio::test]
 async fn tools_are_listed_page_by_page_and_in_order() {
-    let (service, ..) = service();
-    let mut client = Client::start(service, McpOptions::default());
+    let mut client = Client::stateless(service().0);
     let opened = client.initialize(json!({})).await;
     assert_eq!(opened["result"]["protocolVersion"], "2025-11-25");
     assert_eq!(opened["result"]["capabilities"]["tools"], json!({"listChanged": true}));
@@ -40,16 +37,8 @@ async fn tools_are_listed_page_by_page_and_in_order() {
 
 #[tokio::test]
 async fn each_call_ending_is_answered_in_both_eras() {
-    let cases = toolcell_test_guests::rows::<(&str, Value, &str, Value)>(
-        "server/mcp/lines",
-        "each_call_ending_is_answered_in_both_eras",
-    );
-    for meta in [json!({}), stateless(json!({}))] {
-        let (service, ..) = service();
-        let mut client = Client::start(service, McpOptions::default());
-        if meta == json!({}) {
-            client.initialize(json!({})).await;
-        }
+    let cases = rows::<(&str, Value, &str, Value)>("server/mcp/lines", "endings");
+    for (mut client, meta) in eras(&service().0, &McpOptions::default()).await {
         for (id, (tool, arguments, pointer, expected)) in (1..).zip(&cases) {
             let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
             let answer = client.ask(id, "tools/call", params).await;
@@ -61,30 +50,21 @@ async fn each_call_ending_is_answered_in_both_eras() {
 
 #[tokio::test]
 async fn question_is_elicited_from_capable_client() {
-    let (service, ..) = service();
-    let mut client = Client::start(service, McpOptions::default());
-    client.initialize(json!({"elicitation": {}})).await;
-    let call =
-        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask"}});
-    for (content, pointer, expected) in toolcell_test_guests::rows::<(Value, &str, Value)>(
-        "server/mcp/lines",
-        "question_is_elicited_from_capable_client",
-    ) {
-        client.send(call.clone()).await;
-        let asked = client.receive().await;
-        assert_eq!(
-            (&asked["method"], &asked["params"]["message"]),
-            (&json!("elicitation/create"), &json!("Which one?"))
-        );
+    let mut client = Client::open(service().0, json!({"elicitation": {}})).await;
+    for (content, pointer, expected) in rows::<(Value, &str, Value)>("server/mcp/lines", "answers")
+    {
+        client.send(call(1, "ask")).await;
+        let asked = client.answer(content).await;
+        assert_eq!(asked["method"], "elicitation/create");
+        assert_eq!(asked["params"]["message"], "Which one?");
         assert_eq!(
             asked["params"]["requestedSchema"]["properties"]["answer"]["enum"],
             json!(["red", "blue"])
         );
-        client.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": content})).await;
         let answer = client.receive().await;
         assert_eq!(answer.pointer(pointer), Some(&expected), "{answer}");
     }
-    client.send(call).await;
+    client.send(call(1, "ask")).await;
     let asked = client.receive().await;
     let error = json!({"code": -1, "message": "there is no screen"});
     client.send(json!({"jsonrpc": "2.0", "id": asked["id"], "error": error})).await;
@@ -95,66 +75,50 @@ async fn question_is_elicited_from_capable_client() {
 
 #[tokio::test]
 async fn client_without_elicitation_answers_in_metadata() {
-    let (service, ..) = service();
-    let mut client = Client::start(service, McpOptions::default());
-    client.initialize(json!({})).await;
-    let told = client.ask(1, "tools/call", json!({"name": "ask"})).await;
+    let mut client = Client::open(service().0, json!({})).await;
+    let told = client.call(1, "ask").await;
     assert_eq!(told["result"]["isError"], false);
     let state = &told["result"]["_meta"]["toolcell/question"]["state"];
-    let resume = |state: Value| json!({"name": "ask", "_meta": {"toolcell/resume": {"answer": "red", "state": state}}});
-    let answer = client.ask(2, "tools/call", resume(state.clone())).await;
-    assert_eq!(
-        answer["result"]["structuredContent"],
-        json!({"answer": "red", "state": {"secret": 7}})
-    );
-    let bad = client.ask(3, "tools/call", resume(json!("tc2.AAAA"))).await;
-    assert_eq!(
-        (&bad["error"]["code"], &bad["error"]["data"]["code"]),
-        (&json!(-32602), &json!("resume_tampered"))
-    );
+    let answer = client.ask(2, "tools/call", resume(state, "red")).await;
+    let expected = json!({"answer": "red", "state": {"secret": 7}});
+    assert_eq!(answer["result"]["structuredContent"], expected);
+    let bad = client.ask(3, "tools/call", resume(&json!("tc2.AAAA"), "red")).await;
+    is_refused(&bad, -32602, "resume_tampered");
     client.end().await.unwrap();
 }
 
 #[tokio::test]
 async fn stateless_question_returns_input_required() {
-    let (service, ..) = service();
-    let mut client = Client::start(service, McpOptions::default());
-    let meta = stateless(json!({"elicitation": {"form": {}}}));
-    let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;
+    let mut client = Client::stateless(service().0);
+    let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": forms()})).await;
     assert_eq!(asked["result"]["resultType"], "input_required");
     assert_eq!(asked["result"]["inputRequests"]["answer"]["method"], "elicitation/create");
     let state = &asked["result"]["requestState"];
-    let retry = |state: &Value, responses: Value, arguments: Value| json!({"name": "ask", "arguments": arguments, "requestState": state, "inputResponses": responses, "_meta": meta});
+    let retry = |state: &Value, responses: &Value, arguments: Value| json!({"name": "ask", "arguments": arguments, "requestState": state, "inputResponses": responses, "_meta": forms()});
     let answered = json!({"answer": {"action": "accept", "content": {"answer": "blue"}}});
-    let answer = client.ask(2, "tools/call", retry(state, answered.clone(), json!({}))).await;
-    assert_eq!(
-        answer["result"]["structuredContent"],
-        json!({"answer": "blue", "state": {"secret": 7}})
-    );
-    let again = client.ask(3, "tools/call", retry(state, json!({}), json!({}))).await;
-    assert_eq!(again["result"]["resultType"], "input_required");
-    // A state is verified before any of it is used, whatever the client answers.
-    let declined = json!({"answer": {"action": "decline"}});
-    let told = client.ask(3, "tools/call", retry(state, declined.clone(), json!({}))).await;
-    assert_eq!(told["result"]["isError"], true, "{told}");
+    let (declined, none) = (json!({"answer": {"action": "decline"}}), json!({}));
     let later = json!({"answer": {"action": "later"}});
-    let told = client.ask(3, "tools/call", retry(state, later, json!({}))).await;
-    assert_eq!(told["error"]["code"], -32602, "{told}");
-    for responses in [answered, declined, json!({})] {
+    let color = json!({"answer": "blue", "state": {"secret": 7}});
+    // A state is verified before any of it is used, whatever the client answers.
+    for (id, responses, pointer, expected) in [
+        (2, &answered, "/result/structuredContent", color),
+        (3, &none, "/result/resultType", json!("input_required")),
+        (3, &declined, "/result/isError", json!(true)),
+        (3, &later, "/error/code", json!(-32602)),
+    ] {
+        let told = client.ask(id, "tools/call", retry(state, responses, json!({}))).await;
+        assert_eq!(told.pointer(pointer), Some(&expected), "{responses}: {told}");
+    }
+    for responses in [&answered, &declined, &none] {
         for (state, name, arguments, code) in [
             (&json!("AAAA"), "ask", json!({}), "resume_tampered"),
             (state, "ask", json!({"other": 1}), "resume_other_arguments"),
             (state, "echo", json!({}), "resume_other_tool"),
             (state, "nothing", json!({}), "resume_other_tool"),
         ] {
-            let mut params = retry(state, responses.clone(), arguments);
+            let mut params = retry(state, responses, arguments);
             params["name"] = name.into();
-            let bad = client.ask(4, "tools/call", params).await;
-            assert_eq!(
-                (&bad["error"]["code"], &bad["error"]["data"]["code"]),
-                (&json!(-32602), &json!(code)),
-                "{bad}"
-            );
+            is_refused(&client.ask(4, "tools/call", params).await, -32602, code);
         }
     }
     client.end().await.unwrap();
@@ -163,20 +127,12 @@ async fn stateless_question_returns_input_required() {
 #[tokio::test]
 async fn cancelled_request_stops_tool_and_gets_no_answer() {
     let (service, _, mut waits) = service();
-    let mut client = Client::start(
-        service.clone(),
-        McpOptions { stop_grace: std::time::Duration::ZERO, ..McpOptions::default() },
-    );
+    let mut client = Client::start(service.clone(), abrupt());
     client.initialize(json!({})).await;
-    client
-        .send(
-            json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}}),
-        )
-        .await;
+    client.send(call(7, "wait")).await;
     assert_eq!(waits.recv().await, Some("started"));
     for _ in 0..2 {
-        let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
-        client.send(cancelled).await;
+        client.send(cancel(7)).await;
     }
     assert_eq!(waits.recv().await, Some("stopped"));
     // The next line is the answer to the next request.
@@ -188,78 +144,51 @@ async fn cancelled_request_stops_tool_and_gets_no_answer() {
 /// Tests each row of the table of lines in `docs/mcp.md`, and the next line after it.
 #[tokio::test]
 async fn bad_line_is_answered_as_documented_next_is_read() {
-    let rows = rows("| line on standard input |");
+    let documented = bad_input::rows("| line on standard input |");
     let row = |case: &str| {
-        rows.iter().find(|row| row.case == case).unwrap_or_else(|| panic!("no row {case}"))
+        documented.iter().find(|row| row.case == case).unwrap_or_else(|| panic!("no row {case}"))
     };
     let is_as_the_page_says =
         |case: &str, answer: &Value| assert!(row(case).is_told_by(answer), "{case}: {answer}");
     let mut tried = BTreeSet::new();
     let (service, _, mut waits) = service();
-    let options = McpOptions {
-        line: 1000,
-        in_flight: 1,
-        stop_grace: Duration::ZERO,
-        ..McpOptions::default()
-    };
-    let mut client = Client::start(service, options);
+    let mut client = Client::start(service, McpOptions { line: 1000, in_flight: 1, ..abrupt() });
     let case = "a request before `initialize` that names no revision";
     for id in [1, 2] {
         let early = client.ask(id, "tools/list", json!({})).await;
         is_as_the_page_says(case, &early);
-        assert!(
-            early["error"]["data"]["hint"]
-                .as_str()
-                .is_some_and(|hint| hint.contains("`initialize`")),
-            "{early}"
-        );
+        let hint = early["error"]["data"]["hint"].as_str().unwrap_or_default();
+        assert!(hint.contains("`initialize`"), "{early}");
     }
     tried.insert(case);
     client.initialize(json!({})).await;
     let long = vec![b'x'; 100_000];
-    let asked = |params: Value| {
-        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}).to_string()
-    };
-    let invalid_cursor = asked(json!({"cursor": "?"}));
-    let unknown = asked(json!({"_meta": stateless(json!({}))})).replace("2026-07-28", "2030-01-01");
-    let without =
-        asked(json!({"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}));
-    let bad_lines =
-        toolcell_test_guests::rows::<(&str, &str)>("server/mcp/lines", "bad_lines").into_iter();
-    let lines = bad_lines.map(|(case, line)| (case, line.as_bytes())).chain([
-        ("longer than `McpOptions::line`", &*long),
-        ("no JSON", b"\xff"),
-        ("a cursor that is not valid", invalid_cursor.as_bytes()),
-        ("an unknown revision", unknown.as_bytes()),
-        ("2026-07-28 without its metadata", without.as_bytes()),
-    ]);
+    let bad_lines = rows::<(&str, &str)>("server/mcp/lines", "bad_lines").into_iter();
+    let lines = bad_lines
+        .map(|(case, line)| (case, line.as_bytes()))
+        .chain([("longer than `McpOptions::line`", &*long), ("no JSON", b"\xff")]);
     for (case, line) in lines {
         client.send_text(line).await;
         let answer = client.receive().await;
         is_as_the_page_says(case, &answer);
         if case == "an unknown method" {
-            assert!(
-                answer["error"]["message"]
-                    .as_str()
-                    .is_some_and(|text| text.starts_with("this server does not"))
-            );
+            let text = answer["error"]["message"].as_str().unwrap();
+            assert!(text.starts_with("this server does not"), "{answer}");
             assert!(answer["error"]["data"]["hint"].is_string(), "{answer}");
         }
         client.ask(9, "ping", json!({})).await;
         tried.insert(case);
     }
-    let wait = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "wait"}});
-    client.send(wait(1)).await;
+    client.send(call(1, "wait")).await;
     assert_eq!(waits.recv().await, Some("started"));
     let (same, more) =
         ("an id that a running request has", "more requests than `McpOptions::in_flight`");
     for (id, case) in [(1, same), (2, more)] {
-        client.send(wait(id)).await;
+        client.send(call(id, "wait")).await;
         is_as_the_page_says(case, &client.receive().await);
         tried.insert(case);
     }
     let case = "a cancellation of a request that does not run, also a second one";
-    let cancel = |id: u64| json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
     for id in [99, 1, 1] {
         client.send(cancel(id)).await;
     }
@@ -269,17 +198,14 @@ async fn bad_line_is_answered_as_documented_next_is_read() {
     client.ask(3, "ping", json!({})).await;
     assert_eq!((row(case).code, row(case).word), (0, None));
     tried.insert(case);
-    assert_eq!(tried, rows.iter().map(|row| row.case).collect(), "each row is tried");
+    assert_eq!(tried, documented.iter().map(|row| row.case).collect(), "each row is tried");
 }
 
 #[tokio::test]
 async fn last_line_without_newline_is_answered() {
-    for last in [json!("ping"), json!("tools/call")] {
-        let (service, ..) = service();
-        let mut client = Client::start(service, McpOptions::default());
-        client.initialize(json!({})).await;
-        let message =
-            json!({"jsonrpc": "2.0", "id": 5, "method": last, "params": {"name": "text"}});
+    for last in ["ping", "tools/call"] {
+        let mut client = Client::open(service().0, json!({})).await;
+        let message = message(5, last, json!({"name": "text"}));
         client.send_last(message.to_string().as_bytes()).await;
         let answer = client.receive().await;
         assert_eq!((&answer["id"], answer["result"].is_object()), (&json!(5), true), "{answer}");
@@ -290,8 +216,7 @@ async fn last_line_without_newline_is_answered() {
 #[tokio::test]
 async fn only_changed_tool_list_is_notified() {
     let (service, registry, _) = service();
-    let mut client = Client::start(service.clone(), McpOptions::default());
-    client.initialize(json!({})).await;
+    let mut client = Client::open(service.clone(), json!({})).await;
     client.ask(1, "ping", json!({})).await;
     service.replace(ServedTools::new(&registry));
     client.ask(2, "ping", json!({})).await;
@@ -303,25 +228,10 @@ async fn only_changed_tool_list_is_notified() {
 
 #[tokio::test]
 async fn call_is_answered_after_end_of_input() {
-    let go = Arc::new(Notify::new());
-    let slow = {
-        let go = Arc::clone(&go);
-        move |_: Value| {
-            let go = Arc::clone(&go);
-            async move {
-                go.notified().await;
-                json!("late")
-            }
-        }
-    };
+    let (slow, go, _) = slow_tool();
     let (_, registry, _) = service();
-    registry
-        .register(Tool::native(Definition::new("slow", "Waits.").unwrap(), slow).unwrap())
-        .unwrap();
-    let service = Service::builder(ServedTools::new(&registry)).build().unwrap();
-    let mut client = Client::start(service, McpOptions::default());
-    client.initialize(json!({"elicitation": {}})).await;
-    let call = |id: u64, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name}});
+    registry.register(slow).unwrap();
+    let mut client = Client::open(serving(&registry), json!({"elicitation": {}})).await;
     client.send(call(6, "ask")).await;
     assert_eq!(client.receive().await["method"], "elicitation/create");
     client.send_last(call(7, "slow").to_string().as_bytes()).await;
@@ -330,11 +240,8 @@ async fn call_is_answered_after_end_of_input() {
     assert_eq!((&ended["id"], ended["error"].is_object()), (&json!(6), true), "{ended}");
     go.notify_one();
     let answer = client.receive().await;
-    assert_eq!(
-        (&answer["id"], &answer["result"]["content"][0]["text"]),
-        (&json!(7), &json!("late")),
-        "{answer}"
-    );
+    assert_eq!(answer["id"], json!(7), "{answer}");
+    assert_eq!(answer["result"]["content"][0]["text"], "late", "{answer}");
     client.end().await.unwrap();
 }
 
@@ -347,8 +254,8 @@ async fn closed_output_ends_the_server() {
         serve_lines(service.clone(), Principal::local(), McpOptions::default(), theirs, output);
     let serving = tokio::spawn(serving);
     let mut client = ours;
-    let meta = stateless(json!({}));
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wait", "_meta": meta}});
+    let params = json!({"name": "wait", "_meta": stateless(json!({}))});
+    let call = message(1, "tools/call", params);
     client.write_all(format!("{call}\n").as_bytes()).await.unwrap();
     assert_eq!(waits.recv().await, Some("started"));
     drop(closed);
@@ -359,8 +266,7 @@ async fn closed_output_ends_the_server() {
 
 #[tokio::test]
 async fn byte_order_mark_at_start_is_skipped() {
-    let (service, ..) = service();
-    let mut client = Client::start(service, McpOptions::default());
+    let mut client = Client::stateless(service().0);
     client.send_text(b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}").await;
     assert_eq!(client.receive().await["result"], json!({}));
     client.send_text(b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}").await;

@@ -1,21 +1,14 @@
 //! Tests of MCP from the client's side: messages over lines and over HTTP, in both eras.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
-mod bad_input;
-mod cancels;
-mod changes;
-mod client;
+pub(crate) mod client;
+mod elicitation;
 mod fixture;
-mod forms;
-mod hostile_messages;
+mod input;
 mod later;
 mod lines;
 mod listed;
-mod malformed;
 mod notifications;
-mod questions;
 mod resources;
 mod revisions;
-mod rounds;
-mod streams;
+mod sessions;
 mod web;

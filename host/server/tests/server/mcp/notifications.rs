@@ -5,37 +5,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
 use toolcell::clock::ManualClock;
 use toolcell::outcome::Halt;
 use toolcell::tool::Invocation;
-use toolcell::{
-    Component, Definition, Engine, Executor, Json, Limits, Outcome, Question, Registry, Sealer,
-    Tool,
-};
+use toolcell::{Engine, Executor, Json, Limits, Outcome, Question, Sealer, Tool};
 use toolcell_server::mcp::McpOptions;
 use toolcell_server::{ServedTools, Service};
 use toolcell_test_guests::{Hostile, Misdeed, Place, rows};
 
-use super::client::{Client, stateless};
-use super::fixture::service;
+use super::client::{
+    Client, accepted, call, cancel, eras, forms, is_refused, message, resume, retry, stateless,
+};
+use super::fixture::{polite, question_tool, service};
+use crate::setup::{self, loaded, named, native};
 
 /// A service of this one tool.
 fn serving(tool: Tool) -> Service {
-    let registry = Registry::new();
-    registry.register_all([tool]).unwrap();
-    Service::builder(ServedTools::new(&registry)).build().unwrap()
-}
-
-fn named(name: &str) -> Definition {
-    Definition::new(name, format!("Does {name}.")).unwrap()
+    setup::serving(&setup::registry([tool]))
 }
 
 /// Makes a call. Returns its messages and its answer.
 async fn called(client: &mut Client, id: u64, params: Value) -> (Vec<Value>, Value) {
-    client
-        .send(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
-        .await;
+    client.send(message(id, "tools/call", params)).await;
     let mut heard = Vec::new();
     loop {
         let message = client.receive().await;
@@ -54,30 +45,20 @@ async fn requested_progress_is_sent_and_only_increases() {
         }
         json!("done")
     };
-    for meta in [json!({}), stateless(json!({}))] {
-        let mut client = Client::start(
-            serving(Tool::native(named("steps"), steps).unwrap()),
-            McpOptions::default(),
-        );
-        if meta == json!({}) {
-            client.initialize(json!({})).await;
-        }
+    let service = serving(native("steps", steps));
+    for (mut client, meta) in eras(&service, &McpOptions::default()).await {
         let (heard, _) = called(&mut client, 1, json!({"name": "steps", "_meta": meta})).await;
         assert_eq!(heard, [json!(null); 0], "it did not ask");
         let mut asking = meta;
         asking["progressToken"] = json!("t");
         let (heard, _) = called(&mut client, 2, json!({"name": "steps", "_meta": asking})).await;
-        let told: Vec<_> = heard
-            .iter()
-            .map(|message| (&message["method"], &message["params"]["progress"]))
-            .collect();
-        let method = json!("notifications/progress");
-        assert_eq!(told, [(&method, &json!(1.0)), (&method, &json!(3.0)), (&method, &json!(4.0))]);
+        assert!(heard.iter().all(|told| told["method"] == "notifications/progress"), "{heard:?}");
+        let told: Vec<_> = heard.iter().map(|told| told["params"]["progress"].clone()).collect();
+        assert_eq!(told, [json!(1.0), json!(3.0), json!(4.0)]);
         let second = &heard[1]["params"];
-        assert_eq!(
-            (&second["total"], &second["message"], &second["progressToken"]),
-            (&json!(4.0), &json!("nearly"), &json!("t"))
-        );
+        assert_eq!(second["total"], json!(4.0));
+        assert_eq!(second["message"], "nearly");
+        assert_eq!(second["progressToken"], "t");
         client.end().await.unwrap();
     }
 }
@@ -86,28 +67,23 @@ async fn requested_progress_is_sent_and_only_increases() {
 async fn tool_log_is_sent_at_the_clients_level_or_above() {
     let engine = Engine::builder().cells(4).build().unwrap();
     let bytes = Hostile::new(Place::Execute, Misdeed::Chatter).component();
-    let component = Component::load(&engine, bytes).await.unwrap();
-    let registry = Registry::new();
-    registry.register_all(component.tools().iter().cloned()).unwrap();
+    let registry = setup::registry(loaded(&engine, bytes).await);
     let executor = Executor::new().with_limits(Limits { fuel: 100_000, ..Limits::default() });
     let service =
         Service::builder(ServedTools::new(&registry).with_executor(executor)).build().unwrap();
-    let mut client = Client::start(service.clone(), McpOptions::default());
-    client.initialize(json!({})).await;
+    let mut client = Client::open(service.clone(), json!({})).await;
     let is_log = |message: &Value| message["method"] == "notifications/message";
     let (heard, _) = called(&mut client, 1, json!({"name": "hostile"})).await;
     assert!(!heard.is_empty() && heard.iter().all(is_log), "{heard:?}");
-    assert_eq!(
-        (&heard[0]["params"]["level"], &heard[0]["params"]["logger"]),
-        (&json!("info"), &json!("hostile"))
-    );
+    assert_eq!(heard[0]["params"]["level"], "info");
+    assert_eq!(heard[0]["params"]["logger"], "hostile");
     client.ask(2, "logging/setLevel", json!({"level": "error"})).await;
     let (heard, _) = called(&mut client, 3, json!({"name": "hostile"})).await;
     let below = |message: &&Value| message["params"]["level"] == "info";
     assert_eq!(heard.iter().find(below), None, "below the level");
     client.end().await.unwrap();
     // Without a session the request sets the level.
-    let mut client = Client::start(service, McpOptions::default());
+    let mut client = Client::stateless(service);
     let mut meta = stateless(json!({}));
     let (heard, _) = called(&mut client, 4, json!({"name": "hostile", "_meta": meta})).await;
     assert_eq!(heard.iter().find(|message| is_log(message)), None, "no level is named");
@@ -124,8 +100,7 @@ async fn tool_gets_only_trace_context_of_request_metadata() {
             call.context.extensions.iter().map(|(name, value)| (name.clone(), value.to_value()));
         Value::Object(told.collect())
     };
-    let mut client =
-        Client::start(serving(Tool::native(named("shows"), shows).unwrap()), McpOptions::default());
+    let mut client = Client::stateless(serving(native("shows", shows)));
     let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let trace = json!({"traceparent": parent, "tracestate": "a=1", "baggage": "b=2"});
     for (id, extra) in [(1, json!("x")), (2, json!({"traceparent": 7}))] {
@@ -142,24 +117,11 @@ async fn tool_gets_only_trace_context_of_request_metadata() {
 
 #[tokio::test]
 async fn cancelled_tool_has_a_grace_period_to_end() {
-    let (told, mut heard) = mpsc::unbounded_channel();
-    let polite = move |_: Value, call: Arc<Invocation>| {
-        let told = told.clone();
-        async move {
-            let _ = told.send("started");
-            call.abort.raised().await;
-            let _ = told.send("ended by itself");
-            json!("partial")
-        }
-    };
-    let tool = Tool::native(named("polite"), polite).unwrap();
-    let mut client = Client::start(
-        serving(tool),
-        McpOptions { stop_grace: Duration::from_secs(60), ..McpOptions::default() },
-    );
+    let (polite, mut heard) = polite();
+    let graceful = |stop_grace| McpOptions { stop_grace, ..McpOptions::default() };
+    let grace = graceful(Duration::from_secs(60));
+    let mut client = Client::start(serving(polite), grace);
     client.initialize(json!({})).await;
-    let cancel = |id: u64| json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
-    let call = |id: u64, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name}});
     client.send(call(1, "polite")).await;
     assert_eq!(heard.recv().await, Some("started"));
     client.send(cancel(1)).await;
@@ -168,10 +130,7 @@ async fn cancelled_tool_has_a_grace_period_to_end() {
     client.end().await.unwrap();
     // A tool that ignores the cancel is stopped when its grace is over.
     let (service, _, mut waits) = service();
-    let mut client = Client::start(
-        service,
-        McpOptions { stop_grace: Duration::from_millis(20), ..McpOptions::default() },
-    );
+    let mut client = Client::start(service, graceful(Duration::from_millis(20)));
     client.initialize(json!({})).await;
     client.send(call(3, "wait")).await;
     assert_eq!(waits.recv().await, Some("started"));
@@ -188,134 +147,88 @@ async fn expired_or_changed_request_state_is_refused() {
     let sealer = sealer.with_clock(Arc::new(clock.clone()));
     let (_, registry, _) = service();
     let service = Service::builder(ServedTools::new(&registry)).sealer(sealer).build().unwrap();
-    let mut client = Client::start(service, McpOptions::default());
-    let meta = stateless(json!({"elicitation": {"form": {}}}));
-    let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;
-    let state = asked["result"]["requestState"].as_str().unwrap().to_owned();
-    let middle = state.len() / 2;
-    let other = if state.as_bytes()[middle] == b'A' { "B" } else { "A" };
-    let changed = format!("{}{other}{}", &state[..middle], &state[middle + 1..]);
-    let retry = |state: &str| {
-        let responses = json!({"answer": {"action": "accept", "content": {"answer": "blue"}}});
-        json!({"name": "ask", "requestState": state, "inputResponses": responses, "_meta": meta})
-    };
-    let answer = client.ask(2, "tools/call", retry(&state)).await;
+    let mut client = Client::stateless(service);
+    let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": forms()})).await;
+    let state = &asked["result"]["requestState"];
+    let changed = json!(with_changed_byte(state, state.as_str().unwrap().len() / 2));
+    let answer = client.ask(2, "tools/call", retry(state, "blue")).await;
     assert_eq!(answer["result"]["structuredContent"]["answer"], "blue", "{answer}");
-    let refused = client.ask(3, "tools/call", retry(&changed)).await;
-    assert_eq!(
-        (&refused["error"]["code"], &refused["error"]["data"]["code"]),
-        (&json!(-32602), &json!("resume_tampered"))
-    );
+    let refused = client.ask(3, "tools/call", retry(&changed, "blue")).await;
+    is_refused(&refused, -32602, "resume_tampered");
     clock.advance(Duration::from_secs(61));
-    let refused = client.ask(4, "tools/call", retry(&state)).await;
-    assert_eq!(
-        (&refused["error"]["code"], &refused["error"]["data"]["code"]),
-        (&json!(-32602), &json!("resume_expired"))
-    );
+    let refused = client.ask(4, "tools/call", retry(state, "blue")).await;
+    is_refused(&refused, -32602, "resume_expired");
     client.end().await.unwrap();
+}
+
+/// Returns a state with another letter at this place.
+fn with_changed_byte(state: &Value, at: usize) -> String {
+    let state = state.as_str().unwrap();
+    let other = if state.as_bytes()[at] == b'A' { "B" } else { "A" };
+    format!("{}{other}{}", &state[..at], &state[at + 1..])
 }
 
 /// Tested in each way to answer, and with each byte of the state changed.
 #[tokio::test]
 async fn invalid_answer_is_refused_and_can_be_corrected() {
-    let ask = async |_: Value, call: Arc<Invocation>| match &call.context.resume {
-        None => Outcome::AskUser(
-            Question::new("How many?").with_answer_schema(json!({"type": "integer"})),
-        ),
-        Some(resume) => Outcome::ok(json!({"answer": resume.answer.to_value()})),
-    };
-    let tool = Tool::native(named("ask"), ask).unwrap();
-    let is_refused = |told: &Value| {
-        let error = &told["error"];
-        assert_eq!(
-            (&error["code"], &error["data"]["code"]),
-            (&json!(-32602), &json!("invalid_answer")),
-            "{told}"
-        );
-        assert!(
-            error["message"].as_str().unwrap().ends_with("expected an integer, got \"two\""),
-            "{told}"
-        );
+    let question = Question::new("How many?").with_answer_schema(json!({"type": "integer"}));
+    let tool = question_tool(question);
+    let is_invalid = |told: &Value| {
+        is_refused(told, -32602, "invalid_answer");
+        let text = told["error"]["message"].as_str().unwrap();
+        assert!(text.ends_with("expected an integer, got \"two\""), "{told}");
     };
     // Without a session: the same state, and another answer.
-    let mut client = Client::start(serving(tool.clone()), McpOptions::default());
-    let meta = stateless(json!({"elicitation": {"form": {}}}));
-    let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;
-    let state = asked["result"]["requestState"].as_str().unwrap().to_owned();
-    let retry = |state: &str, answer: Value| {
-        let responses = json!({"answer": {"action": "accept", "content": {"answer": answer}}});
-        json!({"name": "ask", "requestState": state, "inputResponses": responses, "_meta": meta})
-    };
+    let mut client = Client::stateless(serving(tool.clone()));
+    let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": forms()})).await;
+    let state = &asked["result"]["requestState"];
     for id in [2, 4] {
-        is_refused(&client.ask(id, "tools/call", retry(&state, json!("two"))).await);
-        let told = client.ask(id + 1, "tools/call", retry(&state, json!(id))).await;
+        is_invalid(&client.ask(id, "tools/call", retry(state, "two")).await);
+        let told = client.ask(id + 1, "tools/call", retry(state, id)).await;
         assert_eq!(told["result"]["structuredContent"]["answer"], id, "{told}");
     }
-    for at in 0..state.len() {
-        let other = if state.as_bytes()[at] == b'A' { "B" } else { "A" };
-        let changed = format!("{}{other}{}", &state[..at], &state[at + 1..]);
-        let told = client.ask(6, "tools/call", retry(&changed, json!(2))).await;
+    for at in 0..state.as_str().unwrap().len() {
+        let changed = json!(with_changed_byte(state, at));
+        let told = client.ask(6, "tools/call", retry(&changed, 2)).await;
         assert_eq!(told["error"]["data"]["code"], "resume_tampered", "at {at}: {told}");
     }
     client.end().await.unwrap();
     // In a session a client that supports forms is asked again; another one gets the state.
-    let mut client = Client::start(serving(tool.clone()), McpOptions::default());
-    client.initialize(json!({"elicitation": {}})).await;
-    client
-        .send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask"}}))
-        .await;
-    for (answer, message) in [
-        (json!("two"), "How many?"),
-        (
-            json!(3),
-            "How many?\n(the answer does not fit the question: expected an integer, got \"two\")",
-        ),
-    ] {
-        let asked = client.receive().await;
+    let mut client = Client::open(serving(tool.clone()), json!({"elicitation": {}})).await;
+    client.send(call(1, "ask")).await;
+    let again =
+        "How many?\n(the answer does not fit the question: expected an integer, got \"two\")";
+    for (answer, message) in [(json!("two"), "How many?"), (json!(3), again)] {
+        let asked = client.answer(accepted(answer)).await;
         assert_eq!(asked["params"]["message"], message, "{asked}");
-        let content = json!({"action": "accept", "content": {"answer": answer}});
-        client.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": content})).await;
     }
     let told = client.receive().await;
     assert_eq!(told["result"]["structuredContent"]["answer"], 3, "{told}");
     client.end().await.unwrap();
-    let mut client = Client::start(serving(tool), McpOptions::default());
-    client.initialize(json!({})).await;
-    let told = client.ask(1, "tools/call", json!({"name": "ask"})).await;
+    let mut client = Client::open(serving(tool), json!({})).await;
+    let told = client.call(1, "ask").await;
     let state = &told["result"]["_meta"]["toolcell/question"]["state"];
-    let resume = |answer: Value| json!({"name": "ask", "_meta": {"toolcell/resume": {"answer": answer, "state": state}}});
-    is_refused(&client.ask(2, "tools/call", resume(json!("two"))).await);
-    let told = client.ask(3, "tools/call", resume(json!(3))).await;
+    is_invalid(&client.ask(2, "tools/call", resume(state, "two")).await);
+    let told = client.ask(3, "tools/call", resume(state, 3)).await;
     assert_eq!(told["result"]["structuredContent"]["answer"], 3, "{told}");
     client.end().await.unwrap();
 }
 
 #[tokio::test]
 async fn object_option_is_shown_by_its_label() {
-    for (options, labels) in rows::<(Value, Vec<&str>)>(
-        "server/mcp/notifications",
-        "object_option_is_shown_by_its_label",
-    ) {
-        let (offered, last) = (options.clone(), options[1].clone());
-        let ask = async move |_: Value, call: Arc<Invocation>| match &call.context.resume {
-            None => Outcome::AskUser(Question::new("Where?").with_options(offered.clone())),
-            Some(resume) => Outcome::ok(json!({"answer": resume.answer.to_value()})),
-        };
-        let tool = Tool::native(named("ask"), ask).unwrap();
-        let mut client = Client::start(serving(tool.clone()), McpOptions::default());
-        client.initialize(json!({})).await;
-        let told = client.ask(1, "tools/call", json!({"name": "ask"})).await;
+    for (options, labels) in rows::<(Value, Vec<&str>)>("server/mcp/notifications", "labels") {
+        let last = options[1].clone();
+        let tool = question_tool(Question::new("Where?").with_options(options));
+        let mut client = Client::open(serving(tool.clone()), json!({})).await;
+        let told = client.call(1, "ask").await;
         let text = format!("The tool asks the user: Where?\nChoices: {}", labels.join(", "));
         assert_eq!(told["result"]["content"][0]["text"], text, "{told}");
         client.end().await.unwrap();
-        let mut client = Client::start(serving(tool), McpOptions::default());
-        let meta = stateless(json!({"elicitation": {"form": {}}}));
-        let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;
+        let mut client = Client::stateless(serving(tool));
+        let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": forms()})).await;
         let form = &asked["result"]["inputRequests"]["answer"]["params"]["requestedSchema"];
         assert_eq!(form["properties"]["answer"]["enum"], json!(labels), "{asked}");
-        let responses = json!({"answer": {"action": "accept", "content": {"answer": labels[1]}}});
-        let retry = json!({"name": "ask", "requestState": asked["result"]["requestState"],
-            "inputResponses": responses, "_meta": meta});
+        let retry = retry(&asked["result"]["requestState"], labels[1]);
         let told = client.ask(2, "tools/call", retry).await;
         assert_eq!(told["result"]["structuredContent"]["answer"], last, "{told}");
         client.end().await.unwrap();
@@ -325,16 +238,11 @@ async fn object_option_is_shown_by_its_label() {
 /// A question for an object asks for its members: its options are not values to choose from.
 #[tokio::test]
 async fn object_members_are_not_choices() {
-    let ask = async |_: Value| {
-        let schema = json!({"type": "object", "properties": {"day": {"type": "string"}}});
-        let question =
-            Question::new("A table?").with_options(json!([{"name": "day", "label": "Which day"}]));
-        Outcome::AskUser(question.with_answer_schema(schema))
-    };
-    let mut client =
-        Client::start(serving(Tool::native(named("ask"), ask).unwrap()), McpOptions::default());
-    client.initialize(json!({})).await;
-    let told = client.ask(1, "tools/call", json!({"name": "ask"})).await;
+    let schema = json!({"type": "object", "properties": {"day": {"type": "string"}}});
+    let options = json!([{"name": "day", "label": "Which day"}]);
+    let question = Question::new("A table?").with_options(options).with_answer_schema(schema);
+    let mut client = Client::open(serving(question_tool(question)), json!({})).await;
+    let told = client.call(1, "ask").await;
     let text = "The tool asks the user: A table?\nIt asks for: Which day";
     assert_eq!(told["result"]["content"][0]["text"], text, "{told}");
     client.end().await.unwrap();
@@ -350,13 +258,10 @@ async fn question_without_form_says_why() {
     let choices: Vec<_> = (0..200).map(|n| n.to_string()).collect();
     let large = json!({"type": "object", "properties": fields, "$defs": {"d": {"type": "string", "enum": choices}}});
     for schema in [nested, large] {
-        let ask = async move |_: Value| {
-            Outcome::AskUser(Question::new("A table?").with_answer_schema(schema.clone()))
-        };
-        let mut client =
-            Client::start(serving(Tool::native(named("ask"), ask).unwrap()), McpOptions::default());
-        client.initialize(json!({"elicitation": {"form": {}}})).await;
-        let told = client.ask(1, "tools/call", json!({"name": "ask"})).await;
+        let tool = question_tool(Question::new("A table?").with_answer_schema(schema));
+        let form = json!({"elicitation": {"form": {}}});
+        let mut client = Client::open(serving(tool), form).await;
+        let told = client.call(1, "ask").await;
         let text = told["result"]["content"][0]["text"].as_str().unwrap();
         assert!(text.starts_with("The tool asks the user: A table?\nIt has no form: "), "{told}");
         client.end().await.unwrap();
@@ -368,10 +273,8 @@ async fn question_without_form_says_why() {
 async fn multiline_value_is_sent_as_one_line() {
     let value = "{\"x\":\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"forged\":true}}\n}";
     let give = async move |_: Value| Outcome::ok(Json::parse(value.to_owned()).unwrap());
-    let mut client =
-        Client::start(serving(Tool::native(named("give"), give).unwrap()), McpOptions::default());
-    client.initialize(json!({})).await;
-    let told = client.ask(1, "tools/call", json!({"name": "give"})).await;
+    let mut client = Client::open(serving(native("give", give)), json!({})).await;
+    let told = client.call(1, "give").await;
     assert_eq!(told["result"]["structuredContent"]["x"]["result"]["forged"], true, "{told}");
     assert_eq!(client.ask(2, "ping", json!({})).await["id"], 2);
     client.end().await.unwrap();
@@ -385,17 +288,13 @@ async fn halt_of_tool_with_output_schema_is_an_error() {
     for (definition, is_error) in
         [(named("halt"), false), (named("halt").with_output(json!({"type": "number"})), true)]
     {
-        let mut client =
-            Client::start(serving(Tool::native(definition, halt).unwrap()), McpOptions::default());
-        client.initialize(json!({})).await;
-        let told = client.ask(1, "tools/call", json!({"name": "halt"})).await;
+        let tool = Tool::native(definition, halt).unwrap();
+        let mut client = Client::open(serving(tool), json!({})).await;
+        let told = client.call(1, "halt").await;
         let result = &told["result"];
         assert_eq!(result["_meta"]["toolcell/halt"]["reason"], "done", "{told}");
-        assert_eq!(
-            (result["isError"] == true, result["structuredContent"].is_null()),
-            (is_error, is_error),
-            "{told}"
-        );
+        assert_eq!(result["isError"] == true, is_error, "{told}");
+        assert_eq!(result["structuredContent"].is_null(), is_error, "{told}");
         assert_eq!(result["content"][0]["text"], r#"{"steps":3}"#, "{told}");
         client.end().await.unwrap();
     }
@@ -415,23 +314,15 @@ async fn optional_member_is_field_unsendable_question_fails() {
         Outcome::AskUser(Question::new("When?").with_answer_schema(answer.clone()))
     };
     let definition = named("ask").with_output(json!({"type": "object"}));
-    let tool = || Tool::native(definition.clone(), ask.clone()).unwrap();
-    let mut client = Client::start(serving(tool()), McpOptions::default());
-    let meta = stateless(json!({"elicitation": {"form": {}}}));
-    let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;
+    let service = serving(Tool::native(definition, ask).unwrap());
+    let mut client = Client::stateless(service.clone());
+    let asked = client.ask(1, "tools/call", json!({"name": "ask", "_meta": forms()})).await;
     let form = &asked["result"]["inputRequests"]["answer"]["params"]["requestedSchema"];
-    assert_eq!(
-        (&form["properties"]["name"]["type"], &form["properties"]["size"]["type"]),
-        (&json!("string"), &json!("integer")),
-        "{asked}"
-    );
+    assert_eq!(form["properties"]["name"]["type"], "string", "{asked}");
+    assert_eq!(form["properties"]["size"]["type"], "integer", "{asked}");
     assert_eq!(form["required"], json!(["day"]));
     client.end().await.unwrap();
-    for meta in [json!({}), stateless(json!({}))] {
-        let mut client = Client::start(serving(tool()), McpOptions::default());
-        if meta == json!({}) {
-            client.initialize(json!({})).await;
-        }
+    for (mut client, meta) in eras(&service, &McpOptions::default()).await {
         let told = client.ask(1, "tools/call", json!({"name": "ask", "_meta": meta})).await;
         assert_eq!(told["result"]["isError"], true, "{told}");
         assert_eq!(told["result"]["_meta"]["toolcell/question"]["question"], "When?", "{told}");

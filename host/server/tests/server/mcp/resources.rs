@@ -2,14 +2,15 @@
 
 use serde_json::{Value, json};
 use toolcell::outcome::{Halt, Media, Output, Part};
-use toolcell::{Definition, Outcome, Registry, Tool};
+use toolcell::{Outcome, Registry, Tool};
 use toolcell_server::artifacts::{ArtifactOptions, Artifacts};
 use toolcell_server::mcp::McpOptions;
 use toolcell_server::{HttpOptions, ListenOptions, Principal, ServedTools, Service};
 
-use super::bad_input::is_as_the_page_says;
-use super::client::{Client, stateless};
+use super::client::{Client, eras, is_refused};
+use super::input::bad_input::is_as_the_page_says;
 use super::web::{modern, start_with};
+use crate::setup::{self, named, native};
 
 /// Bytes above which a part of a result is stored as an artifact.
 const ABOVE: usize = 16;
@@ -30,16 +31,13 @@ fn service_with(options: ArtifactOptions) -> (Service, Artifacts, tempfile::Temp
             .with_part(Part::Image(Media { mime_type: "image/png".into(), data: vec![0xff; 20] }))
             .with_part(Part::Text { text: "short".into() })
     };
-    let definition = Definition::new("draw", "Draws.").expect("a name");
-    let registry = Registry::new();
-    registry.register(Tool::native(definition, draw).expect("a tool")).expect("a name of its own");
-    let rows = async |_: Value| table();
-    let definition = Definition::new("table", "Lists rows.").expect("a name");
-    registry.register(Tool::native(definition, rows).expect("a tool")).expect("a name of its own");
     let stop = async |_: Value| Outcome::Halt(Halt::new("done", table()));
-    let definition =
-        Definition::new("stop", "Stops.").expect("a name").with_output(json!({"type": "object"}));
-    registry.register(Tool::native(definition, stop).expect("a tool")).expect("a name of its own");
+    let with_output = named("stop").with_output(json!({"type": "object"}));
+    let registry = setup::registry([
+        native("draw", draw),
+        native("table", async |_: Value| table()),
+        Tool::native(with_output, stop).unwrap(),
+    ]);
     let dir = tempfile::tempdir().expect("a directory");
     let artifacts = Artifacts::open(&dir.path().join("artifacts"), options).expect("a store");
     let service =
@@ -52,25 +50,25 @@ fn table() -> Value {
     json!({"rows": vec!["a row of the table"; 4000]})
 }
 
-fn client(service: &Service) -> Client {
-    Client::start(service.clone(), McpOptions::default())
+/// Returns a client of each era, and a function that completes the params of its requests.
+async fn clients(service: &Service) -> [(Client, impl Fn(Value) -> Value); 2] {
+    eras(service, &McpOptions::default()).await.map(|(client, meta)| {
+        let params = move |mut params: Value| {
+            if meta != json!({}) {
+                params["_meta"] = meta.clone();
+            }
+            params
+        };
+        (client, params)
+    })
 }
 
 #[tokio::test]
 async fn long_content_link_is_listed_and_read_in_both_eras() {
     let (service, _, _dir) = service();
-    for is_stateless in [false, true] {
-        let mut client = client(&service);
-        if !is_stateless {
-            let opened = client.initialize(json!({})).await;
-            assert!(opened["result"]["capabilities"]["resources"].is_object(), "{opened}");
-        }
-        let params = |mut params: Value| {
-            if is_stateless {
-                params["_meta"] = stateless(json!({}));
-            }
-            params
-        };
+    let opened = Client::stateless(service.clone()).initialize(json!({})).await;
+    assert!(opened["result"]["capabilities"]["resources"].is_object(), "{opened}");
+    for (mut client, params) in clients(&service).await {
         let drawn = client.ask(1, "tools/call", params(json!({"name": "draw"}))).await;
         let content = drawn["result"]["content"].as_array().expect("content").clone();
         let links: Vec<_> = content.iter().filter(|part| part["type"] == "resource_link").collect();
@@ -78,16 +76,12 @@ async fn long_content_link_is_listed_and_read_in_both_eras() {
         assert!(content.iter().any(|part| part["text"] == "short"), "{drawn}");
 
         let listed = client.ask(2, "resources/list", params(json!({}))).await;
-        let mut uris: Vec<_> = listed["result"]["resources"]
-            .as_array()
-            .expect("resources")
-            .iter()
-            .map(|it| &it["uri"])
-            .collect();
+        let listed = listed["result"]["resources"].as_array().expect("resources");
+        let mut uris: Vec<_> = listed.iter().map(|it| &it["uri"]).collect();
         let mut expected: Vec<_> = links.iter().map(|link| &link["uri"]).collect();
         uris.sort_by_key(ToString::to_string);
         expected.sort_by_key(ToString::to_string);
-        assert_eq!(uris, expected, "{listed}");
+        assert_eq!(uris, expected, "{listed:?}");
 
         for (link, member, value) in [
             (links[0], "text", json!("a text of more than sixteen bytes")),
@@ -95,11 +89,9 @@ async fn long_content_link_is_listed_and_read_in_both_eras() {
         ] {
             let read = client.ask(3, "resources/read", params(json!({"uri": link["uri"]}))).await;
             let contents = &read["result"]["contents"][0];
-            assert_eq!(
-                (&contents[member], &contents["uri"], &contents["mimeType"]),
-                (&value, &link["uri"], &link["mimeType"]),
-                "{read}"
-            );
+            assert_eq!(contents[member], value, "{read}");
+            assert_eq!(contents["uri"], link["uri"], "{read}");
+            assert_eq!(contents["mimeType"], link["mimeType"], "{read}");
         }
         client.end().await.expect("an end");
     }
@@ -115,17 +107,7 @@ async fn large_value_text_is_truncated_with_a_link() {
     let full = ArtifactOptions { quota: 1000, ..ArtifactOptions::default() };
     for (options, has_room) in [(ArtifactOptions::default(), true), (full, false)] {
         let (service, artifacts, _dir) = service_with(options);
-        for is_stateless in [false, true] {
-            let mut client = client(&service);
-            if !is_stateless {
-                client.initialize(json!({})).await;
-            }
-            let params = |mut params: Value| {
-                if is_stateless {
-                    params["_meta"] = stateless(json!({}));
-                }
-                params
-            };
+        for (mut client, params) in clients(&service).await {
             let told = client.ask(1, "tools/call", params(json!({"name": "table"}))).await;
             let result = &told["result"];
             assert_eq!(result["structuredContent"], table());
@@ -133,25 +115,18 @@ async fn large_value_text_is_truncated_with_a_link() {
             assert_eq!(content[0]["text"], format!("{}{said}", &whole[..4096]));
             let halted = client.ask(3, "tools/call", params(json!({"name": "stop"}))).await;
             let halted = &halted["result"];
-            assert_eq!(
-                (&halted["content"][0]["text"], halted.get("structuredContent")),
-                (&json!(whole), None)
-            );
+            assert_eq!(halted["content"][0]["text"], whole);
+            assert_eq!(halted.get("structuredContent"), None);
             assert_eq!(content.len(), 1 + usize::from(has_room), "{content:?}");
             if has_room {
                 let link = &content[1];
-                assert_eq!(
-                    (&link["type"], &link["size"]),
-                    (&json!("resource_link"), &json!(whole.len())),
-                    "{link}"
-                );
+                assert_eq!(link["type"], "resource_link", "{link}");
+                assert_eq!(link["size"], json!(whole.len()), "{link}");
                 let read =
                     client.ask(2, "resources/read", params(json!({"uri": link["uri"]}))).await;
                 let contents = &read["result"]["contents"][0];
-                assert_eq!(
-                    (&contents["text"], &contents["mimeType"]),
-                    (&json!(whole), &json!("application/json"))
-                );
+                assert_eq!(contents["text"], whole);
+                assert_eq!(contents["mimeType"], "application/json");
             }
             client.end().await.expect("an end");
         }
@@ -178,17 +153,13 @@ async fn resource_reads_count_against_body_bytes() {
         let reply = web.post(0, &format!("{headers}Mcp-Name: {}\r\n", info.uri), &message).await;
         assert_eq!(reply.status, status, "{} bytes: {reply:?}", info.size);
         if status == 503 {
-            is_as_the_page_says(
-                "more bytes of bodies and of `resources/read` than the server holds",
-                &reply,
-            );
+            let case = "more bytes of bodies and of `resources/read` than the server holds";
+            is_as_the_page_says(case, &reply);
         }
     }
     let counted = service.metrics_text();
-    assert!(
-        counted.contains(r#"toolcell_refused_requests_total{tenant="acme",code="busy"} 1"#),
-        "{counted}"
-    );
+    let line = r#"toolcell_refused_requests_total{tenant="acme",code="busy"} 1"#;
+    assert!(counted.contains(line), "{counted}");
 }
 
 #[tokio::test]
@@ -199,8 +170,7 @@ async fn unreadable_resource_error_has_a_code() {
     let others =
         artifacts.put(Some("globex"), b"of another tenant", None, "text/plain").expect("room");
     let unknown = format!("toolcell://artifacts/{}", "0".repeat(64));
-    let mut client = client(&service);
-    client.initialize(json!({})).await;
+    let mut client = Client::open(service, json!({})).await;
     for (uri, code, text) in [
         (large.uri.as_str(), -32602, "artifact_too_large"),
         (&others.uri, -32002, "unknown_artifact"),
@@ -208,12 +178,7 @@ async fn unreadable_resource_error_has_a_code() {
         ("file:///etc/passwd", -32002, "unknown_artifact"),
         ("", -32002, "unknown_artifact"),
     ] {
-        let refused = client.ask(1, "resources/read", json!({"uri": uri})).await;
-        assert_eq!(
-            (&refused["error"]["code"], &refused["error"]["data"]["code"]),
-            (&json!(code), &json!(text)),
-            "{refused}"
-        );
+        is_refused(&client.ask(1, "resources/read", json!({"uri": uri})).await, code, text);
     }
     client.end().await.expect("an end");
 }

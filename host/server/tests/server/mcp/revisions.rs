@@ -3,10 +3,11 @@
 
 use serde_json::{Value, json};
 use toolcell_server::mcp::McpOptions;
+use toolcell_test_guests::rows;
 
-use super::client::{Client, initialize};
+use super::client::{Client, initialize, message};
 use super::fixture::service;
-use super::web::start;
+use super::web::serve;
 
 const REVISIONS: [&str; 2] = ["2025-06-18", "2025-11-25"];
 
@@ -17,15 +18,9 @@ fn opening(revision: &str) -> Value {
     params
 }
 
-/// Returns the requests of the session, with a pointer into each answer and its value.
-fn requests() -> [(&'static str, Value, &'static str, Value); 4] {
-    let call = json!({"name": "echo", "arguments": {"n": 1}});
-    [
-        ("tools/list", json!({}), "/result/tools/2/name", json!("echo")),
-        ("tools/list", json!({}), "/result/tools/2/outputSchema/type", json!("object")),
-        ("tools/call", call.clone(), "/result/structuredContent", json!({"n": 1})),
-        ("tools/call", call, "/result/content/0/text", json!("{\"n\":1}")),
-    ]
+/// Returns the requests of a session, with a pointer into each answer and its value.
+fn requests() -> Vec<(&'static str, Value, &'static str, Value)> {
+    rows("server/mcp/revisions", "requests")
 }
 
 #[track_caller]
@@ -37,8 +32,7 @@ fn is_opened(answer: &Value, revision: &str) {
 #[tokio::test]
 async fn each_revision_with_sessions_is_served_over_stdio() {
     for revision in REVISIONS {
-        let (service, ..) = service();
-        let mut client = Client::start(service, McpOptions::default());
+        let mut client = Client::stateless(service().0);
         is_opened(&client.ask(0, "initialize", opening(revision)).await, revision);
         client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         for (id, (method, params, pointer, expected)) in (1..).zip(requests()) {
@@ -51,25 +45,18 @@ async fn each_revision_with_sessions_is_served_over_stdio() {
 
 #[tokio::test]
 async fn each_revision_with_sessions_is_served_over_http() {
-    let (service, registry, _) = service();
-    let web = start(service, &registry, McpOptions::default()).await;
+    let (web, _) = serve(McpOptions::default()).await;
     for revision in REVISIONS {
-        let message =
-            json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": opening(revision)});
-        let opened = web.post(0, "", &message).await;
+        let opened = web.post(0, "", &message(0, "initialize", opening(revision))).await;
         is_opened(&opened.message(), revision);
         let id = opened.header("mcp-session-id").unwrap();
         let session = format!("Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: {revision}\r\n");
         let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         assert_eq!(web.post(0, &session, &initialized).await.status, 202, "{revision}");
         for (id, (method, params, pointer, expected)) in (1..).zip(requests()) {
-            let asked = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-            let reply = web.post(0, &session, &asked).await;
-            assert_eq!(
-                reply.message().pointer(pointer),
-                Some(&expected),
-                "{revision} {method}: {reply:?}"
-            );
+            let reply = web.post(0, &session, &message(id, method, params)).await;
+            let told = reply.message();
+            assert_eq!(told.pointer(pointer), Some(&expected), "{revision} {method}: {reply:?}");
         }
     }
 }

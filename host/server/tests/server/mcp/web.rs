@@ -7,27 +7,27 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 use toolcell::tenant::Quota;
 use toolcell::tool::Invocation;
-use toolcell::{Definition, Registry, Tenant, Tool};
+use toolcell::{Registry, Tenant, Tool};
 use toolcell_server::auth::ApiKeyStore;
 use toolcell_server::mcp::{McpOptions, routes};
-use toolcell_server::{
-    Authenticator, HttpOptions, HttpServer, ListenOptions, ServedTools, Service,
-};
+use toolcell_server::{Authenticator, HttpOptions, ListenOptions, ServedTools, Service};
 use toolcell_test_guests::rows;
 
-use super::bad_input::is_as_the_page_says;
-use super::client::{initialize, stateless};
-use super::fixture::service;
+use super::client::{call, forms, message, opening, ping, stateless};
+use super::fixture::{abrupt, polite, service};
+use super::input::bad_input::is_as_the_page_says;
+use crate::http::client::Reply;
+use crate::setup::{self, PATIENCE, named, native, registry, serving};
 
-/// Far longer than any wait takes.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) const JSON: &str = "Content-Type: application/json\r\n";
 
 /// A server with a tenant that has two keys.
 pub(super) struct Web {
     pub(super) address: SocketAddr,
+    pub(super) service: Service,
     pub(super) keys: [String; 2],
     /// Their ids.
     pub(super) ids: [String; 2],
@@ -38,30 +38,16 @@ pub(super) struct Web {
     _dir: tempfile::TempDir,
 }
 
-/// A response that was read to its end.
-#[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) status: u16,
-    head: String,
-    body: String,
+/// Starts a server of the fixture's tools. Returns it, and the messages of the tool `wait`.
+pub(super) async fn serve(options: McpOptions) -> (Web, mpsc::UnboundedReceiver<&'static str>) {
+    let (service, registry, waits) = service();
+    (start(service, &registry, options).await, waits)
 }
 
-impl Reply {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
-        let line = self
-            .head
-            .lines()
-            .find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")));
-        line.and_then(|line| line.split_once(": ")).map(|(_, value)| value)
-    }
-
-    /// Returns the last message of the body: an event, or the whole body.
-    pub(super) fn message(&self) -> Value {
-        // Neither the lengths of chunks nor the names of events begin with a brace.
-        let mut lines = self.body.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
-        let last = lines.rfind(|line| line.starts_with('{'));
-        serde_json::from_str(last.unwrap_or_default()).unwrap_or_default()
-    }
+/// Starts a server of this tool.
+async fn serve_tool(tool: Tool, options: McpOptions) -> Web {
+    let registry = registry([tool]);
+    start(serving(&registry), &registry, options).await
 }
 
 pub(super) async fn start(service: Service, registry: &Registry, options: McpOptions) -> Web {
@@ -84,11 +70,9 @@ pub(super) async fn start_with(
     let (ids, keys) = ([first.0, second.0], [first.1, second.1]);
     let http = HttpOptions { recheck: Duration::from_millis(10), ..listen.http.clone() };
     let listen = ListenOptions { http, protected: routes(service.clone(), options), ..listen };
-    let server =
-        HttpServer::bind(service, Authenticator::api_keys(store.clone()), listen).await.unwrap();
-    let address = server.address();
-    tokio::spawn(server.serve(std::future::pending()));
-    Web { address, keys, ids, globex: globex.1, gone: gone.1, store, _dir: dir }
+    let auth = Authenticator::api_keys(store.clone());
+    let address = setup::start(service.clone(), auth, listen).await;
+    Web { address, service, keys, ids, globex: globex.1, gone: gone.1, store, _dir: dir }
 }
 
 impl Web {
@@ -97,29 +81,12 @@ impl Web {
     }
 
     pub(super) async fn send(&self, key: usize, method: &str, headers: &str, body: &str) -> Reply {
-        self.send_with(&self.keys[key], method, headers, body).await
+        self.send_bytes(self.request(key, method, headers, body).as_bytes()).await
     }
 
     /// Sends a request, and reads the head of its answer.
-    pub(super) async fn begin(
-        &self,
-        key: usize,
-        method: &str,
-        headers: &str,
-        body: &str,
-    ) -> (TcpStream, String) {
-        self.begin_with(&self.keys[key], method, headers, body).await
-    }
-
-    pub(super) async fn begin_with(
-        &self,
-        key: &str,
-        method: &str,
-        headers: &str,
-        body: &str,
-    ) -> (TcpStream, String) {
-        let mut stream = TcpStream::connect(self.address).await.unwrap();
-        stream.write_all(request(key, method, headers, body).as_bytes()).await.unwrap();
+    pub(super) async fn begin(&self, request: &str) -> (TcpStream, String) {
+        let mut stream = self.connect(request.as_bytes()).await;
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             head.push(stream.read_u8().await.unwrap());
@@ -127,48 +94,54 @@ impl Web {
         (stream, String::from_utf8(head).unwrap())
     }
 
-    pub(super) async fn send_with(
-        &self,
-        key: &str,
-        method: &str,
-        headers: &str,
-        body: &str,
-    ) -> Reply {
-        self.send_bytes(request(key, method, headers, body).as_bytes()).await
+    /// Sends a message, and reads the head of its answer.
+    pub(super) async fn begin_post(&self, headers: &str, message: &Value) -> (TcpStream, String) {
+        let headers = format!("{JSON}{headers}");
+        self.begin(&self.request(0, "POST", &headers, &message.to_string())).await
+    }
+
+    /// Sends a request, and reads nothing.
+    pub(super) async fn connect(&self, request: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(request).await.unwrap();
+        stream
     }
 
     pub(super) async fn send_bytes(&self, request: &[u8]) -> Reply {
-        let mut stream = TcpStream::connect(self.address).await.unwrap();
-        stream.write_all(request).await.unwrap();
-        Self::answer(stream).await
+        Self::answer(self.connect(request).await).await
     }
 
     /// Sends a request, closes its side of the connection, and reads the answer.
     pub(super) async fn send_last(&self, request: &[u8]) -> Reply {
-        let mut stream = TcpStream::connect(self.address).await.unwrap();
-        stream.write_all(request).await.unwrap();
+        let mut stream = self.connect(request).await;
         stream.shutdown().await.unwrap();
         Self::answer(stream).await
     }
 
     async fn answer(mut stream: TcpStream) -> Reply {
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).await.unwrap();
-        let text = String::from_utf8(bytes).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        let status = head[9..12].parse().unwrap();
-        Reply { status, head: head.to_owned(), body: body.to_owned() }
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        Reply::read(&text).unwrap()
     }
 
     pub(super) async fn post(&self, key: usize, headers: &str, message: &Value) -> Reply {
-        let headers = format!("Content-Type: application/json\r\n{headers}");
-        self.send(key, "POST", &headers, &message.to_string()).await
+        self.post_with(&self.keys[key], headers, message).await
+    }
+
+    pub(super) async fn post_with(&self, key: &str, headers: &str, message: &Value) -> Reply {
+        let headers = format!("{JSON}{headers}");
+        self.send_bytes(request(key, "POST", &headers, &message.to_string()).as_bytes()).await
+    }
+
+    /// Sends a message, and reads nothing.
+    pub(super) async fn posting(&self, headers: &str, message: &Value) -> TcpStream {
+        let headers = format!("{JSON}{headers}");
+        self.connect(self.request(0, "POST", &headers, &message.to_string()).as_bytes()).await
     }
 
     /// Opens a session, and returns the header that names it.
     pub(super) async fn open(&self) -> String {
-        let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
-        let reply = self.post(0, "", &message).await;
+        let reply = self.post(0, "", &opening(json!({}))).await;
         assert_eq!(reply.status, 200, "{reply:?}");
         let id = reply.header("mcp-session-id").unwrap();
         assert_eq!(id.len(), 32);
@@ -192,18 +165,16 @@ pub(super) fn modern(id: u64, method: &str, name: Option<&str>) -> (String, Valu
         params["name"] = name.into();
         headers = format!("{headers}Mcp-Name: {name}\r\n");
     }
-    (headers, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+    (headers, message(id, method, params))
 }
 
 /// A tool with a parameter that is also sent as a header.
 #[tokio::test]
 async fn header_differing_from_its_argument_is_refused() {
-    let registry = Registry::new();
     let city = json!({"type": "object", "properties": {"city": {"type": "string", "x-mcp-header": "City"}}});
-    let weather = Definition::new("weather", "Tells the weather.").unwrap().with_parameters(city);
-    registry.register(Tool::native(weather, async |_: Value| json!("sun")).unwrap()).unwrap();
-    let service = Service::builder(ServedTools::new(&registry)).build().unwrap();
-    let web = start(service, &registry, McpOptions::default()).await;
+    let weather = named("weather").with_parameters(city);
+    let weather = Tool::native(weather, async |_: Value| json!("sun")).unwrap();
+    let web = serve_tool(weather, McpOptions::default()).await;
     let (headers, mut call) = modern(1, "tools/call", Some("weather"));
     call["params"]["arguments"] = json!({"city": "Oslo"});
     for (header, status) in
@@ -217,22 +188,16 @@ async fn header_differing_from_its_argument_is_refused() {
 
 #[tokio::test]
 async fn both_eras_are_served_at_one_endpoint() {
-    let (service, registry, _) = service();
-    let web = start(service, &registry, McpOptions::default()).await;
+    let (web, _) = serve(McpOptions::default()).await;
     let session = web.open().await;
-    let call =
-        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "text"}});
-    let reply = web.post(0, &session, &call).await;
+    let reply = web.post(0, &session, &call(1, "text")).await;
     assert_eq!(reply.message()["result"]["content"][0]["text"], "plain", "{reply:?}");
     assert_eq!(reply.header("x-accel-buffering"), Some("no"));
     let (headers, call) = modern(2, "tools/call", Some("text"));
     let reply = web.post(0, &headers, &call).await;
     assert_eq!(reply.message()["result"]["content"][0]["text"], "plain", "{reply:?}");
-    assert_eq!(
-        reply.header("content-type"),
-        Some("application/json"),
-        "nothing is told before the result"
-    );
+    let kind = reply.header("content-type");
+    assert_eq!(kind, Some("application/json"), "nothing is told before the result");
     let (headers, discover) = modern(3, "server/discover", None);
     let versions =
         web.post(0, &headers, &discover).await.message()["result"]["supportedVersions"].take();
@@ -241,12 +206,9 @@ async fn both_eras_are_served_at_one_endpoint() {
 
 #[tokio::test]
 async fn every_accept_of_json_gets_the_same_answer() {
-    let (service, registry, _) = service();
-    let web = start(service, &registry, McpOptions::default()).await;
+    let (web, _) = serve(McpOptions::default()).await;
     let same = "application/json, text/event-stream";
-    for (name, arguments, capabilities) in
-        rows::<(&str, Value, Value)>("server/mcp/web", "every_accept_of_json_gets_the_same_answer")
-    {
+    for (name, arguments, capabilities) in rows::<(&str, Value, Value)>("server/mcp/web", "calls") {
         let (headers, mut call) = modern(1, "tools/call", Some(name));
         call["params"]["_meta"] = stateless(capabilities);
         call["params"]["arguments"] = arguments;
@@ -269,9 +231,7 @@ async fn every_accept_of_json_gets_the_same_answer() {
     }
     // In a session the answer is a stream, if the client accepts one.
     let session = format!("{JSON}{}", web.open().await);
-    let call =
-        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "text"}});
-    let request = web.request(0, "POST", &session, &call.to_string());
+    let request = web.request(0, "POST", &session, &call(1, "text").to_string());
     for (accepted, kind) in [(same, "text/event-stream"), ("application/json", "application/json")]
     {
         let reply = web.send_bytes(request.replace(same, accepted).as_bytes()).await;
@@ -282,31 +242,15 @@ async fn every_accept_of_json_gets_the_same_answer() {
 
 #[tokio::test]
 async fn tool_has_grace_period_after_client_disconnects() {
-    let (told, mut waits) = tokio::sync::mpsc::unbounded_channel();
-    let wait = move |_: Value, call: Arc<Invocation>| {
-        let told = told.clone();
-        async move {
-            let _ = told.send("started");
-            call.abort.raised().await;
-            let _ = told.send("ended by itself");
-            json!(null)
-        }
-    };
-    let registry = Registry::new();
-    registry
-        .register(Tool::native(Definition::new("wait", "Waits.").unwrap(), wait).unwrap())
-        .unwrap();
-    let service = Service::builder(ServedTools::new(&registry)).build().unwrap();
-    let web =
-        start(service, &registry, McpOptions { stop_grace: PATIENCE, ..McpOptions::default() })
-            .await;
+    let (polite, mut waits) = polite();
+    let options = McpOptions { stop_grace: PATIENCE, ..McpOptions::default() };
+    let web = serve_tool(polite, options).await;
     for accept in ["application/json, text/event-stream", "application/json;q=1, text/event-stream"]
     {
-        let (headers, call) = modern(1, "tools/call", Some("wait"));
+        let (headers, call) = modern(1, "tools/call", Some("polite"));
         let request = web.request(0, "POST", &format!("{JSON}{headers}"), &call.to_string());
         let request = request.replace("application/json, text/event-stream", accept);
-        let mut stream = TcpStream::connect(web.address).await.unwrap();
-        stream.write_all(request.as_bytes()).await.unwrap();
+        let stream = web.connect(request.as_bytes()).await;
         assert_eq!(waits.recv().await, Some("started"), "{accept}");
         drop(stream);
         assert_eq!(waits.recv().await, Some("ended by itself"), "{accept}");
@@ -319,12 +263,7 @@ async fn progress_is_streamed_before_the_result() {
         call.progress(1, None, None);
         json!("done")
     };
-    let registry = Registry::new();
-    registry
-        .register(Tool::native(Definition::new("steps", "Reports.").unwrap(), steps).unwrap())
-        .unwrap();
-    let service = Service::builder(ServedTools::new(&registry)).build().unwrap();
-    let web = start(service, &registry, McpOptions::default()).await;
+    let web = serve_tool(native("steps", steps), McpOptions::default()).await;
     let (headers, mut call) = modern(1, "tools/call", Some("steps"));
     call["params"]["_meta"]["progressToken"] = json!("t");
     let reply = web.post(0, &headers, &call).await;
@@ -335,25 +274,21 @@ async fn progress_is_streamed_before_the_result() {
 
 #[tokio::test]
 async fn session_belongs_to_its_principal_until_deleted() {
-    let (service, registry, _) = service();
-    let metrics = service.clone();
-    let web = start(service, &registry, McpOptions { sessions: 1, ..McpOptions::default() }).await;
+    let (web, _) = serve(McpOptions { sessions: 1, ..McpOptions::default() }).await;
     let session = web.open().await;
-    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    let ping = ping(1);
     assert_eq!(web.post(0, &session, &ping).await.status, 200);
     assert_eq!(web.post(1, &session, &ping).await.status, 404);
     assert_eq!(web.send(1, "GET", &session, "").await.status, 404);
     assert_eq!(web.send(1, "DELETE", &session, "").await.status, 404);
-    let message =
-        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
-    let full = web.post(1, "", &message).await;
+    let full = web.post(1, "", &opening(json!({}))).await;
     is_as_the_page_says("more sessions than a tenant may have", &full);
     let long = format!("{JSON}{session}");
     let long = web
         .request(0, "POST", &long, "")
         .replace("Content-Length: 0", "Content-Length: 99999999999");
     assert_eq!(web.send_bytes(long.as_bytes()).await.status, 413);
-    let counted = metrics.metrics_text();
+    let counted = web.service.metrics_text();
     for code in ["too_many_sessions", "body_too_large"] {
         let line = format!("toolcell_refused_requests_total{{tenant=\"acme\",code=\"{code}\"}} 1");
         assert!(counted.lines().any(|told| told == line), "{line}: {counted}");
@@ -365,22 +300,9 @@ async fn session_belongs_to_its_principal_until_deleted() {
 
 #[tokio::test]
 async fn closing_a_stateless_stream_stops_the_tool() {
-    let (service, registry, mut waits) = service();
-    let web = start(
-        service.clone(),
-        &registry,
-        McpOptions { stop_grace: std::time::Duration::ZERO, ..McpOptions::default() },
-    )
-    .await;
+    let (web, mut waits) = serve(abrupt()).await;
     let (headers, call) = modern(1, "tools/call", Some("wait"));
-    let request = web.request(
-        0,
-        "POST",
-        &format!("Content-Type: application/json\r\n{headers}"),
-        &call.to_string(),
-    );
-    let mut stream = TcpStream::connect(web.address).await.unwrap();
-    stream.write_all(request.as_bytes()).await.unwrap();
+    let stream = web.posting(&headers, &call).await;
     assert_eq!(waits.recv().await, Some("started"));
     drop(stream);
     assert_eq!(waits.recv().await, Some("stopped"));
@@ -388,10 +310,9 @@ async fn closing_a_stateless_stream_stops_the_tool() {
 
 #[tokio::test]
 async fn request_state_is_bound_to_its_principal() {
-    let (service, registry, _) = service();
-    let web = start(service, &registry, McpOptions::default()).await;
+    let (web, _) = serve(McpOptions::default()).await;
     let (headers, mut call) = modern(1, "tools/call", Some("ask"));
-    call["params"]["_meta"] = stateless(json!({"elicitation": {"form": {}}}));
+    call["params"]["_meta"] = forms();
     call["params"]["requestState"] =
         web.post(0, &headers, &call).await.message()["result"]["requestState"].take();
     let again = web.post(0, &headers, &call).await.message();
