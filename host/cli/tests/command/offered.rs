@@ -11,8 +11,6 @@ use crate::stdio::Client;
 
 const CONFIG: &str = "[components.hello]\npath = \"hello.wasm\"\n[components.desk]\npath = \"desk.wasm\"\n\
                       [components.relay]\npath = \"relay.wasm\"\ngrants.invoke = [\"gre*\"]\n";
-/// The tools of all components.
-const ALL: [&str; 4] = ["book_table", "greet", "relay", "submit_plan"];
 
 /// Returns a configuration with these lines in the tenants' sections.
 fn config(acme: &str, globex: &str) -> String {
@@ -181,58 +179,4 @@ fn run_and_batch_find_only_offered_tools() {
             );
         }
     }
-}
-
-#[test]
-fn check_and_explain_show_tools_offered_to_tenant() {
-    let place = place("tools = [\"grete\", \"relay\", \"later_*\"]", "tools = []");
-    let shown = place.typed(&["check"]);
-    assert_eq!(shown.status, 0, "{shown}");
-    for told in [
-        "tenant acme: the tools grete, relay, later_*\ntenant globex: no tools\n",
-        "    for acme: not offered\n",
-    ] {
-        assert!(shown.stdout.contains(told), "{told}: {shown}");
-    }
-    let warning = "toolcell.toml:9:10: `tools` has the name `grete`, and no component has such a tool\nhint: did you mean `greet`?\n";
-    assert!(shown.stderr.contains(warning), "{shown}");
-    let json = place.typed(&["check", "--json"]).json();
-    assert_eq!(json["tenant_tools"], json!({"acme": ["grete", "relay", "later_*"], "globex": []}));
-    let tools = json["components"]
-        .as_array()
-        .expect("components")
-        .iter()
-        .flat_map(|found| found["tools"].as_array());
-    let mut offered: Vec<_> = tools
-        .flatten()
-        .map(|tool| (tool["name"].clone(), !tool["tenants"]["acme"].is_null()))
-        .collect();
-    offered.sort_by_key(|(name, _)| name.to_string());
-    assert_eq!(offered, ALL.map(|name| (json!(name), name == "relay")));
-    let served = place.typed(&["serve", "--check"]);
-    assert!(
-        served.status == 1
-            && served.stderr.contains("no component has such a tool\nhint: did you mean"),
-        "{served}"
-    );
-
-    let explained =
-        |words: &[&str]| place.typed(&[&["explain", "--tenant", "acme"], words].concat());
-    for words in [&["hello", "greet", "kv read a"][..], &["relay", "relay", "invoke greet"]] {
-        let shown = explained(words);
-        let told = "the tenant `acme` is not offered the tool `greet`, by `tools = [\"grete\", \"relay\", \"later_*\"]` (`toolcell.toml`, line 9)\n";
-        assert!(shown.status == 21 && shown.stdout.ends_with(told), "{shown}");
-        assert!(shown.stderr.contains("add \"greet\" to `tools` in [tenants.acme]"), "{shown}");
-        let json = explained(&[words, &["--json"]].concat()).json();
-        assert_eq!(
-            (&json["denial"]["layer"], &json["decided_by"]["line"]),
-            (&json!("tenant"), &json!(9)),
-            "{json}"
-        );
-    }
-    let learned = place.typed(&["learn", "--tenant", "acme", "hello", "greet", "name=Ada"]);
-    assert!(
-        learned.stderr.contains("warning: the tenant `acme` is not offered the tool `greet`, by"),
-        "{learned}"
-    );
 }

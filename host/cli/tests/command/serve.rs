@@ -1,8 +1,7 @@
 //! A server that the command runs, its keys, and its reaction to changed files.
 
-use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 
@@ -14,7 +13,6 @@ use toolcell_test_guests::{Answer, Hostile};
 use crate::interrupt::signals_by_default;
 use crate::place::{Place, in_time};
 use crate::stdio::{Client, REVISION};
-use crate::typed::check;
 
 /// The message to clients about a configuration that the operator has to approve.
 const NOT_APPROVED: &str = "the operator has not approved it in its present form (`toolcell approve` shows it and asks for your approval)";
@@ -388,75 +386,6 @@ fn unapproved_config_names_approve_command() {
     place.approve();
     server.wait_for_stderr("reloaded: ");
     assert_eq!(server.greets(made["key"].as_str()).0, 200);
-}
-
-#[test]
-fn serve_check_reports_without_starting_a_server() {
-    let place =
-        Place::new(&format!("{CONFIG}[components.lost]\npath = \"lost.wasm\"\n[tenants.acme]\n"));
-    check("serve_check_unapproved", &place.typed(&["serve", "--check"]));
-    fs::copy(place.path().join("asks.wasm"), place.path().join("lost.wasm")).expect("no error");
-    place.approve();
-    fs::remove_file(place.path().join("lost.wasm")).expect("no error");
-    check("serve_check", &place.typed(&["serve", "--check"]));
-    check("serve_check_json", &place.typed(&["serve", "--check", "--json"]));
-}
-
-#[test]
-fn invalid_servers_and_keys_are_errors_with_hint() {
-    let place = Place::new(CONFIG).approved();
-    let empty = Place::new(CONFIG);
-    fs::remove_file(empty.path().join("toolcell.toml")).expect("no error");
-    let inline = Place::new(&format!("tenants = {{ acme = {{}} }}\n{CONFIG}"));
-    fs::create_dir(place.path().join("spoiled")).expect("no error");
-    fs::write(place.path().join("spoiled/resume.key"), "not a key").expect("no error");
-    let taken = TcpListener::bind("127.0.0.1:0").expect("no error");
-    let taken = taken.local_addr().expect("no error").to_string();
-    for (name, place, words) in [
-        ("no_file", &empty, &["serve"][..]),
-        ("public", &place, &["serve", "--listen", "0.0.0.0:0"]),
-        ("no_certificate", &place, &["serve", "--tls-cert", "hello.wasm", "--tls-key", "absent"]),
-        ("half_a_certificate", &place, &["serve", "--tls-cert", "hello.wasm"]),
-        ("no_address", &place, &["serve", "--listen", "localhost:8700"]),
-        ("check_public", &place, &["serve", "--check", "--listen", "0.0.0.0:8700"]),
-        (
-            "check_certificate",
-            &place,
-            &["serve", "--check", "--tls-cert", "hello.wasm", "--tls-key", "absent"],
-        ),
-        ("check_tenant", &place, &["serve", "--check", "--stdio", "--tenant", "acme"]),
-        ("check_artifacts", &place, &["serve", "--check", "--artifact-dir", "hello.wasm"]),
-        ("check_key", &place, &["serve", "--check", "--state-dir", "spoiled"]),
-        ("check_host", &place, &["serve", "--check", "--host", "https://tools.example.com"]),
-        ("check_origin", &place, &["serve", "--check", "--origin", "app.example.com"]),
-        ("check_metrics", &place, &["serve", "--check", "--metrics", "0.0.0.0:8701"]),
-        ("add_without_file", &empty, &["tenant", "add", "acme"]),
-        ("add_bad_name", &place, &["tenant", "add", "a b"]),
-        ("add_to_inline_table", &inline, &["tenant", "add", "globex"]),
-        ("key_unknown_tenant", &place, &["tenant", "add-key", "acme"]),
-        ("revoke_unknown", &place, &["tenant", "revoke-key", "k_nothing"]),
-        ("list_empty", &place, &["tenant", "list"]),
-    ] {
-        check(&format!("serve_bad_{name}"), &place.typed(words));
-    }
-    let shown = place.typed(&["serve", "--listen", &taken]);
-    assert!(shown.status == 1 && shown.stderr.contains("hint: "), "{shown}");
-}
-
-#[test]
-fn tenant_added_twice_gets_a_second_key() {
-    let place = Place::new(CONFIG).approved();
-    for is_there in [false, true] {
-        let added = place.typed(&["tenant", "add", "acme"]);
-        let told = added.stderr.contains("the tenant `acme` is there already");
-        assert_eq!((added.status, told), (0, is_there), "{added}");
-        place.approve();
-    }
-    place.write(CONFIG);
-    place.approve();
-    let listed = place.typed(&["tenant", "list"]);
-    let remark = "not in the configuration: its requests are refused";
-    assert_eq!(listed.stdout.matches(remark).count(), 2, "{listed}");
 }
 
 #[test]

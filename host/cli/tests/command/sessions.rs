@@ -70,6 +70,9 @@ sessions! {
     learned
     newcomer
     remedies
+    serve
+    target
+    tenants
 }
 
 fn folder() -> PathBuf {

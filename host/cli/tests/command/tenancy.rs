@@ -11,7 +11,6 @@ use serde_json::json;
 
 use crate::place::Place;
 use crate::serve::Served;
-use crate::typed::check;
 
 const CONFIG: &str = "[components.hello]\npath = \"hello.wasm\"\n";
 const ISSUER: &str = "[tenants.acme]\n[issuer]\nurl = \"https://login.example\"\naudience = \"https://tools.example\"\n\
@@ -121,44 +120,4 @@ fn published_issuer_keys_are_fetched() {
     *page.lock() = (503, String::new());
     server.wait_for_stderr("reloaded: ");
     assert_eq!(server.greets(Some(TOKEN)).0, 200);
-}
-
-#[test]
-fn invalid_quotas_and_issuers_are_errors_with_hint() {
-    for (name, keys, added) in [
-        ("quota_zero", KEYS, "[tenants.acme.quota]\ncalls_per_minute = 0\n"),
-        ("quota_unit", KEYS, "[defaults.quota]\nartifact_bytes = \"64MB\"\n"),
-        ("quota_unknown", KEYS, "[tenants.acme.quota]\ncalls = 5\n"),
-        ("quota_of_tool", KEYS, "[components.hello.tools.greet.quota]\ncalls_per_minute = 5\n"),
-        ("issuer_symmetric", KEYS, &ISSUER.replace("EdDSA", "HS256")),
-        ("issuer_url", KEYS, &ISSUER.replace("https://login.example", "login.example")),
-        ("issuer_cleartext", KEYS, &ISSUER.replace("jwks.json", "http://login.example/keys")),
-        ("issuer_no_file", KEYS, &ISSUER.replace("jwks.json", "absent.json")),
-        ("issuer_other_algorithm", KEYS, &ISSUER.replace("EdDSA", "ES256")),
-        ("issuer_not_keys", "[]", ISSUER),
-    ] {
-        let place = Place::new(CONFIG);
-        fs::write(place.path().join("jwks.json"), keys).expect("no error");
-        place.write(&format!("{CONFIG}{added}"));
-        check(
-            &format!("tenancy_{name}"),
-            &place.typed(&["serve", "--check", "--config", "toolcell.toml"]),
-        );
-    }
-}
-
-#[test]
-fn check_shows_the_quota_of_each_tenant() {
-    let quotas = "[defaults.quota]\nconcurrent_calls = 4\n[tenants.globex]\n[tenants.acme.quota]\nfuel_per_minute = \"10G\"\n\
-                  artifact_bytes = \"64MiB\"\n";
-    let place = Place::new(&format!("{CONFIG}{quotas}")).approved();
-    let shown = place.typed(&["check"]);
-    assert!(
-        shown.stdout.contains(
-            "tenant acme: at most 10G fuel a minute, 4 calls at once, 64MiB of artifacts\n"
-        ),
-        "{shown}"
-    );
-    assert!(shown.stdout.contains("tenant globex: at most 4 calls at once\n"), "{shown}");
-    assert_eq!(place.typed(&["check", "--json"]).json()["quotas"]["globex"]["concurrent_calls"], 4);
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use toolcell_test_guests::{asker, example};
 
 use crate::place::{Place, eventually};
-use crate::typed::{CommandResult, check};
+use crate::typed::CommandResult;
 
 const CONFIG: &str = r#"
 [components.plain]
@@ -123,12 +123,6 @@ fn question_can_be_answered_in_another_process() {
     let answered = place
         .typed(&[&["run", "desk", "book_table", BOOK, "--tenant", "acme"], &answer[..]].concat());
     assert_eq!(answered.status, 0, "{answered}");
-}
-
-#[test]
-fn component_cannot_choose_process_isolation() {
-    let place = Place::new("[components.x]\npath = \"hello.wasm\"\nisolation = \"process\"\n");
-    check("config_isolation_process", &place.typed(&["check"]));
 }
 
 /// Guest code that runs in the command's own process for inspection finds no secret there.
