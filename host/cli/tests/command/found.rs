@@ -1,37 +1,9 @@
-//! The page for a configuration that was found, before its user approves it.
+//! A configuration of another user, in a directory that users share.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 
 use crate::place::Place;
-
-/// The page has the text itself, whatever a line means, and later the changed lines.
-#[test]
-fn approve_shows_every_config_line_new_to_user() {
-    let config = |more: &str| {
-        format!(
-            "[host]\nisolation = \"strict\"\n\n[components.mine]\npath = \"hello.wasm\"\n{more}"
-        )
-    };
-    let place = Place::new(&config("[tenants.acme]\nhttp = []"));
-    let shown = place.typed(&["approve"]).stdout;
-    assert!(
-        shown.contains("    | isolation = \"strict\"\n") && shown.contains("    | http = []\n"),
-        "{shown}"
-    );
-    place.approve();
-    place.write(&config("[tenants.acme]\nisolation = \"pooled\""));
-    let shown = place.typed(&["approve"]).stdout;
-    let expected =
-        "    [tenants.acme], line 7\n      - http = []\n      + isolation = \"pooled\"\n";
-    assert!(shown.contains(expected) && !shown.contains("strict"), "{shown}");
-    assert!(
-        place.typed(&["approve", "--json"]).json()["text"]["old"]
-            .as_str()
-            .unwrap()
-            .contains("http = []")
-    );
-}
 
 /// In a directory that users share, such as `/tmp`: with any content of another user's file,
 /// readable or not. Only root can change the owner of a file; for other users the rule is tested

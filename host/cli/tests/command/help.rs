@@ -27,27 +27,6 @@ fn help_pages_match_snapshots() {
     }
 }
 
-#[test]
-fn no_command_prints_usage_and_exits_2() {
-    let output = Command::new(command().get_program()).output().expect("the binary runs");
-    let stderr = String::from_utf8(output.stderr).expect("UTF-8");
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{stderr}");
-    assert!(
-        stderr.contains("Usage: toolcell")
-            && stderr.ends_with("hint: `toolcell --help` shows the commands\n")
-    );
-}
-
-#[test]
-fn completions_cover_each_supported_shell() {
-    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let shown = typed(&["completions", shell]);
-        assert_eq!((shown.status, shown.stderr.as_str()), (0, ""), "{shell}");
-        assert!(shown.stdout.contains("TOOLCELL_COMPLETE"), "{shown}");
-    }
-    assert_eq!(typed(&["completions", "cmd"]).status, 2);
-}
-
 /// Queries of the shell's script and the answers: commands, options, components and tools.
 #[test]
 fn names_are_completed() {

@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use serde_json::{Value, json};
 use toolcell_test_guests::{command_component, command_module, example};
 
 use crate::existing;
@@ -37,39 +36,6 @@ fn uncommented(text: &str, is_chosen: impl Fn(usize) -> bool) -> String {
 }
 
 #[test]
-fn init_lists_folder_components_for_approval() {
-    let hello = fs::read(example("hello")).expect("an example");
-    let files: [(&str, &[u8]); 5] = [
-        ("hello.wasm", &hello),
-        ("my tool.wasm", &hello),
-        ("my+tool.wasm", &hello),
-        ("core.wasm", b"\0asm\x01\0\0\0"),
-        ("empty.wasm", b""),
-    ];
-    let place = place(&files);
-    let shown = place.typed(&["init", "--json"]);
-    assert_eq!(shown.status, 0, "{shown}");
-    let told: Value = serde_json::from_str(&shown.stdout).expect("JSON");
-    assert_eq!(
-        told,
-        json!({
-            "file": "toolcell.toml",
-            "components": {"hello": "hello.wasm", "my-tool": "my tool.wasm", "my-tool-2": "my+tool.wasm"},
-            "next_commands": ["toolcell check", "toolcell approve", "toolcell serve"],
-        })
-    );
-    let page = place.typed(&["approve"]).stdout;
-    let lines: Vec<_> = page.lines().skip(1).take_while(|line| line.starts_with("    ")).collect();
-    assert_eq!(lines.first(), Some(&"    | [components.hello]"), "{page}");
-    assert!(
-        lines.len() == 7 && !page.contains('#'),
-        "what the examples say is not there yet: {page}"
-    );
-    place.approve();
-    assert_eq!(place.typed(&["run", "my-tool-2", "name=Ada"]).stdout, "Hello, Ada!\n");
-}
-
-#[test]
 fn init_sets_kind_of_components_without_tools() {
     let (hello, program) =
         (fs::read(example("hello")).expect("an example"), command_component(true));
@@ -101,37 +67,6 @@ fn init_sets_kind_of_components_without_tools() {
     let tools: Vec<_> =
         listed["tools"].as_array().expect("tools").iter().map(|it| &it["tool"]).collect();
     assert_eq!(tools, ["greet", "whole_add", "module", "program"], "{listed}");
-}
-
-#[test]
-fn init_keeps_existing_file() {
-    let place = Place::new("# mine\n");
-    let shown = place.typed(&["init"]);
-    assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
-    assert!(
-        shown.stderr.starts_with("error: `toolcell.toml` exists, and was not changed\nhint: "),
-        "{shown}"
-    );
-    assert_eq!(written(&place), "# mine\n");
-}
-
-#[test]
-fn init_config_option_uses_folder_of_that_file() {
-    let place = Place::new("");
-    fs::copy(example("hello"), place.path().join("other/hello.wasm")).expect("a place");
-    let shown = place.typed(&["init", "--config", "other/mine.toml"]);
-    assert_eq!(shown.status, 0, "{shown}");
-    let next = "toolcell check --config other/mine.toml\ntoolcell approve --config other/mine.toml\ntoolcell serve --config other/mine.toml\n";
-    assert_eq!(shown.stdout, next);
-    assert_eq!(place.typed(&["check", "--config", "other/mine.toml"]).status, 0);
-}
-
-#[test]
-fn init_in_missing_folder_is_an_error() {
-    let shown = place(&[]).typed(&["init", "--config", "nowhere/toolcell.toml"]);
-    assert_eq!(shown.status, 1, "{shown}");
-    assert!(shown.stderr.contains("cannot read the folder `nowhere`"), "{shown}");
-    assert!(shown.stderr.contains("hint: make the folder first"), "{shown}");
 }
 
 #[test]

@@ -31,7 +31,6 @@ mod packaging;
 mod path_to_grant;
 mod place;
 mod resume;
-mod rollback;
 mod serve;
 mod server;
 mod sessions;

@@ -143,66 +143,6 @@ fn unreadable_secret_value_has_no_fallback() {
 }
 
 #[test]
-fn source_of_each_secret_value_is_shown() {
-    let server = Server::answering("a page");
-    let place = place(&server, OWN);
-    let page = place.typed(&["approve"]);
-    place.approve();
-    let checked = place.shown(command(&place, &VARIABLES).arg("check"));
-    let of = "the environment variable `SHARED_TOKEN`; for the tenant acme from the environment variable `ACME_TOKEN`; \
-              for the tenant globex from the file `";
-    assert!(
-        checked.stdout.contains(&format!("secret fetch_token: from {of}"))
-            && page.stdout.contains(of),
-        "{checked}{page}"
-    );
-    let json = place.shown(command(&place, &VARIABLES).args(["check", "--json"]));
-    let secret = &json.json()["secrets"]["fetch_token"];
-    assert_eq!(
-        (&secret["source"], &secret["tenants"]["acme"]),
-        (
-            &json!("the environment variable `SHARED_TOKEN`"),
-            &json!("the environment variable `ACME_TOKEN`")
-        )
-    );
-    let explain = |tenant: &[&str]| {
-        place.shown(
-            command(&place, &VARIABLES)
-                .args(["explain", "fetch", "secret fetch_token"])
-                .args(tenant),
-        )
-    };
-    for (tenant, told) in [
-        (
-            &[][..],
-            "note: the value of `fetch_token` comes from the environment variable `SHARED_TOKEN`\n",
-        ),
-        (
-            &["--tenant", "acme"],
-            "note: the value of `fetch_token` comes from the environment variable `ACME_TOKEN`\n",
-        ),
-        (&["--tenant", "globex"], "note: the value of `fetch_token` comes from the file `"),
-    ] {
-        let shown = explain(tenant);
-        assert!(shown.status == 0 && shown.stderr.contains(told), "{shown}");
-        assert!(
-            ![SHARED, ACME, GLOBEX].iter().any(|value| shown.to_string().contains(value)),
-            "{shown}"
-        );
-    }
-    assert!(
-        ![SHARED, ACME, GLOBEX]
-            .iter()
-            .any(|value| format!("{checked}{json}{page}").contains(value))
-    );
-    // A changed source of a value is a changed configuration, which needs approval.
-    let config = fs::read_to_string(place.path().join("toolcell.toml")).expect("a place");
-    place.write(&config.replace("ACME_TOKEN", "OTHER_TOKEN"));
-    let refused = run(&place, &server, &VARIABLES, "acme");
-    assert_eq!((refused.status, server.heads().len()), (21, 0), "{refused}");
-}
-
-#[test]
 fn invalid_secret_values_are_errors_with_hint() {
     let server = Server::answering("a page");
     for (section, message, hint) in [

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use toolcell_test_guests::{Answer, Hostile, Misdeed, Place as Within, bytes};
+use toolcell_test_guests::bytes;
 
 use crate::place::Place;
 use crate::server::Server;
-use crate::typed::{CommandResult, check};
+use crate::typed::CommandResult;
 
 /// The address of the server in the guest, as long as that of any port with five digits.
 const DECLARED: &str = "127.0.0.1:65535";
@@ -107,78 +107,4 @@ fn new_component_gets_its_grants_in_five_commands() {
         let ran = place.shown(place.command().env("forecast_token", "s3cret-value").args(run));
         assert_ne!(ran.status, 0, "without `{}`: {ran}", lines[left_out]);
     }
-}
-
-/// All facts that the host has about it, whatever is granted.
-#[test]
-fn inspect_shows_ungranted_component() {
-    let place = Place::new("");
-    fs::copy(toolcell_test_guests::example("forecast"), place.path().join("forecast.wasm"))
-        .unwrap();
-    let shown = place.typed(&["inspect", "forecast.wasm"]);
-    check("inspect_not_granted", &shown);
-    let json = place.typed(&["inspect", "forecast.wasm", "--json"]).json();
-    assert_eq!(
-        (&json["loadable"], &json["error"]["kind"]),
-        (&false.into(), &"not_granted".into()),
-        "{json}"
-    );
-    assert_eq!(json["tools"][0]["needs"].as_array().map(Vec::len), Some(5), "{json}");
-    check("learn_all_kinds", &place.typed(&["learn", "forecast.wasm", "forecast", CALL]));
-}
-
-/// The tool's own error text says that a file is missing. The note names the missing grant, and the
-/// hint the command that shows the needs of the call.
-#[test]
-fn tool_failure_names_ungranted_needs() {
-    const CONFIG: &str = "[components.search]\npath = \"search.wasm\"\n[components.search.grants]\n\
-                          directories = [{ name = \"/data\", path = \"data\", access = \"read\" }]\n";
-    const NEEDS: &[[&str; 3]] =
-        &[["filesystem", "read /data", "to read"], ["kv", "write a/*", "to remember"]];
-    let place = Place::new(CONFIG);
-    fs::write(place.path().join("search.wasm"), bytes("file_search")).unwrap();
-    fs::write(place.path().join("other.wasm"), bytes("file_search")).unwrap();
-    for (file, tool) in [
-        ("says", Hostile::answering(Answer::Error("no such file"))),
-        ("traps", Hostile::new(Within::Execute, Misdeed::Abort)),
-        ("works", Hostile::answering(Answer::Value("1"))),
-    ] {
-        let component = Hostile { needs: NEEDS, ..tool }.component();
-        fs::write(place.path().join(file).with_extension("wasm"), component).unwrap();
-    }
-    place.approve();
-    let file = "note: `file_search` declares filesystem read /data, which is not granted\n";
-    let both = "note: `hostile` declares filesystem read /data, which is not granted\n\
-                note: `hostile` declares kv write a/*, which is not granted\n";
-    // A need that is granted in part has no note.
-    let part = "note: `hostile` declares filesystem read /data, which is not granted\n";
-    let hint =
-        |words: &str| format!("hint: `toolcell learn {words}` shows what this call asks for\n");
-    for (words, status, notes, learn) in [
-        (
-            &["run", "other.wasm", "text=x"][..],
-            10,
-            file,
-            "other.wasm file_search '{\"text\":\"x\"}'",
-        ),
-        (&["run", "search", "text=x", "folder=nowhere"], 10, "", ""),
-        (&["run", "other.wasm", "text=x", "folder=.."], 21, "", ""),
-        (&["run", "says.wasm"], 10, both, "says.wasm hostile '{}'"),
-        (&["run", "says.wasm", "--grant", "kv=write a/b"], 10, part, "says.wasm hostile '{}'"),
-        (&["run", "traps.wasm"], 20, both, "traps.wasm hostile '{}'"),
-        (&["run", "works.wasm"], 0, "", ""),
-        (&["run", "says.wasm", "--json"], 10, "", ""),
-    ] {
-        let shown = place.typed(words);
-        assert_eq!(shown.status, status, "{words:?}: {shown}");
-        let told = if notes.is_empty() { String::new() } else { format!("{notes}{}", hint(learn)) };
-        // For a denied path, the lines that allow it follow.
-        let is_denied = shown.stderr.starts_with("denied: ");
-        assert_eq!(is_denied, words[1] == "other.wasm" && status == 10, "{words:?}: {shown}");
-        let is_last = is_denied || shown.stderr.ends_with(&told);
-        assert!(shown.stderr.contains(&told) && is_last, "{words:?}: {shown}");
-        assert_eq!(shown.stderr.contains("declares"), !notes.is_empty(), "{words:?}: {shown}");
-    }
-    let learned = place.typed(&["learn", "other.wasm", "file_search", "{\"text\":\"x\"}"]);
-    assert!(learned.status == 0 && learned.stdout.contains("directories = "), "{learned}");
 }

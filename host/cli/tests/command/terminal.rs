@@ -197,21 +197,3 @@ fn closed_stdout_is_an_error() {
         .expect("the binary runs");
     assert_eq!(null.code(), Some(0), "who wants no result has none");
 }
-
-#[test]
-fn quiet_prints_only_results_and_errors() {
-    for (words, status, stdout, loud) in [
-        (&["run", "mischief.wasm", "services"][..], 0, true, ""),
-        (&["run", "hello.wasm", "gret"], 1, false, "error: there is no tool `gret`\n"),
-        (&["tools", "calculator.wasm", "--format", "anthropic"], 0, true, ""),
-    ] {
-        let (usual, quiet) = (typed(words), typed(&[words, &["-q"]].concat()));
-        assert_eq!(
-            (quiet.status, quiet.stdout.is_empty(), quiet.stderr.as_str()),
-            (status, !stdout, loud),
-            "{quiet}"
-        );
-        assert!(usual.stdout == quiet.stdout && usual.stderr.len() > quiet.stderr.len(), "{usual}");
-    }
-    assert_eq!(typed(&["list", "hello.wasm", "-q", "-v"]).status, 2);
-}

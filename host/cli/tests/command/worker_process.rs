@@ -125,33 +125,6 @@ fn question_can_be_answered_in_another_process() {
     assert_eq!(answered.status, 0, "{answered}");
 }
 
-/// Guest code that runs in the command's own process for inspection finds no secret there.
-#[test]
-fn inspection_reads_no_secret() {
-    let place = Place::new(
-        &CONFIG[..CONFIG.find("[components.desk]").expect("it")].replace("TOKEN", "NOT_SET"),
-    );
-    for (words, needs) in [
-        (vec!["approve", "--yes"], false),
-        (vec!["list", "careful"], false),
-        (vec!["inspect", "careful"], false),
-        (vec!["tools", "careful"], false),
-        (vec!["explain", "careful", "asks", "kv read x"], false),
-        (vec!["learn", "careful", "asks"], false),
-        (vec!["run", "careful", "asks"], true),
-        (vec!["check"], true),
-    ] {
-        let shown = place.typed(&words);
-        assert_eq!(
-            shown.stderr.contains("the environment variable `NOT_SET` is not set"),
-            needs,
-            "{shown}"
-        );
-        let status = if ["run", "explain"].contains(&words[0]) { 21 } else { i32::from(needs) };
-        assert_eq!(shown.status, status, "{shown}");
-    }
-}
-
 /// Returns the worker process that another process started, and its environment.
 fn child_of(parent: u32) -> Option<(u32, Vec<String>)> {
     let words = |pid: u32, file: &str| {
