@@ -1,10 +1,7 @@
 //! The server's log of calls.
 
-use std::fs;
-
 use rustix::process::Signal;
 use serde_json::json;
-use toolcell_test_guests::example;
 
 use crate::place::Place;
 use crate::serve::Served;
@@ -12,9 +9,7 @@ use crate::serve::Served;
 /// Denials are logged by default, calls with `-v`.
 #[test]
 fn calls_and_denials_are_logged() {
-    let place = Place::new("[components.clerk]\npath = \"clerk.wasm\"\n");
-    fs::copy(example("clerk"), place.path().join("clerk.wasm")).expect("a file");
-    place.approve();
+    let place = Place::new("[components.clerk]\npath = \"clerk.wasm\"\n").approved();
     let call = json!({"name": "clerk", "arguments": {"steps": [["read", "/docs/in.txt"]]}});
     for words in [&[][..], &["-v"]] {
         let server = Served::start(&place, words);

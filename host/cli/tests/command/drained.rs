@@ -2,7 +2,6 @@
 //!
 //! Source: docs/operating.md, "Readiness, signals, exit statuses".
 
-use std::fs;
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::process::ExitStatusExt as _;
@@ -11,7 +10,6 @@ use std::thread::{self, JoinHandle};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use toolcell_test_guests::example;
 
 use crate::interrupt::signals_by_default;
 use crate::place::{Place, eventually};
@@ -35,9 +33,7 @@ impl Waiting {
         let config = format!(
             "[components.fetch]\npath = \"fetch.wasm\"\ngrants = {{ http = [{rule}] }}\nlimits = {{ timeout = \"10m\" }}\n"
         );
-        let place = Place::new(&config);
-        fs::copy(example("fetch"), place.path().join("fetch.wasm")).expect("a place");
-        Self { place: place.approved(), listener }
+        Self { place: Place::new(&config).approved(), listener }
     }
 
     fn arguments(&self) -> Value {

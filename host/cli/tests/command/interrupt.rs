@@ -10,7 +10,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Once};
 
 use rustix::process::{Pid, Signal, kill_process};
-use toolcell_test_guests::example;
 
 use crate::place::{Place, eventually};
 
@@ -21,7 +20,6 @@ const LISTENS: &str = r#"{"steps": [["make", "/scratch/here"], ["listen"]]}"#;
 const SPINS: &str = r#"{"steps": [["make", "/scratch/a"], ["make", "/scratch/b"], ["make", "/scratch/here"], ["spin"]]}"#;
 fn place(config: &str) -> Place {
     let place = Place::new(config);
-    fs::copy(example("clerk"), place.path().join("clerk.wasm")).expect("a place");
     fs::create_dir(place.path().join("temp")).expect("a place");
     place.approved()
 }

@@ -3,17 +3,13 @@
 use std::fs;
 use std::thread;
 
-use toolcell_test_guests::example;
-
 use crate::place::Place;
 use crate::typed::CommandResult;
 
 const CONFIG: &str = "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n";
 
 fn place() -> Place {
-    let place = Place::new(CONFIG);
-    fs::copy(example("notes"), place.path().join("notes.wasm")).expect("a place");
-    place.approved()
+    Place::new(CONFIG).approved()
 }
 
 fn add(title: &str) -> String {

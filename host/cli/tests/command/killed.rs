@@ -3,14 +3,12 @@
 //!
 //! Source: docs/threat-model.md, row 81.
 
-use std::fs;
 use std::process::Stdio;
 use std::sync::mpsc;
 use std::thread;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use toolcell_test_guests::example;
 
 use crate::place::Place;
 use crate::serve::Served;
@@ -66,9 +64,7 @@ fn keys(place: &Place) -> Vec<Value> {
 #[test]
 fn acknowledged_data_survives_kill_and_restart() {
     let kills = std::env::var(CAMPAIGN).map_or(KILLS, |kills| kills.parse().expect("a number"));
-    let place = Place::new(CONFIG);
-    fs::copy(example("notes"), place.path().join("notes.wasm")).expect("a place");
-    let place = place.approved();
+    let place = Place::new(CONFIG).approved();
     let made = |words: &[&str]| -> Value {
         let shown = place.typed(words);
         assert_eq!(shown.status, 0, "{shown}");

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use toolcell_test_guests::example;
 
 use crate::place::Place;
 
@@ -19,7 +18,6 @@ const CALLS: &str = "{\"id\": \"large\", \"name\": \"clerk\", \"arguments\": {\"
 fn file_size_limit_does_not_kill_command() {
     for config in [CONFIG.to_owned(), format!("[host]\nisolation = \"process\"\n{CONFIG}")] {
         let place = Place::new(&config);
-        fs::copy(example("clerk"), place.path().join("clerk.wasm")).expect("a place");
         fs::write(place.path().join("calls.jsonl"), CALLS).expect("a place");
         let place = place.approved();
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");

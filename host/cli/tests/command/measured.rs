@@ -1,12 +1,10 @@
 //! The metrics of a server while a tool waits for another host, and afterwards.
 
-use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 use rustix::process::Signal;
 use serde_json::json;
-use toolcell_test_guests::example;
 
 use crate::place::{Place, in_time};
 use crate::serve::Served;
@@ -32,9 +30,8 @@ fn call_waiting_for_a_host_shows_in_metrics() {
     let place = Place::new(&format!(
         "[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\n\
          http = [{{ rule = \"GET {url}\", private_networks = [\"127.0.0.0/8\"] }}]\n"
-    ));
-    fs::copy(example("fetch"), place.path().join("fetch.wasm")).expect("a place");
-    place.approve();
+    ))
+    .approved();
     let server = Served::start(&place, &["--metrics", "127.0.0.1:0"]);
     let (cells, open, total) = (
         "toolcell_cells_in_use{isolation=\"pooled\"}",

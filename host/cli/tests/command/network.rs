@@ -108,9 +108,7 @@ fn config(url: &str, lines: &str) -> String {
 }
 
 fn place(url: &str, lines: &str) -> Place {
-    let place = Place::new(&config(url, lines));
-    fs::copy(example("fetch"), place.path().join("fetch.wasm")).expect("a place");
-    place
+    Place::new(&config(url, lines))
 }
 
 fn private(place: &Place, name: &str, text: &str) {

@@ -18,11 +18,7 @@ fn config(acme: &str, globex: &str) -> String {
 }
 
 fn place(acme: &str, globex: &str) -> Place {
-    let place = Place::new(&config(acme, globex));
-    for name in ["relay", "desk"] {
-        fs::copy(example(name), place.path().join(name).with_extension("wasm")).expect("a place");
-    }
-    place.approved()
+    Place::new(&config(acme, globex)).approved()
 }
 
 /// Returns arguments with which `relay` calls a tool.
@@ -47,11 +43,7 @@ fn without_names(answer: &str, tool: &str) -> String {
 #[test]
 fn key_gives_access_to_its_tenants_tools_only() {
     let place = place("tools = [\"greet\"]", "tools = [\"book_*\", \"relay\"]");
-    let key = |tenant: &str| {
-        let made = place.typed(&["tenant", "add-key", tenant, "--json"]).json();
-        made["key"].as_str().expect("a key").to_owned()
-    };
-    let (acme, globex) = (key("acme"), key("globex"));
+    let (acme, globex) = (place.key("acme"), place.key("globex"));
     let server = Served::start(&place, &[]);
     let listed = |key: &str| -> Vec<String> {
         let page = server.asked("GET", "/v1/tools", Some(key), None).1;

@@ -5,7 +5,6 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use serde_json::json;
-use toolcell_test_guests::example;
 
 use crate::place::Place;
 use crate::serve::Served;
@@ -26,7 +25,6 @@ fn place(server: &Server, tenants: &str) -> Place {
          fetch_token = {{ destination = \"GET {url}\", source = {{ env = \"SHARED_TOKEN\" }} }}\n{tenants}"
     );
     let place = Place::new(&config);
-    fs::copy(example("fetch"), place.path().join("fetch.wasm")).expect("a place");
     let own = place.path().join("globex.token");
     fs::write(&own, format!("{GLOBEX}\n")).expect("a place");
     fs::set_permissions(own, fs::Permissions::from_mode(0o600)).expect("a place");
@@ -92,11 +90,7 @@ fn server_uses_and_reloads_tenant_secret_values() {
         assert_eq!(status, 200, "{answer}");
         (sent(&server), answer.to_string())
     };
-    let key = |tenant: &str| {
-        let made = place.typed(&["tenant", "add-key", tenant, "--json"]).json();
-        made["key"].as_str().expect("a key").to_owned()
-    };
-    let keys = EACH.map(|(tenant, value)| (key(tenant), value));
+    let keys = EACH.map(|(tenant, value)| (place.key(tenant), value));
     for (key, value) in &keys {
         let (token, answer) = fetched(key);
         assert!(token == *value && !answer.contains(value), "{token}: {answer}");

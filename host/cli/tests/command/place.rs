@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use toolcell_test_guests::{asker, example};
+use toolcell_test_guests::{COMPONENTS, asker};
 
 use crate::typed::{CommandResult, command};
 
@@ -48,13 +48,19 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// Returns a place with this configuration and the examples whose files it names.
     pub(crate) fn new(config: &str) -> Self {
         let tempdir = || tempfile::tempdir().expect("a place");
         let place = Self { dir: tempdir(), state: tempdir() };
         for folder in ["data/deep", "other", "home/.ssh"] {
             fs::create_dir_all(place.path().join(folder)).expect("a place");
         }
-        fs::copy(example("hello"), place.path().join("hello.wasm")).expect("a place");
+        for (name, component) in COMPONENTS {
+            let file = format!("{name}.wasm");
+            if *name == "hello" || config.contains(&file) {
+                fs::copy(component, place.path().join(file)).expect("a place");
+            }
+        }
         fs::write(place.path().join("asks.wasm"), asker(&[])).expect("a place");
         fs::write(place.path().join("declares.wasm"), asker(NEEDS)).expect("a place");
         for (file, mode) in [("token", 0o600), ("open", 0o644)] {
@@ -97,6 +103,12 @@ impl Place {
     pub(crate) fn approved(self) -> Self {
         self.approve();
         self
+    }
+
+    /// Makes a key of a tenant.
+    pub(crate) fn key(&self, tenant: &str) -> String {
+        let made = self.typed(&["tenant", "add-key", tenant, "--json"]).json();
+        made["key"].as_str().expect("a key").to_owned()
     }
 
     /// Returns the command in the place, for a user with a state directory of their own.

@@ -7,18 +7,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use toolcell_test_guests::example;
-
 use crate::place::{Place, eventually};
 
 const CLERK: &str = "[components.clerk]\npath = \"clerk.wasm\"\n[components.clerk.grants]\nscratch = true\n\
                      directories = [{ name = \"/data\", path = \"data\", access = \"write\", max_bytes = 10000 }]\n";
-
-fn clerk(config: &str) -> Place {
-    let place = Place::new(config);
-    fs::copy(example("clerk"), place.path().join("clerk.wasm")).expect("a place");
-    place
-}
 
 fn started(command: &mut Command) -> Child {
     command
@@ -34,7 +26,7 @@ fn started(command: &mut Command) -> Child {
 /// Fails without: a count that processes share.
 #[test]
 fn concurrent_commands_share_directory_quota() {
-    let place = clerk(CLERK).approved();
+    let place = Place::new(CLERK).approved();
     let run = |at: usize| {
         let steps: Vec<_> =
             (0..10).map(|file| format!(r#"["append", "/data/{at}-{file}", "1000"]"#)).collect();
@@ -98,7 +90,7 @@ fn is_at_work(below: &Path) -> bool {
 /// Fails without: the removal of directories that killed commands left.
 #[test]
 fn next_command_removes_files_of_killed_ones() {
-    let place = clerk(CLERK).approved();
+    let place = Place::new(CLERK).approved();
     let temp = place.path().join("temp");
     fs::create_dir(&temp).expect("a place");
     let command = || {

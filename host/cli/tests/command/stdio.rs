@@ -4,7 +4,6 @@ use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
-use toolcell_test_guests::example;
 
 use crate::place::Place;
 
@@ -76,9 +75,7 @@ impl Client {
 /// Bytes that look like messages, and bytes that would split one.
 #[test]
 fn tool_output_cannot_forge_stdio_messages() {
-    let place = Place::new("[components.mischief]\npath = \"mischief.wasm\"\n");
-    std::fs::copy(example("mischief"), place.path().join("mischief.wasm")).expect("a place");
-    place.approve();
+    let place = Place::new("[components.mischief]\npath = \"mischief.wasm\"\n").approved();
     let mut client = Client::start(place.command().args(["serve", "--stdio"]));
     client.opens();
     let answer = |id: u64| {

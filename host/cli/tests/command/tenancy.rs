@@ -31,11 +31,7 @@ fn config_quota_is_enforced_and_reloaded() {
         )
     };
     let place = Place::new(&quotas(2)).approved();
-    let key = |tenant: &str| {
-        let made = place.typed(&["tenant", "add-key", tenant, "--json"]).json();
-        made["key"].as_str().expect("a key").to_owned()
-    };
-    let (acme, globex) = (key("acme"), key("globex"));
+    let (acme, globex) = (place.key("acme"), place.key("globex"));
     let server = Served::start(&place, &[]);
     let statuses = |key: &str| [(); 3].map(|()| server.greets(Some(key)).0);
     assert_eq!((statuses(&acme), statuses(&globex)), ([200, 200, 429], [200, 429, 429]));

@@ -1,6 +1,5 @@
 //! The spans of a server's calls that an OpenTelemetry collector receives.
 
-use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -14,7 +13,6 @@ use parking_lot::Mutex;
 use prost::Message as _;
 use rustix::process::Signal;
 use serde_json::json;
-use toolcell_test_guests::example;
 
 use crate::place::Place;
 use crate::serve::Served;
@@ -112,9 +110,8 @@ fn mcp_call_with_one_request_has_three_nested_spans() {
         "[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\n\
          http = [{{ rule = \"GET {}\", private_networks = [\"127.0.0.0/8\"] }}]\n",
         site.url("/")
-    ));
-    fs::copy(example("fetch"), place.path().join("fetch.wasm")).expect("a place");
-    place.approve();
+    ))
+    .approved();
     for from_headers in [false, true] {
         let collector = Collector::start();
         let server = Served::start(&place, &["--otlp", &collector.url]);
@@ -173,9 +170,8 @@ fn mcp_call_with_one_request_has_three_nested_spans() {
 fn store_access_is_a_child_span_of_its_call() {
     let place = Place::new(
         "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n",
-    );
-    fs::copy(example("notes"), place.path().join("notes.wasm")).expect("a place");
-    place.approve();
+    )
+    .approved();
     let collector = Collector::start();
     let server = Served::start(&place, &["--otlp", &collector.url]);
     let call = json!({"name": "notes", "arguments": {"action": "get", "title": "canary"}});
@@ -207,9 +203,8 @@ fn failed_request_span_has_error_type() {
     let rules = [rule(&good.url("/canary")), rule(&bad.url("/canary")), rule(&gone_url)].join(", ");
     let place = Place::new(&format!(
         "[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\nhttp = [{rules}]\n"
-    ));
-    fs::copy(example("fetch"), place.path().join("fetch.wasm")).expect("a place");
-    place.approve();
+    ))
+    .approved();
     let collector = Collector::start();
     let server = Served::start(&place, &["--otlp", &collector.url]);
     // The port stays taken, and a connection is closed before an answer.

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Stdio;
 
 use serde_json::Value;
-use toolcell_test_guests::{asker, example};
+use toolcell_test_guests::asker;
 
 use crate::place::{Place, eventually};
 use crate::typed::CommandResult;
@@ -43,9 +43,6 @@ const BOOK: &str = r#"{"date": "2026-03-03", "time": "19:30", "party_size": 2}"#
 
 fn place(config: &str) -> Place {
     let place = Place::new(config);
-    for name in ["desk", "notes", "mischief", "file_search", "clerk"] {
-        fs::copy(example(name), place.path().join(name).with_extension("wasm")).expect("a place");
-    }
     fs::write(place.path().join("silent.wasm"), asker(&[])).expect("a place");
     let calls = "{\"id\": \"a\", \"name\": \"greet\", \"arguments\": {\"name\": \"Ada\"}}\n\
                  {\"id\": \"b\", \"name\": \"panics\", \"arguments\": {\"words\": \"ouch\"}}\n";
