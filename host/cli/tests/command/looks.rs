@@ -1,28 +1,10 @@
-//! `toolcell inspect` and `toolcell list`: sections and lint findings.
+//! `toolcell inspect` and `toolcell list`: lint findings.
 
 use std::fs;
 
 use toolcell_test_guests::{Answer, Hostile, asker};
 
 use crate::typed::{example, typed};
-
-#[test]
-fn inspect_lists_sections_and_producers() {
-    let json = typed(&["inspect", "desk.wasm", "--json"]).json();
-    let sections = json["sections"].as_array().unwrap();
-    let sizes = sections.iter().map(|section| section["size"].as_u64().unwrap());
-    assert_eq!(sizes.sum::<u64>(), json["size"].as_u64().unwrap(), "{json}");
-    assert!(
-        json["producers"].as_array().unwrap().iter().any(|it| it["name"] == "wit-component"),
-        "{json}"
-    );
-    assert!(
-        json["imports"].as_array().unwrap().iter().all(|import| !import["modules"][0].is_null()),
-        "{json}"
-    );
-    assert_eq!(json["without_grants"]["callable"], true, "{json}");
-    assert_eq!(json["lint"], serde_json::json!([]));
-}
 
 #[test]
 fn inspect_and_list_show_lint_findings() {

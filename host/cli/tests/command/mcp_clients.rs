@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::place::Place;
-use crate::stdio::Client;
+use crate::stdio::{Client, REVISION};
 
 /// Each page with such settings, and the number of its blocks.
 const PAGES: [(&str, usize); 2] = [("docs/serving.md", 1), ("docs/clients.md", 3)];
@@ -76,6 +76,7 @@ fn settings_on_each_page_start_working_server() {
         let [opened, listed, called] =
             session(place.command().current_dir("/").args(words).args(more));
         assert_eq!(opened["serverInfo"]["name"], "toolcell", "{opened}");
+        assert_eq!(opened["protocolVersion"], REVISION, "{opened}");
         assert_eq!(listed["tools"][0]["name"], "greet", "{listed}");
         assert_eq!(called["content"][0]["text"], "Hello, Ada!", "{called}");
     };

@@ -1,15 +1,12 @@
-//! Files by which other programs start `toolcell`: the systemd unit, the container file, the
-//! settings of MCP clients.
+//! Files by which other programs start `toolcell`: the systemd unit and the container file.
 //!
 //! The tests check the texts, and run the command with the words in them. They start no service and
 //! no container.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::Stdio;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::place::Place;
 
@@ -31,32 +28,19 @@ fn directives(unit: &str) -> BTreeMap<&str, String> {
     found
 }
 
-/// Returns a place with an approved component, and these words with some texts replaced by paths of
-/// the place.
-fn placed(words: &[&str], replaced: &[(&str, &str)]) -> (Place, Vec<String>) {
+/// Checks that the command can serve with these words, once a tenant has a key. Some texts in the
+/// words are replaced by paths of a place with an approved component.
+fn is_accepted(words: &[&str], replaced: &[(&str, &str)]) {
     let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n").approved();
     fs::create_dir(place.path().join("cache")).expect("a place");
-    let words = words.iter().map(|word| {
+    let path = |word: &&str| {
         replaced.iter().fold((*word).to_owned(), |word, (from, to)| word.replace(from, to))
-    });
-    let words = words.collect();
-    (place, words)
-}
-
-/// Checks that the command can serve with these words, once a tenant has a key.
-fn is_accepted(words: &[&str], replaced: &[(&str, &str)]) {
-    let (place, words) = placed(words, replaced);
+    };
+    let words: Vec<_> = words.iter().map(path).collect();
     let state =
         words.iter().skip_while(|word| *word != "--state-dir").nth(1).expect("a state directory");
-    let added = place.typed(&[
-        "tenant",
-        "add",
-        "acme",
-        "--config",
-        "toolcell.toml",
-        "--state-dir",
-        state.as_str(),
-    ]);
+    let add = ["tenant", "add", "acme", "--config", "toolcell.toml", "--state-dir", state];
+    let added = place.typed(&add);
     assert_eq!(added.status, 0, "{added}");
     let shown = place.shown(place.command().args(&words).arg("--check"));
     assert_eq!(
@@ -64,37 +48,6 @@ fn is_accepted(words: &[&str], replaced: &[(&str, &str)]) {
         (0, "1 tool, 1 tenant, 0 problems\n"),
         "{shown}"
     );
-}
-
-/// Checks that a client that starts the command with these words gets its list of tools.
-fn is_told_tools(words: &[&str], replaced: &[(&str, &str)]) {
-    let (place, words) = placed(words, replaced);
-    let mut command = place.command();
-    let mut server = command
-        .args(&words)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    let client = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
-    let messages = [
-        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}),
-        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
-        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}),
-    ];
-    let mut input = server.stdin.take().expect("a pipe");
-    let mut lines =
-        BufReader::new(server.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
-    for message in messages {
-        writeln!(input, "{message}").expect("it reads");
-        if message["id"] == 1 {
-            assert!(lines.next().expect("an answer").contains("protocolVersion"));
-        }
-    }
-    let listed = lines.find(|line| line.contains("\"id\":2")).expect("an answer");
-    drop(input);
-    assert!(listed.contains("\"greet\""), "{listed}");
-    assert!(server.wait().expect("it ends").success());
 }
 
 #[test]
@@ -161,23 +114,4 @@ fn container_runs_server_unprivileged_without_shell() {
         &command,
         &[("/etc/toolcell/", ""), ("/var/lib/toolcell", "state"), ("/var/cache/toolcell", "cache")],
     );
-}
-
-#[test]
-fn mcp_client_settings_start_the_server() {
-    let text = file("docs/clients.md");
-    let blocks: Vec<&str> =
-        text.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    assert_eq!(blocks.len(), 3);
-    for block in blocks {
-        let settings: Value =
-            serde_json::from_str(block).unwrap_or_else(|error| panic!("{error}: {block}"));
-        let servers =
-            settings.get("mcpServers").or_else(|| settings.get("servers")).expect("servers");
-        let server = &servers["toolcell"];
-        assert_eq!(server["command"], "toolcell");
-        let words: Vec<&str> =
-            server["args"].as_array().expect("words").iter().filter_map(Value::as_str).collect();
-        is_told_tools(&words, &[("/path/to/", "")]);
-    }
 }

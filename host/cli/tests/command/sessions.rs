@@ -70,6 +70,7 @@ sessions! {
     learned
     newcomer
     remedies
+    resume
     serve
     target
     tenants
