@@ -4,7 +4,7 @@
 use std::fs;
 
 use toolcell::tool::is_invisible;
-use toolcell_test_guests::{Answer, Hostile, Misdeed, Place as At, herald};
+use toolcell_test_guests::{Answer, Hostile, Misdeed, Place as At, herald, rows};
 
 use crate::place::Place;
 use crate::typed::CommandResult;
@@ -68,40 +68,13 @@ fn component_text_never_reaches_terminal_raw() {
         .into_iter()
         .chain([bad(Some(SCHEMA))]);
     let named = ["--config", "toolcell.toml"];
+    let commands: Vec<Vec<&str>> = rows("escapes", "component_text_never_reaches_terminal_raw");
     let mut ran = 0;
     for component in kinds {
         fs::write(place.path().join("herald.wasm"), component).expect("a place");
         place.approve();
-        for words in [
-            &["check"][..],
-            &["check", "--json"],
-            &["inspect", "herald"],
-            &["inspect", "herald", "--json"],
-            &["inspect", "herald.wasm"],
-            &["list", "herald"],
-            &["tools", "herald", "--format", "mcp"],
-            &["explain", "herald", "secret s\u{1b}[2J\u{202e}"],
-            &["explain", "herald", "kv read x\u{1b}[2J\u{202e}"],
-            &["explain", "her\u{1b}[2Jald", "GET https://a.example/\u{202e}"],
-            &["explain", "herald", "her\u{1b}[2Jald", "GET https://a.example/\u{202e}"],
-            &["learn", "herald"],
-            &["learn", "herald", "--json"],
-            &["run", "herald", "herald"],
-            &["run", "herald", "herald", "--json", "--usage"],
-            &[
-                "run",
-                "herald",
-                "herald",
-                "{\"\\u001b[2J\": \"\u{9b}\"}",
-                "--tenant",
-                "t\u{1b}[2J\u{202e}\u{9b}",
-            ],
-            &["run", "herald", "her\u{1b}[2Jald"],
-            &["batch", "herald", "--calls", "calls.jsonl"],
-            &["batch", "herald", "--calls", "calls.jsonl", "--stream"],
-            &["batch", "herald", "--calls", "calls.jsonl", "--format", "openai"],
-        ] {
-            let shown = place.typed(&[&named, words].concat());
+        for words in &commands {
+            let shown = place.typed(&[&named, &words[..]].concat());
             is_harmless(words, &shown);
             ran += usize::from(words[0] == "run" && shown.stderr.contains("tool log error: a"));
         }

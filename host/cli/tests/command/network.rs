@@ -14,7 +14,7 @@ use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::json;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned, crypto::ring};
-use toolcell_test_guests::example;
+use toolcell_test_guests::{example, rows};
 
 use crate::place::Place;
 use crate::serve::Served;
@@ -230,47 +230,9 @@ fn unusable_network_error_names_its_line() {
             .expect("a place");
     }
     private(&place, "bad.url", &format!("ftp://u:{PASSWORD}@proxy"));
-    let certificates = "-----BEGIN CERTIFICATE-----";
-    for (line, problem, hint) in [
-        ("root_certificates = [\"absent.pem\"]", "absent.pem` does not exist", "check the path"),
-        (
-            "root_certificates = [\"empty.pem\"]",
-            "empty.pem`: there is no certificate",
-            certificates,
-        ),
-        ("root_certificates = [\"no.pem\"]", "no.pem`: there is no certificate", certificates),
-        ("root_certificates = [\"key.pem\"]", "key.pem`: they are not PEM", certificates),
-        ("root_certificates = [\"open.pem\"]", "other users can write to", "chmod go-w"),
-        ("root_certificates = [\"data\"]", "data` is a directory", "give a file in it"),
-        (
-            "root_certificates = \"no.pem\"",
-            "`network.root_certificates` must be a list",
-            "root_certificates = […]",
-        ),
-        (
-            "proxy = \"proxy:3128\"",
-            "`proxy`: its scheme is not `http`",
-            "http://proxy.example.com:3128",
-        ),
-        (
-            "proxy = \"https://u:canary-of-the-proxy@proxy\"",
-            "`proxy`: its scheme is not `http`",
-            "http://proxy.example.com",
-        ),
-        (
-            "proxy = { file = \"bad.url\" }",
-            "`proxy`: its scheme is not `http`",
-            "http://proxy.example.com:3128",
-        ),
-        (
-            "proxy = { env = \"NOT_SET\" }",
-            "variable `NOT_SET` is not set",
-            "proxy = { file = \"FILE\" }",
-        ),
-        ("proxy = { file = \"open\" }", "other users have access to", "chmod go="),
-        ("proxy = {}", "`proxy` must come from exactly one place", "env = \"VARIABLE\""),
-        ("prxy = 1", "unknown key `prxy`", "did you mean `proxy`?"),
-    ] {
+    for (line, problem, hint) in
+        rows::<(&str, &str, &str)>("network", "unusable_network_error_names_its_line")
+    {
         let text = config("http://127.0.0.1:9", &format!("# first\n[network]\n{line}\n"));
         let file = place.path().join("toolcell.toml");
         fs::write(&file, text).expect("a place");

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use serde_json::json;
+use toolcell_test_guests::rows;
 
 use crate::place::Place;
 use crate::serve::Served;
@@ -139,38 +140,9 @@ fn unreadable_secret_value_has_no_fallback() {
 #[test]
 fn invalid_secret_values_are_errors_with_hint() {
     let server = Server::answering("a page");
-    for (section, message, hint) in [
-        (
-            "[tenants.acme.secret_values]\nfetch_tokn = { env = \"A\" }\n",
-            "no component is granted the secret `fetch_tokn`",
-            "did you mean `fetch_token`?",
-        ),
-        (
-            "[tenants.acme.secret_values]\nmail = { env = \"A\" }\n",
-            "no component is granted the secret `mail`",
-            "the secrets that components are granted are: fetch_token",
-        ),
-        (
-            "[tenants.acme.secret_values]\nfetch_token = { env = \"A\", file = \"b\" }\n",
-            "must come from exactly one place",
-            "write { env = ",
-        ),
-        (
-            "[tenants.acme.secret_values]\nfetch_token = \"canary-of-acme-4711\"\n",
-            "must be a table",
-            "write `fetch_token = { … }`",
-        ),
-        (
-            "[tenants.acme.secret_values]\nfetch_token = { value = \"canary-of-acme-4711\" }\n",
-            "value",
-            "hint: ",
-        ),
-        (
-            "[components.fetch.tools.fetch.secret_values]\nfetch_token = { env = \"A\" }\n",
-            "a single tool cannot have values of secrets",
-            "[tenants.NAME.secret_values]",
-        ),
-    ] {
+    for (section, message, hint) in
+        rows::<(&str, &str, &str)>("secrets", "invalid_secret_values_are_errors_with_hint")
+    {
         let shown = place(&server, section).typed(&["check"]);
         assert!(
             shown.status != 0 && shown.stderr.contains(message) && shown.stderr.contains(hint),

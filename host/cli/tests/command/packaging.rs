@@ -39,7 +39,7 @@ fn is_accepted(words: &[&str], replaced: &[(&str, &str)]) {
     let words: Vec<_> = words.iter().map(path).collect();
     let state =
         words.iter().skip_while(|word| *word != "--state-dir").nth(1).expect("a state directory");
-    let add = ["tenant", "add", "acme", "--config", "toolcell.toml", "--state-dir", state];
+    let add = ["tenant", "add", "acme", "--config", "toolcell.toml", "--state-dir", state.as_str()];
     let added = place.typed(&add);
     assert_eq!(added.status, 0, "{added}");
     let shown = place.shown(place.command().args(&words).arg("--check"));

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Stdio;
 
 use serde_json::Value;
-use toolcell_test_guests::asker;
+use toolcell_test_guests::{asker, rows};
 
 use crate::place::{Place, eventually};
 use crate::typed::CommandResult;
@@ -78,34 +78,9 @@ fn process_isolation_prints_identical_output() {
     assert_eq!(both(&[&named[..], &["run", "plain", "greet", "--json"]].concat()), 21);
     here.approve();
     there.approve();
-    let add = r#"{"action": "add", "title": "milk", "text": "two litres"}"#;
-    for (words, status) in [
-        (vec!["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#], 0),
-        (vec!["run", "plain", "greet", r#"{"name": "Ada"}"#, "--json"], 0),
-        (vec!["run", "plain", "greet", r#"{"name": 3}"#], 21),
-        (vec!["run", "plain", "grete"], 1),
-        (vec!["run", "planes", "greet"], 2),
-        (vec!["run", "gone.wasm", "greet", "--json"], 1),
-        (vec!["run", "asks.wasm", "asks", r#"{"a": 1}"#], 0),
-        (vec!["run", "notes", "notes", add], 0),
-        (vec!["run", "notes", "notes", r#"{"action": "list"}"#], 0),
-        (vec!["run", "notes", "notes", add, "--tenant", "acme"], 10),
-        (vec!["run", "mischief", "chatters", r#"{"lines": 3}"#], 0),
-        (vec!["run", "mischief", "spin", "--fuel", "5M"], 20),
-        (vec!["run", "mischief", "spin", "--tenant", "acme"], 20),
-        (vec!["run", "mischief", "panics", r#"{"words": "ouch"}"#], 20),
-        (vec!["run", "search", "text=x"], 10),
-        (vec!["run", "clerk", r#"{"steps": [["read", "/elsewhere/x"]]}"#], 0),
-        (vec!["run", "undeclared", "asks", r#"{"a": "it's"}"#], 1),
-        (vec!["run", "undeclared", "asks", r#"{"a": "it's"}"#, "--json"], 1),
-        (vec!["batch", "plain", "mischief", "--calls", "calls.jsonl"], 0),
-        (
-            vec!["batch", "plain", "mischief", "--calls", "calls.jsonl", "--on-tool-error", "halt"],
-            20,
-        ),
-        (vec!["batch", "plain", "hello.wasm", "--calls", "calls.jsonl"], 1),
-        (vec!["batch", "plain", "--calls", "calls.jsonl", "--json"], 1),
-    ] {
+    for (words, status) in
+        rows::<(Vec<&str>, i32)>("worker_process", "process_isolation_prints_identical_output")
+    {
         assert_eq!(both(&words), status, "{words:?}");
     }
 }
