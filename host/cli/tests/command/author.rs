@@ -1,15 +1,14 @@
 //! `toolcell new`, `build` and `test`: from an empty folder to a result.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::interrupt::signals_by_default;
-use crate::place::Place;
+use crate::place::{COMPONENTIZE_PY, Place, componentize_py};
 
 #[test]
 fn dev_rebuilds_and_tests_after_each_change() {
@@ -65,19 +64,14 @@ fn dev_rebuilds_and_tests_after_each_change() {
 fn slow_build_announces_steps_as_they_begin() {
     let place = Place::new("");
     assert_eq!(place.typed(&["new", "greeter", "--language", "python"]).status, 0);
-    let version = include_str!("../../../../tests/languages/requirements.txt");
-    let version =
-        version.lines().find_map(|line| line.strip_prefix("componentize-py==")).expect("a version");
-    let (program, go) =
-        (place.path().join("greeter/.venv/bin/componentize-py"), place.path().join("go"));
-    fs::create_dir_all(program.parent().expect("a folder")).expect("a folder");
+    let version = componentize_py();
+    let go = place.path().join("go");
     let go_on = go.display();
     let waits = format!("mkfifo '{go_on}'; read line < '{go_on}'; echo 'out of cheese'; exit 1");
     let script = format!(
         "#!/bin/sh\nif [ \"$1\" = --version ]; then echo componentize-py {version}; exit; fi\n{waits}\n"
     );
-    fs::write(&program, script).expect("a file");
-    fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("a program");
+    place.write_program(COMPONENTIZE_PY, &script);
     let mut build = place.command();
     build
         .args(["build", "greeter"])
@@ -94,11 +88,7 @@ fn slow_build_announces_steps_as_they_begin() {
     assert!(told.any(|line| line.contains("out of cheese")));
     assert_eq!(child.wait().expect("it ends").code(), Some(1));
     fs::remove_file(&go).expect("a file");
-    fs::write(
-        &program,
-        fs::read_to_string(&program).expect("the script").replace(&waits, "exit 1"),
-    )
-    .expect("a file");
+    place.write_program(COMPONENTIZE_PY, &script.replace(&waits, "exit 1"));
     let quiet = place.typed(&["build", "greeter", "--quiet"]);
     assert!(quiet.status == 1 && !quiet.stderr.contains("note: "), "{quiet}");
 }
@@ -146,11 +136,9 @@ fn slow_compilation_is_announced_at_start() {
 /// build fails at its end.
 #[test]
 fn build_programs_get_no_secret_variables() {
-    let version = include_str!("../../../../tests/languages/requirements.txt");
-    let version =
-        version.lines().find_map(|line| line.strip_prefix("componentize-py==")).expect("a version");
+    let version = componentize_py();
     for (language, programs, starts) in [
-        ("python", &["greeter/.venv/bin/componentize-py"][..], 2),
+        ("python", &[COMPONENTIZE_PY][..], 2),
         ("c", &["greeter/.venv/bin/python"], 2),
         ("rust", &["bin/rustc", "bin/cargo"], 3),
     ] {
@@ -164,10 +152,7 @@ fn build_programs_get_no_secret_variables() {
             seen.display()
         );
         for program in programs {
-            let program = place.path().join(program);
-            fs::create_dir_all(program.parent().expect("a folder")).expect("a folder");
-            fs::write(&program, &script).expect("a file");
-            fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("a program");
+            place.write_program(program, &script);
         }
         for word in ["build", "test"] {
             let path = format!("{here}/bin:{}", std::env::var("PATH").expect("it is set"));

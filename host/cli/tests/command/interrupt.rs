@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -11,7 +10,7 @@ use std::sync::{Arc, Once};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::place::{Place, eventually};
+use crate::place::{COMPONENTIZE_PY, Place, componentize_py, eventually};
 
 const CONFIG: &str = "[components.clerk]\npath = \"clerk.wasm\"\ngrants = { scratch = true }\n";
 /// Steps of a tool that creates a marker file, and ends when it is asked to.
@@ -145,18 +144,12 @@ export default tool({ name: "waits", description: "Waits.", handler });"#;
 fn interrupted_build_leaves_nothing() {
     let place = place(CONFIG);
     assert_eq!(place.typed(&["new", "greeter", "--language", "python"]).status, 0);
-    let programs = place.path().join("greeter/.venv/bin");
-    fs::create_dir_all(&programs).expect("a folder");
-    let version = include_str!("../../../../tests/languages/requirements.txt");
-    let version =
-        version.lines().find_map(|line| line.strip_prefix("componentize-py==")).expect("a version");
-    let (program, started_file) = (programs.join("componentize-py"), place.path().join("started"));
+    let (version, started_file) = (componentize_py(), place.path().join("started"));
     let script = format!(
         "#!/bin/sh\nif [ \"$1\" = --version ]; then echo componentize-py {version}; exit; fi\n: > '{}'\nexec sleep 600\n",
         started_file.display()
     );
-    fs::write(&program, script).expect("a file");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a program");
+    place.write_program(COMPONENTIZE_PY, &script);
     let child = started(&place, &mut place.command(), &["build", "greeter"]);
     eventually(|| started_file.exists().then_some(()));
     send_signal(&child, Signal::INT);

@@ -21,6 +21,9 @@ pub(crate) const NEEDS: &[[&str; 3]] = &[
 /// The warning about a call without a tenant, if the configuration defines tenants.
 pub(crate) const WITHOUT_TENANT: &str = "warning: `toolcell.toml` defines tenants, and `--tenant` is not given: the full grants of the component apply\n";
 
+/// The program that a project `greeter` in Python is built with.
+pub(crate) const COMPONENTIZE_PY: &str = "greeter/.venv/bin/componentize-py";
+
 /// Time limit for something to happen.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -39,6 +42,12 @@ pub(crate) fn in_time<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
         std::thread::yield_now();
     }
     None
+}
+
+/// Returns the version of `componentize-py` that a build expects.
+pub(crate) fn componentize_py() -> &'static str {
+    let versions = include_str!("../../../../tests/languages/requirements.txt");
+    versions.lines().find_map(|line| line.strip_prefix("componentize-py==")).expect("a version")
 }
 
 /// A directory with a configuration, components and data.
@@ -91,6 +100,14 @@ impl Place {
         fs::write(&new, contents).expect("a place");
         fs::set_permissions(&new, fs::Permissions::from_mode(mode)).expect("a place");
         fs::rename(new, path).expect("a place");
+    }
+
+    /// Writes a script that can be run as a program.
+    pub(crate) fn write_program(&self, name: &str, script: &str) {
+        let program = self.path().join(name);
+        fs::create_dir_all(program.parent().expect("a folder")).expect("a folder");
+        fs::write(&program, script).expect("a file");
+        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).expect("a program");
     }
 
     /// Approves everything in the place.
