@@ -1,13 +1,11 @@
 //! The source lines of a trap: they are shown to a person, and reading them is bounded.
 
 use std::fs;
-use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 
-use crate::typed::{CommandResult, command, typed};
+use crate::typed::{CommandResult, limited, typed};
 
 type Sections = Vec<(&'static str, Vec<u8>)>;
 
@@ -134,22 +132,6 @@ fn endless_debug_info_read_is_abandoned() {
 /// Read from the kernel while the child still waits for a component.
 #[test]
 fn debug_info_reader_is_limited_before_it_reads() {
-    let mut child = command();
-    child
-        .args(["lines-worker", "1:1"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let mut child = child.spawn().expect("the binary runs");
-    let limits = format!("/proc/{}/limits", child.id());
-    let bounds = ["Max cpu time 2 2 seconds", "Max address space 1073741824 1073741824 bytes"];
-    let patience = Instant::now() + Duration::from_secs(10);
-    let mut seen = String::new();
-    while !bounds.iter().all(|bound| seen.contains(bound)) && Instant::now() < patience {
-        let lines = fs::read_to_string(&limits).expect("it runs");
-        seen = lines.split_whitespace().collect::<Vec<_>>().join(" ");
-    }
-    drop(child.stdin.take());
-    child.wait().expect("it ends");
-    assert!(bounds.iter().all(|bound| seen.contains(bound)), "{seen}");
+    let limits = ["Max cpu time 2 2 seconds", "Max address space 1073741824 1073741824 bytes"];
+    limited(&["lines-worker", "1:1"], &limits);
 }
