@@ -30,10 +30,7 @@ fn found_config_waives_no_approval() {
     fs::write(place.path().join("target/hello.wasm"), [&bytes[..], &[0, 2, 1, b'x']].concat())
         .expect("a place");
     let shown = place.typed(&GREET);
-    assert!(
-        shown.status == 21 && shown.stderr.contains("is not the one that was approved"),
-        "{shown}"
-    );
+    shown.tells(21, "is not the one that was approved");
     let warning = "warning: toolcell.toml:2:16: [dev] is not used: this file was found, not named\n\
                    hint: to use [dev], name the file with `--config FILE`\n";
     assert!(place.typed(&["check"]).stderr.contains(warning), "{}", place.typed(&["check"]));

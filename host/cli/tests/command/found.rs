@@ -71,7 +71,7 @@ fn foreign_config_stops_only_commands_that_need_it() {
     chown(&shared, Some(65_534), None).expect("as before");
     let shown = place.shown(place.command().current_dir(shared.join("mine")).args(["check"]));
     let named = "is ignored: `HERE/shared` belongs to another user (uid 65534)\n";
-    assert!(shown.status == 1 && shown.stderr.contains(named), "{shown}");
+    shown.tells(1, named);
     chown(&shared, Some(0), None).expect("as before");
     // It does not hide a configuration in a directory above.
     fs::write(&file, "= broken").expect("a place");

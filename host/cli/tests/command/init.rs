@@ -46,8 +46,7 @@ fn init_sets_kind_of_components_without_tools() {
         ("program.wasm", &program),
     ]);
     let shown = place.typed(&["init"]);
-    assert_eq!(shown.status, 0, "{shown}");
-    assert!(shown.stderr.contains("component: math: math.wasm, used as `functions`\n"), "{shown}");
+    shown.tells(0, "component: math: math.wasm, used as `functions`\n");
     let text = written(&place);
     for (name, kind) in
         [("hello", ""), ("math", "functions"), ("module", "command"), ("program", "command")]

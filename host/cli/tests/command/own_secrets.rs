@@ -122,7 +122,7 @@ fn unreadable_secret_value_has_no_fallback() {
     refused("acme", &shared);
     let checked = check(&shared);
     let told = "the secret `fetch_token` of the tenant `acme` has no usable value: the environment variable `ACME_TOKEN` is not set";
-    assert!(checked.status == 1 && checked.stderr.contains(told), "{checked}");
+    checked.tells(1, told);
     assert!(checked.stderr.contains("; calls of the tool `fetch` are refused\n"), "{checked}");
     let json = place.shown(command(&place, &shared).args(["check", "--json"])).json();
     assert_eq!(json["unset_secrets"][0]["tenant"], "acme", "{json}");

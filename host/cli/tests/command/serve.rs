@@ -391,7 +391,7 @@ fn unapproved_config_names_approve_command() {
 fn serve_stdio_speaks_mcp() {
     let place = Place::new(&format!("{CONFIG}[tenants.acme]\n")).approved();
     let refused = place.typed(&["serve", "--stdio"]);
-    assert!(refused.status == 2 && refused.stderr.contains("--tenant NAME"), "{refused}");
+    refused.tells(2, "--tenant NAME");
     let checked = place.typed(&["serve", "--check", "--stdio", "--tenant", "acme"]);
     assert_eq!(
         (checked.status, checked.stdout.as_str()),

@@ -162,10 +162,7 @@ fn approve_is_atomic_when_killed() {
             names.filter(|name| name.to_string_lossy().starts_with(".toolcell")).collect();
         assert!(left.is_empty(), "{left:?}");
         let shown = place.typed(&["approve"]);
-        assert!(
-            shown.status == 0 && shown.stderr.contains("is approved in its present form"),
-            "{shown}"
-        );
+        shown.tells(0, "is approved in its present form");
     }
     assert!(outcomes[0] > 0, "it was never killed in time: {outcomes:?}");
 }

@@ -304,10 +304,7 @@ fn lock_detects_older_signed_version() {
     place.approve();
     put(&place, &version("the older one"), ACME);
     let shown = place.typed(&["tools", "mine"]);
-    assert!(
-        shown.status == 21 && shown.stderr.contains("is not the one that was approved"),
-        "{shown}"
-    );
+    shown.tells(21, "is not the one that was approved");
 }
 
 #[test]

@@ -96,10 +96,7 @@ fn published_issuer_keys_are_fetched() {
     let place = Place::new(&format!("{CONFIG}{issuer}")).approved();
     let check = || place.typed(&["serve", "--check", "--config", "toolcell.toml"]);
     let refused = check();
-    assert!(
-        refused.status == 1 && refused.stderr.contains("answered with the status 503"),
-        "{refused}"
-    );
+    refused.tells(1, "answered with the status 503");
     let server = Served::start(&place, &[]);
     server.wait_for_stderr("the keys of the issuer cannot be used");
     assert_eq!(server.greets(Some(TOKEN)).0, 401);

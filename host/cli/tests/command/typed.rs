@@ -33,6 +33,12 @@ pub(crate) struct CommandResult {
 }
 
 impl CommandResult {
+    /// Checks the exit status, and that standard error has this text.
+    #[track_caller]
+    pub(crate) fn tells(&self, status: i32, told: &str) {
+        assert!(self.status == status && self.stderr.contains(told), "{told:?}: {self}");
+    }
+
     /// Returns standard output as JSON.
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
