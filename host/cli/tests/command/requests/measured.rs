@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::place::{Place, in_time};
-use crate::serve::Served;
+use crate::serving::serve::Served;
 
 /// Returns the value of this series.
 fn value(metrics: &str, series: &str) -> Option<f64> {

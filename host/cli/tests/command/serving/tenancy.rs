@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::place::Place;
-use crate::serve::Served;
+use crate::serving::serve::Served;
 
 const CONFIG: &str = "[components.hello]\npath = \"hello.wasm\"\n";
 const ISSUER: &str = "[tenants.acme]\n[issuer]\nurl = \"https://login.example\"\naudience = \"https://tools.example\"\n\

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use toolcell_test_guests::{Answer, Hostile, example};
 
 use crate::place::{Place, eventually};
-use crate::serve::Served;
+use crate::serving::serve::Served;
 use crate::typed::CommandResult;
 
 /// Returns a folder with components only.

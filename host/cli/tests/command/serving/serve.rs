@@ -10,9 +10,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use toolcell_test_guests::{Answer, Hostile};
 
-use crate::interrupt::signals_by_default;
 use crate::place::{Place, in_time};
-use crate::stdio::{Client, REVISION};
+use crate::processes::interrupt::signals_by_default;
+use crate::serving::stdio::{Client, REVISION};
 
 /// The message to clients about a configuration that the operator has to approve.
 const NOT_APPROVED: &str = "the operator has not approved it in its present form (`toolcell approve` shows it and asks for your approval)";

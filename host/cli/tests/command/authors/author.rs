@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::interrupt::signals_by_default;
 use crate::place::{COMPONENTIZE_PY, Place, componentize_py};
+use crate::processes::interrupt::signals_by_default;
 
 #[test]
 fn dev_rebuilds_and_tests_after_each_change() {

@@ -4,7 +4,7 @@ use std::fs;
 
 use toolcell_test_guests::{command_component, command_module, example};
 
-use crate::existing;
+use crate::approvals::existing;
 use crate::place::Place;
 
 /// Returns a place without a configuration, with these further files.

@@ -11,7 +11,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::place::{Place, eventually};
-use crate::serve::Served;
+use crate::serving::serve::Served;
 
 const CONFIG: &str = "[components.hello]\npath = \"hello.wasm\"\n";
 /// Bytes that a client sends, and bytes of one piece.

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use toolcell_test_guests::example;
 
 use crate::place::Place;
-use crate::serve::Served;
-use crate::stdio::Client;
+use crate::serving::serve::Served;
+use crate::serving::stdio::Client;
 
 const CONFIG: &str = "[components.hello]\npath = \"hello.wasm\"\n[components.desk]\npath = \"desk.wasm\"\n\
                       [components.relay]\npath = \"relay.wasm\"\ngrants.invoke = [\"gre*\"]\n";

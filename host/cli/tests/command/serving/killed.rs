@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::place::Place;
-use crate::serve::Served;
+use crate::serving::serve::Served;
 
 /// Number of times that the server is killed, unless the variable [`CAMPAIGN`] gives another one.
 const KILLS: usize = 24;

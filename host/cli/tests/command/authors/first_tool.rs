@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::place::Place;
-use crate::stdio::Client;
+use crate::serving::stdio::Client;
 use crate::typed::CommandResult;
 
 /// Returns the commands `toolcell …` in the blocks of a page, without their comments.

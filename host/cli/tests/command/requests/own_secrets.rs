@@ -8,8 +8,8 @@ use serde_json::json;
 use toolcell_test_guests::rows;
 
 use crate::place::Place;
-use crate::serve::Served;
 use crate::server::Server;
+use crate::serving::serve::Served;
 use crate::typed::CommandResult;
 
 const SHARED: &str = "canary-that-all-share";

@@ -17,8 +17,8 @@ use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned, crypto::
 use toolcell_test_guests::{example, rows};
 
 use crate::place::Place;
-use crate::serve::Served;
 use crate::server::Server;
+use crate::serving::serve::Served;
 use crate::typed::CommandResult;
 
 const PASSWORD: &str = "canary-of-the-proxy";

@@ -254,7 +254,7 @@ fn tests_pass_with_inherited_ignored_signals() {
     let mut shell = Command::new("sh");
     shell.args(["-c", "trap '' INT HUP TERM; exec \"$@\"", "sh", "timeout", "--signal=KILL", "60"]);
     shell.arg(std::env::current_exe().expect("this program"));
-    shell.args(["--exact", "interrupt::cooperative_tool_answers_after_interrupt"]);
+    shell.args(["--exact", "processes::interrupt::cooperative_tool_answers_after_interrupt"]);
     let output = shell.stdin(Stdio::null()).output().expect("a shell");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }

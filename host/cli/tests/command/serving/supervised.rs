@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::place::Place;
-use crate::serve::Served;
+use crate::serving::serve::Served;
 
 const CONFIG: &str = "[components.hello]\npath = \"hello.wasm\"\n";
 /// Time limit of a wait, far longer than needed.

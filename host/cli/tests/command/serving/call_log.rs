@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::place::Place;
-use crate::serve::Served;
+use crate::serving::serve::Served;
 
 /// Denials are logged by default, calls with `-v`.
 #[test]

@@ -11,9 +11,9 @@ use std::thread::{self, JoinHandle};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::interrupt::signals_by_default;
 use crate::place::{Place, eventually};
-use crate::serve::{Served, tried};
+use crate::processes::interrupt::signals_by_default;
+use crate::serving::serve::{Served, tried};
 
 const ANSWER: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\nlate";
 

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::place::Place;
-use crate::stdio::{Client, REVISION};
+use crate::serving::stdio::{Client, REVISION};
 
 /// Each page with such settings, and the number of its blocks.
 const PAGES: [(&str, usize); 2] = [("docs/serving.md", 1), ("docs/clients.md", 3)];

@@ -15,8 +15,8 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::place::Place;
-use crate::serve::Served;
 use crate::server::Server;
+use crate::serving::serve::Served;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";
