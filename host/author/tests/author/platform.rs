@@ -112,7 +112,7 @@ fn only_modules_using_intl_get_the_intl_runtime() {
     for (handler, has_intl) in
         rows::<(&str, bool)>("author/platform", "only_modules_using_intl_get_the_intl_runtime")
     {
-        let place = project(&[("tool.js", &with_handler(handler))]);
+        let place = project(&[("tool.js", &*with_handler(handler))]);
         let built = build(place.path(), None).expect("it builds");
         let component = fs::read(Path::new(&built.component)).expect("a component");
         let names_zones = component.windows(12).any(|bytes| bytes == b"Pacific/Apia");
@@ -215,7 +215,7 @@ fn dynamic_import_finds_modules_by_literal_name() {
          await import(`./absent.js`).catch((error) => error.name), (await import(\"toolcell\")).tool.name]",
     );
     let place = project(&[
-        ("tool.js", &source),
+        ("tool.js", &*source),
         ("late.js", "import { first } from \"./deep.js\";\nexport const drawn = () => first;\n"),
         ("deep.js", "export const first = Math.random();\n"),
         ("node_modules/words/package.json", r#"{"main": "words.js"}"#),
@@ -241,7 +241,7 @@ fn error_names_native_code_of_a_package() {
         let place = project(&[
             ("node_modules/bcrypt/package.json", manifest),
             ("node_modules/bcrypt/index.js", ""),
-            ("tool.js", &format!("{import};\n{}", with_handler("() => bcrypt"))),
+            ("tool.js", &*format!("{import};\n{}", with_handler("() => bcrypt"))),
         ]);
         let error = build(place.path(), None).expect_err("it is refused");
         assert!(error.to_string().contains("native code for Node.js"), "{error}");

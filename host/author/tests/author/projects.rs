@@ -93,7 +93,7 @@ fn unhandled_promise_rejection_fails_the_build() {
     }
     let handled =
         "const lost = Promise.reject(new Error(\"no\"));\nawait null;\nlost.catch(() => {});";
-    let place = project(&[("tool.js", &format!("{tool}{handled}"))]);
+    let place = project(&[("tool.js", &*format!("{tool}{handled}"))]);
     build(place.path(), None).expect("it builds");
 }
 
