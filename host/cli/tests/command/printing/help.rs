@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use toolcell_test_guests::rows;
+
 use crate::place::Place;
 use crate::typed::{check, command, typed};
 
@@ -42,19 +44,8 @@ fn names_are_completed() {
             shown.stdout.lines().map(|line| line.split('\t').next().unwrap_or_default().to_owned());
         names.collect::<Vec<_>>()
     };
-    for (words, expected) in [
-        (&["insp"][..], "inspect"),
-        (&["batch", "--on-tool"], "--on-tool-error"),
-        (&["batch", "--format", "anth"], "anthropic"),
-        (&["run", "des"], "desk"),
-        (&["list", "hello", "des"], "desk"),
-        (&["run", "hello"], "hello.wasm"),
-        (&["run", "desk", "book"], "book_table"),
-        (&["learn", "desk", "sub"], "submit_plan"),
-        (&["explain", "desk", ""], "submit_plan"),
-        (&["--config", "toolcell.toml", "run", "hello", ""], "greet"),
-    ] {
-        let names = completed(words);
+    for (words, expected) in rows::<(Vec<&str>, &str)>("help", "names_are_completed") {
+        let names = completed(&words);
         assert!(names.iter().any(|name| name == expected), "{words:?}: {names:?}");
     }
     place.write("nonsense");

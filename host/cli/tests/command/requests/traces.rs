@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::place::Place;
 use crate::server::Server;
-use crate::serving::serve::Served;
+use crate::serving::serve::{Served, mcp_call, mcp_headers};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";
@@ -116,22 +116,13 @@ fn mcp_call_with_one_request_has_three_nested_spans() {
         let collector = Collector::start();
         let server = Served::start(&place, &["--otlp", &collector.url]);
         let parent = format!("00-{TRACE}-{CALLER}-01");
-        let mut meta = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {},
-        });
-        let mut headers = String::from(
-            "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: fetch\r\n",
-        );
+        let mut call = mcp_call("fetch", &json!({"url": site.url("/canary-path")}));
+        let mut headers = mcp_headers("fetch");
         if from_headers {
             headers.push_str(&format!("traceparent: {parent}\r\n"));
         } else {
-            meta["traceparent"] = json!(parent);
+            call["params"]["_meta"]["traceparent"] = json!(parent);
         }
-        let call = json!({
-            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-            "params": {"name": "fetch", "arguments": {"url": site.url("/canary-path")}, "_meta": meta},
-        });
         let answer = server.answer("POST", "/mcp", &headers, Some(&call));
         assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("canary-body"), "{answer}");
         // Waiting spans are sent before the server ends.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::place::{Place, eventually};
 use crate::processes::interrupt::signals_by_default;
-use crate::serving::serve::{Served, tried};
+use crate::serving::serve::{Served, mcp_call, tried};
 
 const ANSWER: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\nlate";
 
@@ -134,11 +134,7 @@ fn lines(waiting: &Waiting, drain: &str) -> (Child, ChildStdin, Lines<BufReader<
     command.args(["serve", "--stdio", "--drain-timeout", drain]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().expect("the binary runs");
-    let meta = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    let params = json!({ "name": "fetch", "arguments": waiting.arguments(), "_meta": meta });
-    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let call = mcp_call("fetch", &waiting.arguments());
     let (mut input, output) =
         (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
     writeln!(input, "{call}").expect("it reads");

@@ -200,6 +200,24 @@ pub(crate) fn tried(address: &str, line: &str, key: &str, body: &str) -> Option<
     Some((head.split(' ').nth(1)?.parse().ok()?, serde_json::from_str(body).ok()?))
 }
 
+/// Returns a call of a tool in the form of MCP without sessions.
+pub(crate) fn mcp_call(name: &str, arguments: &Value) -> Value {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({"name": name, "arguments": arguments, "_meta": meta});
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+}
+
+/// Returns the headers of a call by [`mcp_call`].
+pub(crate) fn mcp_headers(name: &str) -> String {
+    format!(
+        "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+         Mcp-Method: tools/call\r\nMcp-Name: {name}\r\n"
+    )
+}
+
 impl Drop for Served {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -241,14 +259,8 @@ fn tool_with_unset_secret_is_refused() {
         "message": "the secret `token` has no usable value; calls of this tool are refused",
     });
     assert_eq!((status, &answer["outcome"]["refusal"]), (200, &refusal), "{answer}");
-    let meta = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    let params = json!({"name": "asks", "arguments": {}, "_meta": meta});
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
-    let headers = "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
-                   Mcp-Method: tools/call\r\nMcp-Name: asks\r\n";
-    let (status, answer) = server.sent("POST", "/mcp", headers, Some(&call));
+    let call = mcp_call("asks", &json!({}));
+    let (status, answer) = server.sent("POST", "/mcp", &mcp_headers("asks"), Some(&call));
     assert_eq!((status, &answer["result"]["isError"]), (200, &json!(true)), "{answer}");
     assert_eq!(
         answer["result"]["_meta"]["toolcell/error"]["refusal"]["kind"], "unset_secret",
