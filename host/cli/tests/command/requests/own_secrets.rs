@@ -103,41 +103,6 @@ fn server_uses_and_reloads_tenant_secret_values() {
 }
 
 #[test]
-fn unreadable_secret_value_has_no_fallback() {
-    let server = Server::answering("a page");
-    let place = place(&server, OWN).approved();
-    let refused = |tenant: &str, variables: &[(&str, &str)]| {
-        let before = server.heads().len();
-        let shown = run(&place, &server, variables, tenant);
-        let refusal = shown.json()["outcome"]["refusal"].clone();
-        assert_eq!(
-            (&refusal["kind"], &refusal["secrets"]),
-            (&json!("unset_secret"), &json!(["fetch_token"])),
-            "{shown}"
-        );
-        assert_eq!((shown.status, server.heads().len()), (21, before), "{shown}");
-    };
-    let check = |variables: &[(&str, &str)]| place.shown(command(&place, variables).arg("check"));
-    let shared = [("SHARED_TOKEN", SHARED)];
-    refused("acme", &shared);
-    let checked = check(&shared);
-    let told = "the secret `fetch_token` of the tenant `acme` has no usable value: the environment variable `ACME_TOKEN` is not set";
-    checked.tells(1, told);
-    assert!(checked.stderr.contains("; calls of the tool `fetch` are refused\n"), "{checked}");
-    let json = place.shown(command(&place, &shared).args(["check", "--json"])).json();
-    assert_eq!(json["unset_secrets"][0]["tenant"], "acme", "{json}");
-    // Other tenants do not get a value that only some tenants have.
-    let own = [("ACME_TOKEN", ACME)];
-    refused("initech", &own);
-    assert_eq!(run(&place, &server, &own, "acme").status, 0);
-    assert_eq!(check(&own).status, 1);
-    let config = fs::read_to_string(place.path().join("toolcell.toml")).expect("a place");
-    place.write(&format!("{config}secrets = []\n"));
-    place.approve();
-    assert_eq!(check(&own).status, 0, "no tenant needs the value that all share");
-}
-
-#[test]
 fn invalid_secret_values_are_errors_with_hint() {
     let server = Server::answering("a page");
     for (section, message, hint) in
