@@ -81,7 +81,7 @@ pub(crate) fn run() -> Result<()> {
     failed.extend(existing::run(&programs)?);
     // The path of an author without the compilers: each build names the command that installs its
     // own.
-    let walk = "first_tool::missing_compiler_error_names_next_command";
+    let walk = "authors::first_tool::missing_compiler_error_names_next_command";
     cargo(
         root(),
         &[

@@ -3,85 +3,22 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use toolcell_author::cases::{Options, read};
-use toolcell_author::{Language, build, create};
+use toolcell_author::{Language, create};
 use toolcell_test_guests::rows;
 
-use crate::case_run::run;
+use crate::case_run::{project, tested};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Returns the failures of these cases for a tool that answers with a list.
-fn failures(cases: &str) -> Vec<Vec<String>> {
-    const TOOL: &str = r#"import { tool } from "toolcell";
+/// A tool that answers with a list.
+const LIST: &str = r#"import { tool } from "toolcell";
 export default tool({ name: "list", description: "Lists.", handler: () => [1, "two"] });
 "#;
-    failures_of(TOOL, cases)
-}
-
-/// Returns the failures of these cases for the tool of a module.
-fn failures_of(module: &str, cases: &str) -> Vec<Vec<String>> {
-    let place = tempfile::tempdir().expect("a folder");
-    let file = place.path().join("cases.yaml");
-    fs::write(place.path().join("tool.js"), module).expect("written");
-    fs::write(&file, cases).expect("written");
-    let built = build(place.path(), None).expect("it builds");
-    run(&built.component, &[file], &Options::default())
-        .cases
-        .into_iter()
-        .map(|case| case.failures)
-        .collect()
-}
-
-#[test]
-fn case_over_any_part_of_its_budget_fails() {
-    let failures = failures(
-        r#"cases:
-  - { name: enough, expect: { ok: [1, two] }, budget: { fuel: 100000000, memory: 100000000, time_ms: 600000 } }
-  - { name: fuel, expect: { ok: [1, two] }, budget: { fuel: 1 } }
-  - { name: memory, expect: { ok: [1, two] }, budget: { memory: 1 } }
-  - { name: time, expect: { ok: [1, two] }, budget: { time_ms: 0 } }
-  - { name: all, expect: { ok: [1, two] }, budget: { fuel: 1, memory: 1, time_ms: 0 } }
-"#,
-    );
-    let told = [
-        "fuel; its budget is 1",
-        "bytes of memory; its budget is 1 bytes",
-        "ms; its budget is 0 ms",
-    ];
-    for (failures, told) in
-        failures.iter().zip([&[][..], &told[..1], &told[1..2], &told[2..], &told])
-    {
-        assert_eq!(failures.len(), told.len(), "{failures:?}");
-        assert!(
-            failures.iter().zip(told).all(|(failure, told)| failure.ends_with(told)),
-            "{failures:?}"
-        );
-    }
-    assert_eq!(failures.len(), 5);
-}
-
-#[test]
-fn result_not_fitting_its_schema_fails_the_case() {
-    let failures = failures(
-        r#"cases:
-  - { name: fits, expect: { ok_schema: { type: array, prefixItems: [{ type: integer }, { const: two }] } } }
-  - { name: another type, expect: { ok_schema: { type: object } } }
-  - { name: another value, expect: { ok_schema: { prefixItems: [{ minimum: 2 }] } } }
-  - { name: another ending, expect: { error_contains: two } }
-"#,
-    );
-    let told = rows::<Option<&str>>("author/kit", "result_not_fitting_its_schema_fails_the_case");
-    for (failures, told) in failures.iter().zip(told) {
-        assert_eq!(failures.first().map(String::as_str), told);
-    }
-    assert_eq!(failures.len(), 4);
-}
-
-#[test]
-fn text_is_matched_against_a_regular_expression() {
-    const TOOL: &str = r#"import { tool, ToolFailure } from "toolcell";
+/// A tool that ends in the way that its argument says.
+const ENDS: &str = r#"import { tool, ToolFailure } from "toolcell";
 const parameters = { type: "object", properties: { how: { enum: ["fails", "throws", "counts"] } }, required: ["how"] };
 const handler = ({ how }) => {
   if (how === "fails") throw new ToolFailure("no city Atlantis in CH");
@@ -90,23 +27,45 @@ const handler = ({ how }) => {
 };
 export default tool({ name: "list", description: "Lists.", parameters, handler });
 "#;
-    let failures = failures_of(
-        TOOL,
-        r#"cases:
-  - { name: part, arguments: { how: fails }, expect: { error_matches: 'city \w+' } }
-  - { name: all, arguments: { how: fails }, expect: { error_matches: '^no city \w+ in [A-Z]{2}$' } }
-  - { name: another, arguments: { how: fails }, expect: { error_matches: '^city' } }
-  - { name: a trap, arguments: { how: throws }, expect: { message_matches: 'RangeError: too many: \d+\n +at handler \(tool\.js:5' } }
-  - { name: a refusal, arguments: { how: other }, expect: { refusal: invalid_arguments, message_matches: '"fails" or .*"counts"' } }
-  - { name: no message, arguments: { how: counts }, expect: { message_matches: '' } }
-  - { name: json, arguments: { how: counts }, expect: { ok_matches: '^\[\d\d\]$' } }
-  - { name: other json, arguments: { how: counts }, expect: { ok_matches: '^\d' } }
-"#,
-    );
-    let told = rows::<Option<&str>>("author/kit", "text_is_matched_against_a_regular_expression");
-    assert_eq!(failures.len(), told.len());
-    for (failures, told) in failures.iter().zip(told) {
-        assert_eq!(failures.first().map(String::as_str), told);
+
+/// Returns the rows of a table, each with the failures of its case for the tool of this module.
+fn failures<T: DeserializeOwned>(module: &str, table: &str) -> Vec<(Value, T, Vec<String>)> {
+    let (cases, told): (Vec<_>, Vec<_>) =
+        rows::<(Value, T)>("author/kit", table).into_iter().unzip();
+    let text = json!({ "cases": cases }).to_string();
+    let place = project(&[("tool.js", module), ("cases.yaml", &text)]);
+    let report = tested(place.path(), &Options::default());
+    assert_eq!(report.cases.len(), cases.len());
+    let rows = cases.into_iter().zip(told).zip(report.cases);
+    rows.map(|((case, told), found)| (case, told, found.failures)).collect()
+}
+
+#[test]
+fn case_over_any_part_of_its_budget_fails() {
+    for (case, told, failures) in
+        failures::<Vec<String>>(LIST, "case_over_any_part_of_its_budget_fails")
+    {
+        assert_eq!(failures.len(), told.len(), "{case}: {failures:?}");
+        let is_told = |(failure, told): (&String, &String)| failure.ends_with(told);
+        assert!(failures.iter().zip(&told).all(is_told), "{case}: {failures:?}");
+    }
+}
+
+#[test]
+fn result_not_fitting_its_schema_fails_the_case() {
+    for (case, told, failures) in
+        failures::<Option<String>>(LIST, "result_not_fitting_its_schema_fails_the_case")
+    {
+        assert_eq!(failures.first(), told.as_ref(), "{case}");
+    }
+}
+
+#[test]
+fn text_is_matched_against_a_regular_expression() {
+    for (case, told, failures) in
+        failures::<Option<String>>(ENDS, "text_is_matched_against_a_regular_expression")
+    {
+        assert_eq!(failures.first(), told.as_ref(), "{case}");
     }
 }
 

@@ -1,91 +1,35 @@
 //! npm packages in a JavaScript tool: resolution of imports, and CommonJS.
 
-use std::fs;
-use std::path::Path;
+use std::os::unix::fs::symlink;
 
 use toolcell_author::cases::Options;
 use toolcell_author::{Error, ErrorKind, build};
 use toolcell_test_guests::rows;
 
-use crate::case_run::run;
-
-const TOOL: &str = r#"import { tool } from "toolcell";
-import { where } from "esm";
-import deep from "esm/x/deep";
-import old, { a, missing } from "old";
-import typescripts, { named } from "typescripts";
-import * as passes from "passes";
-import one from "@scope/one";
-import odd from "odd/x";
-import own from "./own.json" with { type: "json" };
-import sub from "old/lib/a";
-import page from "page";
-import { lazy } from "lazy";
-const handler = async () => [where, deep, a, missing, old.fs, old.data, old.self(), old.strict, typescripts, named,
-  passes.far, "near" in passes, one, own.own, ...odd, sub, page, (await lazy()).deep];
-export default tool({ name: "all", description: "Tells.", parameters: { type: "object" }, handler });
-"#;
-
-const EXPECTED: &str = r#"["esm, its own inner, production", "deep", "function production", "MODULE_NOT_FOUND", [], 7, 6, true,
-    "its default", 1, "far", true, "scoped", "data", "thrown", "thrown", "main", "named", "function production",
-    "no page", "lazy"]"#;
-
-fn write(folder: &Path, files: &[(&str, &str)]) {
-    for (name, text) in files {
-        let path = folder.join(name);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        fs::write(path, text).expect("written");
-    }
-}
+use crate::case_run::{all_passed, project, tested};
 
 fn fault(files: &[(&str, &str)]) -> Error {
-    let place = tempfile::tempdir().expect("a folder");
-    write(place.path(), files);
-    build(place.path(), None).expect_err("it is at fault")
+    build(project(files).path(), None).expect_err("it is at fault")
 }
 
 #[test]
 fn packages_resolve_as_in_browser_bundlers() {
-    let place = tempfile::tempdir().expect("a folder");
-    write(place.path(), &rows::<(&str, &str)>("author/packages", "files"));
-    let cases = format!(r#"{{"cases": [{{"name": "all", "expect": {{"ok": {EXPECTED}}}}}]}}"#);
-    write(place.path(), &[("tool.js", TOOL), ("cases.json", &cases)]);
-    let built = build(place.path(), None).expect("it builds");
-    let report = run(&built.component, &[place.path().join("cases.json")], &Options::default());
-    assert!(report.passed == 1, "{report:#?}");
+    let place = project(&rows::<(&str, &str)>("author/packages", "files"));
+    assert_eq!(all_passed(&tested(place.path(), &Options::default())), 1);
 }
 
 #[test]
 fn commonjs_stack_trace_has_only_lines_of_files() {
-    let place = tempfile::tempdir().expect("a folder");
-    let message = "TypeError: cannot set property 'y' of null\n    at <anonymous> (node_modules/p/lazy.js:2:1)\n    \
-                   at lazy (node_modules/p/index.js:1:";
-    let expect = serde_json::json!({"tool_error": "handler_raised", "message_contains": message});
-    let cases = serde_json::json!({"cases": [{"name": "lazy", "expect": expect}]}).to_string();
-    let files = [
-        (
-            "tool.js",
-            "import { tool } from 'toolcell'; import { lazy } from 'p'; tool({ name: 't', description: 'd', handler: lazy })",
-        ),
-        (
-            "node_modules/p/index.js",
-            "exports.lazy = function lazy() { return require('./lazy.js') }",
-        ),
-        ("node_modules/p/lazy.js", "const x = null;\nx.y = 1;"),
-        ("cases.json", &cases),
-    ];
-    write(place.path(), &files);
-    let built = build(place.path(), None).expect("it builds");
-    let report = run(&built.component, &[place.path().join("cases.json")], &Options::default());
-    assert!(report.passed == 1, "{report:#?}");
+    let files =
+        rows::<(&str, &str)>("author/packages", "commonjs_stack_trace_has_only_lines_of_files");
+    assert_eq!(all_passed(&tested(project(&files).path(), &Options::default())), 1);
 }
 
 /// An npm workspace keeps the packages of its members in a folder above them, which a build does
 /// not read.
 #[test]
 fn error_names_package_of_parent_workspace() {
-    let place = tempfile::tempdir().expect("a folder");
-    write(place.path(), &[("member/tool.js", "import '@a/p/x'"), ("node_modules/@a/p/x.js", "")]);
+    let place = project(&[("member/tool.js", "import '@a/p/x'"), ("node_modules/@a/p/x.js", "")]);
     let error = build(&place.path().join("member"), None).expect_err("it does not build");
     let shared = place.path().canonicalize().expect("a folder").join("node_modules");
     let told = format!(
@@ -154,17 +98,13 @@ fn unusable_package_is_named_with_the_reason() {
 
 #[test]
 fn link_out_of_the_project_is_not_followed() {
-    let (outside, place) =
-        (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
-    write(outside.path(), &[("p/index.js", "export {}"), ("p/package.json", "{}")]);
-    write(place.path(), &[("tool.js", "import 'p'"), ("node_modules/.keep", "")]);
-    std::os::unix::fs::symlink(outside.path().join("p"), place.path().join("node_modules/p"))
-        .expect("a link");
+    let outside = project(&[("p/index.js", "export {}"), ("p/package.json", "{}")]);
+    let place = project(&[("tool.js", "import 'p'"), ("node_modules/.keep", "")]);
+    symlink(outside.path().join("p"), place.path().join("node_modules/p")).expect("a link");
     let error = build(place.path(), None).expect_err("it is outside");
     // The same holds for a link to the main file.
     let linked = tempfile::tempdir().expect("a folder");
-    std::os::unix::fs::symlink(outside.path().join("p/index.js"), linked.path().join("tool.js"))
-        .expect("a link");
+    symlink(outside.path().join("p/index.js"), linked.path().join("tool.js")).expect("a link");
     let entry = build(linked.path(), None).expect_err("it is outside");
     assert!(entry.to_string().contains("`tool.js` is outside of the project"), "{entry}");
     assert!(

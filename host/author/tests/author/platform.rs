@@ -13,6 +13,8 @@ use toolcell::{Component, Engine, Executor, Grants, ToolCall};
 use toolcell_author::build;
 use toolcell_test_guests::rows;
 
+use crate::case_run::project;
+
 /// Expressions, each followed by a line with `= ` and the answer of Node 22, which `cargo xtask
 /// platform` checks.
 const EXPRESSIONS: &str = include_str!("../../../../tests/platform/web.txt");
@@ -21,8 +23,7 @@ const INTL: &str = include_str!("../../../../tests/platform/intl.txt");
 
 /// Builds this source and returns the outcome of one call of its tool.
 fn called(source: &str, grants: Grants, arguments: &str) -> Value {
-    let place = tempfile::tempdir().expect("a folder");
-    fs::write(place.path().join("tool.js"), source).expect("written");
+    let place = project(&[("tool.js", source)]);
     let built = build(place.path(), None).expect("it builds");
     answer_of(&built.component, grants, arguments)
 }
@@ -106,19 +107,12 @@ fn intl_error_names_missing_locale_or_option() {
     }
 }
 
-/// Handlers, each with true if it needs the runtime with `Intl`, which has the names of time zones.
 #[test]
 fn only_modules_using_intl_get_the_intl_runtime() {
-    for (handler, has_intl) in [
-        ("() => (5).toLocaleString('en-US', { maximumFractionDigits: 0 })", false),
-        ("(args, { locale }) => new Date(0).toLocaleString(locale)", false),
-        ("() => typeof Intl", true),
-        ("() => globalThis.Intl?.Collator", true),
-        ("() => new Date(0).toLocaleDateString('en-US', { timeZone: 'Asia/Tokyo' })", true),
-        ("({ options }) => (5).toLocaleString('en-US', options)", true),
-    ] {
-        let place = tempfile::tempdir().expect("a folder");
-        fs::write(place.path().join("tool.js"), with_handler(handler)).expect("written");
+    for (handler, has_intl) in
+        rows::<(&str, bool)>("author/platform", "only_modules_using_intl_get_the_intl_runtime")
+    {
+        let place = project(&[("tool.js", &*with_handler(handler))]);
         let built = build(place.path(), None).expect("it builds");
         let component = fs::read(Path::new(&built.component)).expect("a component");
         let names_zones = component.windows(12).any(|bytes| bytes == b"Pacific/Apia");
@@ -128,9 +122,7 @@ fn only_modules_using_intl_get_the_intl_runtime() {
 
 /// Returns the warnings of this source's build.
 fn warned(source: &str) -> String {
-    let place = tempfile::tempdir().expect("a folder");
-    fs::write(place.path().join("tool.js"), source).expect("written");
-    build(place.path(), None).expect("it builds").warnings
+    build(project(&[("tool.js", source)]).path(), None).expect("it builds").warnings
 }
 
 /// Returns the source of a tool with this handler.
@@ -218,22 +210,17 @@ fn read(mut connection: TcpStream) -> (TcpStream, String) {
 /// A module that is imported by a call, in files beside `tool.js`.
 #[test]
 fn dynamic_import_finds_modules_by_literal_name() {
-    let place = tempfile::tempdir().expect("a folder");
-    let package = place.path().join("node_modules/words");
-    fs::create_dir_all(&package).expect("a folder");
     let source = with_handler(
         "async () => [(await import(\"./late.js\")).drawn() < 1, (await import('words')).default.word,\n  \
          await import(`./absent.js`).catch((error) => error.name), (await import(\"toolcell\")).tool.name]",
     );
-    for (file, text) in [
+    let place = project(&[
         ("tool.js", &*source),
         ("late.js", "import { first } from \"./deep.js\";\nexport const drawn = () => first;\n"),
         ("deep.js", "export const first = Math.random();\n"),
         ("node_modules/words/package.json", r#"{"main": "words.js"}"#),
         ("node_modules/words/words.js", "module.exports = { word: \"late\" };\n"),
-    ] {
-        fs::write(place.path().join(file), text).expect("written");
-    }
+    ]);
     let built = build(place.path(), None).expect("it builds");
     assert_eq!(
         built.warnings,
@@ -248,25 +235,14 @@ fn dynamic_import_finds_modules_by_literal_name() {
 /// Imports of native code, each with the expected part of the error.
 #[test]
 fn error_names_native_code_of_a_package() {
-    for (import, manifest, words) in [
-        ("import bcrypt from \"bcrypt\"", r#"{"gypfile": true}"#, "use the package `bcryptjs`"),
-        (
-            "import bcrypt from \"bcrypt\"",
-            r#"{"dependencies": {"node-gyp-build": "^4"}}"#,
-            "use the package `bcryptjs`",
-        ),
-        ("import bcrypt from \"bcrypt/build/bcrypt.node\"", "{}", "written in JavaScript alone"),
-    ] {
-        let place = tempfile::tempdir().expect("a folder");
-        let package = place.path().join("node_modules/bcrypt");
-        fs::create_dir_all(&package).expect("a folder");
-        fs::write(package.join("package.json"), manifest).expect("written");
-        fs::write(package.join("index.js"), "").expect("written");
-        fs::write(
-            place.path().join("tool.js"),
-            format!("{import};\n{}", with_handler("() => bcrypt")),
-        )
-        .expect("written");
+    for (import, manifest, words) in
+        rows::<(&str, &str, &str)>("author/platform", "error_names_native_code_of_a_package")
+    {
+        let place = project(&[
+            ("node_modules/bcrypt/package.json", manifest),
+            ("node_modules/bcrypt/index.js", ""),
+            ("tool.js", &*format!("{import};\n{}", with_handler("() => bcrypt"))),
+        ]);
         let error = build(place.path(), None).expect_err("it is refused");
         assert!(error.to_string().contains("native code for Node.js"), "{error}");
         assert!(error.hint().contains(words), "{}", error.hint());

@@ -9,7 +9,7 @@ use toolcell_author::{ErrorKind, Language, build, component_of, create};
 
 use toolcell_test_guests::rows;
 
-use crate::case_run::{run, try_run};
+use crate::case_run::{all_passed, project, run, tested, try_run};
 
 /// The project whose cases every language passes.
 const LANGUAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/languages");
@@ -17,9 +17,7 @@ const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../example-tools
 
 /// Writes this source as the module of a project, builds it, and returns the error.
 fn fault(file: &str, source: &str) -> toolcell_author::Error {
-    let place = tempfile::tempdir().expect("a folder");
-    fs::write(place.path().join(file), source).expect("written");
-    build(place.path(), None).expect_err("it is at fault")
+    build(project(&[(file, source)]).path(), None).expect_err("it is at fault")
 }
 
 #[test]
@@ -47,9 +45,7 @@ fn javascript_passes_cases_common_to_all_languages() {
     build(&Path::new(LANGUAGES).join("js"), Some(&out)).expect("it builds");
     let folders = [LANGUAGES.into(), Path::new(LANGUAGES).join("js")];
     let files = folders.map(|folder| find(&folder).expect("cases")).concat();
-    let report = run(&out, &files, &Options::default());
-    let failures: Vec<_> = report.cases.iter().filter(|case| !case.passed).collect();
-    assert!(failures.is_empty(), "{failures:#?}");
+    all_passed(&run(&out, &files, &Options::default()));
 }
 
 /// Each folder of `example-tools/js` and `example-tools/ts`.
@@ -95,39 +91,17 @@ fn unhandled_promise_rejection_fails_the_build() {
         );
         assert!(told.contains("tool.js:3"), "{told}");
     }
-    let place = tempfile::tempdir().expect("a folder");
     let handled =
         "const lost = Promise.reject(new Error(\"no\"));\nawait null;\nlost.catch(() => {});";
-    fs::write(place.path().join("tool.js"), format!("{tool}{handled}")).expect("written");
+    let place = project(&[("tool.js", &*format!("{tool}{handled}"))]);
     build(place.path(), None).expect("it builds");
 }
 
 #[test]
 fn case_answers_calls_of_other_tools() {
-    let place = tempfile::tempdir().expect("a folder");
-    let source = r#"import { invoke, tool } from "toolcell";
-const needs = [{ kind: "invoke", pattern: "find_*", reason: "to find places" }];
-const handler = async ({ tool, args }) => {
-  try { return await invoke(tool, args); } catch (error) { return [error.kind, error.message]; }
-};
-export default tool({ name: "calls", description: "Calls a tool.", needs, handler });
-"#;
-    let cases = r#"cases:
-  - { name: one, arguments: { tool: find_place, args: { n: 1 } }, tools: [{ name: find_place, arguments: { n: 1 }, ok: null },
-      { name: find_place, error: gone }], expect: { ok: null } }
-  - { name: other, arguments: { tool: find_place, args: { n: 2 } }, tools: [{ name: find_place, arguments: { n: 1 }, ok: 1 },
-      { name: find_place, error: gone }], expect: { ok: [failed, gone] } }
-  - { name: unknown, arguments: { tool: find_place, args: { n: 2 } }, tools: [{ name: find_place, arguments: { n: 1 }, ok: 1 }],
-      expect: { ok: [failed, 'the case has no answer for these arguments: {"n":2}'] } }
-  - { name: missing, arguments: { tool: find_car }, expect: { ok_contains: tool_error } }
-  - { name: undeclared, arguments: { tool: lookup }, tools: [{ name: lookup, ok: 1 }], expect: { ok_contains: denied } }
-"#;
-    fs::write(place.path().join("tool.js"), source).expect("written");
-    fs::write(place.path().join("cases.yaml"), cases).expect("written");
-    let built = build(place.path(), None).expect("it builds");
-    let report = run(&built.component, &find(place.path()).expect("cases"), &Options::default());
-    let failures: Vec<_> = report.cases.iter().filter(|case| !case.passed).collect();
-    assert!(failures.is_empty() && report.passed == 5, "{failures:#?}");
+    let place =
+        project(&rows::<(&str, &str)>("author/projects", "case_answers_calls_of_other_tools"));
+    assert_eq!(all_passed(&tested(place.path(), &Options::default())), 5);
 }
 
 #[test]
@@ -168,19 +142,9 @@ fn failing_case_says_why_and_can_be_blessed() {
 
 #[test]
 fn coverage_lists_values_that_no_case_has() {
-    let place = tempfile::tempdir().expect("a folder");
-    let source = r#"import { tool } from "toolcell";
-const parameters = { type: "object", properties: { unit: { enum: ["m", "ft"] }, digits: { type: "integer" } } };
-export default tool({ name: "length", description: "Measures.", parameters, handler: ({ unit }) => unit });
-"#;
-    let cases = r#"{"cases": [{"name": "metres", "arguments": {"unit": "m"}, "expect": {"ok": "m"}},
-        {"name": "miles", "arguments": {"unit": "mi"}, "expect": {"refusal": "invalid_arguments"}},
-        {"name": "in time", "arguments": {"unit": "m"}, "expect": {"ok": "m"}, "budget": {"time_ms": 60000}}]}"#;
-    fs::write(place.path().join("tool.js"), source).expect("written");
-    fs::write(place.path().join("cases.json"), cases).expect("written");
-    let built = build(place.path(), None).expect("it builds");
+    let files = rows::<(&str, &str)>("author/projects", "coverage_lists_values_that_no_case_has");
     let options = Options { coverage: true, ..Options::default() };
-    let report = run(&built.component, &find(place.path()).expect("cases"), &options);
+    let report = tested(project(&files).path(), &options);
     let [coverage] = &report.coverage.expect("it was asked for")[..] else { panic!("one tool") };
     assert_eq!(
         (coverage.outcomes["ok"], coverage.outcomes["refusal"], coverage.outcomes["halt"]),
@@ -219,11 +183,10 @@ fn faulty_case_files_are_refused() {
 
 #[test]
 fn case_that_cannot_run_is_named_with_the_reason() {
-    let place = tempfile::tempdir().expect("a folder");
     let source = r#"import { tool } from "toolcell";
 for (const name of ["one", "two"]) tool({ name, description: "Answers.", handler: () => 1 });
 "#;
-    fs::write(place.path().join("tool.js"), source).expect("written");
+    let place = project(&[("tool.js", source)]);
     let built = build(place.path(), None).expect("it builds");
     let file = place.path().join("cases.yaml");
     for (case, told) in
@@ -403,11 +366,8 @@ fn block(page: &str, language: &str, number: usize) -> String {
 
 /// Builds this module and runs these cases, which must all pass.
 fn passes(module: &str, cases: &str) {
-    let place = tempfile::tempdir().expect("a folder");
-    fs::write(place.path().join("tool.js"), module).expect("written");
-    fs::write(place.path().join("cases.yaml"), cases).expect("written");
-    let built = build(place.path(), None).expect("it builds");
-    let report = run(&built.component, &find(place.path()).expect("cases"), &Options::default());
+    let place = project(&[("tool.js", module), ("cases.yaml", cases)]);
+    let report = tested(place.path(), &Options::default());
     assert!(report.passed > 0 && report.failed == 0, "{report:#?}");
 }
 
@@ -426,20 +386,8 @@ fn javascript_page_tool_calls_another_tool() {
 
 #[test]
 fn testing_page_case_passes() {
-    const WEATHER: &str = r#"import { kv, secrets, tool } from "toolcell";
-const needs = [
-  { kind: "http", pattern: "GET https://api.example.com/v1", reason: "to look up the weather" },
-  { kind: "secret", pattern: "weather_key", reason: "to authenticate there" },
-  { kind: "kv", pattern: "write visits", reason: "to count" },
-];
-const parameters = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
-const handler = async ({ city }, { tenant }) => {
-  if (tenant !== "acme" || kv.get("visits") !== 41 || new Date().getUTCFullYear() !== 2026) throw new Error("not the case's");
-  kv.set("visits", 42);
-  const answer = await fetch(`https://api.example.com/v1/now?q=${city}`, { secret: secrets.get("weather_key") });
-  return (await answer.json()).degrees;
-};
-export default tool({ name: "weather", description: "Tells the weather.", parameters, needs, handler });
-"#;
-    passes(WEATHER, &block("testing.md", "yaml", 0));
+    let [module] = rows::<&str>("author/projects", "testing_page_case_passes")[..] else {
+        panic!("one module")
+    };
+    passes(module, &block("testing.md", "yaml", 0));
 }

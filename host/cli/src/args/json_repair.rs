@@ -129,44 +129,19 @@ fn escaped(letter: char) -> Option<char> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use toolcell_test_guests::rows;
 
     use super::*;
 
     #[test]
     fn lenient_parse_recovers_intended_json() {
-        for (typed, expected) in [
-            ("{'name': 'Ada'}", json!({"name": "Ada"})),
-            (r#"{"name": "Ada",}"#, json!({"name": "Ada"})),
-            (r#"{name: "Ada", n: 3}"#, json!({"name": "Ada", "n": 3})),
-            // The rest after the shell has removed the quotes.
-            (
-                "{name: Ada Lovelace, ok: true, all: [1, two,]}",
-                json!({"name": "Ada Lovelace", "ok": true, "all": [1, "two"]}),
-            ),
-            ("{'is': True, 'of': None}", json!({"is": true, "of": null})),
-            (r#"{'a': 'it\'s'}"#, json!({"a": "it's"})),
-            ("{“a”: “b”}", json!({"a": "b"})),
-            (r"{‘a’: 'b\n\t\r'}", json!({"a": "b\n\t\r"})),
-        ] {
+        for (typed, expected) in
+            rows::<(&str, Value)>("json_repair", "lenient_parse_recovers_intended_json")
+        {
             assert_eq!(repaired(typed), Some(expected), "{typed}");
         }
-        let deep = "{a: ".repeat(100);
-        for none in [
-            r#"{"n": 1e400}"#,
-            "{n: -1e999}",
-            "{n: 0x10}",
-            r#"{"a": 1}"#,
-            "",
-            "{",
-            "{a}",
-            "{a: }",
-            "'a'",
-            "{a: 1} b",
-            "{a: 1 {",
-            &deep,
-            &"x".repeat(501),
-        ] {
+        let (deep, long) = ("{a: ".repeat(100), "x".repeat(501));
+        for none in rows("json_repair", "unclear_texts").into_iter().chain([&*deep, &long]) {
             assert_eq!(repaired(none), None, "{none}");
         }
     }

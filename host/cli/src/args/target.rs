@@ -224,6 +224,8 @@ pub(crate) fn shorten(word: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     fn target(words: &[&str]) -> Result<(Option<String>, String), String> {
@@ -244,48 +246,22 @@ mod tests {
 
     #[test]
     fn tool_name_is_split_from_arguments() {
-        let greet = || Some("greet".to_owned());
-        for (words, expected) in [
-            (&[][..], (None, "{}")),
-            (&["greet"], (greet(), "{}")),
-            (&["greet", r#"{"a": 1}"#], (greet(), r#"{"a": 1}"#)),
-            (&[r#"{"a": "x=y"}"#], (None, r#"{"a": "x=y"}"#)),
-            (&["greet", "nonsense"], (greet(), "nonsense")),
-            (&["greet", ""], (greet(), "")),
-            (&[""], (None, "")),
-            (&["greet", "name=Ada"], (greet(), r#"{"name":"Ada"}"#)),
-            (&["name=Ada", "n=3"], (None, r#"{"n":3,"name":"Ada"}"#)),
-            (&["name=a=b", "empty="], (None, r#"{"empty":"","name":"a=b"}"#)),
-        ] {
-            assert_eq!(target(words), Ok((expected.0, expected.1.to_owned())), "{words:?}");
+        for (words, tool, arguments) in
+            rows::<(Vec<&str>, Option<&str>, &str)>("target", "tool_name_is_split_from_arguments")
+        {
+            let expected = (tool.map(str::to_owned), arguments.to_owned());
+            assert_eq!(target(&words), Ok(expected), "{words:?}");
         }
-        for (words, problem) in [
-            (&["greet", "a=1", "b"][..], "`b` is neither"),
-            (&["a=1", "a=2"], "`a` is given twice"),
-            (&["a:=x"], "`a:=x`: not valid JSON"),
-            (&["greet", "{}", "a=1"], "`{}` is neither"),
-        ] {
-            let told = target(words).unwrap_err();
+        for (words, problem) in rows::<(Vec<&str>, &str)>("target", "words_that_are_no_arguments") {
+            let told = target(&words).unwrap_err();
             assert!(told.contains(problem), "{words:?}: {told}");
         }
     }
 
     #[test]
     fn argument_value_follows_schema_type() {
-        for (word, expected) in [
-            ("n=3", "3"),
-            ("n=three", r#""three""#),
-            ("on=true", "true"),
-            ("either=3", r#""3""#),
-            ("either:=3", "3"),
-            ("list=[1]", "[1]"),
-            ("size=L", r#""L""#),
-            ("level=2", "2"),
-            ("when=5", "5"),
-            ("any=5", r#""5""#),
-            ("unknown=5", r#""5""#),
-            ("unknown:={\"a\":null}", r#"{"a":null}"#),
-        ] {
+        for (word, expected) in rows::<(&str, &str)>("target", "argument_value_follows_schema_type")
+        {
             let (name, _) = word.split_once(['=', ':']).unwrap();
             assert_eq!(target(&[word]), Ok((None, format!("{{\"{name}\":{expected}}}"))), "{word}");
         }

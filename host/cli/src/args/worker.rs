@@ -82,45 +82,21 @@ impl Global {
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
+    use toolcell_test_guests::rows;
 
     use crate::args::Args;
 
     /// The options of the parent, as words, parse to the same options in the child.
     #[test]
     fn global_options_round_trip_to_worker() {
-        let typed = [
-            "toolcell",
-            "list",
-            "x.wasm",
-            "--config=-a b.toml",
-            "--cache-dir",
-            "c",
-            "--cache-size",
-            "3GiB",
-            "--no-cache",
-            "--state-dir",
-            "s",
-            "--seed",
-            "7",
-            "--now",
-            "2026-01-31T12:00:00.250Z",
-            "--max-compile-time",
-            "1.5s",
-            "-vv",
-        ];
-        // The first and the last value that can be written.
-        let least = [&typed[..3], &["--now", "0", "--max-compile-time", "1ms"]].concat();
-        let quiet = [&typed[..3], &["--quiet"]].concat();
-        let most =
-            [&typed[..3], &["--now", "253402300799", "--max-compile-time", "1000000m"]].concat();
-        for words in [&typed[..], &typed[..3], &least, &most, &quiet] {
-            let global = Args::try_parse_from(words).unwrap().global;
-            let again = ["toolcell".into(), "list".into(), "x.wasm".into()]
-                .into_iter()
-                .chain(global.words());
+        let begin = ["toolcell", "list", "x.wasm"];
+        for words in rows::<Vec<&str>>("worker", "global_options_round_trip_to_worker") {
+            let global = Args::try_parse_from([&begin[..], &words].concat()).unwrap().global;
+            let again = begin.map(Into::into).into_iter().chain(global.words());
             assert_eq!(
                 format!("{:?}", Args::try_parse_from(again).unwrap().global),
-                format!("{global:?}")
+                format!("{global:?}"),
+                "{words:?}"
             );
         }
     }

@@ -61,27 +61,11 @@ mod tests {
 
     use super::*;
 
-    const HARMFUL: [char; 15] = [
-        '\u{1b}',
-        '\0',
-        '\u{7f}',
-        '\u{9b}',
-        '\u{202e}',
-        '\u{2066}',
-        '\u{2069}',
-        '\u{ad}',
-        '\u{200b}',
-        '\u{200c}',
-        '\u{200d}',
-        '\u{feff}',
-        '\u{e0041}',
-        '\u{e0100}',
-        '\u{2028}',
-    ];
+    const HARMFUL: &str = "\u{1b}\0\u{7f}\u{9b}\u{202e}\u{2066}\u{2069}\u{ad}\u{200b}\u{200c}\u{200d}\u{feff}\u{e0041}\u{e0100}\u{2028}";
 
     #[test]
     fn result_is_exact_for_program_clean_for_person() {
-        let exact = HARMFUL.iter().map(|c| format!("a{c}b 👩{c}🚀\r\n")).collect::<String>();
+        let exact = HARMFUL.chars().map(|c| format!("a{c}b 👩{c}🚀\r\n")).collect::<String>();
         assert_eq!(
             result(&exact, Reader::Program),
             CleanText { text: exact.as_str().into(), lost: 0, cut: 0 }
@@ -89,7 +73,7 @@ mod tests {
         let shown = result(&exact, Reader::Person);
         assert_eq!(
             (shown.text.contains(is_invisible), shown.lost, shown.cut),
-            (false, 2 * HARMFUL.len(), 0),
+            (false, 2 * HARMFUL.chars().count(), 0),
             "{shown:?}"
         );
     }

@@ -269,68 +269,13 @@ fn choices(kinds: impl Iterator<Item = String>, between: &str) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use toolcell_test_guests::rows;
 
     use super::*;
 
     #[test]
     fn kind_describes_schema() {
-        for (schema, expected) in [
-            (json!({"type": "string"}), "string"),
-            (json!({"type": ["string", "null"]}), "string or null"),
-            (json!({"type": "string", "format": "date"}), "string (date)"),
-            (
-                json!({"type": "array", "items": {"type": "array", "items": true}}),
-                "array of array of any",
-            ),
-            (json!({"enum": ["a", 1]}), "\"a\" | 1"),
-            (
-                json!({"enum": (0..20).collect::<Vec<_>>()}),
-                "0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12 | 13 | 14 | 15 | …",
-            ),
-            (
-                json!({"type": "integer", "format": "uint32", "minimum": 0, "maximum": u32::MAX}),
-                "integer (at least 0)",
-            ),
-            (
-                json!({"type": "integer", "format": "int8", "minimum": -128, "maximum": 127}),
-                "integer",
-            ),
-            (
-                json!({"type": "integer", "format": "uint8", "minimum": 0, "maximum": 127}),
-                "integer (0 to 127)",
-            ),
-            (
-                json!({"type": ["integer", "null"], "minimum": 0, "maximum": 3}),
-                "integer (0 to 3) or null",
-            ),
-            (
-                json!({"type": "number", "exclusiveMinimum": 0, "multipleOf": 0.5}),
-                "number (more than 0, multiple of 0.5)",
-            ),
-            (
-                json!({"type": "string", "minLength": 10, "maxLength": 10, "pattern": "^a"}),
-                "string (10 characters, matches ^a)",
-            ),
-            (
-                json!({"type": "array", "items": {"type": "string"}, "maxItems": 3}),
-                "array of string (at most 3 items)",
-            ),
-            (
-                json!({"anyOf": [{"type": "number"}, {"$ref": "#/$defs/x"}], "$defs": {"x": {"type": "null"}}}),
-                "number or null",
-            ),
-            (json!({"type": "array", "minItems": 2}), "array (at least 2 items)"),
-            (json!({"allOf": [{"type": "integer"}]}), "integer"),
-            (json!({"$ref": "#"}), "any"),
-            (
-                json!({"type": "array", "items": {"$ref": "#"}}),
-                "array of array of array of array of array of any",
-            ),
-            (json!({"$ref": "https://example.com/x"}), "any"),
-            (json!({"properties": {}}), "object"),
-            (json!(false), "nothing"),
-            (json!(17), "any"),
-        ] {
+        for (schema, expected) in rows::<(Value, &str)>("schema", "kind_describes_schema") {
             assert_eq!(kind(&schema), expected, "{schema}");
         }
     }

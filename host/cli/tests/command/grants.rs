@@ -66,20 +66,17 @@ fn config_is_found_upwards_or_by_name() {
     let gone = place.shown(place.command().env("TOOLCELL_CONFIG", "gone.toml").arg("check"));
     let told =
         "the configuration that the variable `TOOLCELL_CONFIG` names: `gone.toml` does not exist";
-    assert!(gone.status == 1 && gone.stderr.contains(told), "{gone}");
+    gone.tells(1, told);
     let named = place.typed(&["--config", "nothing.toml", "list", "hello.wasm"]);
-    assert!(named.status == 1 && named.stderr.contains("`nothing.toml` does not exist"), "{named}");
+    named.tells(1, "`nothing.toml` does not exist");
     let mistyped = place.typed(&["run", "namde", "greet"]);
-    assert!(
-        mistyped.status == 2 && mistyped.stderr.contains("hint: did you mean `named`?"),
-        "{mistyped}"
-    );
+    mistyped.tells(2, "hint: did you mean `named`?");
     for (spoilt, mode, good) in
         [("toolcell.toml", 0o666, 0o644), ("toolcell.toml", 0o664, 0o644), (".", 0o770, 0o700)]
     {
         fs::set_permissions(place.path().join(spoilt), fs::Permissions::from_mode(mode)).unwrap();
         let open = place.typed(&call);
-        assert!(open.status == 1 && open.stderr.contains("other users can write to `"), "{open}");
+        open.tells(1, "other users can write to `");
         assert!(open.stderr.contains("hint: `chmod go-w "), "{open}");
         fs::set_permissions(place.path().join(spoilt), fs::Permissions::from_mode(good)).unwrap();
     }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use toolcell_test_guests::{asker, example};
+use toolcell_test_guests::{COMPONENTS, asker};
 
 use crate::typed::{CommandResult, command};
 
@@ -20,6 +20,9 @@ pub(crate) const NEEDS: &[[&str; 3]] = &[
 
 /// The warning about a call without a tenant, if the configuration defines tenants.
 pub(crate) const WITHOUT_TENANT: &str = "warning: `toolcell.toml` defines tenants, and `--tenant` is not given: the full grants of the component apply\n";
+
+/// The program that a project `greeter` in Python is built with.
+pub(crate) const COMPONENTIZE_PY: &str = "greeter/.venv/bin/componentize-py";
 
 /// Time limit for something to happen.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -41,6 +44,12 @@ pub(crate) fn in_time<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     None
 }
 
+/// Returns the version of `componentize-py` that a build expects.
+pub(crate) fn componentize_py() -> &'static str {
+    let versions = include_str!("../../../../tests/languages/requirements.txt");
+    versions.lines().find_map(|line| line.strip_prefix("componentize-py==")).expect("a version")
+}
+
 /// A directory with a configuration, components and data.
 pub(crate) struct Place {
     dir: TempDir,
@@ -48,13 +57,19 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// Returns a place with this configuration and the examples whose files it names.
     pub(crate) fn new(config: &str) -> Self {
         let tempdir = || tempfile::tempdir().expect("a place");
         let place = Self { dir: tempdir(), state: tempdir() };
         for folder in ["data/deep", "other", "home/.ssh"] {
             fs::create_dir_all(place.path().join(folder)).expect("a place");
         }
-        fs::copy(example("hello"), place.path().join("hello.wasm")).expect("a place");
+        for (name, component) in COMPONENTS {
+            let file = format!("{name}.wasm");
+            if *name == "hello" || config.contains(&file) {
+                fs::copy(component, place.path().join(file)).expect("a place");
+            }
+        }
         fs::write(place.path().join("asks.wasm"), asker(&[])).expect("a place");
         fs::write(place.path().join("declares.wasm"), asker(NEEDS)).expect("a place");
         for (file, mode) in [("token", 0o600), ("open", 0o644)] {
@@ -87,6 +102,14 @@ impl Place {
         fs::rename(new, path).expect("a place");
     }
 
+    /// Writes a script that can be run as a program.
+    pub(crate) fn write_program(&self, name: &str, script: &str) {
+        let program = self.path().join(name);
+        fs::create_dir_all(program.parent().expect("a folder")).expect("a folder");
+        fs::write(&program, script).expect("a file");
+        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).expect("a program");
+    }
+
     /// Approves everything in the place.
     pub(crate) fn approve(&self) {
         let shown = self.typed(&["approve", "--yes"]);
@@ -97,6 +120,12 @@ impl Place {
     pub(crate) fn approved(self) -> Self {
         self.approve();
         self
+    }
+
+    /// Makes a key of a tenant.
+    pub(crate) fn key(&self, tenant: &str) -> String {
+        let made = self.typed(&["tenant", "add-key", tenant, "--json"]).json();
+        made["key"].as_str().expect("a key").to_owned()
     }
 
     /// Returns the command in the place, for a user with a state directory of their own.

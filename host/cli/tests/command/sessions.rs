@@ -26,8 +26,8 @@ use toolcell_test_guests::{
     module,
 };
 
-use crate::existing::math;
-use crate::path_to_grant::forecast;
+use crate::approvals::existing::math;
+use crate::approvals::path_to_grant::forecast;
 use crate::place::Place;
 use crate::server::Server;
 use crate::typed::VARYING;
@@ -70,6 +70,10 @@ sessions! {
     learned
     newcomer
     remedies
+    resume
+    serve
+    target
+    tenants
 }
 
 fn folder() -> PathBuf {

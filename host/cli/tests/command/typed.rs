@@ -1,9 +1,10 @@
 //! A command line and its result.
 
-use std::fmt;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{fmt, fs};
 
 /// Returns the binary in an otherwise empty environment, with a cache and a key that all tests
 /// share.
@@ -32,6 +33,12 @@ pub(crate) struct CommandResult {
 }
 
 impl CommandResult {
+    /// Checks the exit status, and that standard error has this text.
+    #[track_caller]
+    pub(crate) fn tells(&self, status: i32, told: &str) {
+        assert!(self.status == status && self.stderr.contains(told), "{told:?}: {self}");
+    }
+
     /// Returns standard output as JSON.
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
@@ -77,6 +84,27 @@ pub(crate) fn fed(words: &[&str], input: &[u8]) -> CommandResult {
         stdout: text(output.stdout),
         stderr: text(output.stderr),
     }
+}
+
+/// Starts a child process of the command, which waits for its input, and reads from the kernel
+/// until it has these limits. Returns its line of `/proc/PID/stat`.
+#[track_caller]
+pub(crate) fn limited(words: &[&str], limits: &[&str]) -> String {
+    let mut child = command();
+    child.args(words).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = child.spawn().expect("the binary runs");
+    let read =
+        |file: &str| fs::read_to_string(format!("/proc/{}/{file}", child.id())).expect("it runs");
+    let patience = Instant::now() + Duration::from_secs(10);
+    let mut seen = String::new();
+    while !limits.iter().all(|limit| seen.contains(limit)) && Instant::now() < patience {
+        seen = read("limits").split_whitespace().collect::<Vec<_>>().join(" ");
+    }
+    let stat = read("stat");
+    drop(child.stdin.take());
+    child.wait().expect("it ends");
+    assert!(limits.iter().all(|limit| seen.contains(limit)), "{seen}");
+    stat
 }
 
 /// Parts of an output that differ between machines and runs, and what is shown in place of them.

@@ -298,6 +298,8 @@ fn parse_error(place: &str, error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use toolcell_test_guests::rows;
+
     use super::*;
 
     fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
@@ -306,40 +308,12 @@ mod tests {
 
     #[test]
     fn calls_parse_from_array_or_lines() {
-        let both = vec![call("a", "x", r#"{"n": 1}"#), call("call-2", "y", "{}")];
-        for (text, expected) in [
-            ("", vec![]),
-            (" \n\t\n", vec![]),
-            (" [ ] \n", vec![]),
-            (r#"[{"id": "a", "name": "x", "arguments": {"n": 1}}, {"name": "y"}]"#, both.clone()),
-            (
-                "{\"id\": \"a\", \"name\": \"x\", \"arguments\": {\"n\": 1}}\r\n\n {\"name\": \"y\"}",
-                both.clone(),
-            ),
-            (r#"{"id": null, "name": "y", "arguments": null}"#, vec![call("call-1", "y", "{}")]),
-            (r#"{"name": "y", "arguments": ""}"#, vec![call("call-1", "y", "{}")]),
-            (r#"{"name": "y", "arguments": " \n"}"#, vec![call("call-1", "y", "{}")]),
-            // Arguments that no string or number can represent are refused with their call.
-            (
-                r#"{"id": "a", "name": "y", "arguments": "\ud800"}"#,
-                vec![call("a", "y", r#""\ud800""#)],
-            ),
-            (
-                r#"{"id": "a", "name": "y", "arguments": {"n":1e400}}"#,
-                vec![call("a", "y", r#"{"n":1e400}"#)],
-            ),
-            // Checked with the call, not here.
-            (r#"{"name": "y", "arguments": "{\"a"}"#, vec![call("call-1", "y", "{\"a")]),
-            (
-                r#"{"name": "", "arguments": [1,  {"a":1,"a":2}]}"#,
-                vec![call("call-1", "", r#"[1,  {"a":1,"a":2}]"#)],
-            ),
-            (
-                r#"[{"id": "a", "type": "function", "function": {"name": "x", "arguments": "{\"n\": 1}"}},
-                    {"function": {"name": "y"}}]"#,
-                both,
-            ),
-        ] {
+        for (text, expected) in rows::<(&str, Vec<(&str, &str, &str)>)>(
+            "batch_calls",
+            "calls_parse_from_array_or_lines",
+        ) {
+            let expected: Vec<_> =
+                expected.iter().map(|(id, name, text)| call(id, name, text)).collect();
             assert_eq!(parse(text).map(|list| list.calls), Ok(expected), "{text}");
         }
     }
@@ -348,50 +322,10 @@ mod tests {
     fn parse_error_names_location() {
         let good = r#"{"name": "y"}"#;
         let deep = format!("{good}\n{}", "[".repeat(100_000));
-        for (text, expected) in [
-            ("nonsense", "line 1 column 2: expected ident"),
-            (&format!("{good}\n\n{good}{good}"), "line 3 column 14: trailing characters"),
-            (
-                &format!("{good}\n{{\"name\":\n\"y\"}}"),
-                "line 2 column 8: EOF while parsing a value",
-            ),
-            (&format!("[{good},\n{good}"), "call 3, line 2 column 13: EOF while parsing a list"),
-            (
-                &format!("[{good},\n5]"),
-                "call 2, line 2 column 1: invalid type: integer `5`, expected a call",
-            ),
-            (&format!("[{good}]\n]"), "after the calls, line 2 column 1: trailing characters"),
-            (
-                &format!("{good}\n{{\"name\": \"y\", \"args\": {{}}}}"),
-                "line 2 column 20: unknown field `args`, expected",
-            ),
-            (r#"[{"name": "y", "name": "x"}]"#, "call 1, line 1 column 21: duplicate field `name`"),
-            ("{}", "line 1: missing field `name`"),
-            // A document that is neither in our form nor a provider's.
-            (
-                r#"[{"answer": "hi"}]"#,
-                "this is neither a response nor a list of calls of a supported API; the",
-            ),
-            (
-                r#"{"choices": [], "candidates": []}"#,
-                "this could come from several APIs: openai, gemini; the forms are:",
-            ),
-            (
-                r#"[{"jsonrpc": "2.0", "id": true, "method": "tools/call", "params": {}}]"#,
-                "not as mcp sends it: at `/0/id`: expected a string or a number",
-            ),
-            (
-                r#"{"id": 5, "name": "y"}"#,
-                "line 1 column 8: invalid type: integer `5`, expected a string",
-            ),
-            (r#"{"name": "x", "function": {"name": "y"}}"#, "line 1: a call has either `name`"),
-            (r#"{"name": "x", "type": "function"}"#, "line 1: a call has either `name`"),
-            (
-                r#"{"type": "web_search", "name": "x"}"#,
-                "line 1 column 21: unknown variant `web_search`",
-            ),
-            (&deep, "line 2 "),
-        ] {
+        for (text, expected) in rows::<(&str, &str)>("batch_calls", "parse_error_names_location")
+            .into_iter()
+            .chain([(&*deep, "line 2 ")])
+        {
             let problem = parse(text).expect_err(text);
             assert!(problem.starts_with(expected), "{text}: {problem}");
         }
@@ -404,23 +338,11 @@ mod tests {
         let function = r#"{"id": "a", "type": "function", "function": {"name": "x", "arguments": "{\"n\": 1}"}}"#;
         let request = r#"{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "x", "arguments": {"n":1}}}"#;
         let (text, compact) = (r#"{"n": 1}"#, r#"{"n":1}"#);
-        for (document, id, arguments) in [
-            (format!(r#"{{"choices": [{{"message": {{"role": "assistant", "tool_calls": [{function}]}}}}]}}"#), "a", text),
-            (format!(r#"{{"role": "assistant", "content": null, "tool_calls": [{function}]}}"#), "a", text),
-            (format!("[{}]", function.replace(r#"{"id""#, r#"{"index": 0, "id""#)), "a", text),
-            (r#"{"output": [{"type": "function_call", "call_id": "a", "name": "x", "arguments": "{\"n\": 1}"}]}"#.into(), "a", text),
-            (r#"[{"type": "function_call", "call_id": "a", "name": "x", "arguments": "{\"n\": 1}"}]"#.into(), "a", text),
-            (r#"{"type": "message", "content": [{"type": "text"}, {"type": "tool_use", "id": "a", "name": "x", "input": {"n": 1}}]}"#.into(), "a", compact),
-            (r#"[{"type": "tool_use", "id": "a", "name": "x", "input": {"n": 1}}]"#.into(), "a", compact),
-            (r#"{"candidates": [{"content": {"parts": [{"functionCall": {"name": "x", "args": {"n": 1}}}]}}]}"#.into(), "toolcell-call-0", compact),
-            (r#"[{"functionCall": {"id": "a", "name": "x", "args": {"n": 1}}}]"#.into(), "a", compact),
-            (request.to_owned(), "7", compact),
-            (format!(r#"[{{"jsonrpc": "2.0", "id": 1, "method": "ping"}}, {request}]"#), "7", compact),
-            (format!(r#"{{"role": "assistant", "toolCalls": [{function}]}}"#), "a", text),
-            (r#"[{"type": "TOOL_CALL_CHUNK", "toolCallId": "a", "toolCallName": "x", "delta": "{\"n\": 1}"}]"#.into(), "a", text),
-        ] {
+        for (document, id, arguments) in
+            rows::<(&str, &str, &str)>("batch_calls", "provider_calls_parse_unchanged")
+        {
             let expected = vec![call(id, "x", arguments)];
-            assert_eq!(parse(&document).map(|list| list.calls), Ok(expected), "{document}");
+            assert_eq!(parse(document).map(|list| list.calls), Ok(expected), "{document}");
         }
         let large = format!(
             "[{}]",
