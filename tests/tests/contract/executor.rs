@@ -1,22 +1,26 @@
 //! Tests what holds for every handler: refusals, native closures, one terminal event, cancellation,
 //! overload.
 
-use std::future::Future;
+use std::future::pending;
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::outcome::{Exit, Halt};
 use toolcell::runtime::Placement;
-use toolcell::tool::{Handler, HandlerFuture, Invocation, VisibleFuture};
+use toolcell::tool::{Handler, HandlerFuture, Invocation, NativeFn, VisibleFuture};
 use toolcell::{
     CallContext, CallOptions, CallResult, Completion, Definition, Engine, Event, Executor, Limits,
     Outcome, Tool, ToolCall, ToolError,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, rows};
-use toolcell_tests::{PLACEMENTS, ending, load, wait};
+use toolcell_tests::{PLACEMENTS, ending, wait, wait_here};
+
+use crate::{Log, call, component, engine, guest, limited, poll, within};
+
+const ADA: &str = r#"{"name": "Ada"}"#;
 
 fn definition() -> Definition {
     Definition::new("greet", "Greets.").expect("a name").with_parameters(json!({
@@ -26,77 +30,75 @@ fn definition() -> Definition {
     }))
 }
 
-fn run(tool: &Tool, arguments: &str, limits: Limits) -> Completion {
-    let (tool, call) = (tool.clone(), ToolCall::new("call-1", "greet", arguments));
-    wait(async move {
-        Executor::new().with_limits(limits).call(&tool, call, CallOptions::default()).await
-    })
+/// Returns a tool that answers the call `greet` with this closure.
+fn greeter<S: 'static>(function: impl NativeFn<S>) -> Tool {
+    Tool::native(definition(), function).expect("a tool")
 }
 
-/// Records events as their kinds, with the ending of the terminal one.
-fn recorder() -> (Executor, Arc<Mutex<Vec<String>>>) {
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let sink = Arc::clone(&seen);
+fn run(tool: &Tool, arguments: &str, limits: Limits) -> Completion {
+    call(&Executor::new().with_limits(limits), tool, arguments, CallOptions::default())
+}
+
+/// Returns the ending of a call with the default limits.
+fn end(tool: &Tool, arguments: &str) -> String {
+    ending(&run(tool, arguments, Limits::default()).result)
+}
+
+/// Returns an executor that records events as their kinds, with the ending of the terminal one.
+fn recorder() -> (Executor, Log<String>) {
+    let seen = Log::new();
+    let sink = seen.clone();
     let executor = Executor::new().with_events(move |event: Event| {
-        let text = if let Event::Completed { result, .. } = &event {
+        sink.push(if let Event::Completed { result, .. } = &event {
             format!("completed {}", ending(result))
         } else {
             "started".to_owned()
-        };
-        sink.lock().expect("no panic").push(text);
+        });
     });
     (executor, seen)
 }
 
+fn hostile(misdeed: Misdeed) -> Hostile {
+    Hostile::new(Place::Execute, misdeed)
+}
+
 #[test]
 fn native_accepts_both_closure_signatures() {
-    let one =
-        Tool::native(definition(), async |arguments: Value| json!({ "hello": arguments["name"] }))
-            .expect("a tool");
-    let two = Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| {
+    let one = greeter(async |arguments: Value| json!({ "hello": arguments["name"] }));
+    let two = greeter(async |_: Value, invocation: Arc<Invocation>| {
         if invocation.remaining() > Duration::ZERO {
             Ok(json!(invocation.call.id))
         } else {
             Err("no time")
         }
-    })
-    .expect("a tool");
-    assert_eq!(
-        run(&one, r#"{"name": "Ada"}"#, Limits::default()).result.value().expect("ok").as_str(),
-        r#"{"hello":"Ada"}"#
-    );
-    assert_eq!(
-        run(&two, r#"{"name": "Ada"}"#, Limits::default()).result.value().expect("ok").as_str(),
-        r#""call-1""#
-    );
+    });
+    for (tool, expected) in [(one, r#"{"hello":"Ada"}"#), (two, r#""call-1""#)] {
+        let completion = run(&tool, ADA, Limits::default());
+        assert_eq!(completion.result.value().expect("ok").as_str(), expected);
+    }
 }
 
 #[test]
 fn native_handlers_end_as_the_contract_says() {
-    let short = Limits { timeout: Duration::from_millis(20), result: 300, ..Limits::default() };
-    let error = Tool::native(definition(), async |_: Value| Err::<Value, _>("no such person"));
-    let panics = Tool::native(definition(), async |_: Value| -> Value { panic!("ouch") });
-    let stuck =
-        Tool::native(definition(), async |_: Value| -> Value { std::future::pending().await });
-    let halts =
-        Tool::native(definition(), async |_: Value| Outcome::Halt(Halt::new("done", json!(1))));
+    let short = Limits { result: 300, ..within(20) };
     let promised = definition().with_output(json!({"type": "integer"}));
-    let lies = Tool::native(promised, async |_: Value| json!("one"));
-    let large = Tool::native(definition(), async |_: Value| json!("x".repeat(300)));
-    let deep = Tool::native(definition(), async |_: Value| {
-        (0..45).fold(json!(1), |inner, _| json!([[[inner]]]))
-    });
     for (tool, expected) in [
-        (large, "invalid_return/too_large"),
-        (deep, "invalid_return/not_json"),
-        (error, "error"),
-        (panics, "handler_raised/native_panic"),
-        (stuck, "timeout/blocked"),
-        (halts, "halt"),
-        (lies, "invalid_return/schema"),
-        (Tool::manual(definition()), "not_found"),
+        (greeter(async |_: Value| json!("x".repeat(300))), "invalid_return/too_large"),
+        (
+            greeter(async |_: Value| (0..45).fold(json!(1), |inner, _| json!([[[inner]]]))),
+            "invalid_return/not_json",
+        ),
+        (greeter(async |_: Value| Err::<Value, _>("no such person")), "error"),
+        (greeter(async |_: Value| -> Value { panic!("ouch") }), "handler_raised/native_panic"),
+        (greeter(async |_: Value| -> Value { pending().await }), "timeout/blocked"),
+        (greeter(async |_: Value| Outcome::Halt(Halt::new("done", json!(1)))), "halt"),
+        (
+            Tool::native(promised, async |_: Value| json!("one")).expect("a tool"),
+            "invalid_return/schema",
+        ),
+        (Tool::manual(definition()).expect("a tool"), "not_found"),
     ] {
-        let completion = run(&tool.expect("a tool"), r#"{"name": "Ada"}"#, short);
+        let completion = run(&tool, ADA, short);
         assert_eq!(ending(&completion.result), expected, "{completion:?}");
     }
 }
@@ -105,11 +107,9 @@ fn native_handlers_end_as_the_contract_says() {
 fn native_reserved_halt_is_an_invalid_return() {
     for word in Halt::RESERVED_REASONS.into_iter().chain(["Completed", "completed ", " ASK_USER\n"])
     {
-        let halts = Tool::native(definition(), move |_: Value| async move {
-            Outcome::Halt(Halt::new(word, json!(1)))
-        });
-        let completion = run(&halts.expect("a tool"), r#"{"name": "Ada"}"#, Limits::default());
-        assert_eq!(ending(&completion.result), "invalid_return/reserved_halt", "{word}");
+        let halts =
+            greeter(move |_: Value| async move { Outcome::Halt(Halt::new(word, json!(1))) });
+        assert_eq!(end(&halts, ADA), "invalid_return/reserved_halt", "{word}");
     }
 }
 
@@ -123,7 +123,7 @@ impl Handler for Careless {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
         Box::pin(async move {
             assert!(invocation.arguments()["name"] != "panic", "ouch");
-            std::future::pending().await
+            pending().await
         })
     }
 
@@ -136,21 +136,17 @@ impl Handler for Careless {
 #[test]
 fn custom_handler_panic_or_hang_ends_its_call() {
     let tool = Tool::with_handler(definition(), Careless).expect("a tool");
-    let listed = tool.clone();
-    assert!(!wait(async move { listed.is_visible(&CallContext::default()).await }));
-    let short = Limits { timeout: Duration::from_millis(20), ..Limits::default() };
-    assert_eq!(
-        ending(&run(&tool, r#"{"name": "panic"}"#, short).result),
-        "handler_raised/native_panic"
-    );
-    let hangs = async move {
+    assert!(!wait_here(tool.is_visible(&CallContext::default())));
+    let panics = run(&tool, r#"{"name": "panic"}"#, within(20));
+    assert_eq!(ending(&panics.result), "handler_raised/native_panic");
+    let hangs = wait_here(async {
         let call = ToolCall::new("call-1", "greet", r#"{"name": "hang"}"#);
-        let executor = Executor::new().with_limits(short);
+        let executor = Executor::new().with_limits(within(20));
         tokio::time::timeout(PATIENCE, executor.call(&tool, call, CallOptions::default()))
             .await
             .expect("it is left")
-    };
-    assert_eq!(ending(&wait(hangs).result), "timeout/blocked");
+    });
+    assert_eq!(ending(&hangs.result), "timeout/blocked");
 }
 
 /// A value of a handler that panics when it is dropped.
@@ -164,29 +160,21 @@ impl Drop for Bomb {
 
 #[test]
 fn panic_on_drop_ends_only_its_own_call() {
-    let tool = Tool::native(definition(), async |_: Value| {
+    let tool = greeter(async |_: Value| {
         let _bomb = Bomb;
-        std::future::pending::<Value>().await
-    })
-    .expect("a tool");
+        pending::<Value>().await
+    });
     let (executor, seen) = recorder();
-    let call = |timeout| {
-        let options = CallOptions {
-            limits: Limits { timeout, ..Limits::default() },
-            ..CallOptions::default()
-        };
-        let (executor, tool) = (executor.clone(), tool.clone());
-        Box::pin(async move {
-            executor.call(&tool, ToolCall::new("1", "greet", r#"{"name": "a"}"#), options).await
-        })
+    let call = |millis| {
+        Box::pin(executor.call(&tool, ToolCall::new("1", "greet", ADA), limited(within(millis))))
     };
-    assert_eq!(ending(&wait(call(Duration::from_millis(20))).result), "timeout/blocked");
-    let mut dropped = call(Duration::from_secs(3600));
-    assert!(dropped.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert_eq!(ending(&wait_here(call(20)).result), "timeout/blocked");
+    let mut dropped = call(3_600_000);
+    assert!(poll(dropped.as_mut()).is_pending());
     drop(dropped);
     let (started, ends) =
         ("started", ["completed timeout/blocked", "completed handler_exit/cancelled"]);
-    assert_eq!(*seen.lock().expect("no panic"), [started, ends[0], started, ends[1]]);
+    assert_eq!(seen.taken(), [started, ends[0], started, ends[1]]);
 }
 
 /// A handler of the embedder's own that runs its work in a task, and reports that the task died.
@@ -195,11 +183,8 @@ struct Elsewhere;
 impl Handler for Elsewhere {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
         Box::pin(async move {
-            let work =
-                tokio::spawn(
-                    async move { invocation.arguments()["name"].as_u64().expect("a number") },
-                );
-            match work.await {
+            let number = async move { invocation.arguments()["name"].as_u64().expect("a number") };
+            match tokio::spawn(number).await {
                 Ok(number) => CallResult::Outcome(json!(number).into()),
                 Err(_) => CallResult::ToolError(ToolError::HandlerExit(Exit::ProcessEnded)),
             }
@@ -210,21 +195,16 @@ impl Handler for Elsewhere {
 #[test]
 fn handler_reported_death_is_kept() {
     let tool = Tool::with_handler(definition(), Elsewhere).expect("a tool");
-    assert_eq!(
-        ending(&run(&tool, r#"{"name": "Ada"}"#, Limits::default()).result),
-        "handler_exit/process_ended"
-    );
+    assert_eq!(end(&tool, ADA), "handler_exit/process_ended");
 }
 
 /// The tool runs whose schema was checked, no matter which name the call carries.
 #[test]
 fn tool_not_call_name_selects_the_handler() {
-    let engine = toolcell_tests::engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
-    let component = load(&engine, toolcell_test_guests::bytes("mischief")).expect("loads");
-    let tool = component.tool("remembers").expect("the tool").clone();
+    let component = component(Placement::Cells, "mischief");
+    let tool = component.tool("remembers").expect("the tool");
     let call = ToolCall::new("1", "exits", r#"{"secret": "s"}"#);
-    let completion =
-        wait(async move { Executor::new().call(&tool, call, CallOptions::default()).await });
+    let completion = wait_here(Executor::new().call(tool, call, CallOptions::default()));
     assert_eq!(
         (ending(&completion.result).as_str(), completion.tool.as_str()),
         ("ok", "remembers")
@@ -235,33 +215,22 @@ fn tool_not_call_name_selects_the_handler() {
 #[test]
 fn no_event_follows_the_terminal_event() {
     for placement in PLACEMENTS {
-        let engine = toolcell_tests::engine(placement, env!("CARGO_TARGET_TMPDIR"));
-        let chatter = load(&engine, Hostile::new(Place::Execute, Misdeed::Chatter).component())
-            .expect("loads");
+        let chatter = guest(&engine(placement), hostile(Misdeed::Chatter));
         let (executor, seen) = recorder();
-        let limits =
-            Limits { timeout: Duration::from_millis(60), memory: 4 << 20, ..Limits::unlimited() };
-        let (executor, tool) =
-            (executor.with_limits(limits), chatter.tool("hostile").expect("a tool").clone());
-        let call = ToolCall::new("1", "hostile", "{}");
-        wait(async move { executor.call(&tool, call, CallOptions::default()).await });
+        let timeout = Duration::from_millis(60);
+        let limits = Limits { timeout, memory: 4 << 20, ..Limits::unlimited() };
+        call(&executor.with_limits(limits), &chatter, "{}", CallOptions::default());
         // The next call of the guest runs after the killed one is gone.
-        assert_eq!(
-            ending(&toolcell_tests::call(&chatter, "hostile", "[]", limits).result),
-            "refusal/invalid_arguments"
-        );
-        let seen = seen.lock().expect("no panic");
-        assert_eq!(
-            seen.last().map(String::as_str),
-            Some("completed timeout/deadline"),
-            "{placement:?}"
-        );
+        assert_eq!(ending(&run(&chatter, "[]", limits).result), "refusal/invalid_arguments");
+        let seen = seen.taken();
+        let last = seen.last().map(String::as_str);
+        assert_eq!(last, Some("completed timeout/deadline"), "{placement:?}");
     }
 }
 
 #[test]
 fn invalid_arguments_are_refused_with_a_reason() {
-    let tool = Tool::native(definition(), async |_: Value| json!("hello")).expect("a tool");
+    let tool = greeter(async |_: Value| json!("hello"));
     let deep = format!(r#"{{"name": {}1{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
     let huge = format!(r#"{{"name": "{}"}}"#, "x".repeat(100 << 20));
     for (arguments, needle) in
@@ -278,21 +247,17 @@ fn invalid_arguments_are_refused_with_a_reason() {
 
 #[test]
 fn every_call_has_one_terminal_event() {
-    for (name, arguments) in
-        [("ok", "{\"name\": \"a\"}"), ("refused", "[]"), ("panics", "{\"name\": \"p\"}")]
-    {
-        let tool = Tool::native(definition(), async |arguments: Value| {
-            assert!(arguments["name"] != "p");
-            json!(1)
-        })
-        .expect("a tool");
+    let tool = greeter(async |arguments: Value| {
+        assert!(arguments["name"] != "p");
+        json!(1)
+    });
+    for arguments in [ADA, "[]", r#"{"name": "p"}"#] {
         let (executor, seen) = recorder();
-        let call = ToolCall::new("1", "greet", arguments);
-        wait(async move { executor.call(&tool, call, CallOptions::default()).await });
-        let seen = seen.lock().expect("no panic").clone();
+        call(&executor, &tool, arguments, CallOptions::default());
+        let seen = seen.taken();
         assert!(
             seen.len() == 2 && seen[0] == "started" && seen[1].starts_with("completed"),
-            "{name}: {seen:?}"
+            "{arguments}: {seen:?}"
         );
     }
 }
@@ -300,11 +265,9 @@ fn every_call_has_one_terminal_event() {
 /// An observer that panics loses its own events, without effect on the call.
 #[test]
 fn observer_panic_does_not_affect_the_call() {
-    let tool = Tool::native(definition(), async |_: Value| json!(1)).expect("a tool");
+    let tool = greeter(async |_: Value| json!(1));
     let executor = Executor::new().with_events(|_: Event| panic!("observer"));
-    let call = ToolCall::new("1", "greet", r#"{"name": "a"}"#);
-    let completion = wait(async move { executor.call(&tool, call, CallOptions::default()).await });
-    assert_eq!(ending(&completion.result), "ok");
+    assert_eq!(ending(&call(&executor, &tool, ADA, CallOptions::default()).result), "ok");
 }
 
 fn narrow(placement: Placement) -> Engine {
@@ -316,28 +279,17 @@ fn narrow(placement: Placement) -> Engine {
 fn dropped_call_frees_its_cell() {
     for placement in PLACEMENTS {
         let engine = narrow(placement);
-        let spin =
-            load(&engine, Hostile::new(Place::Execute, Misdeed::Spin).component()).expect("loads");
-        let good = load(&engine, Hostile::answering(Answer::Echo).component()).expect("loads");
+        let spin = guest(&engine, hostile(Misdeed::Spin));
+        let good = guest(&engine, Hostile::answering(Answer::Echo));
         let (executor, seen) = recorder();
         let executor = executor.with_limits(Limits { fuel: u64::MAX, ..Limits::default() });
-        let tool = spin.tool("hostile").expect("the tool").clone();
         {
             let call = ToolCall::new("1", "hostile", "{}");
-            let mut running = pin!(executor.call(&tool, call, CallOptions::default()));
-            let mut context = Context::from_waker(Waker::noop());
-            assert!(matches!(running.as_mut().poll(&mut context), Poll::Pending), "{placement:?}");
+            let mut running = pin!(executor.call(&spin, call, CallOptions::default()));
+            assert!(poll(running.as_mut()).is_pending(), "{placement:?}");
         }
-        assert_eq!(
-            *seen.lock().expect("no panic"),
-            ["started", "completed handler_exit/cancelled"]
-        );
-        let completion = toolcell_tests::call(
-            &good,
-            "hostile",
-            "{}",
-            Limits { timeout: PATIENCE, ..Limits::default() },
-        );
+        assert_eq!(seen.taken(), ["started", "completed handler_exit/cancelled"]);
+        let completion = run(&good, "{}", Limits { timeout: PATIENCE, ..Limits::default() });
         assert_eq!(ending(&completion.result), "ok", "{placement:?}");
     }
 }
@@ -347,27 +299,18 @@ fn dropped_call_frees_its_cell() {
 #[test]
 fn overload_is_a_refusal() {
     let engine = narrow(Placement::Cells);
-    let sleep =
-        load(&engine, Hostile::new(Place::Execute, Misdeed::Sleep).component()).expect("loads");
-    let good = load(&engine, Hostile::answering(Answer::Echo).component()).expect("loads");
-    let [sleep, good] =
-        [sleep, good].map(|component| component.tool("hostile").expect("the tool").clone());
-    let endings = wait(async move {
-        let call = async |tool: &Tool, millis| {
-            let executor = Executor::new().with_limits(Limits {
-                timeout: Duration::from_millis(millis),
-                ..Limits::default()
-            });
-            let completion = executor
-                .call(tool, ToolCall::new("1", "hostile", "{}"), CallOptions::default())
-                .await;
-            ending(&completion.result)
-        };
-        // Polled in this order: the first has the only cell until its time is over.
-        let endings = tokio::join!(call(&sleep, 400), call(&good, 40), call(&good, 20_000));
-        [endings.0, endings.1, endings.2]
-    });
-    assert_eq!(endings, ["timeout/blocked", "refusal/overloaded", "ok"]);
+    let sleep = guest(&engine, hostile(Misdeed::Sleep));
+    let good = guest(&engine, Hostile::answering(Answer::Echo));
+    let call = async |tool: &Tool, millis| {
+        let executor = Executor::new().with_limits(within(millis));
+        let call = ToolCall::new("1", "hostile", "{}");
+        ending(&executor.call(tool, call, CallOptions::default()).await.result)
+    };
+    // Polled in this order: the first has the only cell until its time is over.
+    let endings =
+        wait_here(async { tokio::join!(call(&sleep, 400), call(&good, 40), call(&good, 20_000)) });
+    let expected = ("timeout/blocked", "refusal/overloaded", "ok");
+    assert_eq!((&*endings.0, &*endings.1, &*endings.2), expected);
 }
 
 /// Ten thousand calls wait for the only cell. One more is refused at once, and calls are accepted
@@ -376,29 +319,21 @@ fn overload_is_a_refusal() {
 fn call_over_queue_limit_is_refused_at_once() {
     const WAITING: usize = 10_000;
     for placement in PLACEMENTS {
-        let engine = narrow(placement);
-        let sleep =
-            load(&engine, Hostile::new(Place::Execute, Misdeed::Sleep).component()).expect("loads");
-        let tool = sleep.tool("hostile").expect("the tool");
-        let executor = Executor::new()
-            .with_limits(Limits { timeout: Duration::from_secs(3600), ..Limits::default() });
+        let tool = guest(&narrow(placement), hostile(Misdeed::Sleep));
+        let executor = Executor::new().with_limits(within(3_600_000));
         let call = || {
-            Box::pin(executor.call(
-                tool,
-                ToolCall::new("1", "hostile", "{}"),
-                CallOptions::default(),
-            ))
+            let call = ToolCall::new("1", "hostile", "{}");
+            Box::pin(executor.call(&tool, call, CallOptions::default()))
         };
-        let mut context = Context::from_waker(Waker::noop());
         let mut sleeper = call();
-        assert!(sleeper.as_mut().poll(&mut context).is_pending());
+        assert!(poll(sleeper.as_mut()).is_pending());
         for _ in 0..2 {
             let mut waiting: Vec<_> = (0..WAITING).map(|_| call()).collect();
             assert!(
-                waiting.iter_mut().all(|call| call.as_mut().poll(&mut context).is_pending()),
+                waiting.iter_mut().all(|call| poll(call.as_mut()).is_pending()),
                 "{placement:?}"
             );
-            let Poll::Ready(refused) = call().as_mut().poll(&mut context) else {
+            let Poll::Ready(refused) = poll(call().as_mut()) else {
                 panic!("{placement:?}: it waits")
             };
             assert_eq!(ending(&refused.result), "refusal/overloaded", "{placement:?}");
@@ -410,28 +345,20 @@ fn call_over_queue_limit_is_refused_at_once() {
 #[test]
 fn looping_guests_time_out_and_others_are_served() {
     for placement in PLACEMENTS {
-        let engine = toolcell_tests::engine(placement, env!("CARGO_TARGET_TMPDIR"));
-        let spin =
-            load(&engine, Hostile::new(Place::Execute, Misdeed::Spin).component()).expect("loads");
-        let good = load(&engine, Hostile::answering(Answer::Echo).component()).expect("loads");
-        let (spin, good) = (
-            spin.tool("hostile").expect("a tool").clone(),
-            good.tool("hostile").expect("a tool").clone(),
-        );
+        let engine = engine(placement);
+        let spin = guest(&engine, hostile(Misdeed::Spin));
+        let good = guest(&engine, Hostile::answering(Answer::Echo));
         let endings = wait(async move {
-            let call = |tool: Tool, timeout| {
+            let call = |tool: Tool, millis| {
                 tokio::spawn(async move {
-                    let limits = Limits { fuel: u64::MAX, timeout, ..Limits::default() };
+                    let limits = Limits { fuel: u64::MAX, ..within(millis) };
+                    let executor = Executor::new().with_limits(limits);
                     let call = ToolCall::new("1", "hostile", "{}");
-                    Executor::new()
-                        .with_limits(limits)
-                        .call(&tool, call, CallOptions::default())
-                        .await
+                    executor.call(&tool, call, CallOptions::default()).await
                 })
             };
-            let loops: Vec<_> =
-                (0..64).map(|_| call(spin.clone(), Duration::from_millis(150))).collect();
-            let neighbour = call(good, Duration::from_secs(20)).await.expect("no panic");
+            let loops: Vec<_> = (0..64).map(|_| call(spin.clone(), 150)).collect();
+            let neighbour = call(good, 20_000).await.expect("no panic");
             let mut endings = vec![ending(&neighbour.result)];
             for guest in loops {
                 endings.push(ending(&guest.await.expect("no panic").result));
@@ -449,43 +376,27 @@ fn looping_guests_time_out_and_others_are_served() {
 /// The caller has no runtime: the engine brings its own timers.
 #[test]
 fn timeouts_need_no_caller_runtime() {
-    for placement in PLACEMENTS {
-        let engine = narrow(placement);
-        let sleep =
-            load(&engine, Hostile::new(Place::Execute, Misdeed::Sleep).component()).expect("loads");
-        let executor = Executor::new()
-            .with_limits(Limits { timeout: Duration::from_millis(30), ..Limits::default() });
-        let tool = sleep.tool("hostile").expect("the tool");
-        let completion = futures_executor::block_on(executor.call(
-            tool,
-            ToolCall::new("1", "hostile", "{}"),
-            CallOptions::default(),
-        ));
-        assert_eq!(ending(&completion.result), "timeout/blocked", "{placement:?}");
+    let [cells, inline] =
+        PLACEMENTS.map(|placement| guest(&narrow(placement), hostile(Misdeed::Sleep)));
+    let stuck = greeter(async |_: Value| -> Value { pending().await });
+    let executor = Executor::new().with_limits(within(30));
+    for (tool, arguments) in [(cells, "{}"), (inline, "{}"), (stuck, ADA)] {
+        let call = ToolCall::new("1", tool.definition().name.as_str(), arguments);
+        let called = executor.call(&tool, call, CallOptions::default());
+        let completion = futures_executor::block_on(called);
+        assert_eq!(ending(&completion.result), "timeout/blocked", "{tool:?}");
     }
-    let stuck =
-        Tool::native(definition(), async |_: Value| -> Value { std::future::pending().await })
-            .expect("a tool");
-    let executor = Executor::new()
-        .with_limits(Limits { timeout: Duration::from_millis(30), ..Limits::default() });
-    let call = ToolCall::new("1", "greet", r#"{"name": "a"}"#);
-    let completion =
-        futures_executor::block_on(executor.call(&stuck, call, CallOptions::default()));
-    assert_eq!(ending(&completion.result), "timeout/blocked");
 }
 
 #[test]
 fn one_executor_calls_tools_of_several_engines() {
-    let echo = Hostile::answering(Answer::Echo).component();
     let tools = PLACEMENTS.map(|placement| {
         let engine = Engine::builder().cells(4).placement(placement).build().expect("an engine");
-        load(&engine, echo.clone()).expect("it loads").tool("hostile").expect("the tool").clone()
+        guest(&engine, Hostile::answering(Answer::Echo))
     });
     let executor = Executor::new();
     for tool in tools.iter().chain([&tools[0]]) {
-        let (executor, tool) = (executor.clone(), tool.clone());
-        let call = ToolCall::new("1", "hostile", r#"{"a":1}"#);
-        let ended = wait(async move { executor.call(&tool, call, CallOptions::default()).await });
+        let ended = call(&executor, tool, r#"{"a":1}"#, CallOptions::default());
         assert_eq!(ended.result.value().expect("ok").as_str(), r#"{"a":1}"#);
     }
 }
