@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_executor::block_on;
-use serde_json::Value;
-use toolcell::{
-    CallContext, CallOptions, Definition, Executor, Registry, RunOptions, Runner, Tool, ToolCall,
-};
+use serde_json::{Value, json};
+use toolcell::{CallOptions, Executor, RunOptions, Runner, ToolCall};
+use toolcell_tests::context;
 use tracing::Subscriber;
 use tracing_subscriber::fmt::format::FmtSpan;
+
+use crate::{inside, native, poll, registry};
 
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
@@ -58,41 +59,32 @@ fn closed<'a>(text: &'a str, id: &str) -> &'a str {
 #[test]
 fn each_calls_span_records_its_ending() {
     let lines = Lines::default();
-    let handler = async |arguments: Value| match arguments["end"].as_str() {
+    let tool = native("t", async |arguments: Value| match arguments["end"].as_str() {
         Some("panic") => panic!("ouch \u{1b}[31m"),
         Some("never") => pending().await,
         _ => {
             tracing::info!("at work");
             Ok::<_, String>(Value::Null)
         }
-    };
-    let tool = Tool::native(Definition::new("t", "").expect("a name"), handler).expect("a tool");
+    });
+    let executor = Executor::new();
     let call = |id: &str, end: &str| {
-        let (executor, call) =
-            (Executor::new(), ToolCall::new(id, "t", format!(r#"{{"end": "{end}"}}"#)));
-        let tool = tool.clone();
-        async move { executor.call(&tool, call, CallOptions::default()).await }
+        let call = ToolCall::new(id, "t", format!(r#"{{"end": "{end}"}}"#));
+        executor.call(&tool, call, CallOptions::default())
     };
     tracing::subscriber::with_default(lines.subscriber(), || {
         block_on(call("good", "ok"));
         block_on(call("bad", "panic"));
         // Cancelled: its future is dropped after it has started.
         let mut killed = Box::pin(call("killed", "never"));
-        let waker = std::task::Waker::noop();
-        assert!(killed.as_mut().poll(&mut std::task::Context::from_waker(waker)).is_pending());
+        assert!(poll(killed.as_mut()).is_pending());
     });
     let text = lines.text();
-    let line = |id: &str| closed(&text, id);
-    assert!(
-        line("good").contains(r#"outcome="ok""#) && line("good").contains("duration_us="),
-        "{text}"
-    );
-    assert!(!line("good").contains("exception"), "{text}");
-    assert!(
-        line("bad").contains(r#"outcome="tool_error""#) && line("bad").contains("ouch"),
-        "{text}"
-    );
-    assert!(line("killed").contains("the call was cancelled"), "{text}");
+    let has = |id: &str, words: &str| closed(&text, id).contains(words);
+    assert!(has("good", r#"outcome="ok""#) && has("good", "duration_us="), "{text}");
+    assert!(!has("good", "exception"), "{text}");
+    assert!(has("bad", r#"outcome="tool_error""#) && has("bad", "ouch"), "{text}");
+    assert!(has("killed", "the call was cancelled"), "{text}");
     assert!(
         text.contains("tool_call{id=\"good\" tool=t}: contract::spans: at work"),
         "what runs for a call runs in its span:\n{text}"
@@ -103,15 +95,12 @@ fn each_calls_span_records_its_ending() {
 /// For every ending of a call of a run, also for calls that did not run.
 #[test]
 fn each_call_of_a_run_has_a_span() {
-    let tool = Tool::native(Definition::new("t", "").expect("a name"), async |arguments: Value| {
-        match arguments["end"].as_str() {
-            Some("never") => pending().await,
-            Some("error") => Err("no such city"),
-            _ => Ok(Value::Null),
-        }
+    let tool = native("t", async |arguments: Value| match arguments["end"].as_str() {
+        Some("never") => pending().await,
+        Some("error") => Err("no such city"),
+        _ => Ok(Value::Null),
     });
-    let registry = Registry::new();
-    registry.register(tool.expect("a tool")).expect("a name of its own");
+    let runner = Runner::new(registry([tool]));
     let calls = [
         ("good", "{}"),
         ("late", r#"{"end": "never"}"#),
@@ -121,14 +110,12 @@ fn each_call_of_a_run_has_a_span() {
     .map(|(id, arguments)| ToolCall::new(id, "t", arguments));
     let lines = Lines::default();
     tracing::subscriber::with_default(lines.subscriber(), || {
-        let mut context = CallContext::default();
-        context.request_id = Some("r-1".into());
         let options = RunOptions {
-            call: CallOptions { context: context.into(), ..CallOptions::default() },
+            call: inside(context(&json!({"request_id": "r-1"}))),
             tool_timeout: Some(Duration::from_millis(20)),
             ..RunOptions::default()
         };
-        block_on(Runner::new(registry).run(calls, options)).expect("it starts");
+        block_on(runner.run(calls, options)).expect("it starts");
     });
     let text = lines.text();
     for (id, said) in [
