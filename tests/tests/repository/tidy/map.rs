@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::LAYERS;
-use super::repository::{File, named, word};
+use super::repository::{File, files_of, named, word};
 use crate::root;
 
 const PAGE: &str = "ARCHITECTURE.md";
@@ -175,7 +175,7 @@ fn each_outdated_map_is_reported() {
         (good.replace(BEGIN, ""), "has no line"),
         ("word ".repeat(MAX_WORDS + 1) + &good, "has 751 words of 750"),
     ] {
-        let files = [
+        let files = files_of([
             (PAGE, page.as_str()),
             ("Cargo.toml", "[workspace]\nmembers = [\"host/a\"]\n"),
             ("host/a/Cargo.toml", "name = \"a\"\ndescription = \"Does it\"\n"),
@@ -184,8 +184,7 @@ fn each_outdated_map_is_reported() {
             ("host/a/src/b/d.rs", "//! D.\n"),
             ("host/a/src/c.rs", "//! C.\n"),
             ("host/a/src/tests/mod.rs", "//! Tests.\n"),
-        ];
-        let files = files.map(|(path, text)| File { path: path.into(), text: text.into() });
+        ]);
         let complaints = outdated_map(&files);
         assert_eq!(complaints.len(), usize::from(!expected.is_empty()), "{complaints:?}");
         let found = complaints.iter().all(|complaint| complaint.contains(expected));
