@@ -16,10 +16,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 use toolcell_test_guests::{Hostile, Misdeed, Place, command_module, rows};
 
-use super::{root, shell};
+use super::{EXAMPLES, root, shell, write_private};
 
 const PAGES: [&str; 2] = ["docs/json/commands.md", "docs/json/grants.md"];
-const EXAMPLES: &str = "example-tools/target/wasm32-wasip2/release";
 /// Rows that need a signature, the warnings of a compiler, or debug information.
 const UNSEEN: [(&str, &str); 7] = [
     ("a-signer", "publisher"),
@@ -186,13 +185,8 @@ impl Folder {
         fs::copy(from, self.path().join(format!("{name}.wasm"))).expect("a copy");
     }
 
-    /// Writes a file that only its owner can write.
     fn write(&self, name: &str, content: impl AsRef<[u8]>) {
-        use std::os::unix::fs::PermissionsExt as _;
-        let path = self.path().join(name);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        fs::write(&path, content).expect("a file");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a file");
+        write_private(self.path(), name, content);
     }
 
     /// Runs a command, and returns the object that it prints.
