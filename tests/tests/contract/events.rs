@@ -18,12 +18,7 @@ use toolcell::{
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, wait, wait_here};
 
-use crate::{Log, engine, form, guest, native, poll, registry, within};
-
-/// Returns the options of a run with this bound on calls at the same time.
-fn at_most(calls: usize) -> RunOptions {
-    RunOptions { max_concurrency: Some(calls), ..RunOptions::default() }
-}
+use crate::{Log, at_most, engine, form, guest, native, poll, registry, within};
 
 /// A call that waits for the only cell has not started.
 #[test]

@@ -31,7 +31,7 @@ use toolcell::runtime::Placement;
 use toolcell::tool::NativeFn;
 use toolcell::{
     CallContext, CallOptions, Completion, Component, Definition, Engine, Executor, Limits,
-    Registry, Tool, ToolCall,
+    OnToolError, Registry, RunOptions, Tool, ToolCall,
 };
 use toolcell_test_guests::{Hostile, bytes};
 use toolcell_tests::{load, wait_here};
@@ -81,6 +81,16 @@ fn limited(limits: Limits) -> CallOptions {
 /// Returns the options of a call in this context.
 fn inside(context: CallContext) -> CallOptions {
     CallOptions { context: context.into(), ..CallOptions::default() }
+}
+
+/// Returns the options of a run with this policy for failures.
+fn with_policy(on_tool_error: OnToolError) -> RunOptions {
+    RunOptions { on_tool_error, ..RunOptions::default() }
+}
+
+/// Returns the options of a run with this bound on calls at the same time.
+fn at_most(calls: usize) -> RunOptions {
+    RunOptions { max_concurrency: Some(calls), ..RunOptions::default() }
 }
 
 /// Calls a tool by its own name.

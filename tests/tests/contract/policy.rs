@@ -16,7 +16,7 @@ use toolcell::{
 use toolcell_tests::wait_here;
 use tracing::Instrument as _;
 
-use crate::{limited, named, registry, within};
+use crate::{limited, named, registry, with_policy, within};
 
 /// Policy functions of one runner that may run at the same time.
 const PLACES: usize = 64;
@@ -67,10 +67,6 @@ fn waiting(gate: &Arc<RwLock<()>>) -> OnToolError {
         drop(gate.read());
         Verdict::Halt
     })
-}
-
-fn with_policy(on_tool_error: OnToolError) -> RunOptions {
-    RunOptions { on_tool_error, ..RunOptions::default() }
 }
 
 fn instead(text: &'static str) -> OnToolError {

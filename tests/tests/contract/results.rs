@@ -18,7 +18,7 @@ use toolcell::{
 use toolcell_test_guests::rows;
 use toolcell_tests::{ending, wait_here};
 
-use crate::{named, native};
+use crate::{at_most, named, native};
 
 /// Returns a tool that ends as its arguments say.
 fn scripted() -> Tool {
@@ -123,32 +123,17 @@ fn view(call: &ToolCall) -> ResultView {
 /// first.
 #[test]
 fn halted_run_reports_it_in_the_last_event() {
-    let failed = |id: &str| json!({"halted_reason": "tool_error", "halt_tool_call_id": id});
-    let asked = json!({
-        "halted_reason": "ask_user", "pending_question": "Which?", "pending_tool_call_id": "c1",
-        "ask_user_opts": ["a", "b"], "answer_schema": {"type": "string"},
-    });
-    let halted =
-        json!({"halted_reason": "done", "halt_tool_call_id": "c0", "halt_result": {"total": 3}});
-    let (go_on, halt) = (OnToolError::Continue, OnToolError::Halt);
-    let panics = OnToolError::decide(|_, _| panic!("policy bug"));
-    let mut exception = failed("c0");
-    exception["on_tool_error_exception"] = json!("panicked: policy bug");
-    for (ends, policy, expected) in [
-        (&["", "error"][..], &go_on, None),
-        (&[], &halt, None),
-        (&["", "slow"], &halt, None),
-        (&["error", "slow"], &halt, Some(failed("c0"))),
-        (&["slow", "error", "bare"], &halt, Some(failed("c1"))),
-        (&["slow", "ask", "halt"], &go_on, Some(asked)),
-        (&["halt", "ask", "slow"], &go_on, Some(halted)),
-        (&["bare", "slow"], &panics, Some(exception)),
-    ] {
-        let options = RunOptions {
-            max_concurrency: Some(8),
-            on_tool_error: policy.clone(),
-            ..RunOptions::default()
+    let table = "halted_run_reports_it_in_the_last_event";
+    for (ends, policy, expected) in
+        rows::<(Vec<&str>, &str, Option<Value>)>("contract/results", table)
+    {
+        let ends = &*ends;
+        let on_tool_error = match policy {
+            "continue" => OnToolError::Continue,
+            "halt" => OnToolError::Halt,
+            _ => OnToolError::decide(|_, _| panic!("policy bug")),
         };
+        let options = RunOptions { on_tool_error, ..at_most(8) };
         let mut told = events(calls(ends), options.clone());
         let outcome = run(calls(ends), options);
         assert_eq!(json!(outcome.halted), json!(expected), "{ends:?}");

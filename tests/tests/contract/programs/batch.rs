@@ -19,7 +19,7 @@ use toolcell::{
 use toolcell_tests::{context, wait_here};
 
 use super::example;
-use crate::{form, inside, named, native};
+use crate::{at_most, form, inside, named, native, with_policy};
 
 /// Returns a registry whose tools answer as the call says, and the number of handlers that ran.
 fn registry() -> (Registry, Arc<AtomicUsize>) {
@@ -68,14 +68,6 @@ fn unsealed(registry: Registry) -> Runner {
 
 fn run(calls: Vec<ToolCall>, options: RunOptions) -> RunOutcome {
     wait_here(unsealed(registry().0).run(calls, options)).expect("it starts")
-}
-
-fn with_policy(on_tool_error: OnToolError) -> RunOptions {
-    RunOptions { on_tool_error, ..RunOptions::default() }
-}
-
-fn at_most(calls: usize) -> RunOptions {
-    RunOptions { max_concurrency: Some(calls), ..RunOptions::default() }
 }
 
 fn halted(outcome: &RunOutcome) -> Option<Value> {

@@ -11,6 +11,7 @@ use toolcell::{
     CallContext, CallOptions, Definition, Executor, Outcome, Provider, RunOptions, Runner, Tool,
     ToolCall,
 };
+use toolcell_test_guests::rows;
 use toolcell_tests::{context, wait_here};
 
 use super::example;
@@ -125,14 +126,9 @@ fn function_without_parameters_takes_any_object() {
 #[test]
 fn every_value_has_one_text() {
     let tool = native("says", async |arguments: Value| arguments["value"].clone());
-    let values = [
-        (json!("done"), "done"),
-        (json!(4.5), "4.5"),
-        (json!(true), "true"),
-        (json!([1, 2]), "[1,2]"),
-        (Value::Null, "null"),
-    ];
-    for (value, text) in values {
+    for (value, text) in
+        rows::<(Value, &str)>("contract/programs/functions", "every_value_has_one_text")
+    {
         let view = stateless(&tool, &json!({"value": value}).to_string());
         assert!(view.success);
         assert_eq!(view.to_text(), text);
@@ -191,26 +187,22 @@ fn conversation_state_reaches_the_handler() {
 #[test]
 fn model_calls_functions_and_reads_results() {
     let tools = [weather(), email(&Arc::default()), example("calculator", "calculator")];
-    let call = |id: &str, name: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
-    let response = json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": null, "tool_calls": [
-        call("call-1", "get_weather", r#"{"location":"Oslo"}"#),
-        call("call-2", "send_email", r#"{"subject":"Hi","to":"ada"}"#),
-        call("call-3", "calculator", r#"{"expression":"2 * 21"}"#),
-    ]}}]});
+    let call = |(id, name, arguments): (&str, &str, &str)| {
+        let function = json!({"name": name, "arguments": arguments});
+        json!({"id": id, "type": "function", "function": function})
+    };
+    let calls = rows::<(&str, &str, &str)>("contract/programs/functions", "calls_of_a_model");
+    let calls: Vec<_> = calls.into_iter().map(call).collect();
+    let message = json!({"role": "assistant", "content": null, "tool_calls": calls});
+    let response = json!({"choices": [{"index": 0, "message": message}]});
     let asked = Provider::OpenAi.calls(&response).expect("calls");
     let runner = Runner::new(registry(tools));
     let outcome = wait_here(runner.run(asked.calls.clone(), RunOptions::default()));
     let outcome = outcome.expect("it starts");
     assert_eq!(outcome.messages[0].attributes["category"], "weather");
     let results = Provider::OpenAi.results(&asked.answered(outcome.messages)).value;
-    assert_eq!(
-        results,
-        json!([
-            {"role": "tool", "tool_call_id": "call-1", "content": r#"{"condition":"sunny","location":"Oslo","temp":22}"#},
-            {"role": "tool", "tool_call_id": "call-2", "content": r#"{"error":"Invalid email address"}"#},
-            {"role": "tool", "tool_call_id": "call-3", "content": "42"},
-        ])
-    );
+    let expected = rows::<Value>("contract/programs/functions", "results_for_a_model");
+    assert_eq!(results, json!(expected));
 }
 
 /// A failure of the handler has the same text in its view and in the messages of a run.

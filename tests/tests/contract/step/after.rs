@@ -18,24 +18,17 @@ use crate::{Log, named, native, poll};
 #[test]
 fn success_keeps_its_tool_open() {
     let agent = Loop::new();
-    for (outcome, turns, expected) in [
-        ("ok", 0, &[false, false, false][..]),
-        ("ok", 1, &[true, false, false]),
-        ("ok", 2, &[true, true, false]),
-        ("ask", 1, &[true, false, false]),
-        ("error", 2, &[false, false, false]),
-        ("panic", 2, &[false, false, false]),
-    ] {
+    for (outcome, turns, expected) in
+        rows::<(&str, _, [bool; 3])>("contract/step/after", "success_keeps_its_tool_open")
+    {
         let mut turn = Turn::default();
         turn.deliberate = Some(Deliberate::new(["say"]).with_context_turns(turns));
         agent.step(say(outcome), &mut turn);
         turn.deliberate = Some(Deliberate::new(["context"]));
-        let open: Vec<_> = (0..3)
-            .map(|_| {
-                turn.next_turn();
-                turn.allows("say")
-            })
-            .collect();
+        let open = [(); 3].map(|()| {
+            turn.next_turn();
+            turn.allows("say")
+        });
         assert_eq!(open, expected, "{outcome}, {turns}");
     }
     // Another success opens the window again; without deliberate mode there is no window.

@@ -384,17 +384,7 @@ fn parts_of_toolcell_offer_only_its_names() {
 
 #[test]
 fn removed_and_added_names_are_reported() {
-    let root = "mod a; pub use a::{Engine, make as build}; pub use serde::Serialize; use a::make; \
-        pub mod b { pub use crate::a::g::*; #[doc(hidden)] pub struct No; pub const N: u8 = 0; } \
-        #[cfg(test)] pub mod tests; #[macro_export] macro_rules! m { () => {} } \
-        pub use part::c::Part;";
-    let part = "pub mod c { pub struct Part; pub struct Other; } impl crate::c::Part { pub fn go() {} } \
-        #[doc(hidden)] pub struct Internal;";
-    let module = "pub struct Engine { pub size: u8, private: u8 } pub fn make() {} mod make {} \
-        impl Engine { pub const MOST: u8 = 1; pub fn run(&self) {} fn no() {} #[doc(hidden)] pub fn not() {} } \
-        pub(crate) mod g { pub enum Kind { One(u8), Two { at: u8 } } pub use super::Engine; \
-        pub trait Act { fn act(&self); } } impl super::b::Kind { pub fn name(self) {} }";
-    let files = files_of([("src/lib.rs", root), ("src/a/mod.rs", module), ("part/lib.rs", part)]);
+    let files = files_of(rows::<(&str, &str)>("repository/api", "sources"));
     let tree = Crate::read(&files, "src", &[("part", "part")]);
     assert_eq!(further_names(&tree), ["part::c::Other"]);
     let mut names = tree.names();
