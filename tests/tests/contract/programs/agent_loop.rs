@@ -11,11 +11,11 @@ use tokio::sync::Notify;
 use toolcell::outcome::{Media, Output, Part};
 use toolcell::step::{AbortStatus, Deliberate, Step, StepConfig, StepEvent};
 use toolcell::tool::Invocation;
-use toolcell::{Completion, Limits, Outcome, Registry, Stepper, Tool, Turn};
+use toolcell::{Completion, Limits, Outcome, Registry, Stepper, Turn};
 use toolcell_tests::{context, wait_here};
 
-use super::example;
-use crate::{Log, form, named, native, registry};
+use super::{blocking, example};
+use crate::{Log, form, native, registry};
 
 /// The tools of a chat, and the number of its own handlers that have run.
 #[derive(Clone)]
@@ -54,7 +54,7 @@ fn chat() -> Chat {
         Ok::<_, &str>(output)
     });
     let state = chat.clone();
-    let note = Tool::native_blocking(named("note"), move |arguments: Value| {
+    let note = blocking("note", move |arguments: Value| {
         state.ran.fetch_add(1, SeqCst);
         if arguments["text"] == "" {
             Outcome::error("an empty note")
@@ -69,7 +69,7 @@ fn chat() -> Chat {
         state.started.notify_one();
         pending::<Value>().await
     });
-    let tools = [draw, note.expect("a tool"), search, example("calculator", "calculator")];
+    let tools = [draw, note, search, example("calculator", "calculator")];
     chat.registry.register_all(tools).expect("names of their own");
     chat
 }
@@ -138,10 +138,8 @@ fn success_is_recorded_with_its_call() {
     let drawn = step(&stepper, draw(), &mut turn);
     assert_eq!(outline(&drawn), json!(["draw", true, true]));
     let Step::History { entry, .. } = &drawn else { panic!("{drawn:?}") };
-    assert_eq!(
-        form(entry)["media"],
-        json!([{"type": "image", "mimeType": "image/png", "bytes": 3}])
-    );
+    let picture = json!({"type": "image", "mimeType": "image/png", "bytes": 3});
+    assert_eq!(form(entry)["media"], json!([picture]));
     assert_eq!(response(&drawn), json!({"result": {"drawn": "cat"}}));
 }
 
@@ -246,13 +244,11 @@ fn deliberate_mode_blocks_other_tools() {
 
     let blocked = step(&stepper, calling("search", json!({})), &mut turn);
     assert_eq!(outline(&blocked), json!(["search", false, false]));
-    assert_eq!(
-        response(&blocked)["result"],
-        json!({
-            "status": "blocked_by_deliberate_tool_mode", "functionName": "search",
-            "allowedToolNames": ["draw", "note"],
-        })
-    );
+    let expected = json!({
+        "status": "blocked_by_deliberate_tool_mode", "functionName": "search",
+        "allowedToolNames": ["draw", "note"],
+    });
+    assert_eq!(response(&blocked)["result"], expected);
     assert_eq!(chat.ran.load(SeqCst), 0);
     assert_eq!(outline(&step(&stepper, draw(), &mut turn)), json!(["draw", true, true]));
     let notice = json!({
@@ -310,9 +306,7 @@ fn concurrent_calls_are_recorded_in_order() {
     let mut turn = Turn::default();
     let steps = wait_here(stepper.step_all(calls, &mut turn));
     let outlines: Vec<_> = steps.iter().map(outline).collect();
-    assert_eq!(
-        json!(outlines),
-        json!([["draw", true, true], ["note", false, false], ["calculator", true, false]])
-    );
+    let expected = [("draw", true, true), ("note", false, false), ("calculator", true, false)];
+    assert_eq!(json!(outlines), json!(expected));
     assert_eq!(turn.consecutive_errors(), 0);
 }

@@ -18,7 +18,7 @@ use toolcell::{
 };
 use toolcell_tests::{context, wait_here};
 
-use super::example;
+use super::{blocking, example};
 use crate::{at_most, form, inside, named, native, with_policy};
 
 /// Returns a registry whose tools answer as the call says, and the number of handlers that ran.
@@ -38,18 +38,13 @@ fn registry() -> (Registry, Arc<AtomicUsize>) {
             _ => Outcome::ok(arguments.clone()),
         }
     });
-    let echo = Tool::native_blocking(named("echo"), move |arguments: Value| {
+    let echo = blocking("echo", move |arguments: Value| {
         blocks.fetch_add(1, SeqCst);
         arguments
     });
     let brief = named("forever").with_max_execution(Duration::from_millis(20));
     let forever = Tool::native(brief, async |_: Value| pending::<Value>().await);
-    let tools = [
-        answers,
-        echo.expect("a tool"),
-        forever.expect("a tool"),
-        example("calculator", "calculator"),
-    ];
+    let tools = [answers, echo, forever.expect("a tool"), example("calculator", "calculator")];
     (crate::registry(tools), ran)
 }
 
@@ -127,8 +122,7 @@ fn unknown_tool_fails_the_run_before_any_start() {
     let runner = Runner::new(registry);
     let calls = || vec![echo("1"), ToolCall::new("2", "ehco", "{}")];
     let error = wait_here(runner.run(calls(), RunOptions::default())).expect_err("no such tool");
-    assert!(error.is_unknown_tool());
-    assert_eq!(error.unknown_tool(), Some("ehco"));
+    assert!(error.is_unknown_tool() && error.unknown_tool() == Some("ehco"), "{error}");
     let events = drained(&runner, calls(), RunOptions::default());
     assert!(
         matches!(&events[..], [RunEvent::Error(failure)] if failure.0.unknown_tool() == Some("ehco")),
@@ -159,31 +153,21 @@ fn empty_run_has_no_messages_or_events() {
 
 #[test]
 fn calls_beside_a_halt_still_complete() {
-    let calls = || {
-        vec![
-            echo("1"),
-            answers("2", "ask", "Really?"),
-            answers("3", "halt", "booked"),
-            answers("4", "error", "no"),
-        ]
-    };
+    let (asks, halts) = (answers("2", "ask", "Really?"), answers("3", "halt", "booked"));
+    let calls = || vec![echo("1"), asks.clone(), halts.clone(), answers("4", "error", "no")];
     let outcome = run(calls(), RunOptions::default());
-    assert_eq!(
-        contents(&outcome),
-        [
-            ("1", r#"{"x":1}"#),
-            ("2", Message::AWAITING_USER),
-            ("3", r#"{"final":true}"#),
-            ("4", r#"{"error":"no","data":{"code":7}}"#),
-        ]
-    );
-    assert_eq!(
-        halted(&outcome),
-        Some(json!({
-            "halted_reason": "ask_user", "pending_question": "Really?", "pending_tool_call_id": "2",
-            "ask_user_opts": ["yes", "no"],
-        }))
-    );
+    let expected = [
+        ("1", r#"{"x":1}"#),
+        ("2", Message::AWAITING_USER),
+        ("3", r#"{"final":true}"#),
+        ("4", r#"{"error":"no","data":{"code":7}}"#),
+    ];
+    assert_eq!(contents(&outcome), expected);
+    let expected = json!({
+        "halted_reason": "ask_user", "pending_question": "Really?", "pending_tool_call_id": "2",
+        "ask_user_opts": ["yes", "no"],
+    });
+    assert_eq!(halted(&outcome), Some(expected));
     let events = drained(&unsealed(registry().0), calls(), RunOptions::default());
     let messages = events.iter().filter_map(|event| {
         if let RunEvent::Settled { message, .. } = event { Some(message.clone()) } else { None }
@@ -196,7 +180,7 @@ fn calls_beside_a_halt_still_complete() {
     }));
     assert!(matches!(events.last(), Some(RunEvent::Halted(RunHalt::AskUser { .. }))), "{events:?}");
 
-    let halting = vec![answers("3", "halt", "booked"), answers("2", "ask", "Really?")];
+    let halting = vec![halts.clone(), asks.clone()];
     let expected = json!({
         "halted_reason": "booked", "halt_tool_call_id": "3", "halt_result": {"final": true},
     });
@@ -263,10 +247,8 @@ fn panicking_policy_halts_and_is_asked_once() {
         panic!("{outcome:?}")
     };
     assert_eq!(tool_call_id, "1");
-    assert!(
-        exception.as_ref().is_some_and(|text| text.contains("the policy is broken")),
-        "{exception:?}"
-    );
+    let names = |text: &String| text.contains("the policy is broken");
+    assert!(exception.as_ref().is_some_and(names), "{exception:?}");
     assert_eq!(outcome.messages[1].content, r#"{"x":1}"#);
 
     let halts = OnToolError::decide(move |_, _| {
@@ -317,10 +299,8 @@ fn unencodable_result_goes_through_the_policy() {
     let outcome = run(RunOptions::default());
     assert!(outcome.messages[0].is_error && outcome.messages[0].content.contains("no text for it"));
     assert!(!outcome.messages[1].is_error);
-    assert_eq!(
-        registry.last_error("answers").and_then(|error| error.reason),
-        Some(Reason::EncodingFailed)
-    );
+    let last = registry.last_error("answers").and_then(|error| error.reason);
+    assert_eq!(last, Some(Reason::EncodingFailed));
     let expected = json!({"halted_reason": "tool_error", "halt_tool_call_id": "1"});
     assert_eq!(halted(&run(with_policy(OnToolError::Halt))), Some(expected));
 }

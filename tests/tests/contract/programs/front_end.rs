@@ -21,7 +21,7 @@ use toolcell::{
 use toolcell_test_guests::rows;
 use toolcell_tests::{context, wait_here};
 
-use super::{call, example};
+use super::{blocking, call, example};
 use crate::{at_most, form, inside, named, native, registry};
 
 const OSLO: &str = r#"{"location": "Oslo"}"#;
@@ -68,13 +68,12 @@ fn weather(service: &Arc<Service>) -> Tool {
 
 /// Returns a tool that reads a file of the device, and blocks meanwhile.
 fn reader(root: PathBuf) -> Tool {
-    let read = Tool::native_blocking(named("read_file"), move |arguments: Value| {
+    blocking("read_file", move |arguments: Value| {
         let name = arguments["filename"].as_str().ok_or("Missing filename")?;
         let text = std::fs::read_to_string(root.join(name))
             .map_err(|error| format!("File error: {}", error.kind()))?;
         Ok::<_, String>(Value::from(text))
-    });
-    read.expect("a tool")
+    })
 }
 
 fn view(tool: &Tool, completion: &Completion) -> ResultView {

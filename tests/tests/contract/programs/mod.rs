@@ -9,16 +9,22 @@ mod front_end;
 mod functions;
 
 use toolcell::runtime::Placement;
-use toolcell::{CallOptions, Executor, Tool};
+use toolcell::tool::BlockingFn;
+use toolcell::{CallOptions, Completion, Executor, Tool};
 
-use crate::component;
+use crate::{component, named};
 
 /// Loads a tool of an example component.
 fn example(name: &str, tool: &str) -> Tool {
     component(Placement::Cells, name).tool(tool).expect("the tool").clone()
 }
 
+/// Returns a tool that has only a name and this handler, which may block.
+fn blocking<S: 'static>(name: &str, handler: impl BlockingFn<S>) -> Tool {
+    Tool::native_blocking(named(name), handler).expect("a tool")
+}
+
 /// Calls a tool by its own name, with an executor that does not seal questions.
-fn call(tool: &Tool, arguments: &str) -> toolcell::Completion {
+fn call(tool: &Tool, arguments: &str) -> Completion {
     crate::call(&Executor::new().without_sealer(), tool, arguments, CallOptions::default())
 }
