@@ -91,10 +91,8 @@ fn question_is_answered_in_another_executor() {
         let context = answered(of_tenant("acme"), answer.clone(), Some(&second));
         let booked = call(respelt, context);
         let value = booked.result.value().unwrap_or_else(|| panic!("{booked:?}")).to_value();
-        assert_eq!(
-            (&value["booking"]["party_size"], &value["booking"]["name"]),
-            (&json!(2), &answer["name"])
-        );
+        assert_eq!(value["booking"]["party_size"], 2);
+        assert_eq!(value["booking"]["name"], answer["name"]);
     }
 }
 

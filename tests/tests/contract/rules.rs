@@ -53,13 +53,11 @@ fn hidden_tool_is_never_revealed_by_its_ending() {
     let shown = wasm(guest).with_visibility(|_, _| true);
     let hidden = wasm(Hostile { visible: false, ..guest });
     let executor = Executor::new().with_sealer(Sealer::generate().expect("a key"));
+    let brief = Limits { timeout: Duration::from_nanos(1), ..Limits::unlimited() };
     let answer = context(&json!({"resume": {"state": "x", "answer": 1}}));
     for (options, expected) in [
         (limited(Limits { fuel: 1, ..Limits::unlimited() }), "timeout/fuel"),
-        (
-            limited(Limits { timeout: Duration::from_nanos(1), ..Limits::unlimited() }),
-            "refusal/overloaded",
-        ),
+        (limited(brief), "refusal/overloaded"),
         (inside(answer), "refusal/resume_tampered"),
     ] {
         for (tool, expected) in [(&shown, expected), (&hidden, "refusal/not_visible")] {
@@ -109,10 +107,8 @@ fn embedder_rules_refuse_before_the_handler_runs() {
             let ending = ending(&completion.result);
             assert_eq!(ending, expected, "{arguments} of {who}: {completion:?}");
         }
-        assert!(
-            tool.can_execute(&ToolCall::new("1", "t", ""))
-                && !tool.can_execute(&ToolCall::new("1", "u", ""))
-        );
+        let executable = ["t", "u"].map(|name| tool.can_execute(&ToolCall::new("1", name, "")));
+        assert_eq!(executable, [true, false]);
     }
 }
 
@@ -141,10 +137,8 @@ fn fuel_of_checks_outside_calls_is_reported_apart() {
         let call = || ToolCall::new("1", "t", "{}");
         assert_eq!(executor.is_visible(&tool, None, &CallContext::default()).await, Some(true));
         assert!(hears().await, "visible");
-        assert_eq!(
-            executor.validate(&validating, call(), CallOptions::default()).await,
-            Ok(vec![])
-        );
+        let faults = executor.validate(&validating, call(), CallOptions::default()).await;
+        assert_eq!(faults, Ok(vec![]));
         assert!(hears().await, "validate");
         let completion = executor.call(&tool, call(), CallOptions::default()).await;
         assert!(completion.usage.fuel.is_some_and(|fuel| fuel > 0), "{completion:?}");

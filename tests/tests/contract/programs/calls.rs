@@ -116,10 +116,8 @@ fn panicking_handler_ends_only_its_call() {
         let cause = &error["cause"];
         assert_eq!(error["reason"], "handler_raised", "{error}");
         assert_eq!(cause["kind"], "native_panic", "{error}");
-        assert!(
-            cause["panic_message"].as_str().is_some_and(|text| text.contains(message)),
-            "{cause}"
-        );
+        let told = cause["panic_message"].as_str();
+        assert!(told.is_some_and(|text| text.contains(message)), "{cause}");
     }
 }
 

@@ -124,10 +124,8 @@ fn every_fault_is_listed_before_the_tool_runs() {
         assert_eq!(service.asked.load(SeqCst), 0);
         let texts: Vec<_> = faults.iter().map(ToString::to_string).collect();
         assert_eq!(texts.len(), expected.len(), "{arguments}: {texts:?}");
-        assert!(
-            expected.iter().all(|part| texts.iter().any(|text| text.contains(part))),
-            "{texts:?}"
-        );
+        let is_told = |part: &&str| texts.iter().any(|text| text.contains(part));
+        assert!(expected.iter().all(is_told), "{texts:?}");
         if !faults.is_empty() {
             let view = view(&tool, &call(&tool, &text));
             assert_eq!((view.success, &view.errors), (false, &texts));

@@ -227,16 +227,11 @@ fn unencodable_result_is_a_failure_everywhere() {
         };
         let error = "the result could not be encoded: no text";
         assert_eq!(response(&step), json!({"result": {"error": error}}));
-        assert!(
-            entry.halted.is_none() && entry.parts.is_empty(),
-            "{outcome}: what failed halts and shows nothing"
-        );
+        // A failure halts and shows nothing.
+        assert!(entry.halted.is_none() && entry.parts.is_empty(), "{outcome}");
         let statistics = agent.registry.statistics("say").expect("it is there");
-        assert_eq!(
-            (statistics.success, statistics.failure, turn.consecutive_errors()),
-            (0, 1, 1),
-            "{outcome}"
-        );
+        let counts = (statistics.success, statistics.failure, turn.consecutive_errors());
+        assert_eq!(counts, (0, 1, 1), "{outcome}");
         turn.deliberate = Some(Deliberate::new(["context"]));
         assert!(!turn.allows("say"), "{outcome} opens no window");
     }

@@ -155,10 +155,8 @@ fn unknown_name_suggests_the_nearest_callable_tool() {
     ] {
         turn.deliberate = deliberate;
         let step = agent.step(calling(name), &mut turn);
-        assert_eq!(
-            (word(&step).as_str(), response(&step)),
-            ("history/failed", json!({"result": {"error": expected}}))
-        );
+        assert_eq!(word(&step), "history/failed", "{name}");
+        assert_eq!(response(&step), json!({"result": {"error": expected}}), "{name}");
     }
     assert_eq!(agent.dispatched(), 0);
 }

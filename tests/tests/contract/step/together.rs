@@ -114,11 +114,8 @@ fn malformed_arguments_are_reported_to_the_model() {
     let failed = json!({"id": "c1", "name": "say", "args": "{"});
     assert_eq!(agent.dispatched(), 3, "the calls beside it ran");
     assert_eq!(words(&agent.step_all([failed], &mut turn)), ["history/failed"]);
-    assert_eq!(
-        (agent.dispatched(), turn.consecutive_errors()),
-        (0, 1),
-        "it is counted, and nothing ran"
-    );
+    let counts = (agent.dispatched(), turn.consecutive_errors());
+    assert_eq!(counts, (0, 1), "it is counted, and nothing ran");
 }
 
 /// A closed or unknown tool is answered in its place; a window that a call opens does not hold for
@@ -132,11 +129,8 @@ fn closed_tools_are_answered_beside_running_ones() {
     assert_eq!(words(&steps), ["history/failed", "history/ok", "history/failed", "history/failed"]);
     assert_eq!(response(&steps[0])["result"]["status"], "blocked_by_deliberate_tool_mode");
     assert_eq!(response(&steps[2])["result"]["error"], "there is no tool `unknown`");
-    assert_eq!(
-        (agent.dispatched(), turn.consecutive_errors()),
-        (2, 2),
-        "counted in the calls' order"
-    );
+    let counts = (agent.dispatched(), turn.consecutive_errors());
+    assert_eq!(counts, (2, 2), "counted in the calls' order");
     turn.deliberate = Some(Deliberate::new([""; 0]));
     assert!(turn.allows("say"), "its window is open now");
 }
@@ -214,19 +208,14 @@ fn policy_decides_the_response_to_the_model() {
         (json!({"error": "the result could not be encoded: no text"}), true, halted("bad", None)),
     ]) {
         let Step::History { end_turn, entry, .. } = step else { panic!("{step:?}") };
-        assert_eq!(
-            (response(step)["result"].clone(), entry.message().is_error),
-            (expected, is_error)
-        );
+        let told = response(step)["result"].take();
+        assert_eq!((told, entry.message().is_error), (expected, is_error));
         assert_eq!((&entry.halted, *end_turn), (&halted, halted.is_some()));
     }
     assert_eq!(words(&steps[..1]), ["history/ok"]);
     assert_eq!(words(&steps[1..]), ["history/failed"; 4]);
-    assert_eq!(
-        turn.consecutive_errors(),
-        4,
-        "what a policy put in its place has failed all the same"
-    );
+    // What a policy put in its place has failed all the same.
+    assert_eq!(turn.consecutive_errors(), 4);
     let statistics = agent.registry.statistics("say").expect("it is there");
     assert_eq!((statistics.success, statistics.failure), (1, 4));
     // A single step behaves alike; the policy is not called for a call that named no tool.

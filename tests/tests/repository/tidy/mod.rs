@@ -137,23 +137,19 @@ fn foreign_reexports(files: &[File]) -> Vec<String> {
     for file in library(files) {
         let lines =
             || file.text.lines().map(|line| line.trim_start().trim_start_matches("pub(crate) "));
-        let modules: Vec<_> = lines()
-            .filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod "))
-            .map(word)
-            .collect();
-        let own = |name: &str| {
-            ["crate", "self", "super"].contains(&name)
-                || modules.contains(&name)
-                || PARTS.contains(&name)
+        let modules =
+            lines().filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod "));
+        let own: Vec<_> =
+            modules.map(word).chain(PARTS).chain(["crate", "self", "super"]).collect();
+        let is_foreign = |line: &&str| match line.strip_prefix("pub use ") {
+            Some(used) => !own.contains(&word(used)),
+            None => line.starts_with("pub extern "),
         };
-        for line in
-            lines().filter(|line| line.starts_with("pub use ") || line.starts_with("pub extern "))
-        {
-            if !line.strip_prefix("pub use ").is_some_and(|used| own(word(used))) {
-                complaints
-                    .push(format!("{}: `{line}` makes a dependency's version ours", file.path));
-            }
-        }
+        let foreign = lines().filter(is_foreign);
+        complaints.extend(
+            foreign
+                .map(|line| format!("{}: `{line}` makes a dependency's version ours", file.path)),
+        );
     }
     complaints
 }
@@ -405,9 +401,7 @@ fn each_check_can_fail() {
         }));
         let (_, check) = CHECKS.iter().find(|(name, _)| *name == check).expect(check);
         let complaints = check(&files);
-        assert!(
-            complaints.len() == 1 && complaints[0].contains(needle),
-            "{needle}: {complaints:?}"
-        );
+        let is_meant = complaints.len() == 1 && complaints[0].contains(needle);
+        assert!(is_meant, "{needle}: {complaints:?}");
     }
 }
