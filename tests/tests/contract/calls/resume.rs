@@ -145,7 +145,7 @@ fn each_resume_refusal_states_its_reason() {
     let other_key = Executor::new().with_sealer(Sealer::new([2; 32]));
     let life = Sealer::DEFAULT_LIFETIME.as_secs();
     for (case, kind, words) in
-        rows::<(&str, &str, &str)>("contract/resume", "each_resume_refusal_states_its_reason")
+        rows::<(&str, &str, &str)>("contract/calls/resume", "each_resume_refusal_states_its_reason")
     {
         let mut context = answered(of_tenant("acme"), answer(), Some(&sealed));
         let (mut executor, mut tool, mut arguments, mut seconds) = (&executor, tool, ASKED, 0);
@@ -282,8 +282,10 @@ fn reformatted_numbers_are_the_same_arguments() {
         }
     });
     let executor = sealing();
-    let table =
-        rows::<(&str, &str, &str)>("contract/resume", "reformatted_numbers_are_the_same_arguments");
+    let table = rows::<(&str, &str, &str)>(
+        "contract/calls/resume",
+        "reformatted_numbers_are_the_same_arguments",
+    );
     for (asked, respelt, expected) in table {
         let context = yes(Some(&ask(&executor, &tool, asked)));
         let end = end(&executor, &tool, respelt, context);

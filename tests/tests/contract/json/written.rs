@@ -43,7 +43,7 @@ fn refused<T: DeserializeOwned + Debug>(rows: &[Value]) {
 
 /// Returns the rows of a table.
 fn table(name: &str) -> Vec<Value> {
-    rows("contract/written", name)
+    rows("contract/json/written", name)
 }
 
 /// Returns the failures of a table, each with the message that it prints.

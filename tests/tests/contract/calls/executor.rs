@@ -231,10 +231,12 @@ fn invalid_arguments_are_refused_with_a_reason() {
     let tool = greeter(async |_: Value| json!("hello"));
     let deep = format!(r#"{{"name": {}1{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
     let huge = format!(r#"{{"name": "{}"}}"#, "x".repeat(100 << 20));
-    for (arguments, needle) in
-        rows::<(&str, &str)>("contract/executor", "invalid_arguments_are_refused_with_a_reason")
-            .into_iter()
-            .chain([(deep.as_str(), "nested deeper"), (huge.as_str(), "at most 1048576 bytes")])
+    for (arguments, needle) in rows::<(&str, &str)>(
+        "contract/calls/executor",
+        "invalid_arguments_are_refused_with_a_reason",
+    )
+    .into_iter()
+    .chain([(deep.as_str(), "nested deeper"), (huge.as_str(), "at most 1048576 bytes")])
     {
         let completion = run(&tool, arguments, Limits::default());
         assert_eq!(ending(&completion.result), "refusal/invalid_arguments", "{needle}");

@@ -125,7 +125,7 @@ fn view(call: &ToolCall) -> ResultView {
 fn halted_run_reports_it_in_the_last_event() {
     let table = "halted_run_reports_it_in_the_last_event";
     for (ends, policy, expected) in
-        rows::<(Vec<&str>, &str, Option<Value>)>("contract/results", table)
+        rows::<(Vec<&str>, &str, Option<Value>)>("contract/runs/results", table)
     {
         let ends = &*ends;
         let on_tool_error = match policy {
@@ -172,7 +172,7 @@ fn question_options_and_schema_are_unchanged() {
 #[test]
 fn message_without_a_value_is_the_content() {
     let table = "message_without_a_value_is_the_content";
-    for (end, content) in rows::<(&str, &str)>("contract/results", table) {
+    for (end, content) in rows::<(&str, &str)>("contract/runs/results", table) {
         let outcome = run(calls(&[end]), RunOptions::default());
         let message = &outcome.messages[0];
         assert_eq!((message.content.as_str(), message.is_error), (content, false), "{end}");
@@ -195,7 +195,7 @@ fn message_without_a_value_is_the_content() {
 #[test]
 fn failure_text_is_the_same_everywhere() {
     for (tool, arguments, expected) in
-        rows::<(&str, &str, &str)>("contract/results", "failure_text_is_the_same_everywhere")
+        rows::<(&str, &str, &str)>("contract/runs/results", "failure_text_is_the_same_everywhere")
     {
         let call = ToolCall::new("c", tool, arguments);
         let view = view(&call);
@@ -215,7 +215,7 @@ fn failure_text_is_the_same_everywhere() {
 #[test]
 fn result_view_of_a_failure_is_complete() {
     for (end, rest) in rows::<(&str, Map<String, Value>)>(
-        "contract/results",
+        "contract/runs/results",
         "result_view_of_a_failure_is_complete",
     ) {
         let mut expected =
@@ -252,7 +252,9 @@ fn run_reports_usage_of_each_call() {
 /// shown.
 #[test]
 fn panic_payload_is_reported() {
-    for (end, expected) in rows::<(&str, &str)>("contract/results", "panic_payload_is_reported") {
+    for (end, expected) in
+        rows::<(&str, &str)>("contract/runs/results", "panic_payload_is_reported")
+    {
         let outcome = run(calls(&[end]), RunOptions::default());
         let expected = json!({"error": expected}).to_string();
         assert_eq!(outcome.messages[0].content, expected, "{end}");

@@ -81,7 +81,7 @@ fn libraries() -> [PathBuf; 2] {
 fn capturing_closures_are_valid_handlers() {
     let libraries = libraries();
     for (make, right) in
-        rows::<(&str, &str)>("contract/misuse", "capturing_closures_are_valid_handlers")
+        rows::<(&str, &str)>("contract/calls/misuse", "capturing_closures_are_valid_handlers")
     {
         assert_eq!(said(&libraries, make, right), [Value::Null; 0], "{make}: {right}");
     }
@@ -91,7 +91,7 @@ fn capturing_closures_are_valid_handlers() {
 fn wrong_closure_error_shows_the_right_form() {
     let libraries = libraries();
     for (make, [message, one, elsewhere], wrong, why) in rows::<(&str, [&str; 3], &str, &str)>(
-        "contract/misuse",
+        "contract/calls/misuse",
         "wrong_closure_error_shows_the_right_form",
     ) {
         let said = said(&libraries, make, wrong);

@@ -61,7 +61,7 @@ fn remote_schemas_are_never_fetched() {
 
 /// Returns texts that try to break out of their JSON string, or to pass for instructions or markup.
 fn texts() -> Vec<String> {
-    let short = rows::<String>("contract/strangers", "texts").into_iter();
+    let short = rows::<String>("contract/calls/strangers", "texts").into_iter();
     short.chain(["x".repeat(1 << 20), "\u{1}".repeat(100_000)]).collect()
 }
 

@@ -86,7 +86,7 @@ fn each_calls_span_records_its_ending() {
     assert!(has("bad", r#"outcome="tool_error""#) && has("bad", "ouch"), "{text}");
     assert!(has("killed", "the call was cancelled"), "{text}");
     assert!(
-        text.contains("tool_call{id=\"good\" tool=t}: contract::spans: at work"),
+        text.contains("tool_call{id=\"good\" tool=t}: contract::calls::spans: at work"),
         "what runs for a call runs in its span:\n{text}"
     );
     assert!(!text.contains('\u{1b}'), "no escape of a stranger's:\n{text}");
