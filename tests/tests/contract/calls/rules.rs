@@ -14,7 +14,7 @@ use toolcell::{
     CallContext, CallOptions, CallResult, Completion, Definition, Executor, Limits, Sealer, Tool,
     ToolCall, ToolError,
 };
-use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
+use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, rows};
 use toolcell_tests::{PLACEMENTS, context, ending, wait, wait_here};
 
 use crate::{Log, component, engine, guest, inside, limited, named, registry};
@@ -167,12 +167,9 @@ fn visibility_sees_the_arguments_of_a_call() {
     };
     for tool in [ruled, guest(PLACEMENTS[0]), guest(PLACEMENTS[1])] {
         assert!(wait_here(tool.is_visible(&CallContext::default())), "{tool:?}");
-        for (arguments, expected) in [
-            (json!({"word": "xyzzy", "times": 2}), "ok"),
-            (json!({"word": "guess", "times": 2}), "refusal/not_visible"),
-            (json!({"word": "xyzzy", "times": "x"}), "refusal/invalid_arguments"),
-            (json!({"word": "guess", "times": "x"}), "refusal/not_visible"),
-        ] {
+        for (arguments, expected) in
+            rows::<(Value, &str)>("contract/calls/rules", "visibility_sees_the_arguments_of_a_call")
+        {
             let completion = call(&tool, &arguments.to_string(), CallContext::default());
             let ending = ending(&completion.result);
             assert_eq!(ending, expected, "{arguments} of {tool:?}: {completion:?}");

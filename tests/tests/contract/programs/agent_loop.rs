@@ -12,6 +12,7 @@ use toolcell::outcome::{Media, Output, Part};
 use toolcell::step::{AbortStatus, Deliberate, Step, StepConfig, StepEvent};
 use toolcell::tool::Invocation;
 use toolcell::{Completion, Limits, Outcome, Registry, Stepper, Turn};
+use toolcell_test_guests::rows;
 use toolcell_tests::{context, wait_here};
 
 use super::{blocking, example};
@@ -146,15 +147,11 @@ fn success_is_recorded_with_its_call() {
 #[test]
 fn failure_is_reported_in_the_call_response() {
     let stepper = Stepper::new(chat().registry);
-    let cases = [
-        (calling("draw", json!({})), "nothing to draw"),
-        (calling("calculator", json!({"expression": "1 / 0"})), "division by zero"),
-        (calling("calculator", json!({})), "expression"),
-        (calling("paint", json!({})), "paint"),
-    ];
-    for (call, words) in cases {
+    let table = "failure_is_reported_in_the_call_response";
+    for (name, args, words) in rows::<(&str, Value, &str)>("contract/programs/agent_loop", table) {
+        let call = calling(name, args);
         let failed = step(&stepper, call.clone(), &mut Turn::default());
-        assert_eq!(outline(&failed), json!([call["name"], false, false]));
+        assert_eq!(outline(&failed), json!([name, false, false]));
         let error = response(&failed)["result"]["error"].clone();
         assert!(error.as_str().is_some_and(|error| error.contains(words)), "{call}: {error}");
     }

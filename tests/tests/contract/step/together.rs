@@ -10,6 +10,7 @@ use toolcell::message::{EncodeError, EncodeInput};
 use toolcell::run::{RunHalt, Verdict};
 use toolcell::step::{Deliberate, Step, StepConfig, StepEvent};
 use toolcell::{OnToolError, Turn};
+use toolcell_test_guests::rows;
 
 use super::{Loop, allowing, calling, response, say, word};
 use crate::{Log, native, poll};
@@ -100,11 +101,10 @@ fn malformed_call_or_stop_prevents_all_calls() {
 fn malformed_arguments_are_reported_to_the_model() {
     let agent = Loop::new();
     let mut turn = Turn::default();
-    for (arguments, said) in [
-        (json!("{\"say\": "), "not valid JSON"),
-        (json!([1]), "expected an object, got an array"),
-        (json!("{\"a\":1,\"a\":2}"), "appears twice"),
-    ] {
+    for (arguments, said) in rows::<(Value, &str)>(
+        "contract/step/together",
+        "malformed_arguments_are_reported_to_the_model",
+    ) {
         let call = json!({"id": "c1", "name": "say", "args": arguments});
         let steps = agent.step_all([call.clone(), say("")], &mut turn);
         assert_eq!(words(&steps), ["history/failed", "history/ok"], "{call}");

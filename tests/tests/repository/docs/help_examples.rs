@@ -5,6 +5,7 @@
 //! are parsed.
 
 use tempfile::TempDir;
+use toolcell_test_guests::rows;
 
 use super::{commands, copy_examples, shell, write_private};
 
@@ -48,10 +49,8 @@ fn place(config: &str) -> (TempDir, TempDir) {
     let place = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let write = |name: &str, text: &str| write_private(place.0.path(), name, text);
     copy_examples(place.0.path());
-    write("request.json", r#"{"filter": ".a", "input": {"a": 1}}"#);
-    write("note.json", r#"{"action": "add", "title": "tea", "text": "Earl Grey"}"#);
-    let response = r#"{"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "other", "input": {}}]}"#;
-    write("response.json", response);
+    let files = rows::<(&str, &str)>("repository/docs", "files_of_help_examples");
+    files.into_iter().for_each(|(name, text)| write(name, text));
     if !config.is_empty() {
         write("toolcell.toml", config);
         write("server/toolcell.toml", "[components.hello]\npath = \"../hello.wasm\"\n");

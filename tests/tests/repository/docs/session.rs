@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
-use toolcell_test_guests::fits;
+use toolcell_test_guests::{fits, rows};
 
 use super::code::CONFIGURATION;
 use super::{Block, Page, blocks, copy_examples, root, shell, write_private};
@@ -120,15 +120,9 @@ pub(super) fn untrue(page: &Page) -> Vec<String> {
 
 #[test]
 fn ellipsis_matches_any_lines_or_text() {
-    for (expected, fitting) in
-        [("a\nb\nc", true), ("…", true), ("a\n…\nc", true), ("…\nb", false), ("a\nb", false)]
-    {
-        let expected: Vec<_> = expected.lines().collect();
-        assert_eq!(fits(&expected, &["a", "b", "c"]), fitting, "{expected:?}");
-    }
-    for (expected, fitting) in
-        [("see it", true), ("see", false), ("s…t", true), ("…e …", true), ("s…x", false)]
-    {
-        assert_eq!(fits(&[expected], &["see it"]), fitting, "{expected}");
+    let table = rows::<(&str, &str, bool)>("repository/docs", "ellipsis_matches_any_lines_or_text");
+    for (expected, printed, fitting) in table {
+        let lines = |text: &'static str| text.lines().collect::<Vec<_>>();
+        assert_eq!(fits(&lines(expected), &lines(printed)), fitting, "{expected}");
     }
 }

@@ -79,24 +79,12 @@ fn each_missing_proof_is_reported() {
     const ROW: &str = "| <a id=\"row-1\"></a>1 | T | a loop | fuel | `fuel` |";
     const CONTROL: &str = "| `fuel` | Loops end. | `tests/a::works` |";
     const TESTS: &str = "//! A.\n#[test]\nfn works() {}\nfn flies() {}\n";
-    let proved = format!("{ROW}\n{CONTROL}");
-    let two = |row: &str| format!("{proved}\n{row}");
-    let second = |row: &str| two(&format!("| <a id=\"row-2\"></a>2 | T | a | {row} |"));
-    for (page, expected) in [
-        (proved.clone(), ""),
-        (second("b | `a::works`, `fuel`"), ""),
-        (second("*Not applicable*: none. | none"), ""),
-        (second("b | none"), "row 2 names no control and no test"),
-        (second("b | `a::flies`"), "row 2: there is no `a::flies`"),
-        (second("b | `ticks`"), "row 2: there is no `ticks`"),
-        (two(ROW), "has no rows, or two of one number"),
-        (two(CONTROL), "has the control `fuel` twice"),
-        (two("| `ticks` | Ends. | `a::works` |"), "no row names the control `ticks`"),
-        (proved.replace("a::works", "b::works"), "`fuel`: there is no test `tests/b::works`"),
-        (proved.replace("a::works` |", "a::works`, `a::works` |"), "`fuel` has 2 tests"),
-        (proved.replace("`tests/a::works` |", "|"), "`fuel` has 0 tests"),
-        (String::new(), "has no rows, or two of one number"),
-    ] {
+    let table = toolcell_test_guests::rows::<(&str, &str)>(
+        "repository/threats",
+        "each_missing_proof_is_reported",
+    );
+    for (page, expected) in table {
+        let page = page.replace("ROW", ROW).replace("CONTROL", CONTROL);
         let files = files_of([(PAGE, page.as_str()), ("tests/tests/a.rs", TESTS)]);
         let complaints = unproved_threats(&files);
         assert_eq!(complaints.len(), usize::from(!expected.is_empty()), "{page}: {complaints:?}");
