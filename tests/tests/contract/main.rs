@@ -82,9 +82,14 @@ fn at_most(calls: usize) -> RunOptions {
 }
 
 /// Calls a tool by its own name.
-fn call(executor: &Executor, tool: &Tool, arguments: &str, options: CallOptions) -> Completion {
+fn call(executor: &Executor, tool: &Tool, arguments: &str) -> Completion {
+    call_with(executor, tool, arguments, CallOptions::default())
+}
+
+/// Calls a tool by its own name, with these options.
+fn call_with(executor: &Executor, tool: &Tool, arguments: &str, with: CallOptions) -> Completion {
     let call = ToolCall::new("call-1", tool.definition().name.as_str(), arguments);
-    wait_here(executor.call(tool, call, options))
+    wait_here(executor.call(tool, call, with))
 }
 
 /// Polls a future once, with a waker that does nothing.

@@ -36,7 +36,7 @@ fn greeter<S: 'static>(function: impl NativeFn<S>) -> Tool {
 }
 
 fn run(tool: &Tool, arguments: &str, limits: Limits) -> Completion {
-    call(&Executor::new().with_limits(limits), tool, arguments, CallOptions::default())
+    call(&Executor::new().with_limits(limits), tool, arguments)
 }
 
 /// Returns the ending of a call with the default limits.
@@ -217,7 +217,7 @@ fn no_event_follows_the_terminal_event() {
         let (executor, seen) = recorder();
         let timeout = Duration::from_millis(60);
         let limits = Limits { timeout, memory: 4 << 20, ..Limits::unlimited() };
-        call(&executor.with_limits(limits), &chatter, "{}", CallOptions::default());
+        call(&executor.with_limits(limits), &chatter, "{}");
         // The next call of the guest runs after the killed one is gone.
         assert_eq!(ending(&run(&chatter, "[]", limits).result), "refusal/invalid_arguments");
         let seen = seen.taken();
@@ -253,7 +253,7 @@ fn every_call_has_one_terminal_event() {
     });
     for arguments in [ADA, "[]", r#"{"name": "p"}"#] {
         let (executor, seen) = recorder();
-        call(&executor, &tool, arguments, CallOptions::default());
+        call(&executor, &tool, arguments);
         let seen = seen.taken();
         assert!(seen.len() == 2 && seen[0] == "started", "{arguments}: {seen:?}");
         assert!(seen[1].starts_with("completed"), "{arguments}: {seen:?}");
@@ -265,7 +265,7 @@ fn every_call_has_one_terminal_event() {
 fn observer_panic_does_not_affect_the_call() {
     let tool = greeter(async |_: Value| json!(1));
     let executor = Executor::new().with_events(|_: Event| panic!("observer"));
-    assert_eq!(ending(&call(&executor, &tool, ADA, CallOptions::default()).result), "ok");
+    assert_eq!(ending(&call(&executor, &tool, ADA).result), "ok");
 }
 
 fn narrow(placement: Placement) -> Engine {
@@ -389,7 +389,7 @@ fn one_executor_calls_tools_of_several_engines() {
     });
     let executor = Executor::new();
     for tool in tools.iter().chain([&tools[0]]) {
-        let ended = call(&executor, tool, r#"{"a":1}"#, CallOptions::default());
+        let ended = call(&executor, tool, r#"{"a":1}"#);
         assert_eq!(ended.result.value().expect("ok").as_str(), r#"{"a":1}"#);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use toolcell::outcome::ReturnRule;
-use toolcell::{CallOptions, CallResult, Definition, Executor, Refusal, Tool, ToolError};
+use toolcell::{CallResult, Definition, Executor, Refusal, Tool, ToolError};
 
 use crate::named;
 
@@ -22,7 +22,7 @@ fn alternatives(depth: usize, breadth: usize) -> Value {
 
 fn call(definition: Definition) -> Option<CallResult> {
     let tool = Tool::native(definition, async |arguments: Value| arguments).ok()?;
-    Some(crate::call(&Executor::new(), &tool, r#"{"x": 1}"#, CallOptions::default()).result)
+    Some(crate::call(&Executor::new(), &tool, r#"{"x": 1}"#).result)
 }
 
 #[test]

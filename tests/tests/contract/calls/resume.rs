@@ -35,7 +35,7 @@ fn sealing() -> Executor {
 }
 
 fn call(executor: &Executor, tool: &Tool, arguments: &str, context: CallContext) -> Completion {
-    crate::call(executor, tool, arguments, inside(context))
+    crate::call_with(executor, tool, arguments, inside(context))
 }
 
 /// Returns the ending of a call.

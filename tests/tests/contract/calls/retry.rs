@@ -26,7 +26,7 @@ fn run(tool: &Tool, arguments: &str, limits: Limits) -> (Completion, Vec<String>
             form(&event)["type"].as_str().expect("a word").to_owned()
         });
     });
-    (call(&executor, tool, arguments, CallOptions::default()), events.taken())
+    (call(&executor, tool, arguments), events.taken())
 }
 
 #[test]

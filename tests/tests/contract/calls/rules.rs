@@ -38,7 +38,7 @@ fn is_admin(context: &CallContext) -> bool {
 }
 
 fn call(tool: &Tool, arguments: &str, context: CallContext) -> Completion {
-    crate::call(&Executor::new(), tool, arguments, inside(context))
+    crate::call_with(&Executor::new(), tool, arguments, inside(context))
 }
 
 fn wasm(hostile: Hostile) -> Tool {
@@ -61,7 +61,7 @@ fn hidden_tool_is_never_revealed_by_its_ending() {
         (inside(answer), "refusal/resume_tampered"),
     ] {
         for (tool, expected) in [(&shown, expected), (&hidden, "refusal/not_visible")] {
-            let completion = crate::call(&executor, tool, "{}", options.clone());
+            let completion = crate::call_with(&executor, tool, "{}", options.clone());
             assert_eq!(ending(&completion.result), expected);
         }
     }

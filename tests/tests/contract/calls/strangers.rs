@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use serde_json::{Value, json};
 use toolcell::message::JsonEncoder;
 use toolcell::outcome::HandlerError;
-use toolcell::{CallOptions, Executor, Outcome, RunOptions, Runner, Tool, ToolCall};
+use toolcell::{Executor, Outcome, RunOptions, Runner, Tool, ToolCall};
 use toolcell_test_guests::rows;
 use toolcell_tests::wait_here;
 
@@ -50,7 +50,7 @@ fn remote_schemas_are_never_fetched() {
                 continue;
             };
             loaded += 1;
-            call(&Executor::new(), &tool, r#"{"a": [1]}"#, CallOptions::default());
+            call(&Executor::new(), &tool, r#"{"a": [1]}"#);
         }
     }
     assert!(loaded > 0, "some are only names");
@@ -80,7 +80,7 @@ fn error_text_stays_one_json_string() {
                 async move { outcome }
             });
             let fits = text.len() < 1 << 20;
-            let completion = call(&Executor::new(), &tool, "{}", CallOptions::default());
+            let completion = call(&Executor::new(), &tool, "{}");
             let told = form(&completion.result);
             let runner = Runner::new(registry([tool])).with_encoder(JsonEncoder);
             let calls = [ToolCall::new("1", "t", "{}")];

@@ -71,7 +71,7 @@ fn handler_takes_arguments_and_optional_context() {
     let tools = [(a, json!("hello Ada")), (b, json!("hello Ada")), (c, whole)];
     for (tool, expected) in tools {
         let options = inside(context(&json!({"session_id": "session"})));
-        let completion = crate::call(&Executor::new(), &tool, r#"{"name": "Ada"}"#, options);
+        let completion = crate::call_with(&Executor::new(), &tool, r#"{"name": "Ada"}"#, options);
         assert_eq!(completion.result.value().map(|value| value.to_value()), Some(expected));
     }
 }
@@ -168,7 +168,7 @@ fn dropped_call_ends_as_a_cancelled_exit() {
 fn executor_enforces_the_timeout() {
     let tool = native("waits", async |_: Value| pending::<Value>().await);
     let executor = Executor::new().with_limits(within(20));
-    let completion = crate::call(&executor, &tool, "{}", CallOptions::default());
+    let completion = crate::call(&executor, &tool, "{}");
     assert_eq!(reason(&completion), Some(Reason::Timeout));
     let Some(failure) = completion.failure() else { panic!("{completion:?}") };
     assert!(failure.is_retryable());

@@ -27,7 +27,7 @@ fn attribute(context: &CallContext, name: &str) -> Value {
 }
 
 fn view(tool: &Tool, arguments: &str, state: CallContext) -> ResultView {
-    let completion = crate::call(&Executor::new(), tool, arguments, inside(state));
+    let completion = crate::call_with(&Executor::new(), tool, arguments, inside(state));
     ResultView::of(&completion, tool.definition())
 }
 

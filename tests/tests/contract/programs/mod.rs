@@ -10,7 +10,7 @@ mod functions;
 
 use toolcell::runtime::Placement;
 use toolcell::tool::BlockingFn;
-use toolcell::{CallOptions, Completion, Executor, Tool};
+use toolcell::{Completion, Executor, Tool};
 
 use crate::{component, named};
 
@@ -26,5 +26,5 @@ fn blocking<S: 'static>(name: &str, handler: impl BlockingFn<S>) -> Tool {
 
 /// Calls a tool by its own name, with an executor that does not seal questions.
 fn call(tool: &Tool, arguments: &str) -> Completion {
-    crate::call(&Executor::new().without_sealer(), tool, arguments, CallOptions::default())
+    crate::call(&Executor::new().without_sealer(), tool, arguments)
 }

@@ -115,7 +115,7 @@ fn blank_arguments_are_an_empty_object() {
             sink.push(arguments);
         }
     });
-    let completion = crate::call(&executor, tool, "", CallOptions::default());
+    let completion = crate::call(&executor, tool, "");
     assert_eq!(ending(&completion.result), "ok");
     assert_eq!(events.taken(), ["{}"]);
 }
@@ -163,7 +163,7 @@ fn tool_is_replaced_atomically() {
     let names: Vec<_> = registry.list().into_iter().map(|definition| definition.name).collect();
     assert_eq!(names, ["z", "t", "a"]);
     let called = |tool: &Tool| {
-        let completion = crate::call(&Executor::new(), tool, "{}", CallOptions::default());
+        let completion = crate::call(&Executor::new(), tool, "{}");
         completion.result.value().expect("ok").as_str().to_owned()
     };
     assert_eq!(called(&registry.get("t").expect("it is there")), r#""new""#);
@@ -212,6 +212,6 @@ fn last_error_is_kept() {
         async move { Err::<Value, _>(words.to_string()) }
     });
     registry.register(long.clone()).expect("new");
-    crate::call(&Executor::new(), &long, "{}", CallOptions::default());
+    crate::call(&Executor::new(), &long, "{}");
     assert_eq!(registry.last_error("long").expect("it failed").message, "é".repeat(1000));
 }

@@ -290,7 +290,7 @@ fn handler_gets_every_digit_of_a_number() {
         ),
         (r#"{"n": 18446744073709551615, "m": 0.5}"#, json!({"n": u64::MAX, "m": 0.5})),
     ] {
-        let called = crate::call(&Executor::new(), &tool, given, CallOptions::default());
+        let called = crate::call(&Executor::new(), &tool, given);
         let value = called.result.value().expect("a value").to_value();
         assert_eq!(value, json!([expected, expected]), "{given}");
     }
