@@ -227,7 +227,7 @@ fn unencodable_result_is_a_failure_everywhere() {
         };
         let error = "the result could not be encoded: no text";
         assert_eq!(response(&step), json!({"result": {"error": error}}));
-        // A failure halts and shows nothing.
+        // A failure neither halts nor shows anything.
         assert!(entry.halted.is_none() && entry.parts.is_empty(), "{outcome}");
         let statistics = agent.registry.statistics("say").expect("it is there");
         let counts = (statistics.success, statistics.failure, turn.consecutive_errors());
