@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures_executor::block_on;
 use serde_json::{Value, json};
 use toolcell::{CallOptions, Executor, RunOptions, Runner, ToolCall};
+use toolcell_test_guests::rows;
 use toolcell_tests::context;
 use tracing::Subscriber;
 use tracing_subscriber::fmt::format::FmtSpan;
@@ -99,13 +100,10 @@ fn each_call_of_a_run_has_a_span() {
         _ => Ok(Value::Null),
     });
     let runner = Runner::new(registry([tool]));
-    let calls = [
-        ("good", "{}"),
-        ("late", r#"{"end": "never"}"#),
-        ("wrong", r#"{"end": "error"}"#),
-        ("refused", "[]"),
-    ]
-    .map(|(id, arguments)| ToolCall::new(id, "t", arguments));
+    let table =
+        rows::<(&str, &str, [&str; 2])>("contract/calls/spans", "each_call_of_a_run_has_a_span");
+    let calls: Vec<_> =
+        table.iter().map(|(id, arguments, _)| ToolCall::new(*id, "t", *arguments)).collect();
     let lines = Lines::default();
     tracing::subscriber::with_default(lines.subscriber(), || {
         let options = RunOptions {
@@ -116,12 +114,7 @@ fn each_call_of_a_run_has_a_span() {
         block_on(runner.run(calls, options)).expect("it starts");
     });
     let text = lines.text();
-    for (id, said) in [
-        ("good", [r#"outcome="ok""#, "duration_us="]),
-        ("late", [r#"reason="timeout""#, "still waiting after 20ms"]),
-        ("wrong", [r#"outcome="error""#, "no such city"]),
-        ("refused", [r#"outcome="refusal""#, r#"reason="invalid_arguments""#]),
-    ] {
+    for (id, _, said) in table {
         let line = closed(&text, id);
         assert!(said.iter().all(|said| line.contains(said)), "{line}");
         assert!(line.contains(r#"request_id="r-1""#), "{line}");

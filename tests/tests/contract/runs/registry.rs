@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcell::message::{EncodeError, EncodeInput};
-use toolcell::outcome::Reason;
 use toolcell::runtime::Placement;
 use toolcell::tool::{Invocation, LastError, Statistics};
 use toolcell::{
     CallOptions, Event, Executor, Limits, Registry, RunOptions, Runner, Stepper, Tool, ToolCall,
     Turn,
 };
+use toolcell_test_guests::rows;
 use toolcell_tests::{ending, wait_here};
 
 use crate::{Log, component, form, named, native, registry};
@@ -183,25 +183,22 @@ fn tool_is_replaced_atomically() {
 fn last_error_is_kept() {
     let registry = registry([tool("t", "fine")]);
     let told = |registry: &Registry| {
-        registry.last_error("t").map(|LastError { reason, message, .. }| (reason, message))
+        let last = registry.last_error("t");
+        last.map(|LastError { reason, message, .. }| (reason.map(|reason| reason.name()), message))
     };
     assert_eq!(told(&registry), None);
-    for (arguments, expected) in [
-        (r#"{"fails": "no such city"}"#, (None, "no such city")),
-        (r#"{"fails": "panic"}"#, (Some(Reason::HandlerRaised), "the handler panicked: ouch")),
-        // A success does not change it, nor does a refusal, which is not the tool's failure.
-        ("{}", (Some(Reason::HandlerRaised), "the handler panicked: ouch")),
-        ("[]", (Some(Reason::HandlerRaised), "the handler panicked: ouch")),
-    ] {
+    for (arguments, reason, message) in
+        rows::<(&str, Option<&str>, String)>("contract/runs/registry", "last_error_is_kept")
+    {
         by_registry(&registry, arguments);
-        assert_eq!(told(&registry), Some((expected.0, expected.1.to_owned())), "{arguments}");
+        assert_eq!(told(&registry), Some((reason, message)), "{arguments}");
     }
     let encoder =
         |_: EncodeInput<'_>| -> Result<String, EncodeError> { Err(EncodeError("no text".into())) };
     let runner = Runner::new(registry.clone()).with_encoder(encoder);
     wait_here(runner.run([call("{}")], RunOptions::default())).expect("it starts");
     let message = "the result could not be encoded: no text";
-    assert_eq!(told(&registry), Some((Some(Reason::EncodingFailed), message.to_owned())));
+    assert_eq!(told(&registry), Some((Some("encoding_failed"), message.to_owned())));
     let expected = json!({"reason": "encoding_failed", "message": message});
     assert_eq!(form(&registry.last_error("t")), expected);
     registry.clear_statistics();

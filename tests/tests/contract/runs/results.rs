@@ -36,21 +36,20 @@ fn scripted() -> Tool {
         "panic 42" => panic_any(42_u8),
         "panic error" => panic_any(Box::<dyn std::error::Error + Send + Sync>::from("disk full")),
         "panic type" => panic_any(Arc::new(())),
-        "ask" => Outcome::AskUser(
-            Question::new("Which?")
-                .with_options(json!(["a", "b"]))
-                .with_answer_schema(json!({"type": "string"})),
-        ),
+        "ask" => {
+            let question = Question::new("Which?").with_options(json!(["a", "b"]));
+            Outcome::AskUser(question.with_answer_schema(json!({"type": "string"})))
+        }
         "ask freely" => Outcome::AskUser(Question::new("Why?")),
         "halt" => Outcome::Halt(Halt::new("done", json!({"total": 3}))),
         "halt as nothing" => Outcome::Halt(Halt::new(" ", json!(null))),
         "message" => Outcome::Ok(Output::new(Json::null()).with_message("booked")),
         "message too" => Outcome::Ok(Output::new(json!(1)).with_message("booked")),
         "no message" => Outcome::Ok(Output::new(Json::null()).with_message("")),
-        "picture" => Outcome::Ok(
-            Output::new(Json::null())
-                .with_part(Part::Image(Media { mime_type: "image/png".into(), data: vec![0; 3] })),
-        ),
+        "picture" => {
+            let picture = Media { mime_type: "image/png".into(), data: vec![0; 3] };
+            Outcome::Ok(Output::new(Json::null()).with_part(Part::Image(picture)))
+        }
         "slow" => {
             for _ in 0..50 {
                 tokio::task::yield_now().await;
@@ -283,11 +282,9 @@ fn handler_gets_every_digit_of_a_number() {
     let tool = native("t", async |arguments: Value, invocation: Arc<Invocation>| {
         json!([arguments, invocation.arguments()])
     });
+    let long = "123456789012345678901234567890";
     for (given, expected) in [
-        (
-            r#"{"n": 123456789012345678901234567890}"#,
-            json!({"n": "123456789012345678901234567890"}),
-        ),
+        (&*format!(r#"{{"n": {long}}}"#), json!({"n": long})),
         (r#"{"n": 18446744073709551615, "m": 0.5}"#, json!({"n": u64::MAX, "m": 0.5})),
     ] {
         let called = crate::call(&Executor::new(), &tool, given);
