@@ -65,13 +65,17 @@ fn refusals() -> Vec<Value> {
     failures::<Refusal>("refusals")
 }
 
+fn outcomes() -> Vec<Value> {
+    table("outcomes")
+}
+
 fn usage() -> Value {
     json!({"fuel": 7, "wall_us": 1500, "peak_memory": 1, "bytes_in": 2, "bytes_out": 3, "host_calls": 4, "log_bytes": 5,
         "log_bytes_dropped": 6})
 }
 
 fn results() -> Vec<Value> {
-    let mut results = table("outcomes");
+    let mut results = outcomes();
     results.extend(tool_errors().into_iter().map(|error| json!({ "tool_error": error })));
     results.extend(refusals().into_iter().map(|refusal| json!({ "refusal": refusal })));
     results
@@ -81,7 +85,7 @@ fn results() -> Vec<Value> {
 fn call_results_round_trip_through_json() {
     all_same::<ToolError>(&tool_errors());
     all_same::<Refusal>(&refusals());
-    all_same::<Outcome>(&table("outcomes"));
+    all_same::<Outcome>(&outcomes());
     all_same::<CallResult>(&results());
     let mut unmetered = usage();
     unmetered["fuel"] = Value::Null;
