@@ -15,11 +15,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
+use toolcell::run::RunEvent;
 use toolcell::runtime::Placement;
 use toolcell::tool::NativeFn;
 use toolcell::{
     CallContext, CallOptions, Completion, Component, Definition, Engine, Executor, Limits,
-    OnToolError, Registry, RunOptions, Tool, ToolCall,
+    OnToolError, Registry, RunOptions, Runner, Tool, ToolCall,
 };
 use toolcell_test_guests::{Hostile, bytes};
 use toolcell_tests::{load, wait_here};
@@ -90,6 +91,16 @@ fn call(executor: &Executor, tool: &Tool, arguments: &str) -> Completion {
 fn call_with(executor: &Executor, tool: &Tool, arguments: &str, with: CallOptions) -> Completion {
     let call = ToolCall::new("call-1", tool.definition().name.as_str(), arguments);
     wait_here(executor.call(tool, call, with))
+}
+
+/// Runs calls, and returns all events of the run.
+fn drained(runner: &Runner, calls: Vec<ToolCall>, options: RunOptions) -> Vec<RunEvent> {
+    let (mut stream, mut events) = (runner.stream(calls, options), Vec::new());
+    while let Some(event) = wait_here(stream.next()) {
+        events.push(event);
+    }
+    assert!(wait_here(stream.next()).is_none(), "it ends once");
+    events
 }
 
 /// Polls a future once, with a waker that does nothing.

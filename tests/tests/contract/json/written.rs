@@ -17,7 +17,7 @@ use toolcell::{
 use toolcell_test_guests::rows;
 use toolcell_tests::wait_here;
 
-use crate::{Log, form, limited, named, registry};
+use crate::{Log, drained, form, limited, named, registry};
 
 /// Reads a value from its text, and from its members in another order; both are equal and print the
 /// same.
@@ -186,13 +186,11 @@ fn real_call_results_round_trip_through_json() {
     let executor =
         Executor::new().without_sealer().with_events(move |event: Event| events.push(event));
     let runner = Runner::new(registry.clone()).with_executor(executor.clone());
-    let mut stream = runner.stream(calls.clone(), options.clone());
-    let mut kept = Vec::new();
-    while let Some(event) = wait_here(stream.next()) {
-        if let RunEvent::Settled { settled, .. } = event {
-            kept.push(settled);
-        }
-    }
+    let events = drained(&runner, calls.clone(), options.clone()).into_iter();
+    let settled = events.filter_map(|event| {
+        if let RunEvent::Settled { settled, .. } = event { Some(settled) } else { None }
+    });
+    settled.for_each(|settled| round_trips::<SettledCall>(&settled));
     let outcome = wait_here(runner.run(calls.clone(), options)).expect("it starts");
     let completions = calls.iter().map(|asked| {
         let called = registry.call(&executor, asked.clone(), limited(limits));
@@ -218,6 +216,5 @@ fn real_call_results_round_trip_through_json() {
         round_trips(&ResultView::of(completion, tool().definition()));
     }
     steps.iter().for_each(round_trips);
-    kept.iter().for_each(round_trips::<SettledCall>);
     heard.taken().iter().for_each(round_trips::<Event>);
 }

@@ -19,7 +19,7 @@ use toolcell::{
 use toolcell_tests::{context, wait_here};
 
 use super::{blocking, example};
-use crate::{at_most, form, inside, named, native, with_policy};
+use crate::{at_most, drained, form, inside, named, native, with_policy};
 
 /// Returns a registry whose tools answer as the call says, and the number of handlers that ran.
 fn registry() -> (Registry, Arc<AtomicUsize>) {
@@ -72,15 +72,6 @@ fn halted(outcome: &RunOutcome) -> Option<Value> {
 fn contents(outcome: &RunOutcome) -> Vec<(&str, &str)> {
     let messages = outcome.messages.iter();
     messages.map(|message| (message.tool_call_id.as_str(), message.content.as_str())).collect()
-}
-
-fn drained(runner: &Runner, calls: Vec<ToolCall>, options: RunOptions) -> Vec<RunEvent> {
-    let mut stream = runner.stream(calls, options);
-    let mut events = Vec::new();
-    while let Some(event) = wait_here(stream.next()) {
-        events.push(event);
-    }
-    events
 }
 
 #[test]

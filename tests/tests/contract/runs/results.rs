@@ -18,7 +18,7 @@ use toolcell::{
 use toolcell_test_guests::rows;
 use toolcell_tests::{ending, wait_here};
 
-use crate::{at_most, named, native};
+use crate::{at_most, drained, named, native};
 
 /// Returns a tool that ends as its arguments say.
 fn scripted() -> Tool {
@@ -93,12 +93,7 @@ fn run(calls: Vec<ToolCall>, options: RunOptions) -> RunOutcome {
 }
 
 fn events(calls: Vec<ToolCall>, options: RunOptions) -> Vec<RunEvent> {
-    let (mut stream, mut events) = (runner().stream(calls, options), Vec::new());
-    while let Some(event) = wait_here(stream.next()) {
-        events.push(event);
-    }
-    assert!(wait_here(stream.next()).is_none(), "it ends once");
-    events
+    drained(&runner(), calls, options)
 }
 
 fn completed(call: ToolCall) -> Completion {
