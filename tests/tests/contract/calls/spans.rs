@@ -1,8 +1,7 @@
 //! Tests the spans that calls leave in an operator's traces.
 
+use std::fs;
 use std::future::pending;
-use std::io;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_executor::block_on;
@@ -10,38 +9,21 @@ use serde_json::{Value, json};
 use toolcell::{CallOptions, Executor, RunOptions, Runner, ToolCall};
 use toolcell_test_guests::rows;
 use toolcell_tests::context;
-use tracing::Subscriber;
 use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::{inside, native, poll, registry};
 
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("no panic").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Lines {
-    fn subscriber(&self) -> impl Subscriber + Send + Sync {
-        let sink = self.clone();
-        let lines = tracing_subscriber::fmt()
-            .with_ansi(false)
-            .without_time()
-            .with_span_events(FmtSpan::CLOSE);
-        lines.with_writer(move || sink.clone()).finish()
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().expect("no panic").clone()).expect("text")
-    }
+/// Returns the lines of the spans and events of this work.
+fn traced(work: impl FnOnce()) -> String {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let sink = file.reopen().expect("a file");
+    let lines = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .without_time()
+        .with_span_events(FmtSpan::CLOSE)
+        .with_writer(move || sink.try_clone().expect("a file"));
+    tracing::subscriber::with_default(lines.finish(), work);
+    fs::read_to_string(file.path()).expect("text")
 }
 
 /// Returns the only line about the end of this call's span.
@@ -59,7 +41,6 @@ fn closed<'a>(text: &'a str, id: &str) -> &'a str {
 
 #[test]
 fn each_calls_span_records_its_ending() {
-    let lines = Lines::default();
     let tool = native("t", async |arguments: Value| match arguments["end"].as_str() {
         Some("panic") => panic!("ouch \u{1b}[31m"),
         Some("never") => pending().await,
@@ -73,14 +54,13 @@ fn each_calls_span_records_its_ending() {
         let call = ToolCall::new(id, "t", format!(r#"{{"end": "{end}"}}"#));
         executor.call(&tool, call, CallOptions::default())
     };
-    tracing::subscriber::with_default(lines.subscriber(), || {
+    let text = traced(|| {
         block_on(call("good", "ok"));
         block_on(call("bad", "panic"));
         // Cancelled: its future is dropped after it has started.
         let mut killed = Box::pin(call("killed", "never"));
         assert!(poll(killed.as_mut()).is_pending());
     });
-    let text = lines.text();
     let has = |id: &str, words: &str| closed(&text, id).contains(words);
     assert!(has("good", r#"outcome="ok""#) && has("good", "duration_us="), "{text}");
     assert!(!has("good", "exception"), "{text}");
@@ -104,8 +84,7 @@ fn each_call_of_a_run_has_a_span() {
         rows::<(&str, &str, [&str; 2])>("contract/calls/spans", "each_call_of_a_run_has_a_span");
     let calls: Vec<_> =
         table.iter().map(|(id, arguments, _)| ToolCall::new(*id, "t", *arguments)).collect();
-    let lines = Lines::default();
-    tracing::subscriber::with_default(lines.subscriber(), || {
+    let text = traced(|| {
         let options = RunOptions {
             call: inside(context(&json!({"request_id": "r-1"}))),
             tool_timeout: Some(Duration::from_millis(20)),
@@ -113,7 +92,6 @@ fn each_call_of_a_run_has_a_span() {
         };
         block_on(runner.run(calls, options)).expect("it starts");
     });
-    let text = lines.text();
     for (id, _, said) in table {
         let line = closed(&text, id);
         assert!(said.iter().all(|said| line.contains(said)), "{line}");

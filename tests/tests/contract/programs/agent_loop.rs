@@ -15,7 +15,7 @@ use toolcell::{Completion, Limits, Outcome, Registry, Stepper, Turn};
 use toolcell_test_guests::rows;
 use toolcell_tests::{context, wait_here};
 
-use super::{blocking, example};
+use super::{Recorded, blocking, example};
 use crate::{Log, form, native, registry};
 
 /// The tools of a chat, and the number of its own handlers that have run.
@@ -27,15 +27,6 @@ struct Chat {
     started: Arc<Notify>,
     /// True if the request of `search` was cancelled before it ended.
     cancelled: Arc<AtomicBool>,
-}
-
-/// A request that records if it is dropped.
-struct Request(Arc<AtomicBool>);
-
-impl Drop for Request {
-    fn drop(&mut self) {
-        self.0.store(true, SeqCst);
-    }
 }
 
 fn chat() -> Chat {
@@ -66,7 +57,7 @@ fn chat() -> Chat {
     let state = chat.clone();
     let search = native("search", async move |_: Value| {
         state.ran.fetch_add(1, SeqCst);
-        let _request = Request(state.cancelled);
+        let _request = Recorded(state.cancelled);
         state.started.notify_one();
         pending::<Value>().await
     });

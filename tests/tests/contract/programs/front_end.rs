@@ -21,7 +21,7 @@ use toolcell::{
 use toolcell_test_guests::rows;
 use toolcell_tests::{context, wait_here};
 
-use super::{blocking, call, example};
+use super::{Recorded, blocking, call, example};
 use crate::{at_most, form, inside, named, native, registry};
 
 const OSLO: &str = r#"{"location": "Oslo"}"#;
@@ -164,19 +164,13 @@ fn context_reaches_the_handler_unchanged() {
 
 #[test]
 fn tool_ends_at_its_timeout_and_frees_resources() {
-    struct Open(Arc<AtomicBool>);
-    impl Drop for Open {
-        fn drop(&mut self) {
-            self.0.store(true, SeqCst);
-        }
-    }
     let closed = Arc::new(AtomicBool::new(false));
     let closes = Arc::clone(&closed);
     let (release, held) = mpsc::channel::<()>();
     let held = Arc::new(std::sync::Mutex::new(held));
     let brief = |name| named(name).with_max_execution(Duration::from_millis(20));
     let waits = Tool::native(brief("waits"), async move |_: Value| {
-        let _file = Open(Arc::clone(&closes));
+        let _file = Recorded(Arc::clone(&closes));
         pending::<Value>().await
     });
     let blocks = Tool::native_blocking(brief("blocks"), move |_: Value| {

@@ -8,11 +8,23 @@ mod calls;
 mod front_end;
 mod functions;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use toolcell::runtime::Placement;
 use toolcell::tool::BlockingFn;
 use toolcell::{Completion, Executor, Tool};
 
 use crate::{component, named};
+
+/// A value that records if it is dropped.
+struct Recorded(Arc<AtomicBool>);
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
 
 /// Loads a tool of an example component.
 fn example(name: &str, tool: &str) -> Tool {
