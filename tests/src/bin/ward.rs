@@ -11,9 +11,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use toolcell::process::{Worker, WorkerProcess};
-use toolcell::tool::Invocation;
+use toolcell::tool::{Invocation, NativeFn};
 use toolcell::{Component, Definition, Engine, Tool};
 
+/// The description of every tool.
+const ABOUT: &str = "A tool of a test.";
 /// Calls of the tool `hangs` that have not ended.
 static HANGING: AtomicUsize = AtomicUsize::new(0);
 
@@ -60,52 +62,47 @@ fn say(bytes: &[u8]) -> anyhow::Result<()> {
     Ok(output.flush()?)
 }
 
-fn defined(name: &str) -> anyhow::Result<Definition> {
-    Ok(Definition::new(name, "A tool of a test.")?)
+fn tool<S: 'static>(name: &str, handler: impl NativeFn<S>) -> anyhow::Result<Tool> {
+    Ok(Tool::native(Definition::new(name, ABOUT)?, handler)?)
 }
 
 fn native() -> anyhow::Result<Vec<Tool>> {
-    let mut twice = defined("dies_once_and_may_be_called_twice")?;
+    let mut twice = Definition::new("dies_once_and_may_be_called_twice", ABOUT)?;
     twice.hints.idempotent = true;
     Ok(vec![
-        Tool::native(defined("pid")?, async |_: Value| json!(std::process::id()))?,
-        Tool::native(defined("environment")?, async |_: Value| {
-            json!(std::env::vars().collect::<BTreeMap<String, String>>())
-        })?,
-        Tool::native(defined("bounds")?, async |_: Value| {
-            json!(std::fs::read_to_string("/proc/self/limits").ok())
-        })?,
-        Tool::native(defined("context")?, async |_: Value, call: Arc<Invocation>| {
+        tool("pid", async |_: Value| json!(std::process::id()))?,
+        tool("environment", async |_: Value| json!(std::env::vars().collect::<BTreeMap<_, _>>()))?,
+        tool("bounds", async |_: Value| json!(std::fs::read_to_string("/proc/self/limits").ok()))?,
+        tool("context", async |_: Value, call: Arc<Invocation>| {
             json!(format!("{:?}", call.context))
         })?,
-        Tool::native(defined("aborts")?, async |_: Value| -> Value { std::process::abort() })?,
+        tool("aborts", async |_: Value| -> Value { std::process::abort() })?,
         Tool::native(twice, dies_once)?,
-        Tool::native(defined("dies_once")?, dies_once)?,
-        Tool::native(defined("hangs")?, async |_: Value, call: Arc<Invocation>| -> Value {
+        tool("dies_once", dies_once)?,
+        tool("hangs", async |_: Value, call: Arc<Invocation>| -> Value {
             HANGING.fetch_add(1, Ordering::SeqCst);
             let _hangs = Hangs;
             call.progress(1, None, None);
             std::future::pending().await
         })?,
-        Tool::native(defined("hanging")?, async |_: Value| json!(HANGING.load(Ordering::SeqCst)))?,
-        Tool::native(defined("stops")?, async |_: Value, call: Arc<Invocation>| {
+        tool("hanging", async |_: Value| json!(HANGING.load(Ordering::SeqCst)))?,
+        tool("stops", async |_: Value, call: Arc<Invocation>| {
             call.abort.raised().await;
             json!("stopped")
         })?,
-        Tool::native(defined("never_lets_go")?, async |_: Value| -> Value {
+        tool("never_lets_go", async |_: Value| -> Value {
             loop {
                 std::thread::park();
             }
         })?,
-        Tool::native(defined("rubbish")?, async |_: Value| -> Value {
+        tool("rubbish", async |_: Value| -> Value {
             let _ = say(&[0xff; 64]);
             std::future::pending().await
         })?,
-        Tool::native(defined("reserved")?, async |_: Value| json!({"$serde_json::private::x": 0}))?,
-        Tool::native(defined("picky")?, async |_: Value| json!("taken"))?
+        tool("reserved", async |_: Value| json!({"$serde_json::private::x": 0}))?,
+        tool("picky", async |_: Value| json!("taken"))?
             .with_validator(|_| vec!["too plain".to_owned()]),
-        Tool::native(defined("hidden")?, async |_: Value| json!("seen"))?
-            .with_visibility(|_, _| false),
+        tool("hidden", async |_: Value| json!("seen"))?.with_visibility(|_, _| false),
     ])
 }
 

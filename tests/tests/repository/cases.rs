@@ -11,7 +11,8 @@ use serde_json::Value;
 use toolcell::component::Inspection;
 use toolcell::runtime::Placement;
 use toolcell::{CallOptions, Executor, Grants, ToolCall};
-use toolcell_tests::{context, engine, load, wait};
+use toolcell_test_guests::bytes;
+use toolcell_tests::{context, engine, load, wait_here};
 
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
 
@@ -30,8 +31,7 @@ struct Case {
 /// Runs all cases of all tools of a component.
 fn component(name: &str) {
     let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
-    let component =
-        load(&engine, toolcell_test_guests::bytes(name)).expect("an example tool loads");
+    let component = load(&engine, bytes(name)).expect("an example tool loads");
     for tool in component.tools() {
         let name = &tool.definition().name;
         let cases = files(&Path::new(CASES).join(name));
@@ -49,10 +49,9 @@ fn component(name: &str) {
                 context: case.context.as_ref().map(context).unwrap_or_default().into(),
                 ..CallOptions::default()
             };
-            let (tool, call) = (tool.clone(), ToolCall::new("call-1", name.as_str(), arguments));
-            let completion = wait(async move {
-                Executor::new().without_sealer().call(&tool, call, options).await
-            });
+            let call = ToolCall::new("call-1", name.as_str(), arguments);
+            let executor = Executor::new().without_sealer();
+            let completion = wait_here(executor.call(tool, call, options));
             let seen = serde_json::to_value(&completion.result).expect("JSON");
             if std::env::var_os("UPDATE").is_some() {
                 case.outcome = seen;
@@ -73,49 +72,20 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-#[test]
-fn bare() {
-    component("bare");
+macro_rules! cases {
+    ($($name:ident)*) => { $(
+        #[test]
+        fn $name() {
+            component(stringify!($name));
+        }
+    )* };
 }
 
-#[test]
-fn hello() {
-    component("hello");
-}
-
-#[test]
-fn calculator() {
-    component("calculator");
-}
-
-#[test]
-fn jq() {
-    component("jq");
-}
-
-#[test]
-fn markdown() {
-    component("markdown");
-}
-
-#[test]
-fn text_stats() {
-    component("text_stats");
-}
-
-#[test]
-fn desk() {
-    component("desk");
-}
-
-#[test]
-fn file_search() {
-    component("file_search");
-}
+cases! { bare hello calculator jq markdown text_stats desk file_search }
 
 /// Asserts the imports of a component that need a grant, and that the error names them.
 fn needs_grant(name: &str, expected: &[&str]) {
-    let examination = Inspection::of(&toolcell_test_guests::bytes(name)).expect("a component");
+    let examination = Inspection::of(&bytes(name)).expect("a component");
     let nothing = Grants::default();
     let missing: Vec<_> =
         examination.ungranted(&nothing).map(|(import, _)| import.as_str()).collect();
@@ -135,53 +105,32 @@ fn fetch() {
 #[test]
 fn tools_import_only_used_interfaces() {
     for name in ["hello", "calculator", "desk", "file_search"] {
-        let examination = Inspection::of(&toolcell_test_guests::bytes(name)).expect("a component");
+        let examination = Inspection::of(&bytes(name)).expect("a component");
         let ours = examination.imports.iter().filter(|(import, _)| import.starts_with("toolcell:"));
         assert_eq!(ours.count(), 0, "{name}: {:?}", examination.imports);
     }
 }
 
-/// Tested by name, in `grants.rs`.
-fn caller() {}
+macro_rules! tested_elsewhere {
+    ($($name:ident: $_place:literal,)*) => { $(fn $name() {})* };
+}
 
-/// Tested by name, in `files`.
-fn clerk() {}
-
-/// Tested by name, in the command's `path_to_grant.rs`.
-fn forecast() {}
-
-/// Tested by name, in `secrets.rs`.
-fn gossip() {}
-
-/// Tested by name, in `tests/attack/tests/short.rs`.
-fn forge() {}
-
-/// Tested by name, in `tests/attack/tests/short.rs`.
-fn leaker() {}
-
-/// Tested by name, in `invoke/confided.rs`.
-fn messenger() {}
-
-/// Tested by name, in `mischief.rs`.
-fn mischief() {}
-
-/// Tested by name, in `sockets.rs`.
-fn prober() {}
-
-/// Tested by name, in `host/server/tests/server/http/storage/files.rs`.
-fn reader() {}
-
-/// Tested by name, in `invoke`.
-fn relay() {}
-
-/// Tested by name, in `same`.
-fn scribe() {}
-
-/// Tested by name, by `cargo xtask conformance`.
-fn suite() {}
-
-/// Tested by name, in `panics`.
-fn visitor() {}
+tested_elsewhere! {
+    caller: "grants.rs",
+    clerk: "files",
+    forecast: "path_to_grant.rs of the command",
+    gossip: "secrets.rs",
+    forge: "tests/attack/tests/short.rs",
+    leaker: "tests/attack/tests/short.rs",
+    messenger: "invoke/confided.rs",
+    mischief: "mischief.rs",
+    prober: "sockets.rs",
+    reader: "host/server/tests/server/http/storage/files.rs",
+    relay: "invoke",
+    scribe: "same",
+    suite: "cargo xtask conformance",
+    visitor: "panics",
+}
 
 macro_rules! is_tested {
     ($component:ident) => {

@@ -68,11 +68,8 @@ fn lines() -> Vec<Line> {
 /// Returns cargo without the variables that it sets for a test, which would make it build anew.
 fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").expect("cargo runs this test"));
-    let own = |name: &str| {
-        ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "OUT_DIR"]
-            .iter()
-            .any(|own| name.starts_with(own))
-    };
+    let owned = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "OUT_DIR"];
+    let own = |name: &str| owned.iter().any(|own| name.starts_with(own));
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(own)) {
         cargo.env_remove(name);
     }
@@ -89,12 +86,10 @@ fn tests() -> Vec<Test> {
     for message in String::from_utf8_lossy(&output.stdout).lines() {
         let message: Value = serde_json::from_str(message).unwrap_or_default();
         let path = |key: &str| message.pointer(key).and_then(Value::as_str).map(PathBuf::from);
-        let (Some(executable), Some(source), Some(manifest), Some(&Value::Bool(true))) = (
-            path("/executable"),
-            path("/target/src_path"),
-            path("/manifest_path"),
-            message.pointer("/profile/test"),
-        ) else {
+        let paths = ["/executable", "/target/src_path", "/manifest_path"].map(path);
+        let ([Some(executable), Some(source), Some(manifest)], Some(&Value::Bool(true))) =
+            (paths, message.pointer("/profile/test"))
+        else {
             continue;
         };
         let folder = manifest.parent().expect("a folder").to_owned();
@@ -105,17 +100,10 @@ fn tests() -> Vec<Test> {
             .output();
         for name in String::from_utf8_lossy(&listed.expect("a test's executable").stdout).lines() {
             let Some(name) = name.strip_suffix(": test") else { continue };
-            let words = source
-                .iter()
-                .filter_map(|part| part.to_str())
-                .chain(name.split("::"))
-                .map(str::to_owned);
-            tests.push(Test {
-                executable: executable.clone(),
-                folder: folder.clone(),
-                name: name.to_owned(),
-                words: words.collect(),
-            });
+            let words = source.iter().filter_map(|part| part.to_str()).chain(name.split("::"));
+            let words = words.map(str::to_owned).collect();
+            let (executable, folder) = (executable.clone(), folder.clone());
+            tests.push(Test { executable, folder, name: name.to_owned(), words });
         }
     }
     tests
@@ -172,14 +160,11 @@ fn judge_output(output: &Output) -> Result<String, String> {
     }
     // A guest's output may look like a panic of the host.
     let is_ours = |panic: &&str| ["host/", "tests/"].iter().any(|folder| panic.starts_with(folder));
-    let panic = said
-        .rsplit(" panicked at ")
-        .find(is_ours)
-        .or_else(|| Some(said.rsplit_once(" panicked at ")?.1));
+    let ours = said.rsplit(" panicked at ").find(is_ours);
+    let panic = ours.or_else(|| Some(said.rsplit_once(" panicked at ")?.1));
     let panic = panic.ok_or_else(|| format!("it fails without a word: {}", last()))?;
-    let words =
-        panic.lines().skip(1).take_while(|line| *line != "stack backtrace:").take(4).map(str::trim);
-    let words = words.collect::<Vec<_>>().join(" ");
+    let lines = panic.lines().skip(1).take_while(|line| *line != "stack backtrace:").take(4);
+    let words = lines.map(str::trim).collect::<Vec<_>>().join(" ");
     Ok(words.chars().map(|c| if c.is_control() { ' ' } else { c }).take(150).collect())
 }
 
@@ -187,10 +172,7 @@ fn judge_output(output: &Output) -> Result<String, String> {
 fn every_control_is_in_the_threat_model_once() {
     let on_the_page: Vec<_> = lines().into_iter().map(|line| line.control).collect();
     let all: Vec<_> = Control::ALL.iter().map(|control| control.name()).collect();
-    assert_eq!(
-        on_the_page, all,
-        "the page and `controls/table.rs` have the same controls in the same order"
-    );
+    assert_eq!(on_the_page, all, "the same controls in the same order as `controls/table.rs`");
 }
 
 #[test]
@@ -273,10 +255,8 @@ fn user_build_cannot_disable_controls() {
     assert!(ends(&program, None).0);
     assert!(!ends(&program, Some("fuel")).0);
     let (_, said) = ends(&program, Some("fuell"));
-    assert!(
-        said.contains("there is no control `fuell`, only fuel, ticks, "),
-        "a slip is told: {said}"
-    );
+    let hint = "there is no control `fuell`, only fuel, ticks, ";
+    assert!(said.contains(hint), "a slip is told: {said}");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //! the model, and the state of the loop.
 
 use std::future::pending;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -11,10 +11,12 @@ use tokio::sync::Notify;
 use toolcell::outcome::{Media, Output, Part};
 use toolcell::step::{AbortStatus, Deliberate, Step, StepConfig, StepEvent};
 use toolcell::tool::Invocation;
-use toolcell::{CallContext, Definition, Limits, Outcome, Registry, Stepper, Tool, Turn};
-use toolcell_tests::wait_here;
+use toolcell::{Completion, Limits, Outcome, Registry, Stepper, Turn};
+use toolcell_test_guests::rows;
+use toolcell_tests::{context, wait_here};
 
-use super::{example, form, named};
+use super::{Recorded, blocking, example};
+use crate::{Log, form, native, registry};
 
 /// The tools of a chat, and the number of its own handlers that have run.
 #[derive(Clone)]
@@ -27,16 +29,7 @@ struct Chat {
     cancelled: Arc<AtomicBool>,
 }
 
-/// A request that records if it is dropped.
-struct Request(Arc<AtomicBool>);
-
-impl Drop for Request {
-    fn drop(&mut self) {
-        self.0.store(true, SeqCst);
-    }
-}
-
-fn chat() -> anyhow::Result<Chat> {
+fn chat() -> Chat {
     let chat = Chat {
         registry: Registry::new(),
         ran: Arc::default(),
@@ -44,44 +37,45 @@ fn chat() -> anyhow::Result<Chat> {
         cancelled: Arc::default(),
     };
     let state = chat.clone();
-    let draw = Tool::native(
-        Definition::new("draw", "Draws a picture.")?,
-        async move |arguments: Value| {
-            state.ran.fetch_add(1, SeqCst);
-            let subject = arguments["subject"].as_str().ok_or("nothing to draw")?.to_owned();
-            let picture =
-                Media { mime_type: "image/png".into(), data: subject.clone().into_bytes() };
-            let mut output = Output::new(json!({"drawn": subject})).with_part(Part::Image(picture));
-            output.end_turn = true;
-            Ok::<_, &str>(output)
-        },
-    )?;
+    let draw = native("draw", async move |arguments: Value| {
+        state.ran.fetch_add(1, SeqCst);
+        let subject = arguments["subject"].as_str().ok_or("nothing to draw")?.to_owned();
+        let picture = Media { mime_type: "image/png".into(), data: subject.clone().into_bytes() };
+        let mut output = Output::new(json!({"drawn": subject})).with_part(Part::Image(picture));
+        output.end_turn = true;
+        Ok::<_, &str>(output)
+    });
     let state = chat.clone();
-    let note = Tool::native_blocking(
-        Definition::new("note", "Keeps a note.")?,
-        move |arguments: Value| {
-            state.ran.fetch_add(1, SeqCst);
-            if arguments["text"] == "" {
-                Outcome::error("an empty note")
-            } else {
-                Outcome::ok(arguments)
-            }
-        },
-    )?;
+    let note = blocking("note", move |arguments: Value| {
+        state.ran.fetch_add(1, SeqCst);
+        if arguments["text"] == "" {
+            Outcome::error("an empty note")
+        } else {
+            Outcome::ok(arguments)
+        }
+    });
     let state = chat.clone();
-    let search =
-        Tool::native(Definition::new("search", "Asks the network.")?, async move |_: Value| {
-            state.ran.fetch_add(1, SeqCst);
-            let _request = Request(state.cancelled);
-            state.started.notify_one();
-            pending::<Value>().await
-        })?;
-    chat.registry.register_all([draw, note, search, example("calculator", "calculator")?])?;
-    Ok(chat)
+    let search = native("search", async move |_: Value| {
+        state.ran.fetch_add(1, SeqCst);
+        let _request = Recorded(state.cancelled);
+        state.started.notify_one();
+        pending::<Value>().await
+    });
+    let tools = [draw, note, search, example("calculator", "calculator")];
+    chat.registry.register_all(tools).expect("names of their own");
+    chat
 }
 
 fn calling(name: &str, args: Value) -> Value {
     json!({"id": "call-1", "name": name, "args": args})
+}
+
+fn draw() -> Value {
+    calling("draw", json!({"subject": "cat"}))
+}
+
+fn note(text: &str) -> Value {
+    calling("note", json!({"text": text}))
 }
 
 fn step(stepper: &Stepper, call: Value, turn: &mut Turn) -> Step {
@@ -105,11 +99,10 @@ fn response(step: &Step) -> Value {
 }
 
 #[test]
-fn malformed_call_ends_the_turn() -> anyhow::Result<()> {
-    let chat = chat()?;
+fn malformed_call_ends_the_turn() {
+    let chat = chat();
     let stepper = Stepper::new(chat.registry);
-    let malformed = [json!(null), json!({}), json!({"args": {}}), json!({"name": ""})];
-    for call in malformed {
+    for call in [json!(null), json!({}), json!({"args": {}}), json!({"name": ""})] {
         let ended = step(&stepper, call.clone(), &mut Turn::default());
         assert!(matches!(ended, Step::Abort { status: AbortStatus::Error }), "{call}: {ended:?}");
     }
@@ -117,12 +110,11 @@ fn malformed_call_ends_the_turn() -> anyhow::Result<()> {
     let told = step(&stepper, calling("note", json!([1])), &mut Turn::default());
     assert!(response(&told).to_string().contains("expected an object, got an array"), "{told:?}");
     assert_eq!(chat.ran.load(SeqCst), 0);
-    Ok(())
 }
 
 #[test]
-fn success_is_recorded_with_its_call() -> anyhow::Result<()> {
-    let stepper = Stepper::new(chat()?.registry);
+fn success_is_recorded_with_its_call() {
+    let stepper = Stepper::new(chat().registry);
     let mut turn = Turn::default();
     let sum = step(&stepper, calling("calculator", json!({"expression": "6 * 7"})), &mut turn);
     assert_eq!(outline(&sum), json!(["calculator", true, false]));
@@ -135,54 +127,40 @@ fn success_is_recorded_with_its_call() -> anyhow::Result<()> {
             "functionResponse": {"id": "call-1", "name": "calculator", "response": {"result": 42}},
         })
     );
-    let drawn = step(&stepper, calling("draw", json!({"subject": "cat"})), &mut turn);
+    let drawn = step(&stepper, draw(), &mut turn);
     assert_eq!(outline(&drawn), json!(["draw", true, true]));
     let Step::History { entry, .. } = &drawn else { panic!("{drawn:?}") };
-    assert_eq!(
-        form(entry)["media"],
-        json!([{"type": "image", "mimeType": "image/png", "bytes": 3}])
-    );
+    let picture = json!({"type": "image", "mimeType": "image/png", "bytes": 3});
+    assert_eq!(form(entry)["media"], json!([picture]));
     assert_eq!(response(&drawn), json!({"result": {"drawn": "cat"}}));
-    Ok(())
 }
 
 #[test]
-fn failure_is_reported_in_the_call_response() -> anyhow::Result<()> {
-    let stepper = Stepper::new(chat()?.registry);
-    let cases = [
-        (calling("draw", json!({})), "nothing to draw"),
-        (calling("calculator", json!({"expression": "1 / 0"})), "division by zero"),
-        (calling("calculator", json!({})), "expression"),
-        (calling("paint", json!({})), "paint"),
-    ];
-    for (call, words) in cases {
+fn failure_is_reported_in_the_call_response() {
+    let stepper = Stepper::new(chat().registry);
+    let table = "failure_is_reported_in_the_call_response";
+    for (name, args, words) in rows::<(&str, Value, &str)>("contract/programs/agent_loop", table) {
+        let call = calling(name, args);
         let failed = step(&stepper, call.clone(), &mut Turn::default());
-        assert_eq!(outline(&failed), json!([call["name"], false, false]));
+        assert_eq!(outline(&failed), json!([name, false, false]));
         let error = response(&failed)["result"]["error"].clone();
-        assert!(
-            error.as_str().is_some_and(|error| error.contains(words)),
-            "{call}: {:?}",
-            response(&failed)
-        );
+        assert!(error.as_str().is_some_and(|error| error.contains(words)), "{call}: {error}");
     }
-    Ok(())
 }
 
 #[test]
-fn stop_before_the_call_starts_nothing() -> anyhow::Result<()> {
-    let chat = chat()?;
+fn stop_before_the_call_starts_nothing() {
+    let chat = chat();
     let mut turn = Turn::default();
     turn.stop();
-    let ended =
-        step(&Stepper::new(chat.registry), calling("note", json!({"text": "milk"})), &mut turn);
+    let ended = step(&Stepper::new(chat.registry), note("milk"), &mut turn);
     assert_eq!(outline(&ended), "stopped_by_user");
     assert_eq!(chat.ran.load(SeqCst), 0);
-    Ok(())
 }
 
 #[test]
-fn stop_during_the_call_cancels_its_request() -> anyhow::Result<()> {
-    let chat = chat()?;
+fn stop_during_the_call_cancels_its_request() {
+    let chat = chat();
     let stepper = Stepper::new(chat.registry.clone());
     let mut turn = Turn::default();
     let pressed = turn.call.abort.clone();
@@ -199,16 +177,12 @@ fn stop_during_the_call_cancels_its_request() -> anyhow::Result<()> {
 
     // The next turn is not stopped.
     turn.next_turn();
-    assert_eq!(
-        outline(&step(&stepper, calling("note", json!({"text": "milk"})), &mut turn)),
-        json!(["note", true, false])
-    );
-    Ok(())
+    assert_eq!(outline(&step(&stepper, note("milk"), &mut turn)), json!(["note", true, false]));
 }
 
 #[test]
-fn timeout_is_recorded_as_a_failure() -> anyhow::Result<()> {
-    let chat = chat()?;
+fn timeout_is_recorded_as_a_failure() {
+    let chat = chat();
     let mut turn = Turn::default();
     turn.call.limits = Limits { timeout: Duration::from_secs(1), ..Limits::unlimited() };
     let stepper = Stepper::new(chat.registry);
@@ -216,7 +190,7 @@ fn timeout_is_recorded_as_a_failure() -> anyhow::Result<()> {
     assert_eq!(outline(&ended), json!(["search", false, false]));
     assert!(response(&ended)["result"]["error"].is_string());
     // Each call has its own time.
-    let sum = step(&stepper, calling("note", json!({"text": "milk"})), &mut turn);
+    let sum = step(&stepper, note("milk"), &mut turn);
     assert_eq!(outline(&sum), json!(["note", true, false]));
 
     let vars = |value: &'static str| {
@@ -224,71 +198,51 @@ fn timeout_is_recorded_as_a_failure() -> anyhow::Result<()> {
     };
     assert!(StepConfig::from_vars(vars("20000")).is_ok());
     assert!(StepConfig::from_vars(vars("soon")).is_err_and(|error| error.is_options()));
-    Ok(())
 }
 
 #[test]
-fn tools_see_the_turns_context() -> anyhow::Result<()> {
-    let registry = Registry::new();
-    registry.register(Tool::native(
-        named("where"),
-        async |_: Value, invocation: Arc<Invocation>| {
-            let context = &invocation.context;
-            let extension = |name: &str| context.extensions.get(name).map(|value| value.to_value());
-            json!([
-                context.tenant,
-                extension("locale"),
-                extension("show_kill_hint"),
-                !invocation.abort.is_raised()
-            ])
-        },
-    )?)?;
-    let stepper =
-        Stepper::new(registry).with_config(StepConfig { soft_warn_at: 3, ..StepConfig::default() });
-    let mut context = CallContext::default();
-    context.tenant = Some("guild".into());
-    let mut turn = Turn::new(context);
+fn tools_see_the_turns_context() {
+    let asks = native("where", async |_: Value, invocation: Arc<Invocation>| {
+        let context = &invocation.context;
+        let extension = |name: &str| context.extensions.get(name).map(|value| value.to_value());
+        let (locale, hint) = (extension("locale"), extension("show_kill_hint"));
+        json!([context.tenant, locale, hint, !invocation.abort.is_raised()])
+    });
+    let stepper = Stepper::new(registry([asks]))
+        .with_config(StepConfig { soft_warn_at: 3, ..StepConfig::default() });
+    let mut turn = Turn::new(context(&json!({"tenant": "guild"})));
     turn.locale = Some("ja".into());
     for (iteration, hint) in [(2, json!(null)), (3, json!(true)), (4, json!(true))] {
         turn.iteration = iteration;
         let told = response(&step(&stepper, calling("where", json!({})), &mut turn));
         assert_eq!(told, json!({"result": ["guild", "ja", hint, true]}));
     }
-    Ok(())
 }
 
 #[test]
-fn deliberate_mode_blocks_other_tools() -> anyhow::Result<()> {
-    let chat = chat()?;
-    let notices = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&notices);
-    let stepper = Stepper::new(chat.registry).with_observer(move |event: StepEvent| {
-        if let Ok(mut told) = told.lock() {
-            told.push(form(&event));
-        }
-    });
+fn deliberate_mode_blocks_other_tools() {
+    let chat = chat();
+    let notices = Log::new();
+    let told = notices.clone();
+    let stepper =
+        Stepper::new(chat.registry).with_observer(move |event: StepEvent| told.push(form(&event)));
     let mut turn = Turn::default();
     turn.deliberate =
         Some(Deliberate::new(["note"]).with_context_turns(1).with_trigger("draw", "a picture of"));
-    let draw = || calling("draw", json!({"subject": "cat"}));
 
     let blocked = step(&stepper, calling("search", json!({})), &mut turn);
     assert_eq!(outline(&blocked), json!(["search", false, false]));
-    assert_eq!(
-        response(&blocked)["result"],
-        json!({
-            "status": "blocked_by_deliberate_tool_mode", "functionName": "search", "allowedToolNames": ["draw", "note"],
-        })
-    );
+    let expected = json!({
+        "status": "blocked_by_deliberate_tool_mode", "functionName": "search",
+        "allowedToolNames": ["draw", "note"],
+    });
+    assert_eq!(response(&blocked)["result"], expected);
     assert_eq!(chat.ran.load(SeqCst), 0);
     assert_eq!(outline(&step(&stepper, draw(), &mut turn)), json!(["draw", true, true]));
-    let notices = notices.lock().map(|notices| notices.clone()).unwrap_or_default();
-    assert_eq!(
-        notices,
-        [
-            json!({"type": "trigger_notice", "id": "call-1", "tool": "draw", "trigger": "a picture of"})
-        ]
-    );
+    let notice = json!({
+        "type": "trigger_notice", "id": "call-1", "tool": "draw", "trigger": "a picture of",
+    });
+    assert_eq!(notices.taken(), [notice]);
 
     // "Do it again": the tool stays open for one further turn, without a trigger.
     for open in [true, false] {
@@ -299,67 +253,48 @@ fn deliberate_mode_blocks_other_tools() -> anyhow::Result<()> {
     }
     turn.deliberate = Some(Deliberate::unrestricted());
     assert!(turn.allows("search"));
-    Ok(())
 }
 
 #[test]
-fn restart_replaces_the_calls_record() -> anyhow::Result<()> {
-    let stepper = Stepper::new(chat()?.registry).with_restart_hook(
-        async |completion: Arc<toolcell::Completion>| {
-            completion
-                .result
-                .value()
-                .is_some_and(|value| value.to_value()["text"] == "context_restart")
-        },
-    );
+fn restart_replaces_the_calls_record() {
+    let stepper =
+        Stepper::new(chat().registry).with_restart_hook(async |completion: Arc<Completion>| {
+            let value = completion.result.value();
+            value.is_some_and(|value| value.to_value()["text"] == "context_restart")
+        });
     let mut turn = Turn::default();
-    let note = |text: &str| calling("note", json!({"text": text}));
     assert_eq!(outline(&step(&stepper, note(""), &mut turn)), json!(["note", false, false]));
     assert_eq!(turn.consecutive_errors(), 1);
     assert_eq!(outline(&step(&stepper, note("context_restart"), &mut turn)), "restart");
     assert_eq!(turn.consecutive_errors(), 0);
     assert_eq!(outline(&step(&stepper, note("milk"), &mut turn)), json!(["note", true, false]));
-    Ok(())
 }
 
 #[test]
-fn too_many_errors_in_a_row_end_the_turn() -> anyhow::Result<()> {
-    let chat = chat()?;
+fn too_many_errors_in_a_row_end_the_turn() {
+    let chat = chat();
     let stepper = Stepper::new(chat.registry.clone())
         .with_config(StepConfig { max_errors: 2, ..StepConfig::default() });
     let mut turn = Turn::default();
-    let note = |text: &str| calling("note", json!({"text": text}));
     let texts = ["", "", "milk", "", "", ""];
     let outlines: Vec<_> =
         texts.iter().map(|text| outline(&step(&stepper, note(text), &mut turn))).collect();
-    let (good, bad) = (json!(["note", true, false]), json!(["note", false, false]));
-    assert_eq!(outlines, [bad.clone(), bad.clone(), good, bad.clone(), bad, json!("error")]);
+    let [good, bad] = [true, false].map(|success| json!(["note", success, false]));
+    assert_eq!(json!(outlines), json!([bad, bad, good, bad, bad, "error"]));
     // Each call was dispatched once, and is counted for its tool.
     assert_eq!(chat.ran.load(SeqCst), texts.len());
     let statistics = chat.registry.statistics("note").unwrap_or_default();
     assert_eq!((statistics.success, statistics.failure), (1, 5));
-    Ok(())
 }
 
 #[test]
-fn concurrent_calls_are_recorded_in_order() -> anyhow::Result<()> {
-    let stepper = Stepper::new(chat()?.registry);
-    let calls = [
-        calling("draw", json!({"subject": "cat"})),
-        calling("note", json!({"text": ""})),
-        calling("calculator", json!({"expression": "1 + 1"})),
-    ];
+fn concurrent_calls_are_recorded_in_order() {
+    let stepper = Stepper::new(chat().registry);
+    let calls = [draw(), note(""), calling("calculator", json!({"expression": "1 + 1"}))];
     let mut turn = Turn::default();
     let steps = wait_here(stepper.step_all(calls, &mut turn));
     let outlines: Vec<_> = steps.iter().map(outline).collect();
-    assert_eq!(
-        outlines,
-        [
-            json!(["draw", true, true]),
-            json!(["note", false, false]),
-            json!(["calculator", true, false])
-        ]
-    );
+    let expected = [("draw", true, true), ("note", false, false), ("calculator", true, false)];
+    assert_eq!(json!(outlines), json!(expected));
     assert_eq!(turn.consecutive_errors(), 0);
-    Ok(())
 }

@@ -8,24 +8,35 @@ mod calls;
 mod front_end;
 mod functions;
 
-use serde::Serialize;
-use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use toolcell::runtime::Placement;
-use toolcell::{Definition, Error, Tool};
-use toolcell_tests::{engine, load};
+use toolcell::tool::BlockingFn;
+use toolcell::{Completion, Executor, Tool};
+
+use crate::{component, named};
+
+/// A value that records if it is dropped.
+struct Recorded(Arc<AtomicBool>);
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
 
 /// Loads a tool of an example component.
-fn example(component: &str, tool: &str) -> Result<Tool, Error> {
-    let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
-    Ok(load(&engine, toolcell_test_guests::bytes(component))?.tool(tool)?.clone())
+fn example(name: &str, tool: &str) -> Tool {
+    component(Placement::Cells, name).tool(tool).expect("the tool").clone()
 }
 
-/// Returns a definition that has only a name.
-fn named(name: &str) -> Definition {
-    Definition::new(name, "").expect("a tool's name")
+/// Returns a tool that has only a name and this handler, which may block.
+fn blocking<S: 'static>(name: &str, handler: impl BlockingFn<S>) -> Tool {
+    Tool::native_blocking(named(name), handler).expect("a tool")
 }
 
-/// Returns the JSON form of a result, an event or a message.
-fn form(value: &impl Serialize) -> Value {
-    serde_json::to_value(value).expect("JSON")
+/// Calls a tool by its own name, with an executor that does not seal questions.
+fn call(tool: &Tool, arguments: &str) -> Completion {
+    crate::call(&Executor::new().without_sealer(), tool, arguments)
 }

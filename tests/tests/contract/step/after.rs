@@ -1,41 +1,34 @@
 //! Stages 6 to 9 of a step: the processing of a result.
 
-use std::future::{Future, pending};
+use std::future::pending;
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Waker};
+use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use toolcell::message::{EncodeError, EncodeInput};
 use toolcell::step::{Deliberate, RawCall, Step, StepConfig, StepEvent};
-use toolcell::{Completion, Definition, RunOptions, Runner, Tool, ToolCall, Turn};
+use toolcell::{Completion, RunOptions, Runner, Tool, ToolCall, Turn};
 use toolcell_test_guests::rows;
-use toolcell_tests::{ending, wait};
+use toolcell_tests::{ending, wait_here};
 
-use super::{Loop, response, say, word};
+use super::{Loop, allowing, calling, response, say, word};
+use crate::{Log, named, native, poll};
 
 /// Stage 6.
 #[test]
 fn success_keeps_its_tool_open() {
     let agent = Loop::new();
-    for (outcome, turns, expected) in [
-        ("ok", 0, &[false, false, false][..]),
-        ("ok", 1, &[true, false, false]),
-        ("ok", 2, &[true, true, false]),
-        ("ask", 1, &[true, false, false]),
-        ("error", 2, &[false, false, false]),
-        ("panic", 2, &[false, false, false]),
-    ] {
+    for (outcome, turns, expected) in
+        rows::<(&str, _, [bool; 3])>("contract/step/after", "success_keeps_its_tool_open")
+    {
         let mut turn = Turn::default();
         turn.deliberate = Some(Deliberate::new(["say"]).with_context_turns(turns));
         agent.step(say(outcome), &mut turn);
         turn.deliberate = Some(Deliberate::new(["context"]));
-        let open: Vec<_> = (0..3)
-            .map(|_| {
-                turn.next_turn();
-                turn.allows("say")
-            })
-            .collect();
+        let open = [(); 3].map(|()| {
+            turn.next_turn();
+            turn.allows("say")
+        });
         assert_eq!(open, expected, "{outcome}, {turns}");
     }
     // Another success opens the window again; without deliberate mode there is no window.
@@ -54,11 +47,11 @@ fn success_keeps_its_tool_open() {
 /// Stage 7.
 #[test]
 fn trigger_notifies_observers_not_the_model() {
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let sink = Arc::clone(&seen);
+    let seen = Log::new();
+    let sink = seen.clone();
     let agent = Loop::new().with(|stepper| {
         stepper.with_observer(move |event| {
-            sink.lock().expect("no panic").push(event);
+            sink.push(event);
             panic!("observer");
         })
     });
@@ -68,15 +61,12 @@ fn trigger_notifies_observers_not_the_model() {
         tool: "say".into(),
         trigger: "tell me".into(),
     };
+    let fails = json!({"outcome": "error"});
     for (deliberate, call, expected) in [
         (deliberate(), RawCall::from(say("")), vec![notice(None)]),
-        (
-            deliberate(),
-            ToolCall::new("c1", "say", r#"{"outcome": "error"}"#).into(),
-            vec![notice(Some("c1"))],
-        ),
-        (deliberate(), json!({"name": "context"}).into(), vec![]),
-        (deliberate(), json!({"name": "stuck"}).into(), vec![]),
+        (deliberate(), ToolCall::with_value("c1", "say", &fails).into(), vec![notice(Some("c1"))]),
+        (deliberate(), calling("context").into(), vec![]),
+        (deliberate(), calling("stuck").into(), vec![]),
         (None, say("").into(), vec![]),
     ] {
         let mut turn = Turn::default();
@@ -84,10 +74,7 @@ fn trigger_notifies_observers_not_the_model() {
         let step = agent.step(call, &mut turn);
         assert!(matches!(step, Step::History { .. }), "{step:?}");
         assert!(!json!(step).to_string().contains("tell me"));
-        // The observer's own panic has poisoned the lock.
-        let seen =
-            std::mem::take(&mut *seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
-        assert_eq!(seen, expected);
+        assert_eq!(seen.taken(), expected);
     }
     let json = json!({"type": "trigger_notice", "id": null, "tool": "say", "trigger": "tell me"});
     assert_eq!(json!(notice(None)), json);
@@ -107,23 +94,18 @@ fn restart_hook_may_consume_the_result() {
         }
     };
     let agent = Loop::new().with(|stepper| stepper.with_restart_hook(consumes));
-    let mut turn = Turn::default();
-    turn.deliberate = Some(Deliberate::new(["say"]));
+    let mut turn = allowing(["say"]);
     for (outcome, expected, errors) in
         rows::<(&str, &str, _)>("contract/step/after", "restart_hook_may_consume_the_result")
     {
-        let step = agent.step(say(outcome), &mut turn);
-        assert_eq!(
-            (word(&step).as_str(), turn.consecutive_errors()),
-            (expected, errors),
-            "{outcome}"
-        );
+        let word = word(&agent.step(say(outcome), &mut turn));
+        assert_eq!((word.as_str(), turn.consecutive_errors()), (expected, errors), "{outcome}");
     }
     assert_eq!(agent.dispatched(), 8);
     // A blocked or unknown tool has no result to consume.
     let agent = Loop::new().with(|stepper| stepper.with_restart_hook(|_| async { true }));
     for name in ["context", "there_is_none"] {
-        assert_eq!(word(&agent.step(json!({"name": name}), &mut turn)), "history/failed");
+        assert_eq!(word(&agent.step(calling(name), &mut turn)), "history/failed");
         turn.deliberate = None;
     }
     assert_eq!(json!(agent.step(say(""), &mut turn)), json!({"kind": "restart"}));
@@ -136,7 +118,7 @@ fn stop_overrides_the_restart_hook() {
     let abort = turn.call.abort.clone();
     let step = {
         let mut running = pin!(agent.stepper.step(say(""), &mut turn));
-        assert!(running.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(poll(running.as_mut()).is_pending());
         abort.raise();
         futures_executor::block_on(running)
     };
@@ -158,38 +140,35 @@ fn stop_overrides_the_restart_hook() {
 #[test]
 fn call_and_response_are_one_entry() {
     let agent = Loop::new();
-    agent
-        .registry
-        .register(Tool::manual(Definition::new("manual", "").expect("a name")).expect("a tool"))
-        .expect("new");
-    for (outcome, ends, response, beside) in
-        rows::<(&str, bool, Value, Value)>("contract/step/after", "call_and_response_are_one_entry")
-    {
+    agent.register(Tool::manual(named("manual")).expect("a tool"));
+    for (outcome, ends, response, beside) in rows::<(&str, bool, Value, Map<String, Value>)>(
+        "contract/step/after",
+        "call_and_response_are_one_entry",
+    ) {
         let mut call = say(outcome);
         call["id"] = "c1".into();
-        let step = agent.step(&call, &mut Turn::default());
+        let step = agent.first(&call);
         let mut entry = json!({
             "functionCall": {"id": "c1", "name": "say", "args": {"outcome": outcome}},
             "functionResponse": {"id": "c1", "name": "say", "response": response},
             "attributes": {"team": "north"},
         });
-        entry
-            .as_object_mut()
-            .expect("an object")
-            .extend(beside.as_object().expect("an object").clone());
         let success = beside.get("is_error").is_none();
-        let expected = json!({"kind": "history", "name": "say", "success": success, "end_turn": ends, "entry": entry});
+        entry.as_object_mut().expect("an object").extend(beside);
+        let expected = json!({
+            "kind": "history", "name": "say", "success": success, "end_turn": ends, "entry": entry,
+        });
         assert_eq!(json!(step), expected, "{outcome}");
     }
     let expected = json!({
         "functionCall": {"name": "manual", "args": {}},
-        "functionResponse": {"name": "manual", "response": {"result": {"error": "the host has no handler for a tool of this name"}}},
+        "functionResponse": {
+            "name": "manual",
+            "response": {"result": {"error": "the host has no handler for a tool of this name"}},
+        },
         "is_error": true,
     });
-    assert_eq!(
-        json!(agent.step(json!({"name": "manual"}), &mut Turn::default()))["entry"],
-        expected
-    );
+    assert_eq!(json!(agent.first(calling("manual")))["entry"], expected);
 }
 
 #[test]
@@ -197,12 +176,9 @@ fn entry_message_equals_the_runs_message() {
     let agent = Loop::new();
     for outcome in ["", "error", "panic", "ask", "halt", "media"] {
         let call = ToolCall::with_value("c1", "say", &json!({"outcome": outcome}));
-        let Step::History { entry, .. } = agent.step(call.clone(), &mut Turn::default()) else {
-            panic!("{outcome}")
-        };
+        let Step::History { entry, .. } = agent.first(call.clone()) else { panic!("{outcome}") };
         let runner = Runner::new(agent.registry.clone());
-        let run = wait(async move { runner.run([call], RunOptions::default()).await })
-            .expect("it starts");
+        let run = wait_here(runner.run([call], RunOptions::default())).expect("it starts");
         let mut expected = run.messages.into_iter().next().expect("a message");
         // The step decides if the turn ends.
         expected.end_turn = false;
@@ -229,11 +205,7 @@ fn encoder_renders_results_as_text() {
     for (outcome, expected) in
         rows::<(&str, Value)>("contract/step/after", "encoder_renders_results_as_text")
     {
-        assert_eq!(
-            response(&agent.step(say(outcome), &mut Turn::default())),
-            expected,
-            "{outcome}"
-        );
+        assert_eq!(response(&agent.first(say(outcome))), expected, "{outcome}");
     }
 }
 
@@ -248,26 +220,18 @@ fn unencodable_result_is_a_failure_everywhere() {
     });
     for outcome in ["", "media", "halt"] {
         agent.registry.clear_statistics();
-        let mut turn = Turn::default();
-        turn.deliberate = Some(Deliberate::new(["say"]));
+        let mut turn = allowing(["say"]);
         let step = agent.step(say(outcome), &mut turn);
         let Step::History { success: false, end_turn: false, entry, .. } = &step else {
             panic!("{step:?}")
         };
-        assert_eq!(
-            response(&step),
-            json!({"result": {"error": "the result could not be encoded: no text"}})
-        );
-        assert!(
-            entry.halted.is_none() && entry.parts.is_empty(),
-            "{outcome}: what failed halts and shows nothing"
-        );
+        let error = "the result could not be encoded: no text";
+        assert_eq!(response(&step), json!({"result": {"error": error}}));
+        // A failure neither halts nor shows anything.
+        assert!(entry.halted.is_none() && entry.parts.is_empty(), "{outcome}");
         let statistics = agent.registry.statistics("say").expect("it is there");
-        assert_eq!(
-            (statistics.success, statistics.failure, turn.consecutive_errors()),
-            (0, 1, 1),
-            "{outcome}"
-        );
+        let counts = (statistics.success, statistics.failure, turn.consecutive_errors());
+        assert_eq!(counts, (0, 1, 1), "{outcome}");
         turn.deliberate = Some(Deliberate::new(["context"]));
         assert!(!turn.allows("say"), "{outcome} opens no window");
     }
@@ -277,23 +241,22 @@ fn unencodable_result_is_a_failure_everywhere() {
 /// calling the hook only after a dispatch.
 #[test]
 fn only_dispatched_calls_reach_observer_and_hook() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let (notices, asked) = (Arc::clone(&told), Arc::clone(&told));
+    let told = Log::new();
+    let (notices, asked) = (told.clone(), told.clone());
     let agent = Loop::new().with(|stepper| {
         let tell = move |event| {
             if let StepEvent::TriggerNotice { tool, .. } = event {
-                notices.lock().expect("no panic").push(format!("notice {tool}"));
+                notices.push(format!("notice {tool}"));
             }
         };
         stepper.with_observer(tell).with_restart_hook(move |completion| {
-            asked.lock().expect("no panic").push(format!("hook {}", completion.tool));
+            asked.push(format!("hook {}", completion.tool));
             async { true }
         })
     });
-    let definition = |name: &str| Definition::new(name, "").expect("a name");
-    let picky = Tool::native(definition("picky"), async |_: Value| json!(1)).expect("a tool");
-    agent.registry.register(picky.with_validator(|_| vec!["never".into()])).expect("new");
-    agent.registry.register(Tool::manual(definition("manual")).expect("a tool")).expect("new");
+    let picky = native("picky", async |_: Value| json!(1));
+    agent.register(picky.with_validator(|_| vec!["never".into()]));
+    agent.register(Tool::manual(named("manual")).expect("a tool"));
     for (name, expected, heard) in [
         ("picky", "history/failed", &[][..]),
         ("secret_plan", "history/failed", &[]),
@@ -303,33 +266,19 @@ fn only_dispatched_calls_reach_observer_and_hook() {
     ] {
         let mut turn = Turn::default();
         turn.deliberate = Some(Deliberate::new([""; 0]).with_trigger(name, "do it"));
-        assert_eq!(word(&agent.step(json!({"name": name}), &mut turn)), expected, "{name}");
-        assert_eq!(std::mem::take(&mut *told.lock().expect("no panic")), heard, "{name}");
+        assert_eq!(word(&agent.step(calling(name), &mut turn)), expected, "{name}");
+        assert_eq!(told.taken(), heard, "{name}");
     }
 }
 
 /// Refusals, blocked tools and unknown names count like a tool's own errors.
 #[test]
 fn errors_in_a_row_end_the_turn() {
-    let agent = Loop::new()
-        .with(|stepper| stepper.with_config(StepConfig { max_errors: 3, ..StepConfig::default() }));
-    let unknown = || json!({"name": "there_is_none"});
-    let mut turn = Turn::default();
-    turn.deliberate = Some(Deliberate::new(["say", "there_is_none"]));
-    let calls: [(Value, &str, u32); 11] = [
-        (say("error"), "history/failed", 1),
-        (unknown(), "history/failed", 2),
-        (say("ask"), "history/ok", 0),
-        (say("panic"), "history/failed", 1),
-        (unknown(), "history/failed", 2),
-        (json!({"name": "context"}), "history/failed", 3),
-        (json!({"name": ""}), "abort/error", 3),
-        (unknown(), "abort/error", 4),
-        (say("error"), "abort/error", 5),
-        (say(""), "history/ok", 0),
-        (say("error"), "history/failed", 1),
-    ];
-    for (call, expected, errors) in calls {
+    let agent = Loop::configured(StepConfig { max_errors: 3, ..StepConfig::default() });
+    let mut turn = allowing(["say", "there_is_none"]);
+    for (call, expected, errors) in
+        rows::<(Value, &str, u32)>("contract/step/after", "errors_in_a_row_end_the_turn")
+    {
         let step = agent.step(&call, &mut turn);
         assert_eq!((word(&step).as_str(), turn.consecutive_errors()), (expected, errors), "{call}");
     }

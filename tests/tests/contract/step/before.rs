@@ -9,7 +9,7 @@ use toolcell::{Limits, ToolCall, Turn};
 use toolcell_test_guests::rows;
 use toolcell_tests::context;
 
-use super::{Loop, response, say, word};
+use super::{Loop, allowing, calling, response, say, word};
 
 #[test]
 fn malformed_call_without_id_aborts() {
@@ -17,7 +17,7 @@ fn malformed_call_without_id_aborts() {
     let deep = format!("{}1{}", "[".repeat(1000), "]".repeat(1000));
     let calls = rows::<Value>("contract/step/before", "malformed_call_without_id_aborts");
     for call in calls.into_iter().chain([json!({"name": "say", "arguments": deep})]) {
-        assert_eq!(word(&agent.step(&call, &mut Turn::default())), "abort/error", "{call}");
+        assert_eq!(word(&agent.first(&call)), "abort/error", "{call}");
     }
     assert_eq!(agent.dispatched(), 0);
 }
@@ -32,7 +32,7 @@ fn arguments_come_as_an_object_or_as_text() {
         (ToolCall::new("1", "say", "").into(), json!({})),
         (json!({"name": "say"}).into(), json!({})),
     ] {
-        let step = agent.step(call, &mut Turn::default());
+        let step = agent.first(call);
         assert_eq!(json!(step)["entry"]["functionCall"]["args"], expected);
         assert_eq!(response(&step), json!({"result": {"said": expected}}));
     }
@@ -49,12 +49,8 @@ fn oversized_arguments_are_refused_and_omitted() {
         let step = agent.step(json!({"name": "say", "args": arguments}), &mut turn);
         assert_eq!(word(&step), "history/failed");
         assert_eq!(json!(step)["entry"]["functionCall"]["args"], json!({}));
-        assert!(
-            response(&step)["result"]["error"]
-                .as_str()
-                .expect("words")
-                .contains("at most 100 bytes")
-        );
+        let error = response(&step)["result"]["error"].take();
+        assert!(error.as_str().expect("words").contains("at most 100 bytes"));
     }
     assert_eq!(agent.dispatched(), 0);
 }
@@ -64,18 +60,14 @@ fn oversized_arguments_are_refused_and_omitted() {
 fn stop_is_checked_before_any_tool() {
     let agent = Loop::new();
     for name in ["say", "unknown"] {
-        let mut turn = Turn::default();
-        turn.deliberate = Some(Deliberate::new(["say"]));
+        let mut turn = allowing(["say"]);
         turn.stop();
-        assert_eq!(word(&agent.step(json!({"name": name}), &mut turn)), "abort/stopped_by_user");
+        assert_eq!(word(&agent.step(calling(name), &mut turn)), "abort/stopped_by_user");
     }
     let mut turn = Turn::default();
     turn.stop();
-    assert_eq!(
-        word(&agent.step(json!({"name": ""}), &mut turn)),
-        "abort/error",
-        "a malformed call is judged first"
-    );
+    let malformed = agent.step(calling(""), &mut turn);
+    assert_eq!(word(&malformed), "abort/error", "a malformed call is judged first");
     turn.next_turn();
     assert_eq!(word(&agent.step(say(""), &mut turn)), "history/ok", "a stop is meant for its turn");
     assert_eq!(agent.dispatched(), 1);
@@ -84,9 +76,7 @@ fn stop_is_checked_before_any_tool() {
 /// Stage 3.
 #[test]
 fn handler_sees_the_turns_context() {
-    let agent = Loop::new().with(|stepper| {
-        stepper.with_config(StepConfig { soft_warn_at: 2, ..StepConfig::default() })
-    });
+    let agent = Loop::configured(StepConfig { soft_warn_at: 2, ..StepConfig::default() });
     let mut turn = Turn::new(context(
         &json!({"session_id": "s", "tenant": "acme", "resume": {"answer": "stale"}}),
     ));
@@ -106,9 +96,8 @@ fn handler_sees_the_turns_context() {
         let step = agent.step(json!({"id": "c1", "name": "context"}), &mut turn);
         assert_eq!(response(&step)["result"], expected, "{iteration}");
     }
-    let answer = RawCall::from(json!({"name": "context"}))
-        .with_resume(Resume { answer: json!("b").into(), state: None });
-    let step = agent.step(answer, &mut Turn::default());
+    let answer = Resume { answer: json!("b").into(), state: None };
+    let step = agent.first(RawCall::from(calling("context")).with_resume(answer));
     assert_eq!(response(&step)["result"]["resumed"], "b");
     assert_eq!(response(&step)["result"]["extensions"], json!({}), "nothing is invented");
 }
@@ -120,7 +109,7 @@ fn deliberate_mode_without_list_allows_every_tool() {
     let mut turn = Turn::default();
     turn.deliberate = Some(Deliberate::unrestricted().with_trigger("context", "where"));
     for name in ["say", "context"] {
-        assert_eq!(word(&agent.step(json!({"name": name}), &mut turn)), "history/ok", "{name}");
+        assert_eq!(word(&agent.step(calling(name), &mut turn)), "history/ok", "{name}");
     }
     turn.next_turn();
     turn.deliberate = Some(Deliberate::new([""; 0]));
@@ -137,7 +126,8 @@ fn disallowed_tool_is_not_dispatched() {
         let step = agent.step(json!({"name": name, "args": {"a": 1}}), &mut turn);
         assert_eq!(word(&step), "history/failed");
         let blocked = json!({
-            "status": "blocked_by_deliberate_tool_mode", "functionName": name, "allowedToolNames": ["context", "stuck"],
+            "status": "blocked_by_deliberate_tool_mode", "functionName": name,
+            "allowedToolNames": ["context", "stuck"],
         });
         let expected = json!({
             "functionCall": {"name": name, "args": {"a": 1}},
@@ -148,7 +138,7 @@ fn disallowed_tool_is_not_dispatched() {
     }
     assert_eq!(agent.dispatched(), 0);
     assert_eq!(agent.registry.statistics("say").expect("it is there").count, 0);
-    assert_eq!(word(&agent.step(json!({"name": "context"}), &mut turn)), "history/ok");
+    assert_eq!(word(&agent.step(calling("context"), &mut turn)), "history/ok");
     turn.deliberate = None;
     assert_eq!(word(&agent.step(say(""), &mut turn)), "history/ok");
 }
@@ -164,11 +154,9 @@ fn unknown_name_suggests_the_nearest_callable_tool() {
         (Some(Deliberate::new(["contxt"])), "contxt", "there is no tool `contxt`"),
     ] {
         turn.deliberate = deliberate;
-        let step = agent.step(json!({"name": name}), &mut turn);
-        assert_eq!(
-            (word(&step).as_str(), response(&step)),
-            ("history/failed", json!({"result": {"error": expected}}))
-        );
+        let step = agent.step(calling(name), &mut turn);
+        assert_eq!(word(&step), "history/failed", "{name}");
+        assert_eq!(response(&step), json!({"result": {"error": expected}}), "{name}");
     }
     assert_eq!(agent.dispatched(), 0);
 }

@@ -13,10 +13,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::outcome::{Halt, HandlerError, Media, Output, Part};
-use toolcell::step::{RawCall, Step};
+use toolcell::step::{Deliberate, RawCall, Step, StepConfig};
 use toolcell::tool::Invocation;
-use toolcell::{Definition, Executor, Outcome, Question, Registry, Stepper, Tool, Turn};
-use toolcell_tests::wait;
+use toolcell::{Executor, Outcome, Question, Registry, Stepper, Tool, Turn};
+use toolcell_tests::wait_here;
+
+use crate::{named, native};
 
 /// Longer than any test takes, so no wait reaches this bound.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,15 +37,13 @@ impl Loop {
         let (registry, dispatched) = (Registry::new(), Arc::new(AtomicU32::new(0)));
         let counted = |name: &str, answer: fn(Value, Arc<Invocation>) -> Answer| {
             let dispatched = Arc::clone(&dispatched);
-            let definition =
-                Definition::new(name, "").expect("a name").with_attribute("team", json!("north"));
+            let definition = named(name).with_attribute("team", json!("north"));
             let function = move |arguments: Value, invocation: Arc<Invocation>| {
                 dispatched.fetch_add(1, SeqCst);
                 answer(arguments, invocation)
             };
-            registry
-                .register(Tool::native(definition, function).expect("a tool"))
-                .expect("a new name");
+            let tool = Tool::native(definition, function).expect("a tool");
+            registry.register(tool).expect("a new name");
         };
         counted("say", |arguments, _| Box::pin(async move { said(&arguments) }));
         counted("context", |_, invocation| Box::pin(async move { Outcome::ok(seen(&invocation)) }));
@@ -68,10 +68,7 @@ impl Loop {
                 Outcome::ok(json!("too late"))
             })
         });
-        let hidden = Definition::new("secret_plan", "").expect("a name");
-        let hidden = Tool::native(hidden, async |_: Value| json!(1))
-            .expect("a tool")
-            .with_visibility(|_, _| false);
+        let hidden = native("secret_plan", async |_: Value| json!(1)).with_visibility(|_, _| false);
         registry.register(hidden).expect("a new name");
         Self {
             stepper: Stepper::new(registry.clone()).with_executor(Executor::new().without_sealer()),
@@ -85,11 +82,23 @@ impl Loop {
         self
     }
 
+    /// Makes a stepper like [`new`](Self::new) with this configuration.
+    fn configured(config: StepConfig) -> Self {
+        Self::new().with(|stepper| stepper.with_config(config))
+    }
+
+    /// Adds a tool.
+    fn register(&self, tool: Tool) {
+        self.registry.register(tool).expect("a new name");
+    }
+
     fn step(&self, call: impl Into<RawCall>, turn: &mut Turn) -> Step {
-        let (stepper, call, mut own) = (self.stepper.clone(), call.into(), turn.clone());
-        let step;
-        (step, *turn) = wait(async move { (stepper.step(call, &mut own).await, own) });
-        step
+        wait_here(self.stepper.step(call, turn))
+    }
+
+    /// Makes the step of a call in a new turn.
+    fn first(&self, call: impl Into<RawCall>) -> Step {
+        self.step(call, &mut Turn::default())
     }
 
     /// Makes the steps of several calls at once.
@@ -98,11 +107,7 @@ impl Loop {
         calls: impl IntoIterator<Item = Call>,
         turn: &mut Turn,
     ) -> Vec<Step> {
-        let (stepper, mut own) = (self.stepper.clone(), turn.clone());
-        let calls: Vec<RawCall> = calls.into_iter().map(Into::into).collect();
-        let steps;
-        (steps, *turn) = wait(async move { (stepper.step_all(calls, &mut own).await, own) });
-        steps
+        wait_here(self.stepper.step_all(calls, turn))
     }
 
     fn dispatched(&self) -> u32 {
@@ -151,6 +156,18 @@ fn seen(invocation: &Invocation) -> Value {
         "extensions": context.extensions, "resumed": context.resume.as_ref().map(|resume| &resume.answer),
         "time_is_left": !invocation.remaining().is_zero(), "aborted": invocation.abort.is_raised(),
     })
+}
+
+/// Returns a turn in deliberate mode that allows these tools.
+fn allowing<const N: usize>(names: [&str; N]) -> Turn {
+    let mut turn = Turn::default();
+    turn.deliberate = Some(Deliberate::new(names));
+    turn
+}
+
+/// Returns the call of a tool without arguments.
+fn calling(name: &str) -> Value {
+    json!({"name": name})
 }
 
 fn say(outcome: &str) -> Value {

@@ -13,7 +13,8 @@ This page is generated from `toolcell --help` and the help of each command. To u
 `UPDATE=1 cargo test --workspace --test repository command_reference`.
 ";
 
-fn help(command: &str) -> String {
+/// Returns the help of a command.
+pub(super) fn help(command: &str) -> String {
     let state = tempfile::tempdir().expect("a folder");
     let output = shell(&format!("toolcell {command} --help"), root(), state.path())
         .output()

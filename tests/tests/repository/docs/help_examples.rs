@@ -4,13 +4,11 @@
 //! example tools, otherwise in a folder with a configuration. Of every other example the options
 //! are parsed.
 
-use std::fs;
-
 use tempfile::TempDir;
+use toolcell_test_guests::rows;
 
-use super::{commands, root, shell};
+use super::{commands, copy_examples, shell, write_private};
 
-const EXAMPLES: &str = "example-tools/target/wasm32-wasip2/release";
 /// Commands that call, show or check the tools of a component, and change nothing outside the
 /// folder.
 const RUN: [&str; 8] = ["run", "batch", "inspect", "list", "tools", "learn", "explain", "check"];
@@ -49,26 +47,10 @@ fn examples(help: &str) -> Vec<String> {
 
 fn place(config: &str) -> (TempDir, TempDir) {
     let place = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
-    let write = |name: &str, text: &str| {
-        use std::os::unix::fs::PermissionsExt as _;
-        let path = place.0.path().join(name);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        fs::write(&path, text).expect("a file");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a file");
-    };
-    for file in fs::read_dir(root().join(EXAMPLES)).expect("the example tools").flatten() {
-        if file.path().extension().is_some_and(|extension| extension == "wasm") {
-            fs::copy(file.path(), place.0.path().join(file.file_name())).expect("a copy");
-        }
-    }
-    let calls = fs::read_to_string(root().join("example-tools/calls.jsonl")).expect("the calls");
-    write("calls.jsonl", &calls);
-    write("request.json", r#"{"filter": ".a", "input": {"a": 1}}"#);
-    write("note.json", r#"{"action": "add", "title": "tea", "text": "Earl Grey"}"#);
-    write(
-        "response.json",
-        r#"{"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "other", "input": {}}]}"#,
-    );
+    let write = |name: &str, text: &str| write_private(place.0.path(), name, text);
+    copy_examples(place.0.path());
+    let files = rows::<(&str, &str)>("repository/docs", "files_of_help_examples");
+    files.into_iter().for_each(|(name, text)| write(name, text));
     if !config.is_empty() {
         write("toolcell.toml", config);
         write("server/toolcell.toml", "[components.hello]\npath = \"../hello.wasm\"\n");
@@ -99,24 +81,17 @@ fn check_example(
     }
     let place = if named.ends_with(".wasm") { bare } else { configured };
     let (status, told) = typed(line, place);
-    let expected = ENDINGS
-        .iter()
-        .find(|(start, _)| example.starts_with(start))
-        .map_or(0, |(_, status)| *status);
+    let ending = ENDINGS.iter().find(|(start, _)| example.starts_with(start));
+    let expected = ending.map_or(0, |(_, status)| *status);
     (status != Some(expected)).then(|| format!("{status:?}, not {expected}: {told}"))
 }
 
 #[test]
 fn every_help_example_works() {
     let (bare, configured) = (place(""), place(CONFIG));
-    let help = |command: &str| {
-        let state = tempfile::tempdir().expect("a folder");
-        let line = format!("toolcell {command} --help");
-        let output = shell(&line, root(), state.path()).output().expect("a shell");
-        String::from_utf8(output.stdout).expect("text")
-    };
+    let commands = commands::commands("");
     let all: Vec<_> =
-        commands::commands("").iter().flat_map(|command| examples(&help(command))).collect();
+        commands.iter().flat_map(|command| examples(&commands::help(command))).collect();
     assert!(all.len() > 50, "{all:?}");
     let complaints: Vec<_> =
         all.iter().filter_map(|example| check_example(example, &bare, &configured)).collect();

@@ -16,12 +16,16 @@ mod session;
 mod snippets;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use toolcell_test_guests::rows;
 
 use crate::root;
+
+/// The folder of the example tools.
+const EXAMPLES: &str = "example-tools/target/wasm32-wasip2/release";
 
 struct Page {
     path: PathBuf,
@@ -37,21 +41,17 @@ struct Block<'a> {
 /// nor a session, which the command's tests run.
 fn pages() -> Vec<Page> {
     fn walk(folder: &Path, pages: &mut Vec<Page>) {
-        for path in
-            fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path())
-        {
-            let name = path.file_name().expect("a name").to_string_lossy();
-            if path.is_dir()
-                && !name.starts_with('.')
-                && !["target", "src", "sessions"].contains(&&*name)
-            {
+        for entry in fs::read_dir(folder).expect("a folder").flatten() {
+            let (path, name) = (entry.path(), entry.file_name());
+            let name = name.to_string_lossy();
+            let is_skipped =
+                name.starts_with('.') || ["target", "src", "sessions"].contains(&&*name);
+            if path.is_dir() && !is_skipped {
                 walk(&path, pages);
             } else if name.ends_with(".md") {
                 let text = fs::read_to_string(&path).expect("a page");
-                pages.push(Page {
-                    path: path.strip_prefix(root()).expect("below the root").to_owned(),
-                    text,
-                });
+                let path = path.strip_prefix(root()).expect("below the root").to_owned();
+                pages.push(Page { path, text });
             }
         }
     }
@@ -66,10 +66,8 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         if let Some(info) = line.trim_start().strip_prefix("```") {
-            blocks.push(Block {
-                info,
-                lines: lines.by_ref().take_while(|line| line.trim() != "```").collect(),
-            });
+            let lines = lines.by_ref().take_while(|line| line.trim() != "```").collect();
+            blocks.push(Block { info, lines });
         }
     }
     blocks
@@ -91,9 +89,8 @@ fn toolcell_dir() -> PathBuf {
 /// pages share, and this folder of state.
 fn shell(line: &str, dir: &Path, state: &Path) -> Command {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let path =
-        std::env::join_paths([toolcell_dir()].into_iter().chain(std::env::split_paths(&path)))
-            .expect("a PATH");
+    let folders = [toolcell_dir()].into_iter().chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(folders).expect("a PATH");
     let mut command = Command::new("sh");
     command.args(["-c", line]).current_dir(dir).env("PATH", path).env("XDG_STATE_HOME", state);
     command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
@@ -101,6 +98,25 @@ fn shell(line: &str, dir: &Path, state: &Path) -> Command {
         command.env_remove(variable);
     }
     command
+}
+
+/// Copies the example tools and their calls into a folder.
+fn copy_examples(folder: &Path) {
+    let built = fs::read_dir(root().join(EXAMPLES)).expect("the example tools").flatten();
+    let built = built.map(|entry| entry.path());
+    let tools = built.filter(|path| path.extension().is_some_and(|kind| kind == "wasm"));
+    for file in tools.chain([root().join("example-tools/calls.jsonl")]) {
+        fs::copy(&file, folder.join(file.file_name().expect("a name"))).expect("a copy");
+    }
+}
+
+/// Writes a file that only its owner can write, for every umask: a configuration that the group can
+/// write is not used.
+fn write_private(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
+    let path = folder.join(name);
+    fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+    fs::write(&path, content).expect("a file");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a file");
 }
 
 /// Returns commands in blocks and in the text whose subcommand does not exist.
@@ -111,10 +127,8 @@ fn unknown_commands(page: &Page) -> Vec<String> {
         .filter_map(|line| line.strip_prefix("cargo xtask ")?.split_whitespace().next())
         .collect();
     let commands = commands::names("");
-    assert!(
-        tasks.contains(&"test") && commands.iter().any(|name| name == "run"),
-        "{tasks:?} {commands:?}"
-    );
+    let has_run = commands.iter().any(|name| name == "run");
+    assert!(has_run && tasks.contains(&"test"), "{tasks:?} {commands:?}");
     let spans = page.text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
     let typed = page.text.lines().filter_map(|line| line.strip_prefix("$ "));
     let mut complaints = Vec::new();
@@ -131,54 +145,40 @@ fn unknown_commands(page: &Page) -> Vec<String> {
     complaints
 }
 
-fn all_pages(check: fn(&Page) -> Vec<String>) {
-    let complaints: Vec<_> = pages()
-        .iter()
-        .flat_map(|page| {
-            check(page).into_iter().map(|complaint| format!("{}: {complaint}", page.path.display()))
-        })
-        .collect();
+/// Returns complaints about a page.
+type Check = fn(&Page) -> Vec<String>;
+
+fn all_pages(check: Check) {
+    let complaints = pages().into_iter().flat_map(|page| {
+        let path = page.path.display().to_string();
+        check(&page).into_iter().map(move |complaint| format!("{path}: {complaint}"))
+    });
+    let complaints: Vec<_> = complaints.collect();
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n\n"));
 }
 
-#[test]
-fn sessions_print_their_shown_output() {
-    all_pages(session::untrue);
+macro_rules! checks {
+    ($($name:ident: $check:path,)*) => {
+        const CHECKS: &[(&str, Check)] = &[$((stringify!($check), $check)),*];
+
+        $(
+            #[test]
+            fn $name() {
+                all_pages($check);
+            }
+        )*
+    };
 }
 
-#[test]
-fn code_blocks_are_excerpts_of_compiled_files() {
-    all_pages(code::not_compiled);
-}
-
-#[test]
-fn configurations_can_be_read() {
-    all_pages(code::unreadable_toml);
-}
-
-#[test]
-fn javascript_can_be_built() {
-    all_pages(snippets::not_built);
-}
-
-#[test]
-fn yaml_can_be_read() {
-    all_pages(snippets::unreadable_yaml);
-}
-
-#[test]
-fn commands_accept_the_shown_options() {
-    all_pages(snippets::refused_commands);
-}
-
-#[test]
-fn text_blocks_match_printed_output() {
-    all_pages(snippets::untrue_output);
-}
-
-#[test]
-fn commands_exist() {
-    all_pages(unknown_commands);
+checks! {
+    sessions_print_their_shown_output: session::untrue,
+    code_blocks_are_excerpts_of_compiled_files: code::not_compiled,
+    configurations_can_be_read: code::unreadable_toml,
+    javascript_can_be_built: snippets::not_built,
+    yaml_can_be_read: snippets::unreadable_yaml,
+    commands_accept_the_shown_options: snippets::refused_commands,
+    text_blocks_match_printed_output: snippets::untrue_output,
+    commands_exist: unknown_commands,
 }
 
 /// `UPDATE=1 cargo test --workspace --test repository command_reference` writes the page.
@@ -189,26 +189,13 @@ fn command_reference_matches_help() {
 
 #[test]
 fn each_check_can_fail() {
-    type Check = fn(&Page) -> Vec<String>;
-    let checks: [(&str, Check); 8] = [
-        ("session::untrue", session::untrue),
-        ("code::not_compiled", code::not_compiled),
-        ("code::unreadable_toml", code::unreadable_toml),
-        ("snippets::not_built", snippets::not_built),
-        ("snippets::unreadable_yaml", snippets::unreadable_yaml),
-        ("snippets::refused_commands", snippets::refused_commands),
-        ("snippets::untrue_output", snippets::untrue_output),
-        ("unknown_commands", unknown_commands),
-    ];
     let table = rows::<(&str, &str, &str)>("repository/docs", "each_check_can_fail");
     for (check, text, needle) in table {
-        let (_, check) = checks.iter().find(|(name, _)| *name == check).expect(check);
+        let (_, check) = CHECKS.iter().find(|(name, _)| *name == check).expect(check);
         let complaints = check(&Page { path: "docs/a.md".into(), text: text.into() });
         assert_eq!(complaints.is_empty(), needle.is_empty(), "{text}: {complaints:?}");
-        assert!(
-            complaints.iter().all(|complaint| complaint.contains(needle)),
-            "{text}: {complaints:?}"
-        );
+        let is_meant = |complaint: &String| complaint.contains(needle);
+        assert!(complaints.iter().all(is_meant), "{text}: {complaints:?}");
     }
 }
 

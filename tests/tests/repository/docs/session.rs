@@ -6,21 +6,18 @@
 //! where its configurations (`# toolcell.toml`) are saved in order; those of any other page run in
 //! the repository itself. Commands that build or make keys are parsed and not run.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
-use toolcell_test_guests::fits;
+use toolcell_test_guests::{fits, rows};
 
 use super::code::CONFIGURATION;
-use super::{Block, Page, blocks, root, shell};
+use super::{Block, Page, blocks, copy_examples, root, shell, write_private};
 
 /// Commands that run on a page below `docs/`, beside `toolcell`: they change nothing outside of the
 /// folder.
 const HARMLESS: [&str; 4] = ["cat ", "printf ", "ls ", "(umask "];
-const EXAMPLES: &str = "example-tools/target/wasm32-wasip2/release";
 
 /// The folders of a page.
 struct Place {
@@ -37,15 +34,7 @@ impl Place {
             return Self { dir: root().to_owned(), state, own: None };
         }
         let own = tempfile::tempdir().expect("a folder");
-        let built = fs::read_dir(root().join(EXAMPLES))
-            .expect("the example tools")
-            .flatten()
-            .map(|entry| entry.path());
-        let components =
-            built.filter(|path| path.extension().is_some_and(|extension| extension == "wasm"));
-        for file in components.chain([root().join("example-tools/calls.jsonl")]) {
-            fs::copy(&file, own.path().join(file.file_name().expect("a name"))).expect("a copy");
-        }
+        copy_examples(own.path());
         Self { dir: own.path().to_owned(), state, own: Some(own) }
     }
 
@@ -60,10 +49,7 @@ impl Place {
         if self.own.is_none() {
             return;
         }
-        let file = self.dir.join("toolcell.toml");
-        fs::write(&file, block.lines.join("\n") + "\n").expect("a file");
-        // Independent of the umask: a file that the group can write is not used.
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("a file");
+        write_private(&self.dir, "toolcell.toml", block.lines.join("\n") + "\n");
     }
 
     fn runs(&self, command: &str) -> bool {
@@ -134,15 +120,9 @@ pub(super) fn untrue(page: &Page) -> Vec<String> {
 
 #[test]
 fn ellipsis_matches_any_lines_or_text() {
-    for (expected, fitting) in
-        [("a\nb\nc", true), ("…", true), ("a\n…\nc", true), ("…\nb", false), ("a\nb", false)]
-    {
-        let expected: Vec<_> = expected.lines().collect();
-        assert_eq!(fits(&expected, &["a", "b", "c"]), fitting, "{expected:?}");
-    }
-    for (expected, fitting) in
-        [("see it", true), ("see", false), ("s…t", true), ("…e …", true), ("s…x", false)]
-    {
-        assert_eq!(fits(&[expected], &["see it"]), fitting, "{expected}");
+    let table = rows::<(&str, &str, bool)>("repository/docs", "ellipsis_matches_any_lines_or_text");
+    for (expected, printed, fitting) in table {
+        let lines = |text: &'static str| text.lines().collect::<Vec<_>>();
+        assert_eq!(fits(&lines(expected), &lines(printed)), fitting, "{expected}");
     }
 }

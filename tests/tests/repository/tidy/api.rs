@@ -11,8 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use syn::{Attribute, Ident, ImplItem, Item, TraitItem, Type, UseTree, Visibility};
+use toolcell_test_guests::rows;
 
-use super::repository::{File, named, repository};
+use super::repository::{File, files_of, named, repository};
 
 /// The crates whose names are listed, each with the folder of its sources.
 const CRATES: [(&str, &str); 4] = [
@@ -383,42 +384,11 @@ fn parts_of_toolcell_offer_only_its_names() {
 
 #[test]
 fn removed_and_added_names_are_reported() {
-    let root = "mod a; pub use a::{Engine, make as build}; pub use serde::Serialize; use a::make; \
-        pub mod b { pub use crate::a::g::*; #[doc(hidden)] pub struct No; pub const N: u8 = 0; } \
-        #[cfg(test)] pub mod tests; #[macro_export] macro_rules! m { () => {} } \
-        pub use part::c::Part;";
-    let part = "pub mod c { pub struct Part; pub struct Other; } impl crate::c::Part { pub fn go() {} } \
-        #[doc(hidden)] pub struct Internal;";
-    let module = "pub struct Engine { pub size: u8, private: u8 } pub fn make() {} mod make {} \
-        impl Engine { pub const MOST: u8 = 1; pub fn run(&self) {} fn no() {} #[doc(hidden)] pub fn not() {} } \
-        pub(crate) mod g { pub enum Kind { One(u8), Two { at: u8 } } pub use super::Engine; \
-        pub trait Act { fn act(&self); } } impl super::b::Kind { pub fn name(self) {} }";
-    let file = |(path, text): (&str, &str)| File { path: path.into(), text: text.into() };
-    let files = [("src/lib.rs", root), ("src/a/mod.rs", module), ("part/lib.rs", part)].map(file);
+    let files = files_of(rows::<(&str, &str)>("repository/api", "sources"));
     let tree = Crate::read(&files, "src", &[("part", "part")]);
     assert_eq!(further_names(&tree), ["part::c::Other"]);
     let mut names = tree.names();
-    let expected = [
-        "Engine: struct",
-        "Engine::MOST: const",
-        "Engine::run(): fn",
-        "Engine::size: field",
-        "Part: struct",
-        "Part::go(): fn",
-        "Serialize: from serde::Serialize",
-        "b: mod",
-        "b::Act: trait",
-        "b::Act::act(): fn",
-        "b::Engine: struct, the same as Engine",
-        "b::Kind: enum",
-        "b::Kind::One: variant",
-        "b::Kind::Two: variant",
-        "b::Kind::Two::at: field",
-        "b::Kind::name(): fn",
-        "b::N: const",
-        "build(): fn",
-        "m: macro",
-    ];
+    let expected = rows::<&str>("repository/api", "removed_and_added_names_are_reported");
     assert_eq!(names.iter().map(String::as_str).collect::<Vec<_>>(), expected);
     let snapshot = expected.join("\n");
     assert!(changes(&snapshot, &names).is_empty());

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::repository::{File, named};
+use super::repository::{File, files_of, named};
 use super::{is_test, tests};
 
 const PAGE: &str = "docs/threat-model.md";
@@ -79,28 +79,13 @@ fn each_missing_proof_is_reported() {
     const ROW: &str = "| <a id=\"row-1\"></a>1 | T | a loop | fuel | `fuel` |";
     const CONTROL: &str = "| `fuel` | Loops end. | `tests/a::works` |";
     const TESTS: &str = "//! A.\n#[test]\nfn works() {}\nfn flies() {}\n";
-    let proved = format!("{ROW}\n{CONTROL}");
-    let two = |row: &str| format!("{proved}\n{row}");
-    for (page, expected) in [
-        (proved.clone(), ""),
-        (two("| <a id=\"row-2\"></a>2 | T | a | b | `a::works`, `fuel` |"), ""),
-        (two("| <a id=\"row-2\"></a>2 | T | a | *Not applicable*: none. | none |"), ""),
-        (two("| <a id=\"row-2\"></a>2 | T | a | b | none |"), "row 2 names no control and no test"),
-        (
-            two("| <a id=\"row-2\"></a>2 | T | a | b | `a::flies` |"),
-            "row 2: there is no `a::flies`",
-        ),
-        (two("| <a id=\"row-2\"></a>2 | T | a | b | `ticks` |"), "row 2: there is no `ticks`"),
-        (two(ROW), "has no rows, or two of one number"),
-        (two(CONTROL), "has the control `fuel` twice"),
-        (two("| `ticks` | Ends. | `a::works` |"), "no row names the control `ticks`"),
-        (proved.replace("a::works", "b::works"), "`fuel`: there is no test `tests/b::works`"),
-        (proved.replace("a::works` |", "a::works`, `a::works` |"), "`fuel` has 2 tests"),
-        (proved.replace("`tests/a::works` |", "|"), "`fuel` has 0 tests"),
-        (String::new(), "has no rows, or two of one number"),
-    ] {
-        let files = [(PAGE, page.as_str()), ("tests/tests/a.rs", TESTS)];
-        let files = files.map(|(path, text)| File { path: path.into(), text: text.into() });
+    let table = toolcell_test_guests::rows::<(&str, &str)>(
+        "repository/threats",
+        "each_missing_proof_is_reported",
+    );
+    for (page, expected) in table {
+        let page = page.replace("ROW", ROW).replace("CONTROL", CONTROL);
+        let files = files_of([(PAGE, page.as_str()), ("tests/tests/a.rs", TESTS)]);
         let complaints = unproved_threats(&files);
         assert_eq!(complaints.len(), usize::from(!expected.is_empty()), "{page}: {complaints:?}");
         let found = complaints.iter().all(|complaint| complaint.contains(expected));

@@ -9,11 +9,13 @@ mod map;
 mod papers;
 mod repository;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use toolcell_test_guests::rows;
 
 use controls::unproved_threats;
 use papers::{dead_citations, incomplete_packages, oversized_pages};
-use repository::{File, core, library, named, repository, rust, word};
+use repository::{File, core, files_of, library, named, repository, rust, word};
 
 /// Lines that a file may have without a reason in its header. Most have 100 to 500.
 const MAX_LINES: usize = 600;
@@ -63,20 +65,18 @@ fn too_long(files: &[File]) -> Vec<String> {
         |file: &&File| file.text.lines().take_while(|line| line.starts_with("//!")).any(is_reason);
     let code = rust(files).filter(|file| !header(file)).map(|file| (file, MAX_LINES));
     let all = code.chain(named(files, "README.md").map(|readme| (readme, MAX_README)));
-    all.filter(|(file, most)| file.text.lines().count() > *most)
-        .map(|(file, most)| {
-            format!("{} has {} lines of {most}", file.path, file.text.lines().count())
-        })
+    let counted = all.map(|(file, most)| (&file.path, file.text.lines().count(), most));
+    counted
+        .filter(|(_, lines, most)| lines > most)
+        .map(|(path, lines, most)| format!("{path} has {lines} lines of {most}"))
         .collect()
 }
 
 fn without_header(files: &[File]) -> Vec<String> {
+    let is_ours = |file: &&File| MODULES.iter().any(|folder| file.path.starts_with(folder));
     rust(files)
-        .filter(|file| {
-            MODULES.iter().any(|folder| file.path.starts_with(folder))
-                && !file.path.contains("/tests/ui/")
-        })
-        .filter(|file| !file.text.starts_with("//! "))
+        .filter(is_ours)
+        .filter(|file| !file.path.contains("/tests/ui/") && !file.text.starts_with("//! "))
         .map(|file| format!("{} does not say what it owns in a first line with `//!`", file.path))
         .collect()
 }
@@ -137,23 +137,19 @@ fn foreign_reexports(files: &[File]) -> Vec<String> {
     for file in library(files) {
         let lines =
             || file.text.lines().map(|line| line.trim_start().trim_start_matches("pub(crate) "));
-        let modules: Vec<_> = lines()
-            .filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod "))
-            .map(word)
-            .collect();
-        let own = |name: &str| {
-            ["crate", "self", "super"].contains(&name)
-                || modules.contains(&name)
-                || PARTS.contains(&name)
+        let modules =
+            lines().filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod "));
+        let own: Vec<_> =
+            modules.map(word).chain(PARTS).chain(["crate", "self", "super"]).collect();
+        let is_foreign = |line: &&str| match line.strip_prefix("pub use ") {
+            Some(used) => !own.contains(&word(used)),
+            None => line.starts_with("pub extern "),
         };
-        for line in
-            lines().filter(|line| line.starts_with("pub use ") || line.starts_with("pub extern "))
-        {
-            if !line.strip_prefix("pub use ").is_some_and(|used| own(word(used))) {
-                complaints
-                    .push(format!("{}: `{line}` makes a dependency's version ours", file.path));
-            }
-        }
+        let foreign = lines().filter(is_foreign);
+        complaints.extend(
+            foreign
+                .map(|line| format!("{}: `{line}` makes a dependency's version ours", file.path)),
+        );
     }
     complaints
 }
@@ -188,17 +184,8 @@ fn prose(page: &str) -> impl Iterator<Item = String> {
 fn anchors(page: &str) -> BTreeSet<String> {
     let headings = page.lines().filter(|line| line.starts_with('#'));
     let kept = |c: &char| c.is_alphanumeric() || [' ', '-', '_'].contains(c);
-    headings
-        .map(|line| {
-            line.trim_start_matches('#')
-                .trim()
-                .to_lowercase()
-                .chars()
-                .filter(kept)
-                .collect::<String>()
-        })
-        .map(|heading| heading.replace(' ', "-"))
-        .collect()
+    let titles = headings.map(|line| line.trim_start_matches('#').trim().to_lowercase());
+    titles.map(|title| title.chars().filter(kept).collect::<String>().replace(' ', "-")).collect()
 }
 
 /// Returns `path` as seen from the page `from`; `None` if it leaves the repository.
@@ -249,16 +236,12 @@ fn machine_bound(files: &[File]) -> Vec<String> {
     let mut complaints = Vec::new();
     for file in files.iter().filter(|file| !file.path.ends_with(".lock")) {
         for needle in MACHINE_BOUND.map(|(one, two)| format!("{one}{two}")) {
-            let inside = |at: usize| {
-                file.text[..at].ends_with(|c: char| c.is_alphanumeric() || "_.-*}".contains(c))
-            };
-            if file
-                .text
-                .match_indices(&needle)
-                .any(|(at, _)| !needle.starts_with('/') || !inside(at))
-            {
-                complaints
-                    .push(format!("{} has `{needle}`, which is one machine's own", file.path));
+            let goes_on = |c: char| c.is_alphanumeric() || "_.-*}".contains(c);
+            let is_own =
+                |at: usize| !needle.starts_with('/') || !file.text[..at].ends_with(goes_on);
+            if file.text.match_indices(&needle).any(|(at, _)| is_own(at)) {
+                let path = &file.path;
+                complaints.push(format!("{path} has `{needle}`, which is one machine's own"));
             }
         }
     }
@@ -311,12 +294,10 @@ fn unkept_promises(files: &[File]) -> Vec<String> {
     for promise in &promises {
         match promise.rsplit_once(" [`").and_then(|(_, names)| names.trim_end().strip_suffix("`]"))
         {
-            Some(names) => complaints.extend(
-                names
-                    .split("`, `")
-                    .filter(|name| !is_test(&tests, name))
-                    .map(|name| format!("there is no test `{name}`")),
-            ),
+            Some(names) => {
+                let missing = names.split("`, `").filter(|name| !is_test(&tests, name));
+                complaints.extend(missing.map(|name| format!("there is no test `{name}`")));
+            }
             None => complaints.push(format!("no test is named for: {promise}")),
         }
     }
@@ -365,14 +346,21 @@ fn unread_tables(files: &[File]) -> Vec<String> {
     complaints
 }
 
+/// Returns complaints about files.
+type Check = fn(&[File]) -> Vec<String>;
+
 macro_rules! rules {
-    ($($name:ident: $check:ident,)*) => { $(
-        #[test]
-        fn $name() {
-            let complaints = $check(&repository());
-            assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
-        }
-    )* };
+    ($($name:ident: $check:ident,)*) => {
+        const CHECKS: &[(&str, Check)] = &[$((stringify!($check), $check)),*];
+
+        $(
+            #[test]
+            fn $name() {
+                let complaints = $check(&repository());
+                assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+            }
+        )*
+    };
 }
 
 rules! {
@@ -396,139 +384,24 @@ rules! {
 
 #[test]
 fn each_check_can_fail() {
-    type Check = fn(&[File]) -> Vec<String>;
-    type Files<'a> = &'a [(&'a str, &'a str)];
-    let long = "//! Long.\n".repeat(MAX_LINES + 1);
-    let home = format!("see {}", MACHINE_BOUND.map(|(one, two)| [one, two].concat())[0]);
-    let promises =
-        |line: &str| format!("{}{line}\n", "- It works. [`tests/a::works`]\n".repeat(MIN_PROMISES));
-    let (broken, unproved, elsewhere) = (
-        promises("- It\n  flies. [`tests/a::flies`]"),
-        promises("- It flies."),
-        promises("- It. [`tests/b::works`]"),
-    );
-    let works = ("tests/tests/a.rs", "//! A.\n#[test]\nfn works() {}\nfn flies() {}\n");
-    let ci = (".ci/run", "cargo xtask lint\n");
-    let threats = ("docs/threat-model.md", "<a id=\"row-1\"></a>");
-    let proofless = "| <a id=\"row-1\"></a>1 | T | a loop | fuel | none |";
-    let package = "description = \"A\"\nreadme = \"README.md\"\nkeywords = []\ncategories = []\nrust-version.workspace = true\n\
+    type Row = (&'static str, BTreeMap<String, String>, &'static str);
+    let manifest = "description = \"A\"\nreadme = \"README.md\"\ncategories = []\nrust-version.workspace = true\n\
         license.workspace = true\nrepository.workspace = true\n[package.metadata.docs.rs]\n";
-    let bare = package.replace("keywords = []\n", "");
-    let (apache, mit, readme) =
-        ("host/a/LICENSE-APACHE", "host/a/LICENSE-MIT", ("host/a/README.md", "A."));
-    let ours = [("LICENSE-APACHE", "apache"), ("LICENSE-MIT", "mit"), (apache, "apache")];
-    let files = |more: &[(&'static str, &'static str)]| [&ours[..], more].concat();
-    let (foreign, unread) = (files(&[(mit, "other"), readme]), files(&[(mit, "mit")]));
-    let [foreign, unread] =
-        [foreign, unread].map(|files| [&files[..], &[("host/a/Cargo.toml", package)]].concat());
-    let wordless =
-        [&files(&[(mit, "mit"), readme])[..], &[("host/a/Cargo.toml", bare.as_str())]].concat();
-    let table: [(Check, Files<'_>, &str); 36] = [
-        (
-            unread_tables,
-            &[
-                ("host/a/cases/b.yaml", "c:\n  - 1\nd:\n"),
-                ("host/a/src/b.rs", "rows(\"b\", \"c\")"),
-            ],
-            "no test reads `d`",
-        ),
-        (too_long, &[("host/contract/src/call/mod.rs", &long)], "601 lines of 600"),
-        (too_long, &[("README.md", &long)], "601 lines of 140"),
-        (without_header, &[("xtask/src/a.rs", "use a;\n//! Late.")], "xtask/src/a.rs"),
-        (
-            engine_named_outside,
-            &[("host/core/src/tool/mod.rs", "use wasmtime_wasi::a;")],
-            "tool/mod.rs",
-        ),
-        (
-            engine_made_elsewhere,
-            &[("host/core/src/engine/compile/load.rs", "Engine::new(&config)")],
-            "load.rs",
-        ),
-        (
-            upward_uses,
-            &[("host/core/src/engine/cell.rs", "use crate::executor::Executor;")],
-            "uses `executor` of the executor",
-        ),
-        (
-            upward_uses,
-            &[("host/core/src/tool/mod.rs", "fn a() { crate::engine::b() }")],
-            "uses `engine` of engine",
-        ),
-        (
-            upward_uses,
-            &[("host/core/src/tool/mod.rs", "use crate::{json, schema};")],
-            "names no module",
-        ),
-        (upward_uses, &[("host/core/src/tool/mod.rs", "use crate::Executor;")], "names no module"),
-        (upward_uses, &[("host/core/src/new.rs", "")], "no layer"),
-        (
-            foreign_reexports,
-            &[("host/core/src/lib.rs", "mod a;\npub use a::A;\npub use serde_json::Value;")],
-            "Value",
-        ),
-        (foreign_reexports, &[("host/core/src/lib.rs", "pub use ::bytes;")], "bytes"),
-        (foreign_reexports, &[("host/core/src/lib.rs", "pub extern crate bytes;")], "bytes"),
-        (
-            foreign_reexports,
-            &[("host/contract/src/lib.rs", "mod a;\npub use a::A;\npub use url::Url;")],
-            "Url",
-        ),
-        (
-            poisonable_locks,
-            &[("host/cli/src/a.rs", "use std::sync::{\n    Arc,\n    Mutex,\n};")],
-            "cli/src/a.rs",
-        ),
-        (
-            poisonable_locks,
-            &[("host/core/src/a.rs", "static A: std::sync::RwLock<()> = b();")],
-            "core/src/a.rs",
-        ),
-        (dead_links, &[("docs/a.md", "[gone](../b.md)")], "`../b.md` leads nowhere"),
-        (
-            dead_links,
-            &[("docs/a.md", "# Here\n[`x`](#here) [`x`](#there)")],
-            "`#there` leads nowhere",
-        ),
-        (dead_links, &[("a.md", "[out](../../a.md)")], "leads nowhere"),
-        (machine_bound, &[("a.toml", &home)], "a.toml"),
-        (unkept_promises, &[("SPECIFICATION.md", &broken), works], "no test `tests/a::flies`"),
-        (
-            unkept_promises,
-            &[("SPECIFICATION.md", &unproved), works],
-            "no test is named for: It flies.",
-        ),
-        (unkept_promises, &[("SPECIFICATION.md", &elsewhere), works], "no test `tests/b::works`"),
-        (
-            unkept_promises,
-            &[("SPECIFICATION.md", "- It works. [`tests/a::works`]"), works],
-            "1 promises of 13",
-        ),
-        (unkept_promises, &[], "no SPECIFICATION.md"),
-        (unnamed_checks, &[ci, ("README.md", "cargo xtask test")], "`cargo xtask lint`"),
-        (unnamed_checks, &[ci], "no README.md"),
-        (
-            dead_citations,
-            &[threats, ("a.rs", "//! Source: threat model,\n//! rows 1 and 2.")],
-            "cites row 2",
-        ),
-        (dead_citations, &[("a.rs", "// (docs/contract.md, section 1)")], "cites section 1"),
-        (unproved_threats, &[("docs/threat-model.md", proofless)], "row 1 names no control"),
-        (unproved_threats, &[], "no docs/threat-model.md"),
-        (oversized_pages, &[("CHANGELOG.md", &long)], "bytes of 2000"),
-        (incomplete_packages, &foreign, "host/a/LICENSE-MIT is not"),
-        (incomplete_packages, &unread, "no README.md"),
-        (incomplete_packages, &wordless, "no line `keywords"),
+    let (one, two) = MACHINE_BOUND[0];
+    let texts = [
+        ("LONG", "//! Long.\n".repeat(MAX_LINES + 1)),
+        ("HOME", [one, two].concat()),
+        ("PROMISES", "- It works. [`tests/a::works`]\n".repeat(MIN_PROMISES)),
+        ("MANIFEST", manifest.to_owned()),
     ];
-    for (check, files, needle) in table {
-        let files: Vec<_> = files
-            .iter()
-            .map(|(path, text)| File { path: (*path).into(), text: (*text).into() })
-            .collect();
+    for (check, files, needle) in rows::<Row>("repository/tidy", "each_check_can_fail") {
+        let files = files_of(files.iter().map(|(path, text)| {
+            let text = texts.iter().fold(text.clone(), |text, (word, is)| text.replace(word, is));
+            (path.as_str(), text)
+        }));
+        let (_, check) = CHECKS.iter().find(|(name, _)| *name == check).expect(check);
         let complaints = check(&files);
-        assert!(
-            complaints.len() == 1 && complaints[0].contains(needle),
-            "{needle}: {complaints:?}"
-        );
+        let is_meant = complaints.len() == 1 && complaints[0].contains(needle);
+        assert!(is_meant, "{needle}: {complaints:?}");
     }
 }

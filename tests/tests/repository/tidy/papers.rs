@@ -1,5 +1,7 @@
 //! Checks citations of pages in the code, sizes of pages, and files that packages must contain.
 
+use toolcell_test_guests::rows;
+
 use super::repository::{File, named, rust};
 
 /// The ways to cite a page, and its path.
@@ -127,15 +129,9 @@ pub(crate) fn incomplete_packages(files: &[File]) -> Vec<String> {
 
 #[test]
 fn citation_numbers_are_parsed() {
-    for (text, expected) in [
-        ("section 7.", Some(("section", vec![7]))),
-        ("rows 8 and 10.", Some(("row", vec![8, 10]))),
-        ("rows 25 to 28", Some(("row", vec![25, 26, 27, 28]))),
-        ("sections 4 (`{success}`), 5 (`{a, b}`) and 9.", Some(("section", vec![4, 5, 9]))),
-        ("section 6, stages 4 and 9.", Some(("section", vec![6]))),
-        ("rule 12: yes", Some(("rule", vec![12]))),
-        ("which says so", None),
-    ] {
+    for (text, expected) in
+        rows::<(&str, Option<(&str, Vec<u32>)>)>("repository/papers", "citation_numbers_are_parsed")
+    {
         assert_eq!(cited(text), expected, "{text}");
     }
 }

@@ -57,6 +57,13 @@ fn walk(folder: &Path, prefix: &str, paths: &mut Vec<String>) {
     }
 }
 
+/// Returns files with these paths and texts.
+pub(crate) fn files_of<'a, T: Into<String>>(
+    texts: impl IntoIterator<Item = (&'a str, T)>,
+) -> Vec<File> {
+    texts.into_iter().map(|(path, text)| File { path: path.into(), text: text.into() }).collect()
+}
+
 pub(crate) fn named<'a>(files: &'a [File], path: &str) -> Option<&'a File> {
     files.iter().find(|file| file.path == path)
 }

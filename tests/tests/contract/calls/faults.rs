@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value, json};
 use toolcell::outcome::ReturnRule;
-use toolcell::{CallOptions, CallResult, Definition, Executor, Refusal, Tool, ToolCall, ToolError};
-use toolcell_tests::wait;
+use toolcell::{CallResult, Definition, Executor, Refusal, Tool, ToolError};
+
+use crate::named;
 
 /// Bytes: some hundred words for each fault that is spelled out.
 const MAX_TEXT: usize = 16 << 10;
@@ -21,16 +22,13 @@ fn alternatives(depth: usize, breadth: usize) -> Value {
 
 fn call(definition: Definition) -> Option<CallResult> {
     let tool = Tool::native(definition, async |arguments: Value| arguments).ok()?;
-    let call = ToolCall::new("1", "t", r#"{"x": 1}"#);
-    Some(
-        wait(async move { Executor::new().call(&tool, call, CallOptions::default()).await }).result,
-    )
+    Some(crate::call(&Executor::new(), &tool, r#"{"x": 1}"#).result)
 }
 
 #[test]
 fn nested_alternatives_do_not_multiply_faults() {
     for (depth, breadth) in [(1, 2), (2, 12), (3, 12), (4, 12), (5, 12), (6, 11)] {
-        let definition = Definition::new("t", "").expect("a name");
+        let definition = named("t");
         let schema = alternatives(depth, breadth);
         for definition in
             [definition.clone().with_parameters(schema.clone()), definition.with_output(schema)]

@@ -1,8 +1,8 @@
 //! Rules of the embedder and of the tool itself: callers that are offered a tool, calls that it
 //! takes, and faults of arguments.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -11,16 +11,18 @@ use toolcell::outcome::Timeout;
 use toolcell::runtime::Placement;
 use toolcell::tool::{Breaker, Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, Definition, Executor, Json, Limits, Registry,
-    Sealer, Tool, ToolCall, ToolError,
+    CallContext, CallOptions, CallResult, Completion, Definition, Executor, Limits, Sealer, Tool,
+    ToolCall, ToolError,
 };
-use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
-use toolcell_tests::{PLACEMENTS, context, ending, engine, load, wait};
+use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, rows};
+use toolcell_tests::{PLACEMENTS, context, ending, wait, wait_here};
+
+use crate::{Log, component, engine, guest, inside, limited, named, registry};
 
 fn definition(name: &str) -> Definition {
     let schema =
         json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
-    Definition::new(name, "").expect("a name").with_parameters(schema)
+    named(name).with_parameters(schema)
 }
 
 fn native(name: &str) -> Tool {
@@ -28,28 +30,19 @@ fn native(name: &str) -> Tool {
 }
 
 fn role(role: &str) -> CallContext {
-    let mut context = CallContext::default();
-    context.metadata = Some(Json::from(json!({"role": role})));
-    context
+    context(&json!({"metadata": {"role": role}}))
 }
 
 fn is_admin(context: &CallContext) -> bool {
     context.metadata.as_ref().is_some_and(|metadata| metadata.to_value()["role"] == "admin")
 }
 
-fn call(tool: &Tool, name: &str, arguments: &str, context: CallContext) -> Completion {
-    let (tool, call) = (tool.clone(), ToolCall::new("1", name, arguments));
-    wait(async move {
-        Executor::new()
-            .call(&tool, call, CallOptions { context: context.into(), ..CallOptions::default() })
-            .await
-    })
+fn call(tool: &Tool, arguments: &str, context: CallContext) -> Completion {
+    crate::call_with(&Executor::new(), tool, arguments, inside(context))
 }
 
-fn wasm(guest: Hostile) -> Tool {
-    let component = load(&engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR")), guest.component())
-        .expect("loads");
-    component.tools()[0].clone()
+fn wasm(hostile: Hostile) -> Tool {
+    guest(&engine(Placement::Cells), hostile)
 }
 
 /// A tool that its caller must not see stays hidden, if the check lacks fuel or time, and if the
@@ -60,23 +53,15 @@ fn hidden_tool_is_never_revealed_by_its_ending() {
     let shown = wasm(guest).with_visibility(|_, _| true);
     let hidden = wasm(Hostile { visible: false, ..guest });
     let executor = Executor::new().with_sealer(Sealer::generate().expect("a key"));
-    let limited = |limits| CallOptions { limits, ..CallOptions::default() };
+    let brief = Limits { timeout: Duration::from_nanos(1), ..Limits::unlimited() };
     let answer = context(&json!({"resume": {"state": "x", "answer": 1}}));
     for (options, expected) in [
         (limited(Limits { fuel: 1, ..Limits::unlimited() }), "timeout/fuel"),
-        (
-            limited(Limits { timeout: Duration::from_nanos(1), ..Limits::unlimited() }),
-            "refusal/overloaded",
-        ),
-        (
-            CallOptions { context: answer.into(), ..CallOptions::default() },
-            "refusal/resume_tampered",
-        ),
+        (limited(brief), "refusal/overloaded"),
+        (inside(answer), "refusal/resume_tampered"),
     ] {
         for (tool, expected) in [(&shown, expected), (&hidden, "refusal/not_visible")] {
-            let (executor, tool, options) = (executor.clone(), tool.clone(), options.clone());
-            let call = ToolCall::new("1", "t", "{}");
-            let completion = wait(async move { executor.call(&tool, call, options).await });
+            let completion = crate::call_with(&executor, tool, "{}", options.clone());
             assert_eq!(ending(&completion.result), expected);
         }
     }
@@ -89,7 +74,7 @@ fn embedder_rules_refuse_before_the_handler_runs() {
         wasm(Hostile { parameters: None, name: "t", ..Hostile::answering(Answer::Echo) }),
     ] {
         let hidden = tool.clone().with_visibility(|_, context| is_admin(context));
-        let picky = tool.clone().with_can_execute(|call| call.id != "1");
+        let picky = tool.clone().with_can_execute(|call| call.id != "call-1");
         let checked = tool.clone().with_validator(|arguments| match arguments["n"].as_i64() {
             Some(n) if n < 0 => vec!["n is negative".into(), "try 1".into()],
             _ => Vec::new(),
@@ -118,17 +103,12 @@ fn embedder_rules_refuse_before_the_handler_runs() {
             (&checked, r#"{"n": -1}"#, "guest", "refusal/invalid_arguments"),
             (&broken, r#"{"n": 1}"#, "guest", "handler_raised/native_panic"),
         ] {
-            let completion = call(tool, "t", arguments, role(who));
-            assert_eq!(
-                ending(&completion.result),
-                expected,
-                "{arguments} of {who}: {completion:?}"
-            );
+            let completion = call(tool, arguments, role(who));
+            let ending = ending(&completion.result);
+            assert_eq!(ending, expected, "{arguments} of {who}: {completion:?}");
         }
-        assert!(
-            tool.can_execute(&ToolCall::new("1", "t", ""))
-                && !tool.can_execute(&ToolCall::new("1", "u", ""))
-        );
+        let executable = ["t", "u"].map(|name| tool.can_execute(&ToolCall::new("1", name, "")));
+        assert_eq!(executable, [true, false]);
     }
 }
 
@@ -157,76 +137,52 @@ fn fuel_of_checks_outside_calls_is_reported_apart() {
         let call = || ToolCall::new("1", "t", "{}");
         assert_eq!(executor.is_visible(&tool, None, &CallContext::default()).await, Some(true));
         assert!(hears().await, "visible");
-        assert_eq!(
-            executor.validate(&validating, call(), CallOptions::default()).await,
-            Ok(vec![])
-        );
+        let faults = executor.validate(&validating, call(), CallOptions::default()).await;
+        assert_eq!(faults, Ok(vec![]));
         assert!(hears().await, "validate");
         let completion = executor.call(&tool, call(), CallOptions::default()).await;
         assert!(completion.usage.fuel.is_some_and(|fuel| fuel > 0), "{completion:?}");
         assert_eq!(told.swap(0, Ordering::Relaxed), 0, "a call");
-        let options = CallOptions {
-            limits: Limits { fuel: 1, ..Limits::unlimited() },
-            ..CallOptions::default()
-        };
+        let options = limited(Limits { fuel: 1, ..Limits::unlimited() });
         let completion = executor.call(&tool, call(), options).await;
         assert!(completion.usage.fuel.is_none_or(|fuel| fuel <= 1), "{completion:?}");
         assert!(hears().await, "a call that failed before it said who sees it");
     });
 }
 
+fn knows(arguments: &Value) -> bool {
+    arguments.is_null() || arguments["word"] == "xyzzy"
+}
+
 /// Visibility sees the arguments of a call before they are validated; in a list there are none.
 #[test]
 fn visibility_sees_the_arguments_of_a_call() {
-    let knows = |arguments: &Value| arguments.is_null() || arguments["word"] == "xyzzy";
     let definition = || {
         let properties = json!({"word": {"type": "string"}, "times": {"type": "integer"}});
-        Definition::new("opens", "")
-            .expect("a name")
-            .with_parameters(json!({"properties": properties}))
+        named("opens").with_parameters(json!({"properties": properties}))
     };
     let ruled = Tool::native(definition(), async |_: Value| json!("open")).expect("a tool");
     let ruled = ruled.with_visibility(move |arguments, _| knows(arguments));
     let asked = Tool::with_handler(definition(), Knows).expect("a tool");
-    let guest = |placement| {
-        let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
-        load(&engine, toolcell_test_guests::bytes("mischief"))
-            .expect("loads")
-            .tool("opens")
-            .expect("a tool")
-            .clone()
+    let guest = |placement| component(placement, "mischief").tool("opens").expect("it").clone();
+    let sees = |tool: &Tool, arguments: &Value| {
+        wait_here(tool.is_visible_with(arguments, &CallContext::default()))
     };
     for tool in [ruled, guest(PLACEMENTS[0]), guest(PLACEMENTS[1])] {
-        let listed = tool.clone();
-        assert!(wait(async move { listed.is_visible(&CallContext::default()).await }), "{tool:?}");
-        for (arguments, expected) in [
-            (json!({"word": "xyzzy", "times": 2}), "ok"),
-            (json!({"word": "guess", "times": 2}), "refusal/not_visible"),
-            (json!({"word": "xyzzy", "times": "x"}), "refusal/invalid_arguments"),
-            (json!({"word": "guess", "times": "x"}), "refusal/not_visible"),
-        ] {
-            let completion = call(&tool, "opens", &arguments.to_string(), CallContext::default());
-            assert_eq!(
-                ending(&completion.result),
-                expected,
-                "{arguments} of {tool:?}: {completion:?}"
-            );
-            let (shown, told) = (tool.clone(), expected != "refusal/not_visible");
-            let visible =
-                wait(
-                    async move { shown.is_visible_with(&arguments, &CallContext::default()).await },
-                );
-            assert_eq!(visible, told, "{tool:?}");
+        assert!(wait_here(tool.is_visible(&CallContext::default())), "{tool:?}");
+        for (arguments, expected) in
+            rows::<(Value, &str)>("contract/calls/rules", "visibility_sees_the_arguments_of_a_call")
+        {
+            let completion = call(&tool, &arguments.to_string(), CallContext::default());
+            let ending = ending(&completion.result);
+            assert_eq!(ending, expected, "{arguments} of {tool:?}: {completion:?}");
+            assert_eq!(sees(&tool, &arguments), expected != "refusal/not_visible", "{tool:?}");
         }
     }
     for (arguments, expected) in
         [(json!({"word": "xyzzy"}), true), (json!({}), false), (Value::Null, true)]
     {
-        let tool = asked.clone();
-        assert_eq!(
-            wait(async move { tool.is_visible_with(&arguments, &CallContext::default()).await }),
-            expected
-        );
+        assert_eq!(sees(&asked, &arguments), expected, "{arguments}");
     }
 }
 
@@ -239,9 +195,7 @@ impl Handler for Knows {
     }
 
     fn visible(&self, invocation: Arc<Invocation>) -> VisibleFuture<'_> {
-        let arguments = invocation.arguments();
-        let knows = arguments.is_null() || arguments["word"] == "xyzzy";
-        Box::pin(async move { knows })
+        Box::pin(std::future::ready(knows(invocation.arguments())))
     }
 }
 
@@ -250,8 +204,7 @@ impl Handler for Knows {
 fn failing_component_tool_opens_its_breaker() {
     let tool = wasm(Hostile::new(Place::Execute, Misdeed::Abort))
         .with_breaker(Breaker::default().with_failures(2));
-    let endings =
-        [(); 4].map(|()| ending(&call(&tool, "hostile", "{}", CallContext::default()).result));
+    let endings = [(); 4].map(|()| ending(&call(&tool, "{}", CallContext::default()).result));
     let (raised, rests) = ("handler_raised/unreachable", "refusal/circuit_open");
     assert_eq!(endings, [raised, raised, rests, rests]);
 }
@@ -259,15 +212,11 @@ fn failing_component_tool_opens_its_breaker() {
 #[test]
 fn validate_reports_every_fault_without_a_call() {
     let checked = native("t").with_validator(|_| vec!["one".into(), "two".into()]);
-    let own =
-        wasm(Hostile { problem: Some("not on a Sunday"), ..Hostile::answering(Answer::Echo) });
+    let closed = Hostile { problem: Some("not on a Sunday"), ..Hostile::answering(Answer::Echo) };
+    let own = wasm(closed);
     let spins = wasm(Hostile::new(Place::Validate, Misdeed::Spin));
     // A caller that may not see a tool does not learn its parameters.
-    let hides = wasm(Hostile {
-        visible: false,
-        problem: Some("not on a Sunday"),
-        ..Hostile::answering(Answer::Echo)
-    });
+    let hides = wasm(Hostile { visible: false, ..closed });
     let hidden = checked.clone().with_visibility(|_, _| false);
     let not_visible = "this tool is not available in this context";
     for (tool, arguments, expected) in [
@@ -281,11 +230,9 @@ fn validate_reports_every_fault_without_a_call() {
         (&own, "[]", Ok(vec!["expected an object, got an array"])),
         (&spins, "{}", Err("timeout/fuel")),
     ] {
-        let (tool, call) =
-            (tool.clone(), ToolCall::new("1", tool.definition().name.as_str(), arguments));
-        let limits = toolcell::Limits { fuel: 20_000_000, ..toolcell::Limits::default() };
-        let options = CallOptions { limits, ..CallOptions::default() };
-        let found = wait(async move { Executor::new().validate(&tool, call, options).await });
+        let call = ToolCall::new("1", tool.definition().name.as_str(), arguments);
+        let options = limited(Limits { fuel: 20_000_000, ..Limits::default() });
+        let found = wait_here(Executor::new().validate(tool, call, options));
         let found = found
             .map(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>())
             .map_err(|error| toolcell_tests::tool_error(&error));
@@ -301,28 +248,21 @@ fn validate_reports_every_fault_without_a_call() {
 #[test]
 fn list_shows_only_visible_tools() {
     for placement in PLACEMENTS {
-        let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
-        let guest = |name, guest: Hostile| {
-            load(&engine, Hostile { name, ..guest }.component()).expect("loads").tools()[0].clone()
-        };
-        let registry = Registry::new();
-        registry
-            .register_all([
-                native("open"),
-                native("admins").with_visibility(|_, context| is_admin(context)),
-                native("broken").with_visibility(|_, _| panic!("a bug")),
-                guest("shows", Hostile::new(Place::Visible, Misdeed::None)),
-                guest("hides", Hostile { visible: false, ..Hostile::answering(Answer::Echo) }),
-                guest("traps", Hostile::new(Place::Visible, Misdeed::Abort)),
-                guest("spins", Hostile::new(Place::Visible, Misdeed::Spin)),
-            ])
-            .expect("names of their own");
+        let engine = engine(placement);
+        let guest = |name, hostile: Hostile| guest(&engine, Hostile { name, ..hostile });
+        let registry = registry([
+            native("open"),
+            native("admins").with_visibility(|_, context| is_admin(context)),
+            native("broken").with_visibility(|_, _| panic!("a bug")),
+            guest("shows", Hostile::new(Place::Visible, Misdeed::None)),
+            guest("hides", Hostile { visible: false, ..Hostile::answering(Answer::Echo) }),
+            guest("traps", Hostile::new(Place::Visible, Misdeed::Abort)),
+            guest("spins", Hostile::new(Place::Visible, Misdeed::Spin)),
+        ]);
         for (who, expected) in
             [("admin", vec!["open", "admins", "shows"]), ("guest", vec!["open", "shows"])]
         {
-            let (registry, context) = (registry.clone(), role(who));
-            let visible =
-                wait(async move { registry.visible_tools(&Executor::new(), &context).await });
+            let visible = wait_here(registry.visible_tools(&Executor::new(), &role(who)));
             let names: Vec<_> = visible.iter().map(|tool| tool.definition().name.clone()).collect();
             assert_eq!(names, expected, "{who}, {placement:?}");
         }
@@ -331,20 +271,20 @@ fn list_shows_only_visible_tools() {
 
 /// A handler whose `visible` waits until those of other tools run too, and whose `validate` never
 /// ends.
+#[derive(Clone)]
 struct SlowHandler {
     meeting: Arc<Barrier>,
     /// The names of the calls that it was to check.
-    checked: Arc<Mutex<Vec<String>>>,
+    checked: Log<String>,
 }
 
 impl SlowHandler {
     fn new(most: usize) -> Self {
-        Self { meeting: Arc::new(Barrier::new(most)), checked: Arc::default() }
+        Self { meeting: Arc::new(Barrier::new(most)), checked: Log::new() }
     }
 
     fn tool(&self, definition: Definition) -> Tool {
-        let slow = Self { meeting: Arc::clone(&self.meeting), checked: Arc::clone(&self.checked) };
-        Tool::with_handler(definition, slow).expect("a tool")
+        Tool::with_handler(definition, self.clone()).expect("a tool")
     }
 }
 
@@ -361,7 +301,7 @@ impl Handler for SlowHandler {
     }
 
     fn validate(&self, invocation: Arc<Invocation>) -> ValidateFuture<'_> {
-        self.checked.lock().expect("no panic").push(invocation.call.name.clone());
+        self.checked.push(invocation.call.name.clone());
         Box::pin(std::future::pending())
     }
 }
@@ -369,14 +309,10 @@ impl Handler for SlowHandler {
 /// If tools were asked one after the other, they would wait for ever.
 #[test]
 fn list_checks_visibility_concurrently() {
-    let (registry, slow) = (Registry::new(), SlowHandler::new(3));
-    registry
-        .register_all(["a", "b", "c"].map(|name| slow.tool(definition(name))))
-        .expect("names of their own");
-    let visible =
-        wait(
-            async move { registry.visible_tools(&Executor::new(), &CallContext::default()).await },
-        );
+    let slow = SlowHandler::new(3);
+    let registry = registry(["a", "b", "c"].map(|name| slow.tool(definition(name))));
+    let (executor, context) = (Executor::new(), CallContext::default());
+    let visible = wait_here(registry.visible_tools(&executor, &context));
     assert_eq!(visible.len(), 3);
 }
 
@@ -385,17 +321,11 @@ fn list_checks_visibility_concurrently() {
 fn validate_runs_the_same_check_as_a_call() {
     let (slow, own) = (SlowHandler::new(1), Duration::from_millis(10));
     let tool = slow.tool(definition("t").with_max_execution(own));
-    let options = CallOptions {
-        limits: Limits { timeout: Duration::from_secs(3600), ..Limits::default() },
-        ..CallOptions::default()
-    };
+    let options = limited(Limits { timeout: Duration::from_secs(3600), ..Limits::default() });
     let call = ToolCall::new("1", "alias", r#"{"n": 1}"#);
-    let found = wait(async move { Executor::new().validate(&tool, call, options).await });
+    let found = wait_here(Executor::new().validate(&tool, call, options));
     let Err(ToolError::Timeout(Timeout::Blocked { budget, .. })) = found else {
         panic!("{found:?}")
     };
-    assert_eq!(
-        (budget, slow.checked.lock().expect("no panic").as_slice()),
-        (own, ["t".to_owned()].as_slice())
-    );
+    assert_eq!((budget, slow.checked.taken()), (own, vec!["t".to_owned()]));
 }

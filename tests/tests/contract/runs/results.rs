@@ -4,7 +4,7 @@
 use std::panic::panic_any;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use toolcell::message::{EncodeError, EncodeInput, ResultView};
 use toolcell::outcome::{Halt, HandlerError, Media, Output, Part};
 use toolcell::provider::agui_events;
@@ -12,16 +12,17 @@ use toolcell::run::{RunEvent, RunOutcome};
 use toolcell::step::Step;
 use toolcell::tool::Invocation;
 use toolcell::{
-    CallOptions, CallResult, Completion, Definition, Executor, Json, OnToolError, Outcome,
-    Provider, Question, Registry, RunOptions, Runner, Stepper, Tool, ToolCall, Turn,
+    CallOptions, CallResult, Completion, Executor, Json, OnToolError, Outcome, Provider, Question,
+    Registry, RunOptions, Runner, Stepper, Tool, ToolCall, Turn,
 };
 use toolcell_test_guests::rows;
-use toolcell_tests::{ending, wait};
+use toolcell_tests::{ending, wait_here};
+
+use crate::{at_most, drained, named, native};
 
 /// Returns a tool that ends as its arguments say.
 fn scripted() -> Tool {
-    let definition =
-        Definition::new("t", "").expect("a name").with_attribute("team", json!("north"));
+    let definition = named("t").with_attribute("team", json!("north"));
     let definition = definition.with_parameters(json!({
         "type": "object",
         "properties": {"n": {"type": "integer"}, "m": {"type": "boolean"}},
@@ -35,21 +36,20 @@ fn scripted() -> Tool {
         "panic 42" => panic_any(42_u8),
         "panic error" => panic_any(Box::<dyn std::error::Error + Send + Sync>::from("disk full")),
         "panic type" => panic_any(Arc::new(())),
-        "ask" => Outcome::AskUser(
-            Question::new("Which?")
-                .with_options(json!(["a", "b"]))
-                .with_answer_schema(json!({"type": "string"})),
-        ),
+        "ask" => {
+            let question = Question::new("Which?").with_options(json!(["a", "b"]));
+            Outcome::AskUser(question.with_answer_schema(json!({"type": "string"})))
+        }
         "ask freely" => Outcome::AskUser(Question::new("Why?")),
         "halt" => Outcome::Halt(Halt::new("done", json!({"total": 3}))),
         "halt as nothing" => Outcome::Halt(Halt::new(" ", json!(null))),
         "message" => Outcome::Ok(Output::new(Json::null()).with_message("booked")),
         "message too" => Outcome::Ok(Output::new(json!(1)).with_message("booked")),
         "no message" => Outcome::Ok(Output::new(Json::null()).with_message("")),
-        "picture" => Outcome::Ok(
-            Output::new(Json::null())
-                .with_part(Part::Image(Media { mime_type: "image/png".into(), data: vec![0; 3] })),
-        ),
+        "picture" => {
+            let picture = Media { mime_type: "image/png".into(), data: vec![0; 3] };
+            Outcome::Ok(Output::new(Json::null()).with_part(Part::Image(picture)))
+        }
         "slow" => {
             for _ in 0..50 {
                 tokio::task::yield_now().await;
@@ -66,14 +66,9 @@ fn scripted() -> Tool {
 }
 
 fn registry() -> Registry {
-    let registry = Registry::new();
-    let manual = Tool::manual(Definition::new("manual", "").expect("a name")).expect("a tool");
-    let hidden = Definition::new("hidden", "").expect("a name");
-    let hidden = Tool::native(hidden, async |_: Value| json!(1))
-        .expect("a tool")
-        .with_visibility(|_, _| false);
-    registry.register_all([scripted(), manual, hidden]).expect("names of their own");
-    registry
+    let manual = Tool::manual(named("manual")).expect("a tool");
+    let hidden = native("hidden", async |_: Value| json!(1)).with_visibility(|_, _| false);
+    crate::registry([scripted(), manual, hidden])
 }
 
 /// Returns calls `c0`, `c1`, … that end in these ways.
@@ -89,31 +84,26 @@ fn executor() -> Executor {
     Executor::new().without_sealer()
 }
 
+fn runner() -> Runner {
+    Runner::new(registry()).with_executor(executor())
+}
+
 fn run(calls: Vec<ToolCall>, options: RunOptions) -> RunOutcome {
-    wait(async move { Runner::new(registry()).with_executor(executor()).run(calls, options).await })
-        .expect("it starts")
+    wait_here(runner().run(calls, options)).expect("it starts")
 }
 
 fn events(calls: Vec<ToolCall>, options: RunOptions) -> Vec<RunEvent> {
-    wait(async move {
-        let (mut stream, mut events) =
-            (Runner::new(registry()).with_executor(executor()).stream(calls, options), Vec::new());
-        while let Some(event) = stream.next().await {
-            events.push(event);
-        }
-        assert!(stream.next().await.is_none(), "it ends once");
-        events
-    })
+    drained(&runner(), calls, options)
 }
 
 fn completed(call: ToolCall) -> Completion {
     let tool = registry().get(&call.name).expect("the tool");
-    wait(async move { executor().call(&tool, call, CallOptions::default()).await })
+    wait_here(executor().call(&tool, call, CallOptions::default()))
 }
 
 fn step(call: &ToolCall) -> Value {
-    let (stepper, call) = (Stepper::new(registry()).with_executor(executor()), call.clone());
-    let step = wait(async move { stepper.step(call, &mut Turn::default()).await });
+    let stepper = Stepper::new(registry()).with_executor(executor());
+    let step = wait_here(stepper.step(call.clone(), &mut Turn::default()));
     assert!(matches!(step, Step::History { .. }), "{step:?}");
     json!(step)["entry"].take()
 }
@@ -127,32 +117,17 @@ fn view(call: &ToolCall) -> ResultView {
 /// first.
 #[test]
 fn halted_run_reports_it_in_the_last_event() {
-    let failed = |id: &str| json!({"halted_reason": "tool_error", "halt_tool_call_id": id});
-    let asked = json!({
-        "halted_reason": "ask_user", "pending_question": "Which?", "pending_tool_call_id": "c1",
-        "ask_user_opts": ["a", "b"], "answer_schema": {"type": "string"},
-    });
-    let halted =
-        json!({"halted_reason": "done", "halt_tool_call_id": "c0", "halt_result": {"total": 3}});
-    let (go_on, halt) = (OnToolError::Continue, OnToolError::Halt);
-    let panics = OnToolError::decide(|_, _| panic!("policy bug"));
-    let mut exception = failed("c0");
-    exception["on_tool_error_exception"] = json!("panicked: policy bug");
-    for (ends, policy, expected) in [
-        (&["", "error"][..], &go_on, None),
-        (&[], &halt, None),
-        (&["", "slow"], &halt, None),
-        (&["error", "slow"], &halt, Some(failed("c0"))),
-        (&["slow", "error", "bare"], &halt, Some(failed("c1"))),
-        (&["slow", "ask", "halt"], &go_on, Some(asked)),
-        (&["halt", "ask", "slow"], &go_on, Some(halted)),
-        (&["bare", "slow"], &panics, Some(exception)),
-    ] {
-        let options = RunOptions {
-            max_concurrency: Some(8),
-            on_tool_error: policy.clone(),
-            ..RunOptions::default()
+    let table = "halted_run_reports_it_in_the_last_event";
+    for (ends, policy, expected) in
+        rows::<(Vec<&str>, &str, Option<Value>)>("contract/runs/results", table)
+    {
+        let ends = &*ends;
+        let on_tool_error = match policy {
+            "continue" => OnToolError::Continue,
+            "halt" => OnToolError::Halt,
+            _ => OnToolError::decide(|_, _| panic!("policy bug")),
         };
+        let options = RunOptions { on_tool_error, ..at_most(8) };
         let mut told = events(calls(ends), options.clone());
         let outcome = run(calls(ends), options);
         assert_eq!(json!(outcome.halted), json!(expected), "{ends:?}");
@@ -174,19 +149,15 @@ fn question_options_and_schema_are_unchanged() {
         ("ask freely", json!(null), json!(null)),
     ] {
         let told = events(calls(&[end]), RunOptions::default());
-        let told: Vec<_> = told.iter().map(|event| json!(event)).collect();
-        let asked =
-            told.iter().find(|event| event["type"] == "ask_user_requested").expect("a question");
+        let mut told = told.iter().map(|event| json!(event));
+        let asked = told.find(|event| event["type"] == "ask_user_requested").expect("a question");
         assert_eq!((&asked["options"], &asked["answer_schema"]), (&options, &schema), "{asked}");
         let outcome = json!(run(calls(&[end]), RunOptions::default()));
         let entry = step(&calls(&[end])[0]);
         for halt in [&outcome["halt"], &entry["halted"]] {
             assert!(halt.get("ask_user_opts").is_some(), "the member is always there: {halt}");
-            assert_eq!(
-                (&halt["ask_user_opts"], &halt["answer_schema"]),
-                (&options, &schema),
-                "{halt}"
-            );
+            let told = (&halt["ask_user_opts"], &halt["answer_schema"]);
+            assert_eq!(told, (&options, &schema), "{halt}");
         }
     }
 }
@@ -194,24 +165,16 @@ fn question_options_and_schema_are_unchanged() {
 /// The content of a success that goes to every provider.
 #[test]
 fn message_without_a_value_is_the_content() {
-    for (end, content) in [
-        ("message", "booked"),
-        ("message too", "1"),
-        ("no message", "null"),
-        ("picture", ""),
-        ("", "fine"),
-    ] {
+    let table = "message_without_a_value_is_the_content";
+    for (end, content) in rows::<(&str, &str)>("contract/runs/results", table) {
         let outcome = run(calls(&[end]), RunOptions::default());
         let message = &outcome.messages[0];
         assert_eq!((message.content.as_str(), message.is_error), (content, false), "{end}");
         let call = &calls(&[end])[0];
         let entry = step(call);
         let result = &entry["functionResponse"]["response"]["result"];
-        assert_eq!(
-            result.as_str().map_or_else(|| result.to_string(), str::to_owned),
-            content,
-            "{end}: {entry}"
-        );
+        let text = result.as_str().map_or_else(|| result.to_string(), str::to_owned);
+        assert_eq!(text, content, "{end}: {entry}");
         if end != "picture" {
             assert_eq!(view(call).to_text(), content, "{end}: a view has no parts");
         }
@@ -226,7 +189,7 @@ fn message_without_a_value_is_the_content() {
 #[test]
 fn failure_text_is_the_same_everywhere() {
     for (tool, arguments, expected) in
-        rows::<(&str, &str, &str)>("contract/results", "failure_text_is_the_same_everywhere")
+        rows::<(&str, &str, &str)>("contract/runs/results", "failure_text_is_the_same_everywhere")
     {
         let call = ToolCall::new("c", tool, arguments);
         let view = view(&call);
@@ -238,37 +201,22 @@ fn failure_text_is_the_same_everywhere() {
         assert_eq!(serde_json::from_str::<Value>(&view.to_text()).expect("JSON"), content);
         assert_eq!(step(&call)["functionResponse"]["response"]["result"]["error"], expected);
         let result = json!(completed(call));
-        let told = [
-            &result["outcome"]["refusal"],
-            &result["outcome"]["error"],
-            &result["outcome"]["tool_error"],
-        ];
-        assert!(told.iter().any(|failure| failure["message"] == expected), "{result}");
+        let mut kinds = ["refusal", "error", "tool_error"].iter();
+        assert!(kinds.any(|kind| result["outcome"][kind]["message"] == expected), "{result}");
     }
 }
 
 #[test]
 fn result_view_of_a_failure_is_complete() {
-    let base = |end: &str, rest: Value| {
+    for (end, rest) in rows::<(&str, Map<String, Value>)>(
+        "contract/runs/results",
+        "result_view_of_a_failure_is_complete",
+    ) {
         let mut expected =
             json!({"tool_call_id": "c0", "tool": "t", "attributes": {"team": "north"}});
-        expected
-            .as_object_mut()
-            .expect("an object")
-            .extend(rest.as_object().expect("an object").clone());
+        expected.as_object_mut().expect("an object").extend(rest);
         assert_eq!(json!(view(&calls(&[end])[0])), expected, "{end}");
-    };
-    base(
-        "error",
-        json!({"success": false, "result": null, "message": "no such city", "data": {"near": "Oslo"},
-            "errors": ["no such city"]}),
-    );
-    base(
-        "invalid",
-        json!({"success": false, "result": null, "message": "too late; too many", "errors": ["too late", "too many"]}),
-    );
-    base("ask", json!({"success": true, "result": null, "message": "Which?", "errors": []}));
-    base("message too", json!({"success": true, "result": 1, "message": "booked", "errors": []}));
+    }
 }
 
 #[test]
@@ -285,12 +233,11 @@ fn completion_has_the_definitions_attributes() {
 
 #[test]
 fn run_reports_usage_of_each_call() {
-    let outcome = json!(run(calls(&["slow", "", "error", "halt"]), RunOptions::default()));
+    let ends = ["slow", "", "error", "halt"];
+    let outcome = json!(run(calls(&ends), RunOptions::default()));
     let usage = outcome["usage"].as_array().expect("a list");
-    let sizes: Vec<_> =
-        usage.iter().map(|usage| usage["bytes_in"].as_u64().expect("a size")).collect();
-    let expected = calls(&["slow", "", "error", "halt"]);
-    let expected: Vec<_> = expected.iter().map(|call| call.arguments.len() as u64).collect();
+    let sizes: Vec<_> = usage.iter().filter_map(|usage| usage["bytes_in"].as_u64()).collect();
+    let expected: Vec<_> = calls(&ends).iter().map(|call| call.arguments.len() as u64).collect();
     assert_eq!(sizes, expected, "in the order of the input");
     assert!(usage.iter().all(|usage| usage["wall_us"].is_u64()), "{outcome}");
 }
@@ -299,14 +246,12 @@ fn run_reports_usage_of_each_call() {
 /// shown.
 #[test]
 fn panic_payload_is_reported() {
-    for (end, expected) in [
-        ("panic", "the handler panicked: ouch"),
-        ("panic 42", "the handler panicked: 42"),
-        ("panic error", "the handler panicked: disk full"),
-        ("panic type", "the handler panicked: a payload without text"),
-    ] {
+    for (end, expected) in
+        rows::<(&str, &str)>("contract/runs/results", "panic_payload_is_reported")
+    {
         let outcome = run(calls(&[end]), RunOptions::default());
-        assert_eq!(outcome.messages[0].content, json!({"error": expected}).to_string());
+        let expected = json!({"error": expected}).to_string();
+        assert_eq!(outcome.messages[0].content, expected, "{end}");
     }
 }
 
@@ -314,8 +259,7 @@ fn panic_payload_is_reported() {
 fn panicking_encoders_message_is_kept() {
     let encoder = |_: EncodeInput<'_>| -> Result<String, EncodeError> { panic!("no form for it") };
     let runner = Runner::new(registry()).with_encoder(encoder);
-    let outcome = wait(async move { runner.run(calls(&[""]), RunOptions::default()).await })
-        .expect("it starts");
+    let outcome = wait_here(runner.run(calls(&[""]), RunOptions::default())).expect("it starts");
     let expected = "the result could not be encoded: the encoder panicked: no form for it";
     assert_eq!(outcome.messages[0].content, json!({"error": expected}).to_string());
 }
@@ -330,24 +274,16 @@ fn halt_without_a_reason_is_invalid() {
 
 #[test]
 fn handler_gets_every_digit_of_a_number() {
-    let read = async |arguments: Value, invocation: Arc<Invocation>| {
+    let tool = native("t", async |arguments: Value, invocation: Arc<Invocation>| {
         json!([arguments, invocation.arguments()])
-    };
-    let tool = Tool::native(Definition::new("t", "").expect("a name"), read).expect("a tool");
+    });
+    let long = "123456789012345678901234567890";
     for (given, expected) in [
-        (
-            r#"{"n": 123456789012345678901234567890}"#,
-            json!({"n": "123456789012345678901234567890"}),
-        ),
+        (&*format!(r#"{{"n": {long}}}"#), json!({"n": long})),
         (r#"{"n": 18446744073709551615, "m": 0.5}"#, json!({"n": u64::MAX, "m": 0.5})),
     ] {
-        let (tool, call) = (tool.clone(), ToolCall::new("c", "t", given));
-        let completion =
-            wait(async move { Executor::new().call(&tool, call, CallOptions::default()).await });
-        assert_eq!(
-            completion.result.value().expect("a value").to_value(),
-            json!([expected, expected]),
-            "{given}"
-        );
+        let called = crate::call(&Executor::new(), &tool, given);
+        let value = called.result.value().expect("a value").to_value();
+        assert_eq!(value, json!([expected, expected]), "{given}");
     }
 }

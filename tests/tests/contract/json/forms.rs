@@ -5,7 +5,6 @@
 
 use std::fmt::Debug;
 use std::fs;
-use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,11 +15,12 @@ use toolcell::message::ResultView;
 use toolcell::outcome::{CrashKind, Exit, LimitKind, Part, Reason, ReturnRule, Timeout};
 use toolcell::run::{RunEvent, RunFailure, RunHalt, RunOutcome, SettledCall};
 use toolcell::step::{AbortStatus, Step, StepEvent};
-use toolcell::{CallResult, Completion, Definition, Event, Refusal, Usage};
+use toolcell::{CallResult, Completion, Definition, Event, Refusal, Tool, Usage};
+
+use crate::{form, named, registry};
 
 fn page(name: &str) -> String {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder below the root");
-    fs::read_to_string(root.join("docs").join(name)).expect("a page")
+    fs::read_to_string(format!("../docs/{name}")).expect("a page")
 }
 
 /// Returns the values of all JSON blocks, with the names of their types.
@@ -45,7 +45,7 @@ fn examples(page: &str) -> Vec<(String, Value)> {
 fn same<T: Serialize + DeserializeOwned + Debug>(written: &Value) {
     let read: T = serde_json::from_str(&written.to_string())
         .unwrap_or_else(|error| panic!("{written}: {error}"));
-    assert_eq!(serde_json::to_value(&read).expect("JSON"), *written);
+    assert_eq!(form(&read), *written);
 }
 
 fn check(kind: &str, example: &Value) {
@@ -73,17 +73,13 @@ fn run_event(example: &Value) {
             RunEvent::Halted(serde_json::from_value(example["halt"].clone()).expect("a halt"))
         }
         Some("error") => {
-            let registry = toolcell::Registry::new();
-            let manual = toolcell::Tool::manual(Definition::new("calculator", "").expect("a name"))
-                .expect("a tool");
-            registry.register(manual).expect("new");
-            RunEvent::Error(RunFailure(
-                registry.toolbox().resolve("calculate").expect_err("unknown"),
-            ))
+            let manual = Tool::manual(named("calculator")).expect("a tool");
+            let toolbox = registry([manual]).toolbox();
+            RunEvent::Error(RunFailure(toolbox.resolve("calculate").expect_err("unknown")))
         }
         other => panic!("{other:?} is read by another type"),
     };
-    assert_eq!(serde_json::to_value(event).expect("JSON"), *example);
+    assert_eq!(form(&event), *example);
 }
 
 #[test]
@@ -105,8 +101,10 @@ fn known<T: DeserializeOwned + Debug>(unknown: &Value) -> Vec<String> {
     names
 }
 
-fn unnamed(page: &str, names: &[String]) -> Vec<String> {
-    names.iter().filter(|name| !page.contains(&format!("`{name}`"))).cloned().collect()
+/// Asserts that a page has each of these names in backquotes.
+fn assert_named(page: &str, names: &[String]) {
+    let is_unnamed = |name: &&String| !page.contains(&format!("`{name}`"));
+    assert_eq!(names.iter().filter(is_unnamed).collect::<Vec<_>>(), [""; 0]);
 }
 
 #[test]
@@ -120,17 +118,15 @@ fn every_event_is_documented() {
     ];
     for name in types.iter().flatten() {
         assert!(page.contains(&format!("### `{name}`")), "no section on `{name}`");
-        assert!(
-            examples(&page).iter().any(|(_, example)| example["type"] == **name),
-            "no example of `{name}`"
-        );
+        let shown = examples(&page).iter().any(|(_, example)| example["type"] == **name);
+        assert!(shown, "no example of `{name}`");
     }
     for names in [
         known::<LogSource>(&json!("?")),
         known::<LogLevel>(&json!("?")),
         known::<Layer>(&json!("?")),
     ] {
-        assert_eq!(unnamed(&page, &names), Vec::<String>::new());
+        assert_named(&page, &names);
     }
 }
 
@@ -152,10 +148,10 @@ fn every_kind_and_reason_is_documented() {
         known::<Step>(&json!({"kind": "?"})),
         known::<AbortStatus>(&json!("?")),
     ] {
-        assert_eq!(unnamed(&page, &names), Vec::<String>::new());
+        assert_named(&page, &names);
     }
     // The example has every number of a receipt.
-    let receipt = serde_json::to_value(Usage::default()).expect("JSON");
+    let receipt = form(&Usage::default());
     let fields = receipt.as_object().expect("an object");
     let shown = examples(&page).into_iter().find(|(kind, _)| kind == "Usage").expect("a receipt").1;
     assert!(fields.keys().eq(shown.as_object().expect("an object").keys()), "{shown}");

@@ -10,22 +10,20 @@ use serde_json::{Value, json};
 use tokio::runtime::{Builder, Handle};
 use toolcell::run::{RunHalt, RunOutcome, Verdict};
 use toolcell::{
-    AbortSignal, CallOptions, Definition, Executor, Limits, OnToolError, Registry, RunOptions,
-    Runner, Tool, ToolCall,
+    AbortSignal, CallOptions, Definition, Executor, Limits, OnToolError, RunOptions, Runner, Tool,
+    ToolCall,
 };
-use toolcell_tests::wait;
+use toolcell_tests::wait_here;
 use tracing::Instrument as _;
+
+use crate::{limited, named, registry, with_policy, within};
 
 /// Policy functions of one runner that may run at the same time.
 const PLACES: usize = 64;
 
-fn definition() -> Definition {
-    Definition::new("t", "").expect("a name")
-}
-
 /// Returns a runner of one tool, which fails or hangs as its arguments say.
 fn runner() -> Runner {
-    runner_of(definition())
+    runner_of(named("t"))
 }
 
 fn runner_of(definition: Definition) -> Runner {
@@ -35,9 +33,7 @@ fn runner_of(definition: Definition) -> Runner {
         }
         Err::<Value, _>("no")
     });
-    let registry = Registry::new();
-    registry.register(fails.expect("a tool")).expect("a name of its own");
-    Runner::new(registry)
+    Runner::new(registry([fails.expect("a tool")]))
 }
 
 fn calls(count: usize) -> Vec<ToolCall> {
@@ -51,8 +47,26 @@ fn run(runner: &Runner, count: usize, timeout: Duration, policy: &OnToolError) -
         on_tool_error: policy.clone(),
         ..RunOptions::default()
     };
-    let runner = runner.clone();
-    wait(async move { runner.run(calls(count), options).await }).expect("every name is known")
+    wait_here(runner.run(calls(count), options)).expect("every name is known")
+}
+
+/// Returns the content of each message.
+fn contents(outcome: &RunOutcome) -> Vec<&str> {
+    outcome.messages.iter().map(|message| message.content.as_str()).collect()
+}
+
+/// Returns true if the policy of each call was given up.
+fn is_given_up(outcome: &RunOutcome) -> bool {
+    contents(outcome).iter().all(|content| content.contains("gave no answer within 20ms"))
+}
+
+/// Returns a policy that waits until the gate is open.
+fn waiting(gate: &Arc<RwLock<()>>) -> OnToolError {
+    let gate = Arc::clone(gate);
+    OnToolError::decide(move |_, _| {
+        drop(gate.read());
+        Verdict::Halt
+    })
 }
 
 fn instead(text: &'static str) -> OnToolError {
@@ -72,15 +86,11 @@ fn stop_ends_a_run_waiting_for_its_policy() {
     let options = RunOptions {
         call: CallOptions { abort, ..CallOptions::default() },
         max_concurrency: Some(1),
-        on_tool_error: policy,
-        ..RunOptions::default()
+        ..with_policy(policy)
     };
-    let outcome =
-        wait(async move { runner().run(calls(3), options).await }).expect("every name is known");
-    let contents: Vec<_> =
-        outcome.messages.iter().map(|message| message.content.as_str()).collect();
+    let outcome = wait_here(runner().run(calls(3), options)).expect("every name is known");
     let cancelled = r#"{"error":"the call was cancelled"}"#;
-    assert_eq!(contents, [r#"{"error":"no"}"#, cancelled, cancelled]);
+    assert_eq!(contents(&outcome), [r#"{"error":"no"}"#, cancelled, cancelled]);
     assert_eq!((asked.load(Ordering::Relaxed), outcome.halted), (1, None));
 }
 
@@ -103,23 +113,19 @@ fn async_policy_runs_in_the_calls_task() {
             Verdict::Continue(json!([call.id, failure.to_string(), seen, span]).into())
         }
     });
-    let options = RunOptions { on_tool_error: policy, ..RunOptions::default() };
     let subscriber = tracing_subscriber::fmt().with_writer(std::io::sink).finish();
     let outcome = tracing::subscriber::with_default(subscriber, || {
         let span = tracing::info_span!("turn");
-        let run = WHO.scope("ada", async { runner().run(calls(2), options).await });
+        let run = WHO.scope("ada", async { runner().run(calls(2), with_policy(policy)).await });
         Builder::new_current_thread().build().expect("a runtime").block_on(run.instrument(span))
     });
     let outcome = outcome.expect("every name is known");
-    let contents: Vec<_> =
-        outcome.messages.iter().map(|message| message.content.as_str()).collect();
-    assert_eq!(contents, [r#"["0","no","ada","turn"]"#, r#"["1","no","ada","turn"]"#]);
+    assert_eq!(contents(&outcome), [r#"["0","no","ada","turn"]"#, r#"["1","no","ada","turn"]"#]);
     assert_eq!((asked.load(Ordering::Relaxed), outcome.halted), (2, None));
     // A blocking policy runs on a thread of its own, which has no task.
     let seen =
         OnToolError::decide(|_, _| Verdict::Continue(json!(WHO.try_with(|who| *who).ok()).into()));
-    let options = RunOptions { on_tool_error: seen, ..RunOptions::default() };
-    let run = WHO.scope("ada", async { runner().run(calls(1), options).await });
+    let run = WHO.scope("ada", async { runner().run(calls(1), with_policy(seen)).await });
     let outcome = Builder::new_current_thread().build().expect("a runtime").block_on(run);
     assert_eq!(outcome.expect("every name is known").messages[0].content, "null");
 }
@@ -138,19 +144,11 @@ fn failing_async_policy_halts_the_run() {
         (never, "gave no answer within 20ms"),
     ] {
         let outcome = run(&runner(), 2, Duration::from_millis(20), &policy);
-        let texts: Vec<_> =
-            outcome.messages.iter().map(|message| message.content.clone()).collect();
-        assert_eq!(
-            texts,
-            [(); 2]
-                .map(|()| json!({"error": format!("the policy function of the run {expected}")})
-                    .to_string())
-        );
+        let text = json!({"error": format!("the policy function of the run {expected}")});
+        assert_eq!(contents(&outcome), [text.to_string(), text.to_string()]);
         let exception = Some(expected.to_owned());
-        assert_eq!(
-            outcome.halted,
-            Some(RunHalt::ToolError { tool_call_id: "0".into(), exception })
-        );
+        let halted = RunHalt::ToolError { tool_call_id: "0".into(), exception };
+        assert_eq!(outcome.halted, Some(halted));
     }
 }
 
@@ -170,11 +168,8 @@ fn policy_spawns_on_the_callers_runtime() {
             .spawn(async move { told.send(thread::current().name().map(str::to_owned)) });
         Verdict::Halt
     });
-    let options = RunOptions {
-        tool_timeout: Some(Duration::from_millis(20)),
-        on_tool_error: policy,
-        ..RunOptions::default()
-    };
+    let options =
+        RunOptions { tool_timeout: Some(Duration::from_millis(20)), ..with_policy(policy) };
     let both =
         [ToolCall::new("fails", "t", "{}"), ToolCall::new("hangs", "t", r#"{"hang": true}"#)];
     caller.block_on(runner().run(both, options)).expect("every name is known");
@@ -189,29 +184,16 @@ fn policy_spawns_on_the_callers_runtime() {
 fn stuck_policies_do_not_block_other_runners() {
     let (stuck, gate) = (runner(), Arc::new(RwLock::new(())));
     let closed = gate.write().expect("no panic");
-    let parked = Arc::clone(&gate);
-    let never = OnToolError::decide(move |_, _| {
-        drop(parked.read());
-        Verdict::Halt
-    });
+    let never = waiting(&gate);
     let (short, long) = (Duration::from_millis(20), Duration::from_secs(30));
-    let silent = |outcome: &RunOutcome| {
-        outcome
-            .messages
-            .iter()
-            .all(|message| message.content.contains("gave no answer within 20ms"))
-    };
     let first = run(&stuck, PLACES, short, &never);
-    assert!(silent(&first) && first.messages.len() == PLACES, "{first:?}");
+    assert!(is_given_up(&first) && first.messages.len() == PLACES, "{first:?}");
     let second = run(&stuck, 1, short, &instead("too late"));
-    assert!(silent(&second), "{second:?}");
-    assert_eq!(run(&runner(), 1, long, &instead("replaced")).messages[0].content, "replaced");
+    assert!(is_given_up(&second), "{second:?}");
+    assert_eq!(contents(&run(&runner(), 1, long, &instead("replaced"))), ["replaced"]);
     drop(closed);
-    assert_eq!(
-        run(&stuck, 1, long, &instead("again")).messages[0].content,
-        "again",
-        "a place is free again"
-    );
+    let again = run(&stuck, 1, long, &instead("again"));
+    assert_eq!(contents(&again), ["again"], "a place is free again");
 }
 
 /// This time may be set by the run, its limits, the executor or the tool.
@@ -219,28 +201,17 @@ fn stuck_policies_do_not_block_other_runners() {
 fn policy_has_the_calls_timeout() {
     let (short, gate) = (Duration::from_millis(20), Arc::new(RwLock::new(())));
     let closed = gate.write().expect("no panic");
-    let parked = Arc::clone(&gate);
-    let never = OnToolError::decide(move |_, _| {
-        drop(parked.read());
-        Verdict::Halt
-    });
-    let options = RunOptions { on_tool_error: never, ..RunOptions::default() };
-    let limits = Limits { timeout: short, ..Limits::unlimited() };
-    let call = CallOptions { limits, ..CallOptions::default() };
-    let limited = Executor::new().with_limits(Limits { timeout: short, ..Limits::default() });
+    let options = with_policy(waiting(&gate));
+    let call = limited(Limits { timeout: short, ..Limits::unlimited() });
+    let executor = Executor::new().with_limits(within(20));
     for (runner, options) in [
         (runner(), RunOptions { tool_timeout: Some(short), ..options.clone() }),
         (runner(), RunOptions { call, ..options.clone() }),
-        (runner().with_executor(limited), options.clone()),
-        (runner_of(definition().with_max_execution(short)), options),
+        (runner().with_executor(executor), options.clone()),
+        (runner_of(named("t").with_max_execution(short)), options),
     ] {
-        let outcome =
-            wait(async move { runner.run(calls(1), options).await }).expect("every name is known");
-        assert!(
-            outcome.messages[0].content.contains("gave no answer within 20ms"),
-            "{:?}",
-            outcome.messages
-        );
+        let outcome = wait_here(runner.run(calls(1), options)).expect("every name is known");
+        assert!(is_given_up(&outcome), "{:?}", outcome.messages);
     }
     drop(closed);
 }

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
@@ -13,60 +13,47 @@ use tokio::sync::Notify;
 use toolcell::run::RunEvent;
 use toolcell::tool::Invocation;
 use toolcell::{
-    AbortSignal, CallOptions, Definition, Engine, Event, Executor, Limits, Registry, RunOptions,
-    Runner, Tool, ToolCall,
+    AbortSignal, CallOptions, Engine, Event, Executor, Limits, RunOptions, Runner, ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
-use toolcell_tests::{PLACEMENTS, ending, engine, load, wait};
+use toolcell_tests::{PLACEMENTS, ending, wait, wait_here};
 
-fn definition(name: &str) -> Definition {
-    Definition::new(name, "").expect("a name")
-}
+use crate::{Log, at_most, engine, form, guest, native, poll, registry, within};
 
 /// A call that waits for the only cell has not started.
 #[test]
 fn started_event_waits_for_a_cell() {
     for placement in PLACEMENTS {
         let engine = Engine::builder().placement(placement).cells(1).build().expect("an engine");
-        let waits = Hostile::new(Place::Execute, Misdeed::AwaitAbort).component();
-        let tool = load(&engine, waits).expect("loads").tools()[0].clone();
-        let log = Arc::new(Mutex::new(Vec::new()));
-        let sink = Arc::clone(&log);
+        let tool = guest(&engine, Hostile::new(Place::Execute, Misdeed::AwaitAbort));
+        let log = Log::new();
+        let sink = log.clone();
         let executor = Executor::new().with_events(move |event: Event| {
-            let word = if let Event::Completed { id, result, .. } = &event {
+            sink.push(if let Event::Completed { id, result, .. } = &event {
                 format!("completed {id} {}", ending(result))
             } else {
-                serde_json::to_value(&event).expect("JSON")["id"]
-                    .as_str()
-                    .map(|id| format!("started {id}"))
-                    .expect("an id")
-            };
-            sink.lock().expect("no panic").push(word);
+                format!("started {}", form(&event)["id"].as_str().expect("an id"))
+            });
         });
         let call = |id: &str, abort: &AbortSignal| {
-            let (executor, tool, call) =
-                (executor.clone(), tool.clone(), ToolCall::new(id, "hostile", "{}"));
             let options = CallOptions {
                 abort: abort.clone(),
                 stop_grace: Duration::MAX,
                 ..CallOptions::default()
             };
-            Box::pin(async move { executor.call(&tool, call, options).await })
+            Box::pin(executor.call(&tool, ToolCall::new(id, "hostile", "{}"), options))
         };
-        let mut context = Context::from_waker(Waker::noop());
         let (end, ended) = (AbortSignal::new(), AbortSignal::new());
         ended.raise();
         let (mut first, mut second) = (call("a", &end), call("b", &ended));
-        assert!(first.as_mut().poll(&mut context).is_pending());
-        assert!(second.as_mut().poll(&mut context).is_pending());
-        assert_eq!(*log.lock().expect("no panic"), ["started a"], "{placement:?}");
+        assert!(poll(first.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
+        assert_eq!(log.taken(), ["started a"], "{placement:?}");
         end.raise();
-        wait(async move { tokio::join!(first, second) });
-        let log = log.lock().expect("no panic");
+        wait_here(async { tokio::join!(first, second) });
         let (own, others): (Vec<_>, Vec<_>) =
-            log.iter().map(String::as_str).partition(|word| word.contains(" a"));
+            log.taken().into_iter().partition(|word| word.contains(" a"));
         assert_eq!(others, ["started b", "completed b ok"], "{placement:?}");
-        assert_eq!(own, ["started a", "completed a ok"], "{placement:?}");
+        assert_eq!(own, ["completed a ok"], "{placement:?}");
     }
 }
 
@@ -75,20 +62,12 @@ fn started_event_waits_for_a_cell() {
 #[test]
 fn observer_tasks_never_run_on_the_timer_thread() {
     for placement in PLACEMENTS {
-        let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
-        let guest = |misdeed| {
-            load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("loads").tools()
-                [0]
-            .clone()
-        };
-        let stuck = Tool::native(definition("stuck"), async |_: Value| -> Value {
-            std::future::pending().await
-        });
-        for (tool, millis, events) in [
-            (guest(Misdeed::Chatter), 30_000, 5),
-            (guest(Misdeed::Sleep), 20, 2),
-            (stuck.expect("a tool"), 20, 2),
-        ] {
+        let engine = engine(placement);
+        let guest = |misdeed| guest(&engine, Hostile::new(Place::Execute, misdeed));
+        let stuck = native("stuck", async |_: Value| -> Value { std::future::pending().await });
+        for (tool, millis, events) in
+            [(guest(Misdeed::Chatter), 30_000, 5), (guest(Misdeed::Sleep), 20, 2), (stuck, 20, 2)]
+        {
             let (told, names) = mpsc::channel();
             let executor = Executor::new().with_events(move |_: Event| {
                 let told = told.clone();
@@ -98,11 +77,7 @@ fn observer_tasks_never_run_on_the_timer_thread() {
                     Err(_) => drop(tell()),
                 }
             });
-            let limits = Limits {
-                host_calls: 3,
-                timeout: Duration::from_millis(millis),
-                ..Limits::default()
-            };
+            let limits = Limits { host_calls: 3, ..within(millis) };
             let (executor, call) = (
                 executor.with_limits(limits),
                 ToolCall::new("1", tool.definition().name.as_str(), "{}"),
@@ -110,10 +85,8 @@ fn observer_tasks_never_run_on_the_timer_thread() {
             wait(async move { executor.call(&tool, call, CallOptions::default()).await });
             let names: Vec<_> = names.iter().collect();
             assert_eq!(names.len(), events, "{placement:?}");
-            assert!(
-                names.iter().all(|name| name.as_deref() != Some("toolcell-timer")),
-                "{placement:?}: {names:?}"
-            );
+            let timer = Some("toolcell-timer".to_owned());
+            assert!(!names.contains(&timer), "{placement:?}: {names:?}");
         }
     }
 }
@@ -124,14 +97,13 @@ fn observer_tasks_never_run_on_the_timer_thread() {
 fn slow_reader_does_not_stall_calls() {
     const TOLD: usize = 200;
     const NEEDED: usize = 100;
-    let chatty =
-        Tool::native(definition("chatty"), async |_: Value, invocation: Arc<Invocation>| {
-            (0..TOLD as u64).for_each(|done| invocation.progress(done, None, None));
-            json!("told")
-        });
+    let chatty = native("chatty", async |_: Value, invocation: Arc<Invocation>| {
+        (0..TOLD as u64).for_each(|done| invocation.progress(done, None, None));
+        json!("told")
+    });
     let polls = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&polls);
-    let polite = Tool::native(definition("polite"), move |_: Value| {
+    let polite = native("polite", move |_: Value| {
         let counter = Arc::clone(&counter);
         std::future::poll_fn(move |context| {
             context.waker().wake_by_ref();
@@ -142,21 +114,18 @@ fn slow_reader_does_not_stall_calls() {
             }
         })
     });
-    let registry = Registry::new();
-    registry
-        .register_all([chatty.expect("a tool"), polite.expect("a tool")])
-        .expect("names of their own");
     let calls = ["chatty", "polite"].map(|name| ToolCall::new(name, name, "{}"));
-    let mut stream = Runner::new(registry)
-        .stream(calls, RunOptions { max_concurrency: Some(2), ..RunOptions::default() });
+    let mut stream = Runner::new(registry([chatty, polite])).stream(calls, at_most(2));
     let seen = Arc::clone(&polls);
     let (needed, settled) = wait(async move {
         let (mut progress, mut needed, mut settled) = (0, Vec::new(), 0);
         while let Some(event) = stream.next().await {
-            progress += usize::from(matches!(event, RunEvent::Call(Event::Progress { .. })));
             settled += usize::from(matches!(event, RunEvent::Settled { .. }));
-            if matches!(event, RunEvent::Call(Event::Progress { .. })) && progress <= NEEDED {
-                needed.push(seen.load(Ordering::Relaxed) >= progress);
+            if matches!(event, RunEvent::Call(Event::Progress { .. })) {
+                progress += 1;
+                if progress <= NEEDED {
+                    needed.push(seen.load(Ordering::Relaxed) >= progress);
+                }
             }
         }
         (needed, settled)
@@ -170,33 +139,24 @@ fn stream_reports_ends_in_completion_order() {
     for order in [["c", "a", "b"], ["b", "c", "a"], ["c", "b", "a"]] {
         let gates: Arc<[(&str, Notify)]> = ["a", "b", "c"].map(|id| (id, Notify::new())).into();
         let waited = Arc::clone(&gates);
-        let waits = Tool::native(definition("t"), move |_: Value, invocation: Arc<Invocation>| {
+        let waits = native("t", move |_: Value, invocation: Arc<Invocation>| {
             let gates = Arc::clone(&waited);
             async move {
-                let gate = gates
-                    .iter()
-                    .find(|(id, _)| *id == invocation.call.id)
-                    .expect("one for each call");
-                gate.1.notified().await;
+                let mut gates = gates.iter();
+                let gate = gates.find(|(id, _)| *id == invocation.call.id);
+                gate.expect("one for each call").1.notified().await;
                 json!(null)
             }
         });
-        let registry = Registry::new();
-        registry.register(waits.expect("a tool")).expect("a name of its own");
         let calls = ["a", "b", "c"].map(|id| ToolCall::new(id, "t", "{}"));
-        let mut stream = Runner::new(registry)
-            .stream(calls, RunOptions { max_concurrency: Some(3), ..RunOptions::default() });
+        let mut stream = Runner::new(registry([waits])).stream(calls, at_most(3));
         // Returns short forms of all events that can be read now.
         let mut read = || {
-            let (mut context, mut told) = (Context::from_waker(Waker::noop()), Vec::new());
-            while let Poll::Ready(Some(event)) = Box::pin(stream.next()).as_mut().poll(&mut context)
-            {
-                let json = serde_json::to_value(&event).expect("JSON");
-                told.push(format!(
-                    "{} {}",
-                    json["type"].as_str().expect("a type"),
-                    json["id"].as_str().expect("an id")
-                ));
+            let mut told = Vec::new();
+            while let Poll::Ready(Some(event)) = poll(Box::pin(stream.next()).as_mut()) {
+                let json = form(&event);
+                let [kind, id] = ["type", "id"].map(|name| json[name].as_str().expect("a text"));
+                told.push(format!("{kind} {id}"));
             }
             told
         };
@@ -215,13 +175,10 @@ fn stream_reports_ends_in_completion_order() {
 fn run_uses_exactly_max_concurrency_cells() {
     const MOST: usize = 3;
     for placement in PLACEMENTS {
-        let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
-        let registry = Registry::new();
+        let engine = engine(placement);
         let waits = Hostile { name: "waits", ..Hostile::new(Place::Execute, Misdeed::AwaitAbort) };
-        for guest in [waits, Hostile { name: "echo", ..Hostile::answering(Answer::Echo) }] {
-            let tools = load(&engine, guest.component()).expect("loads").tools().to_vec();
-            registry.register_all(tools).expect("names of their own");
-        }
+        let echo = Hostile { name: "echo", ..Hostile::answering(Answer::Echo) };
+        let registry = registry([guest(&engine, waits), guest(&engine, echo)]);
         let (end, at_work) = (AbortSignal::new(), Arc::new(Mutex::new((0_usize, 0_usize))));
         let (raised, counted) = (end.clone(), Arc::clone(&at_work));
         let executor = Executor::new().with_events(move |event: Event| {
@@ -238,16 +195,13 @@ fn run_uses_exactly_max_concurrency_cells() {
             let calls: Vec<_> =
                 (0..count).map(|n| ToolCall::new(n.to_string(), name, "{}")).collect();
             let call = CallOptions { abort, stop_grace: Duration::MAX, ..CallOptions::default() };
-            let options = RunOptions { max_concurrency: Some(MOST), call, ..RunOptions::default() };
-            let runner = runner.clone();
-            wait(async move { runner.run(calls, options).await }).expect("it starts").messages
+            let options = RunOptions { call, ..at_most(MOST) };
+            let outcome = wait_here(runner.run(calls, options)).expect("it starts");
+            outcome.messages.iter().all(|message| !message.is_error)
         };
         // The calls end when all of them are running.
-        assert!(run("waits", MOST, end).iter().all(|message| !message.is_error), "{placement:?}");
-        assert!(
-            run("echo", 50, AbortSignal::new()).iter().all(|message| !message.is_error),
-            "{placement:?}"
-        );
+        assert!(run("waits", MOST, end), "{placement:?}");
+        assert!(run("echo", 50, AbortSignal::new()), "{placement:?}");
         assert_eq!(*at_work.lock().expect("no panic"), (0, MOST), "{placement:?}");
     }
 }

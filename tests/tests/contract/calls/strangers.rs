@@ -7,11 +7,11 @@ use std::net::{Ipv4Addr, TcpListener};
 use serde_json::{Value, json};
 use toolcell::message::JsonEncoder;
 use toolcell::outcome::HandlerError;
-use toolcell::{
-    CallOptions, Definition, Executor, Outcome, Registry, RunOptions, Runner, Tool, ToolCall,
-};
+use toolcell::{Executor, Outcome, RunOptions, Runner, Tool, ToolCall};
 use toolcell_test_guests::rows;
-use toolcell_tests::wait;
+use toolcell_tests::wait_here;
+
+use crate::{call, form, named, native, registry};
 
 /// Returns schemas that refer to the URL `at`, at the root and nested, with each keyword that can
 /// refer.
@@ -43,34 +43,26 @@ fn remote_schemas_are_never_fetched() {
         .iter()
         .flat_map(|scheme| pointing(&format!("{scheme}://{address}/s.json")))
     {
-        let definition = || Definition::new("t", "").expect("a name");
-        for definition in
-            [definition().with_parameters(schema.clone()), definition().with_output(schema.clone())]
-        {
+        let definitions =
+            [named("t").with_parameters(schema.clone()), named("t").with_output(schema)];
+        for definition in definitions {
             let Ok(tool) = Tool::native(definition, async |_: Value| json!({"a": [1]})) else {
                 continue;
             };
             loaded += 1;
-            let call = ToolCall::new("1", "t", r#"{"a": [1]}"#);
-            wait(async move { Executor::new().call(&tool, call, CallOptions::default()).await });
+            call(&Executor::new(), &tool, r#"{"a": [1]}"#);
         }
     }
     assert!(loaded > 0, "some are only names");
     // A client that had connected would wait here.
-    assert_eq!(
-        listener.accept().map(|(_, peer)| peer).map_err(|error| error.kind()),
-        Err(ErrorKind::WouldBlock)
-    );
+    let peer = listener.accept().map(|(_, peer)| peer).map_err(|error| error.kind());
+    assert_eq!(peer, Err(ErrorKind::WouldBlock));
 }
 
 /// Returns texts that try to break out of their JSON string, or to pass for instructions or markup.
 fn texts() -> Vec<String> {
-    let short = rows::<&str>("contract/strangers", "texts");
-    short
-        .into_iter()
-        .map(str::to_owned)
-        .chain(["x".repeat(1 << 20), "\u{1}".repeat(100_000)])
-        .collect()
+    let short = rows::<String>("contract/calls/strangers", "texts").into_iter();
+    short.chain(["x".repeat(1 << 20), "\u{1}".repeat(100_000)]).collect()
 }
 
 /// The text of an error is always one string in one member. The contract passes it through
@@ -83,39 +75,28 @@ fn error_text_stays_one_json_string() {
             Outcome::Error(HandlerError::new(&*text).with_data(json!(text))),
         ] {
             let has_data = matches!(&outcome, Outcome::Error(error) if error.data.is_some());
-            let definition = Definition::new("t", "").expect("a name");
-            let tool = Tool::native(definition, move |_: Value| {
+            let tool = native("t", move |_: Value| {
                 let outcome = outcome.clone();
                 async move { outcome }
             });
-            let tool = tool.expect("a tool");
-            let registry = Registry::new();
-            registry.register(tool.clone()).expect("a name of its own");
-            let runner = Runner::new(registry).with_encoder(JsonEncoder);
-            let call = || ToolCall::new("1", "t", "{}");
             let fits = text.len() < 1 << 20;
-            let completion = wait(async move {
-                Executor::new().call(&tool, call(), CallOptions::default()).await
-            });
-            let told = serde_json::to_value(&completion.result).expect("JSON");
-            let ran = wait(async move { runner.run(vec![call()], RunOptions::default()).await })
-                .expect("it is known");
+            let completion = call(&Executor::new(), &tool, "{}");
+            let told = form(&completion.result);
+            let runner = Runner::new(registry([tool])).with_encoder(JsonEncoder);
+            let calls = [ToolCall::new("1", "t", "{}")];
+            let ran = wait_here(runner.run(calls, RunOptions::default())).expect("it is known");
             assert_eq!(ran.messages.len(), 1);
             let read: Value = serde_json::from_str(&ran.messages[0].content).expect("JSON");
             let names: Vec<_> =
                 read.as_object().expect("an object").keys().map(String::as_str).collect();
             if has_data && !fits {
-                assert_eq!(
-                    (&told["tool_error"]["reason"], &names[..]),
-                    (&json!("invalid_return"), &["error"][..])
-                );
+                assert_eq!(told["tool_error"]["reason"], "invalid_return");
+                assert_eq!(names, ["error"]);
                 continue;
             }
             assert_eq!(told["error"]["message"], text);
-            assert_eq!(
-                (&read["error"], &names[..]),
-                (&json!(text), if has_data { &["data", "error"][..] } else { &["error"] })
-            );
+            assert_eq!(read["error"], text);
+            assert_eq!(names, if has_data { &["data", "error"][..] } else { &["error"] });
         }
     }
 }

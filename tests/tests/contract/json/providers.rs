@@ -1,13 +1,13 @@
 //! Checks converted definitions against the restrictions of each provider, with checkers that share
 //! no code with the conversions.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value, json};
 use toolcell::runtime::Placement;
-use toolcell::{Definition, Grants, Provider, Tool};
+use toolcell::{Grants, Provider, Tool};
 use toolcell_test_guests::bytes;
-use toolcell_tests::{engine, load_with};
+use toolcell_tests::load_with;
+
+use crate::{engine, named};
 
 type Complaints = Vec<String>;
 
@@ -35,11 +35,8 @@ fn complaints(provider: Provider, tools: &Value) -> Complaints {
                 if let Some(output) = tool.get("outputSchema") {
                     object_at_top(output, &[], &mut found);
                 }
-                only(
-                    tool,
-                    &["name", "description", "inputSchema", "outputSchema", "annotations"],
-                    &mut found,
-                );
+                let known = ["name", "description", "inputSchema", "outputSchema", "annotations"];
+                only(tool, &known, &mut found);
             }
             Provider::AgUi => only(tool, &["name", "description", "parameters"], &mut found),
         }
@@ -49,22 +46,16 @@ fn complaints(provider: Provider, tools: &Value) -> Complaints {
 
 fn only(value: &Value, known: &[&str], found: &mut Complaints) {
     let keys = value.as_object().expect("an object").keys();
-    found.extend(
-        keys.filter(|key| !known.contains(&key.as_str()))
-            .map(|key| format!("`{key}` is not known")),
-    );
+    let unknown = keys.filter(|key| !known.contains(&key.as_str()));
+    found.extend(unknown.map(|key| format!("`{key}` is not known")));
 }
 
 fn object_at_top(schema: &Value, forbidden: &[&str], found: &mut Complaints) {
     if schema["type"] != "object" {
         found.push("the top is no object".into());
     }
-    found.extend(
-        forbidden
-            .iter()
-            .filter(|word| schema.get(**word).is_some())
-            .map(|word| format!("`{word}` at the top")),
-    );
+    let at_top = forbidden.iter().filter(|word| schema.get(**word).is_some());
+    found.extend(at_top.map(|word| format!("`{word}` at the top")));
 }
 
 fn openai(tool: &Value, found: &mut Complaints) {
@@ -92,11 +83,9 @@ fn anthropic(tool: &Value, found: &mut Complaints) {
     let allowed = |name: &str| {
         name.len() <= 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c))
     };
-    for name in
-        schema["properties"].as_object().expect("members").keys().filter(|name| !allowed(name))
-    {
-        found.push(format!("the member `{name}`"));
-    }
+    let members = schema["properties"].as_object().expect("members").keys();
+    let refused = members.filter(|name| !allowed(name));
+    found.extend(refused.map(|name| format!("the member `{name}`")));
 }
 
 /// Finds members whose schemas are booleans, and references that lead nowhere.
@@ -192,7 +181,7 @@ fn gemini_schema(schema: &Value, depth: usize, found: &mut Complaints) {
 
 #[test]
 fn every_example_tool_converts_for_every_provider() {
-    let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
+    let engine = engine(Placement::Cells);
     let mut definitions = Vec::new();
     for (name, _) in toolcell_test_guests::COMPONENTS {
         let component =
@@ -205,19 +194,14 @@ fn every_example_tool_converts_for_every_provider() {
             provider.definitions(&definitions).unwrap_or_else(|error| panic!("{error}"));
         let found = complaints(provider, &converted.value);
         assert!(found.is_empty(), "{provider}: {found:?}\n{:#}", converted.value);
-        let names: BTreeSet<_> =
-            definitions.iter().map(|definition| definition.name.as_str()).collect();
         for note in converted.notes {
-            assert!(names.contains(note.tool.as_str()), "{note}");
-            let definition = definitions
-                .iter()
-                .find(|definition| definition.name == note.tool)
-                .expect("the tool");
+            let mut known = definitions.iter();
+            let definition = known.find(|definition| definition.name == note.tool);
+            let definition = definition.unwrap_or_else(|| panic!("{note}"));
             println!("{provider}: {note}");
-            assert!(
-                ["/parameters", "/output"].iter().any(|part| note.pointer.starts_with(part)),
-                "{note}: {definition:?}"
-            );
+            let mut parts = ["/parameters", "/output"].iter();
+            let is_inside = parts.any(|part| note.pointer.starts_with(part));
+            assert!(is_inside, "{note}: {definition:?}");
         }
     }
 }
@@ -236,20 +220,24 @@ impl Xorshift {
     fn one<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len())]
     }
+
+    fn json(&mut self, of: &[&str]) -> Value {
+        serde_json::from_str(self.one(of)).expect("JSON")
+    }
 }
 
 /// Returns a schema of random keywords, sensible or not.
 fn schema(dice: &mut Xorshift, depth: usize) -> Value {
     if depth == 0 || dice.below(12) == 0 {
-        return dice.one::<fn() -> Value>(&[
-            || json!(true),
-            || json!(false),
-            || json!({}),
-            || json!({"type": "string"}),
-            || json!({"$ref": "#/$defs/a"}),
-            || json!({"$ref": "#/$defs/b"}),
-            || json!({"$ref": "#"}),
-        ])();
+        return dice.json(&[
+            "true",
+            "false",
+            "{}",
+            r#"{"type": "string"}"#,
+            r##"{"$ref": "#/$defs/a"}"##,
+            r##"{"$ref": "#/$defs/b"}"##,
+            r##"{"$ref": "#"}"##,
+        ]);
     }
     let mut keywords = Map::new();
     for _ in 0..=dice.below(4) {
@@ -273,18 +261,8 @@ fn schema(dice: &mut Xorshift, depth: usize) -> Value {
                 dice.one(&["anyOf", "oneOf", "allOf", "prefixItems"]),
                 (0..=dice.below(2)).map(|_| schema(dice, depth - 1)).collect(),
             ),
-            16 => (
-                "enum",
-                dice.one::<fn() -> Value>(&[
-                    || json!(["a", ""]),
-                    || json!([1, "a", null]),
-                    || json!([{}]),
-                ])(),
-            ),
-            17 => (
-                "const",
-                dice.one::<fn() -> Value>(&[|| json!("a"), || json!(2.5), || json!(null)])(),
-            ),
+            16 => ("enum", dice.json(&[r#"["a", ""]"#, r#"[1, "a", null]"#, "[{}]"])),
+            17 => ("const", dice.json(&[r#""a""#, "2.5", "null"])),
             18 => (
                 dice.one(&["minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"]),
                 json!(dice.below(9)),
@@ -316,17 +294,14 @@ fn any_schema_is_refused_or_fits_the_provider() {
                 keywords.remove("const");
             }
         }
-        let definition = Definition::new("t", "").expect("a name").with_parameters(parameters);
+        let definition = named("t").with_parameters(parameters);
         good += usize::from(Tool::manual(definition.clone()).is_ok());
         for provider in Provider::ALL {
             match provider.definitions([&definition]) {
                 Ok(converted) => {
                     let found = complaints(provider, &converted.value);
-                    assert!(
-                        found.is_empty(),
-                        "{provider}: {found:?}\n{:#}\n{definition:?}",
-                        converted.value
-                    );
+                    let value = &converted.value;
+                    assert!(found.is_empty(), "{provider}: {found:?}\n{value:#}\n{definition:?}");
                     said += 1;
                 }
                 Err(_) => refused += 1,

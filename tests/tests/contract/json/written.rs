@@ -1,7 +1,6 @@
 //! The results of calls, runs and steps can be read again from their own JSON.
 
 use std::fmt::{Debug, Display};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -9,40 +8,47 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use toolcell::message::{Message, ResultView};
 use toolcell::outcome::{Halt, HandlerError, Media, Output, Part};
-use toolcell::run::{RunEvent, RunHalt, RunOutcome, SettledCall};
-use toolcell::step::{HistoryEntry, Step, StepEvent};
+use toolcell::run::{RunEvent, RunHalt, SettledCall};
+use toolcell::step::{Deliberate, HistoryEntry, Step, StepEvent};
 use toolcell::{
-    CallOptions, CallResult, Completion, Definition, Event, Executor, Limits, Outcome, Question,
-    Refusal, Registry, RunOptions, Runner, Stepper, Tool, ToolCall, ToolError, Turn, Usage,
+    CallResult, Completion, Event, Executor, Limits, Outcome, Question, Refusal, Registry,
+    RunOptions, Runner, Stepper, Tool, ToolCall, ToolError, Turn, Usage,
 };
 use toolcell_test_guests::rows;
-use toolcell_tests::wait;
+use toolcell_tests::wait_here;
+
+use crate::{Log, drained, form, limited, named, registry};
 
 /// Reads a value from its text, and from its members in another order; both are equal and print the
 /// same.
 fn same<T: Serialize + DeserializeOwned + PartialEq + Debug>(written: &Value) {
     let read: T = serde_json::from_str(&written.to_string())
         .unwrap_or_else(|error| panic!("{written}: {error}"));
-    assert_eq!(serde_json::to_value(&read).expect("JSON"), *written);
+    assert_eq!(form(&read), *written);
     let again: T = serde_json::from_value(written.clone())
         .unwrap_or_else(|error| panic!("{written}: {error}"));
     assert_eq!(again, read);
 }
 
-fn all_same<T: Serialize + DeserializeOwned + PartialEq + Debug>(table: &[Value]) {
-    table.iter().for_each(same::<T>);
+fn all_same<T: Serialize + DeserializeOwned + PartialEq + Debug>(rows: &[Value]) {
+    rows.iter().for_each(same::<T>);
 }
 
-fn refused<T: DeserializeOwned + Debug>(table: &[Value]) {
-    for written in table {
+fn refused<T: DeserializeOwned + Debug>(rows: &[Value]) {
+    for written in rows {
         let read = serde_json::from_str::<T>(&written.to_string());
         assert!(read.is_err(), "{written} became {read:?}");
     }
 }
 
+/// Returns the rows of a table.
+fn table(name: &str) -> Vec<Value> {
+    rows("contract/json/written", name)
+}
+
 /// Returns the failures of a table, each with the message that it prints.
-fn failures<T: DeserializeOwned + Display>(table: &str) -> Vec<Value> {
-    let mut failures = rows::<Value>("contract/written", table);
+fn failures<T: DeserializeOwned + Display>(name: &str) -> Vec<Value> {
+    let mut failures = table(name);
     for failure in &mut failures {
         let read: T = serde_json::from_value(failure.clone())
             .unwrap_or_else(|told| panic!("{failure}: {told}"));
@@ -60,7 +66,7 @@ fn refusals() -> Vec<Value> {
 }
 
 fn outcomes() -> Vec<Value> {
-    rows("contract/written", "outcomes")
+    table("outcomes")
 }
 
 fn usage() -> Value {
@@ -86,31 +92,33 @@ fn call_results_round_trip_through_json() {
     all_same::<Usage>(&[usage(), unmetered]);
     for result in results() {
         same::<Completion>(&json!({"id": "c1", "tool": "t", "outcome": result, "usage": usage()}));
-        same::<Event>(
-            &json!({"type": "tool_execution_completed", "id": "c1", "name": "t", "result": result, "usage": usage()}),
-        );
-        same::<Event>(
-            &json!({"type": "tool_execution_completed", "id": "c1/1", "name": "t", "result": result, "usage": usage(), "parent": "c1"}),
-        );
+        let mut event = json!({
+            "type": "tool_execution_completed", "id": "c1", "name": "t", "result": result,
+            "usage": usage(),
+        });
+        same::<Event>(&event);
+        event["id"] = "c1/1".into();
+        event["parent"] = "c1".into();
+        same::<Event>(&event);
     }
 }
 
 #[test]
 fn invalid_result_json_is_refused() {
-    refused::<ToolError>(&rows("contract/written", "not_tool_errors"));
-    refused::<Refusal>(&rows("contract/written", "not_refusals"));
-    refused::<CallResult>(&rows("contract/written", "not_call_results"));
-    refused::<Event>(&rows("contract/written", "not_events"));
-    refused::<SettledCall>(&rows("contract/written", "not_settled_calls"));
-    refused::<RunHalt>(&rows("contract/written", "not_run_halts"));
-    refused::<Step>(&rows("contract/written", "not_steps"));
-    refused::<HistoryEntry>(&rows("contract/written", "not_history_entries"));
+    refused::<ToolError>(&table("not_tool_errors"));
+    refused::<Refusal>(&table("not_refusals"));
+    refused::<CallResult>(&table("not_call_results"));
+    refused::<Event>(&table("not_events"));
+    refused::<SettledCall>(&table("not_settled_calls"));
+    refused::<RunHalt>(&table("not_run_halts"));
+    refused::<Step>(&table("not_steps"));
+    refused::<HistoryEntry>(&table("not_history_entries"));
 }
 
 #[test]
 fn events_round_trip_through_json() {
-    all_same::<Event>(&rows("contract/written", "events"));
-    all_same::<SettledCall>(&rows("contract/written", "settled_calls"));
+    all_same::<Event>(&table("events"));
+    all_same::<SettledCall>(&table("settled_calls"));
     same::<StepEvent>(
         &json!({"type": "trigger_notice", "id": null, "tool": "t", "trigger": "do it"}),
     );
@@ -136,8 +144,7 @@ fn deepest_value_round_trips_through_json() {
 }
 
 fn tool() -> Tool {
-    let definition =
-        Definition::new("t", "").expect("a name").with_attribute("team", json!({"name": "north"}));
+    let definition = named("t").with_attribute("team", json!({"name": "north"}));
     let handler = async |arguments: Value| match arguments["end"].as_str() {
         Some("error") => Outcome::Error(HandlerError::new("no").with_data(json!({"near": null}))),
         Some("ask") => Outcome::AskUser(
@@ -160,66 +167,46 @@ fn tool() -> Tool {
 
 /// Like `same`, from the JSON of a value, which cuts its times to the precision of the text.
 fn round_trips<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
-    same::<T>(&serde_json::to_value(value).expect("JSON"));
+    same::<T>(&form(value));
 }
 
 #[test]
 fn real_call_results_round_trip_through_json() {
-    let registry = Registry::new();
-    registry
-        .register_all([
-            tool(),
-            Tool::manual(Definition::new("manual", "").expect("a name")).expect("a tool"),
-        ])
-        .expect("new");
-    let ends = ["ok", "error", "ask", "halt", "panic", "never", "refused"];
+    let registry = registry([tool(), Tool::manual(named("manual")).expect("a tool")]);
+    let ends = ["ok", "error", "ask", "halt", "panic", "never"];
     let calls: Vec<_> = ends
         .iter()
-        .map(|end| match *end {
-            "refused" => ToolCall::new(*end, "t", "[]"),
-            end => ToolCall::with_value(end, "t", &json!({ "end": end })),
-        })
-        .chain([ToolCall::new("manual", "manual", "")])
+        .map(|end| ToolCall::with_value(*end, "t", &json!({ "end": end })))
+        .chain([ToolCall::new("refused", "t", "[]"), ToolCall::new("manual", "manual", "")])
         .collect();
-    let (heard, sink) = (Arc::new(Mutex::new(Vec::new())), Arc::default());
-    let kept: Arc<Mutex<Vec<SettledCall>>> = Arc::clone(&sink);
-    let events = Arc::clone(&heard);
+    let heard = Log::new();
+    let events = heard.clone();
     let limits = Limits { timeout: Duration::from_millis(20), ..Limits::unlimited() };
-    let call = CallOptions { limits, ..CallOptions::default() };
-    let options = RunOptions { call: call.clone(), ..RunOptions::default() };
-    let (outcome, completions, steps): (RunOutcome, Vec<Completion>, Vec<Step>) =
-        wait(async move {
-            let executor = Executor::new()
-                .without_sealer()
-                .with_events(move |event: Event| events.lock().expect("no panic").push(event));
-            let runner = Runner::new(registry.clone()).with_executor(executor.clone());
-            let mut stream = runner.stream(calls.clone(), options.clone());
-            while let Some(event) = stream.next().await {
-                if let RunEvent::Settled { settled, .. } = event {
-                    kept.lock().expect("no panic").push(settled);
-                }
-            }
-            let outcome = runner.run(calls.clone(), options).await.expect("it starts");
-            let mut completions = Vec::new();
-            for asked in calls.clone() {
-                let completion = registry.call(&executor, asked, call.clone()).await;
-                completions.push(completion.expect("it is registered"));
-            }
-            let mut turn = Turn::default();
-            turn.call.limits = limits;
-            turn.deliberate = Some(toolcell::step::Deliberate::new(["t", "manual"]));
-            let mut steps = Stepper::new(registry)
-                .with_executor(Executor::new().without_sealer())
-                .step_all(calls, &mut turn)
-                .await;
-            steps.push(
-                Stepper::new(Registry::new()).step(json!({"name": "closed"}), &mut turn).await,
-            );
-            steps.push(Step::Restart);
-            turn.stop();
-            steps.push(Stepper::new(Registry::new()).step(json!({"name": "t"}), &mut turn).await);
-            (outcome, completions, steps)
-        });
+    let options = RunOptions { call: limited(limits), ..RunOptions::default() };
+    let executor =
+        Executor::new().without_sealer().with_events(move |event: Event| events.push(event));
+    let runner = Runner::new(registry.clone()).with_executor(executor.clone());
+    let events = drained(&runner, calls.clone(), options.clone()).into_iter();
+    let settled = events.filter_map(|event| {
+        if let RunEvent::Settled { settled, .. } = event { Some(settled) } else { None }
+    });
+    settled.for_each(|settled| round_trips::<SettledCall>(&settled));
+    let outcome = wait_here(runner.run(calls.clone(), options)).expect("it starts");
+    let completions = calls.iter().map(|asked| {
+        let called = registry.call(&executor, asked.clone(), limited(limits));
+        wait_here(called).expect("it is registered")
+    });
+    let completions: Vec<_> = completions.collect();
+    let mut turn = Turn::default();
+    turn.call.limits = limits;
+    turn.deliberate = Some(Deliberate::new(["t", "manual"]));
+    let stepper = Stepper::new(registry).with_executor(Executor::new().without_sealer());
+    let mut steps = wait_here(stepper.step_all(calls, &mut turn));
+    let empty = Stepper::new(Registry::new());
+    steps.push(wait_here(empty.step(json!({"name": "closed"}), &mut turn)));
+    steps.push(Step::Restart);
+    turn.stop();
+    steps.push(wait_here(empty.step(json!({"name": "t"}), &mut turn)));
     assert_eq!((outcome.messages.len(), completions.len(), steps.len()), (8, 8, 11));
     round_trips(&outcome);
     outcome.messages.iter().for_each(round_trips::<Message>);
@@ -229,6 +216,5 @@ fn real_call_results_round_trip_through_json() {
         round_trips(&ResultView::of(completion, tool().definition()));
     }
     steps.iter().for_each(round_trips);
-    sink.lock().expect("no panic").iter().for_each(round_trips::<SettledCall>);
-    heard.lock().expect("no panic").iter().for_each(round_trips::<Event>);
+    heard.taken().iter().for_each(round_trips::<Event>);
 }
