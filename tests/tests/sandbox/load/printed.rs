@@ -11,7 +11,7 @@ use toolcell::{CallOptions, CallResult, Event, Executor, Grants, Limits, Outcome
 use toolcell_test_guests::command_module;
 use toolcell_tests::{call, ending, wait};
 
-use super::kinds::{command, load_as};
+use super::kinds::{command, load_as, program};
 
 #[test]
 fn non_utf8_output_is_kept() {
@@ -42,7 +42,7 @@ fn non_utf8_output_is_kept() {
 /// The program ends by a trap, at a deadline that passes while it runs, or without fuel.
 #[test]
 fn ended_program_keeps_its_printed_output() {
-    let module = load_as(command_module(), command(|_| {}), Grants::default()).expect("it loads");
+    let module = program(command_module()).expect("it loads");
     let endless = Limits { fuel: u64::MAX, timeout: Duration::from_secs(2), ..Limits::default() };
     for (arguments, limits, end) in [
         (r#"{"args": ["t"]}"#, Limits::default(), "handler_raised/unreachable"),
