@@ -3,21 +3,22 @@
 //! A server on loopback shows what arrives, byte for byte.
 
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell::component::{LoadOptions, OnMissingGrant};
 use toolcell::grants::{HttpRule, Injection, SecretGrant};
 use toolcell::kv::{Quota, SqliteStore};
+use toolcell::outcome::Reason;
 use toolcell::runtime::Placement;
 use toolcell::secrets::{Secret, StoredSecrets};
 use toolcell::{
-    CallOptions, CallResult, Component, Engine, Error, Event, Executor, Grants, Overlay, Tenant,
-    Tool, ToolCall,
+    CallOptions, CallResult, Component, Engine, Executor, Grants, Limits, Overlay, Tenant, Tool,
 };
 use toolcell_test_guests::{asker, bytes};
 use toolcell_tests::server::Server;
-use toolcell_tests::{context, wait};
+use toolcell_tests::{load_with, wait};
+
+use crate::{complete, denial, first_tool, load, observed, of, outcome};
 
 const TOKEN: &str = "canary-4711-of-the-test";
 
@@ -32,21 +33,14 @@ fn engine() -> Engine {
     engine.cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/grants")).build().expect("an engine")
 }
 
-fn load(
-    engine: &Engine,
-    name: &'static str,
-    grants: Grants,
-    missing: OnMissingGrant,
-) -> Result<Component, Error> {
-    let engine = engine.clone();
-    let options = LoadOptions { grants, missing, ..LoadOptions::default() };
-    wait(async move { Component::load_with(&engine, bytes(name), options).await })
+fn keys(rule: &str) -> Grants {
+    let mut grants = Grants::default();
+    grants.kv.push(rule.parse().expect("a rule"));
+    grants
 }
 
 fn notes(engine: &Engine) -> Tool {
-    let mut grants = Grants::default();
-    grants.kv.push("write notes/*".parse().expect("a rule"));
-    load(engine, "notes", grants, OnMissingGrant::Refused).expect("it loads").tools()[0].clone()
+    first_tool(engine, "notes", keys("write notes/*"))
 }
 
 fn fetch(engine: &Engine, rules: Vec<HttpRule>, secret: Option<HttpRule>) -> Tool {
@@ -55,15 +49,7 @@ fn fetch(engine: &Engine, rules: Vec<HttpRule>, secret: Option<HttpRule>) -> Too
     if let Some(bound_to) = secret {
         grants.secrets.insert("fetch_token".into(), SecretGrant::new(bound_to, Injection::Bearer));
     }
-    load(engine, "fetch", grants, OnMissingGrant::Refused).expect("it loads").tools()[0].clone()
-}
-
-/// Returns the outcome of a call as JSON.
-fn outcome(executor: &Executor, tool: &Tool, arguments: &Value, options: CallOptions) -> Value {
-    let call = ToolCall::new("1", tool.definition().name.as_str(), arguments.to_string());
-    let (executor, tool) = (executor.clone(), tool.clone());
-    serde_json::to_value(wait(async move { executor.call(&tool, call, options).await }).result)
-        .expect("JSON")
+    first_tool(engine, "fetch", grants)
 }
 
 fn said(executor: &Executor, tool: &Tool, arguments: &Value) -> Value {
@@ -73,16 +59,12 @@ fn said(executor: &Executor, tool: &Tool, arguments: &Value) -> Value {
 #[test]
 fn ungranted_import_is_refused_with_the_grant_to_add() {
     let engine = engine();
-    let error =
-        load(&engine, "notes", Grants::default(), OnMissingGrant::Refused).expect_err("no grant");
+    let error = load(&engine, "notes", Grants::default()).expect_err("no grant");
     assert!(error.is_not_granted() && error.to_string().contains("toolcell:tool/kv"), "{error}");
     assert!(error.hint().contains(r#"kv = ["write notes/*"]"#), "{}", error.hint());
-    let granted = r#"write notes/*"#.parse().expect("what the hint says");
-    let mut grants = Grants::default();
-    grants.kv.push(granted);
-    assert!(load(&engine, "notes", grants, OnMissingGrant::Refused).is_ok());
-    let error =
-        load(&engine, "fetch", Grants::default(), OnMissingGrant::Refused).expect_err("no grant");
+    // The grant that the hint names.
+    assert!(load(&engine, "notes", keys("write notes/*")).is_ok());
+    let error = load(&engine, "fetch", Grants::default()).expect_err("no grant");
     assert!(error.is_not_granted() && error.to_string().contains("toolcell:tool/http"), "{error}");
 }
 
@@ -100,17 +82,9 @@ fn undeclared_import_needs_no_grant_and_is_denied() {
         let loaded = wait(async move { Component::load(&engine, bytes).await });
         match &loaded {
             Ok(component) => {
-                let events = Arc::new(Mutex::new(Vec::new()));
-                let kept = Arc::clone(&events);
-                let executor = Executor::new().with_events(move |event: Event| {
-                    if let Event::Denied { denial, .. } = event {
-                        kept.lock()
-                            .expect("denials")
-                            .push(serde_json::to_value(denial).expect("JSON").to_string());
-                    }
-                });
+                let (executor, denials) = observed(denial);
                 let answered = said(&executor, &component.tools()[0], &json!({"text": "x"}));
-                let denied = events.lock().expect("denials").join("\n");
+                let denied = json!(*denials.lock().expect("denials")).to_string();
                 assert!(
                     answered["ok"].is_object() && denied.contains("reveal"),
                     "{answered} {denied}"
@@ -131,10 +105,6 @@ fn undeclared_import_needs_no_grant_and_is_denied() {
 fn notes_persist_across_calls_per_tenant() {
     let engine = engine();
     let (executor, notes) = (Executor::new(), notes(&engine));
-    let of = |tenant: &str| CallOptions {
-        context: context(&json!({"tenant": tenant})).into(),
-        ..CallOptions::default()
-    };
     let add = json!({"action": "add", "title": "milk", "text": "two litres"});
     let get = json!({"action": "get", "title": "milk"});
     assert_eq!(outcome(&executor, &notes, &add, of("a"))["ok"]["value"]["text"], "two litres");
@@ -149,39 +119,23 @@ fn notes_persist_across_calls_per_tenant() {
         assert_eq!(list["ok"]["value"]["titles"], json!([]));
     }
     // The same keys in a store of another name are other keys.
-    let mut grants = Grants::default();
-    grants.kv.push("write *".parse().expect("a rule"));
+    let mut grants = keys("write *");
     grants.store = Some("elsewhere".into());
-    let other = load(&engine, "notes", grants, OnMissingGrant::Refused).expect("it loads").tools()
-        [0]
-    .clone();
+    let other = first_tool(&engine, "notes", grants);
     assert!(outcome(&executor, &other, &get, of("a"))["error"].is_object());
 }
 
 #[test]
 fn tools_of_a_component_share_its_keys() {
     let engine = engine();
-    let mut grants = Grants::default();
-    grants.kv.push("write *".parse().expect("a rule"));
-    let component = load(&engine, "messenger", grants, OnMissingGrant::Denied).expect("it loads");
+    let component = load_with(&engine, bytes("messenger"), keys("write *")).expect("it loads");
     let [repeat, stored] =
         ["repeat", "stored"].map(|name| component.tool(name).expect("a tool").clone());
-    let (executor, of) = (Executor::new(), |tenant: &str| context(&json!({"tenant": tenant})));
-    let stores = json!({"words": ["tea"], "how": "key", "at": ""});
-    let said = outcome(
-        &executor,
-        &repeat,
-        &stores,
-        CallOptions { context: of("a").into(), ..CallOptions::default() },
-    );
+    let (executor, stores) = (Executor::new(), json!({"words": ["tea"], "how": "key", "at": ""}));
+    let said = outcome(&executor, &repeat, &stores, of("a"));
     assert_eq!(said["ok"]["value"], "said", "{said}");
     for (tenant, keys) in [("a", json!(["tea"])), ("b", json!([]))] {
-        let seen = outcome(
-            &executor,
-            &stored,
-            &json!({}),
-            CallOptions { context: of(tenant).into(), ..CallOptions::default() },
-        );
+        let seen = outcome(&executor, &stored, &json!({}), of(tenant));
         assert_eq!(seen["ok"]["value"], keys, "{tenant}");
     }
 }
@@ -189,26 +143,12 @@ fn tools_of_a_component_share_its_keys() {
 #[test]
 fn ungranted_use_is_denied_and_observers_are_notified() {
     let engine = engine();
-    let denials = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&denials);
-    let executor = Executor::new().with_events(move |event: Event| {
-        if let Event::Denied { denial, .. } = event {
-            seen.lock().expect("denials").push(serde_json::to_value(denial).expect("JSON"));
-        }
-    });
+    let (executor, denials) = observed(denial);
     let add = json!({"action": "add", "title": "milk", "text": "two litres"});
-    let ungranted = load(&engine, "notes", Grants::default(), OnMissingGrant::Denied)
-        .expect("it loads")
-        .tools()[0]
-        .clone();
-    let told = said(&executor, &ungranted, &add);
-    assert!(
-        told["error"]["message"]
-            .as_str()
-            .expect("an error")
-            .contains("kv = [\"write notes/milk\"]"),
-        "{told}"
-    );
+    let loaded = load_with(&engine, bytes("notes"), Grants::default()).expect("it loads");
+    let told = said(&executor, &loaded.tools()[0], &add);
+    let message = told["error"]["message"].as_str().expect("an error");
+    assert!(message.contains("kv = [\"write notes/milk\"]"), "{told}");
     let overlay = |keys: &[&str]| {
         let mut overlay = Overlay::default();
         overlay.kv = Some(keys.iter().map(|rule| rule.parse().expect("a rule")).collect());
@@ -222,9 +162,7 @@ fn ungranted_use_is_denied_and_observers_are_notified() {
         .clone()
         .with_tenant("a", Tenant { overlay: Some(overlay(&[]).into()), ..Tenant::default() });
     let tenants = tenants.with_anonymous(Tenant::default());
-    let of_a =
-        CallOptions { context: context(&json!({"tenant": "a"})).into(), ..CallOptions::default() };
-    assert!(outcome(&tenants, &granted, &add, of_a)["error"].is_object());
+    assert!(outcome(&tenants, &granted, &add, of("a"))["error"].is_object());
     assert!(
         said(&tenants, &granted, &add)["ok"].is_object(),
         "a call without a tenant is narrowed by something else"
@@ -234,7 +172,7 @@ fn ungranted_use_is_denied_and_observers_are_notified() {
     let expected: Vec<_> = ["component", "call", "tenant"]
         .map(|layer| json!({"layer": layer, "request": request, "grant": grant}))
         .into();
-    assert_eq!(*denials.lock().expect("denials"), expected);
+    assert_eq!(json!(*denials.lock().expect("denials")), json!(expected));
 }
 
 #[test]
@@ -273,25 +211,15 @@ fn request_reaches_only_granted_urls() {
 #[test]
 fn wasi_http_follows_the_same_rules() {
     let (engine, server, other) = (engine(), Server::echo(), Server::echo());
-    let error =
-        load(&engine, "caller", Grants::default(), OnMissingGrant::Refused).expect_err("no grant");
+    let error = load(&engine, "caller", Grants::default()).expect_err("no grant");
     assert!(
         error.is_not_granted() && error.to_string().contains("wasi:http/outgoing-handler"),
         "{error}"
     );
     let mut grants = Grants::default();
-    let posts: HttpRule = format!("POST {}", server.url("/in")).parse().expect("a rule");
-    grants.http.push(posts.with_private(["127.0.0.0/8".parse().expect("a network")]));
-    let caller =
-        load(&engine, "caller", grants, OnMissingGrant::Refused).expect("it loads").tools()[0]
-            .clone();
-    let (executor, denials) = (Executor::new(), Arc::new(Mutex::new(0)));
-    let seen = Arc::clone(&denials);
-    let executor = executor.with_events(move |event: Event| {
-        if let Event::Denied { .. } = event {
-            *seen.lock().expect("denials") += 1;
-        }
-    });
+    grants.http.push(server.rule("POST", "/in"));
+    let caller = first_tool(&engine, "caller", grants);
+    let (executor, denials) = observed(denial);
     let post = |address: SocketAddr, path: &str| {
         let arguments =
             json!({"authority": address.to_string(), "path": path, "body": "two litres"});
@@ -316,10 +244,8 @@ fn wasi_http_follows_the_same_rules() {
     for path in ["http://internal.example/", "//internal.example/in"] {
         assert!(post(server.address, path)["error"].is_object(), "{path}");
     }
-    assert_eq!(
-        (server.requests().len(), other.requests().len(), *denials.lock().expect("denials")),
-        (1, 0, 3)
-    );
+    let denied = denials.lock().expect("denials").len();
+    assert_eq!((server.requests().len(), other.requests().len(), denied), (1, 0, 3));
 }
 
 #[test]
@@ -340,11 +266,7 @@ fn secret_goes_only_where_bound_and_is_redacted() {
     let (engine, bound, other) = (engine(), Server::echo(), Server::echo());
     let everywhere = vec![bound.rule("GET", "/"), other.rule("GET", "/")];
     let fetch = fetch(&engine, everywhere, Some(bound.rule("GET", "/api")));
-    let log = Arc::new(Mutex::new(String::new()));
-    let seen = Arc::clone(&log);
-    let executor = Executor::new().with_events(move |event: Event| {
-        seen.lock().expect("log").push_str(&serde_json::to_string(&event).expect("JSON"));
-    });
+    let (executor, events) = observed(|event| serde_json::to_string(&event).ok());
     let with_token =
         |url: String| said(&executor, &fetch, &json!({"url": url, "with_token": true}));
     let page = with_token(bound.url("/api/x"));
@@ -360,7 +282,8 @@ fn secret_goes_only_where_bound_and_is_redacted() {
         assert!(seen["error"].is_object(), "{url}: {seen}");
     }
     assert!(other.requests().iter().all(|request| !request.contains(TOKEN)));
-    assert!(!log.lock().expect("log").contains(TOKEN));
+    let events = events.lock().expect("events").concat();
+    assert!(!events.is_empty() && !events.contains(TOKEN));
 }
 
 #[test]
@@ -370,16 +293,12 @@ fn request_ends_with_its_call() {
     let rule: HttpRule = url.parse().expect("a rule");
     let rule = rule.with_private(["127.0.0.0/8".parse().expect("a network")]);
     let fetch = fetch(&engine(), vec![rule], None);
-    let limits = toolcell::Limits {
-        timeout: std::time::Duration::from_millis(200),
-        ..toolcell::Limits::default()
-    };
-    let call = ToolCall::new("1", "fetch", json!({"url": url}).to_string());
+    let limits = Limits { timeout: Duration::from_millis(200), ..Limits::default() };
     let options = CallOptions { limits, ..CallOptions::default() };
-    let ended = wait(async move { Executor::new().call(&fetch, call, options).await }).result;
+    let ended = complete(&Executor::new(), &fetch, &json!({"url": url}), options).result;
     // The request ends at the same time as the call, or a moment before: either may be seen first.
     let is_late = match &ended {
-        CallResult::ToolError(error) => error.reason() == toolcell::outcome::Reason::Timeout,
+        CallResult::ToolError(error) => error.reason() == Reason::Timeout,
         CallResult::Outcome(_) => serde_json::to_string(&ended).expect("JSON").contains("time"),
         CallResult::Refusal(_) => false,
     };

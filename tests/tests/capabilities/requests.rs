@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use toolcell::component::LoadOptions;
 use toolcell::grants::{HttpRule, Injection, SecretGrant};
 use toolcell::http::{Egress, ResolveFuture, Resolver};
 use toolcell::secrets::{Secret, StoredSecrets};
-use toolcell::{CallOptions, Component, Engine, Executor, Grants, Tool, ToolCall};
-use toolcell_test_guests::{bytes, rows};
+use toolcell::{CallOptions, Engine, Executor, Grants, Tool};
+use toolcell_test_guests::rows;
 use toolcell_tests::server::Server;
-use toolcell_tests::{context, wait};
+
+use crate::{load, of, outcome};
 
 /// Headers that no request may have: names and values. The tests of the host's own HTTP import use
 /// the same list.
@@ -34,22 +34,12 @@ fn engine(secrets: StoredSecrets) -> Engine {
     builder.cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/requests")).build().expect("an engine")
 }
 
-fn tool(engine: &Engine, component: &'static str, tool: &str, grants: Grants) -> Tool {
-    let engine = engine.clone();
-    let loaded = wait(async move {
-        let options = LoadOptions { grants, ..LoadOptions::default() };
-        Component::load_with(&engine, bytes(component), options).await
-    });
-    loaded.expect("it loads").tool(tool).expect("the tool").clone()
+fn tool(engine: &Engine, component: &str, tool: &str, grants: Grants) -> Tool {
+    load(engine, component, grants).expect("it loads").tool(tool).expect("the tool").clone()
 }
 
 fn said(tool: &Tool, arguments: &Value, options: CallOptions) -> Value {
-    let (tool, call) =
-        (tool.clone(), ToolCall::with_value("1", tool.definition().name.as_str(), arguments));
-    serde_json::to_value(
-        wait(async move { Executor::new().call(&tool, call, options).await }).result,
-    )
-    .expect("JSON")
+    outcome(&Executor::new(), tool, arguments, options)
 }
 
 /// There are two tenants with a value each, two tools and three hosts: the secret of each tool is
@@ -83,12 +73,8 @@ fn secret_is_bound_to_tenant_tool_and_host() {
                     let case = format!(
                         "tenant {tenant}, tool {number}, {host}, with a token: {with_token}"
                     );
-                    let options = CallOptions {
-                        context: context(&json!({"tenant": tenant})).into(),
-                        ..CallOptions::default()
-                    };
                     let arguments = json!({"url": format!("http://{}/", authority(host)), "with_token": with_token});
-                    let end = said(tool, &arguments, options);
+                    let end = said(tool, &arguments, of(tenant));
                     let (arrived, is_bound) = (server.taken(), host == HOSTS[number]);
                     assert_eq!(end["ok"].is_object(), is_bound || !with_token, "{case}: {end}");
                     assert_eq!(arrived.len(), usize::from(is_bound || !with_token), "{case}");

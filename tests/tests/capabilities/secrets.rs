@@ -8,16 +8,17 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolcell::call::{LogLevel, LogSource};
-use toolcell::component::LoadOptions;
 use toolcell::grants::{Injection, SecretGrant};
 use toolcell::kv::SqliteStore;
+use toolcell::runtime::Placement;
 use toolcell::secrets::{
     KnownFuture, Secret, SecretError, SecretFuture, SecretSource, StoredSecrets,
 };
-use toolcell::{CallOptions, Component, Engine, Event, Executor, Grants, Tool, ToolCall};
-use toolcell_test_guests::bytes;
+use toolcell::{Engine, Event, Executor, Grants, Tool};
+use toolcell_tests::PLACEMENTS;
 use toolcell_tests::server::{Server, response};
-use toolcell_tests::{PLACEMENTS, context, wait};
+
+use crate::{denial, first_tool, observed, of, outcome};
 
 const OWN: &str = "canary-4711-of-the-tool-5a";
 const ANOTHERS: &str = "canary-0815-of-another";
@@ -39,7 +40,7 @@ struct Scene {
 }
 
 impl Scene {
-    fn of(name: &'static str, placement: toolcell::runtime::Placement, grants: Grants) -> Self {
+    fn of(name: &str, placement: Placement, grants: Grants) -> Self {
         let secret = |value| Secret::new(value).expect("a secret");
         let secrets = StoredSecrets::default()
             .with("gossip_key", secret(OWN))
@@ -47,12 +48,7 @@ impl Scene {
         Self::with(name, placement, grants, secrets.with_tenant("b", "key", secret(ANOTHERS)))
     }
 
-    fn with(
-        name: &'static str,
-        placement: toolcell::runtime::Placement,
-        grants: Grants,
-        secrets: impl SecretSource,
-    ) -> Self {
+    fn with(name: &str, placement: Placement, grants: Grants, secrets: impl SecretSource) -> Self {
         let cache = concat!(env!("CARGO_TARGET_TMPDIR"), "/secrets");
         let builder = Engine::builder()
             .cells(4)
@@ -60,27 +56,13 @@ impl Scene {
             .keys(SqliteStore::in_memory())
             .secrets(secrets);
         let engine = builder.cache(cache).build().expect("an engine");
-        let loaded = wait(async move {
-            let options = LoadOptions { grants, ..LoadOptions::default() };
-            Component::load_with(&engine, bytes(name), options).await
-        });
-        let tool = loaded.expect("it loads").tools()[0].clone();
-        let events = Arc::new(Mutex::new(Vec::new()));
-        let heard = Arc::clone(&events);
-        let executor = Executor::new()
-            .with_events(move |event: Event| heard.lock().expect("events").push(event));
+        let tool = first_tool(&engine, name, grants);
+        let (executor, events) = observed(Some);
         Self { executor, tool, events }
     }
 
     fn say(&self, arguments: &Value) -> Value {
-        let call = ToolCall::new("1", self.tool.definition().name.as_str(), arguments.to_string());
-        let (executor, tool) = (self.executor.clone(), self.tool.clone());
-        let options = CallOptions {
-            context: context(&json!({"tenant": "a"})).into(),
-            ..CallOptions::default()
-        };
-        serde_json::to_value(wait(async move { executor.call(&tool, call, options).await }).result)
-            .expect("JSON")
+        outcome(&self.executor, &self.tool, arguments, of("a"))
     }
 
     fn gossip(&self, how: &str, words: &str) -> Value {
@@ -203,14 +185,11 @@ fn secret_leaves_only_to_its_bound_destination() {
             message.contains("contains the value of a secret") && !shows(message, OWN),
             "{message}"
         );
-        let denials = scene.heard().into_iter().filter_map(|event| {
-            let Event::Denied { denial, .. } = event else { return None };
-            Some(serde_json::to_string(&denial).expect("JSON"))
-        });
-        let denials: Vec<_> = denials.collect();
+        let denials: Vec<_> = scene.heard().into_iter().filter_map(denial).collect();
+        let shown = serde_json::to_string(&denials).expect("JSON");
         assert!(
-            denials.len() == 1 && denials[0].contains("\"secrets\"") && !shows(&denials[0], OWN),
-            "{denials:?}"
+            denials.len() == 1 && shown.contains("\"secrets\"") && !shows(&shown, OWN),
+            "{shown}"
         );
     }
     assert_eq!(server.requests().len(), 0);

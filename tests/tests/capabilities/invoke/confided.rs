@@ -13,13 +13,13 @@ use toolcell::secrets::{Secret, StoredSecrets};
 use toolcell::tool::Invocation;
 use toolcell::{
     CallOptions, Component, Definition, Engine, Event, Executor, Grants, Limits, Registry, Tool,
-    ToolCall,
 };
 use toolcell_test_guests::{command_module, rows};
 use toolcell_tests::server::{Server, response};
 use toolcell_tests::{PLACEMENTS, tool, wait};
 
 use super::rule;
+use crate::{complete, observed};
 
 const VALUE: &str = "canary-4711-of-the-tool-5a";
 
@@ -84,20 +84,16 @@ impl Host {
             program.tools()[0].clone().with_limits(short),
         ];
         registry.register_all(tools).expect("names");
-        let events = Arc::<Mutex<Vec<Event>>>::default();
-        let (seen, tools) = (Arc::clone(&events), registry.clone());
-        let executor = Executor::new()
-            .with_callable(move |name| tools.get(name))
-            .with_events(move |event: Event| seen.lock().expect("events").push(event));
+        let (executor, events) = observed(Some);
+        let tools = registry.clone();
+        let executor = executor.with_callable(move |name| tools.get(name));
         Self { executor, registry, server, events }
     }
 
     /// Returns all that a caller, observers and servers see of one call.
     fn shown(&self, name: &str, arguments: &Value) -> String {
-        let (executor, call) = (self.executor.clone(), ToolCall::with_value("1", name, arguments));
         let tool = self.registry.get(name).expect("a tool");
-        let result =
-            wait(async move { executor.call(&tool, call, CallOptions::default()).await }).result;
+        let result = complete(&self.executor, &tool, arguments, CallOptions::default()).result;
         let events = std::mem::take(&mut *self.events.lock().expect("events"));
         format!("{} {} {:?}", json!(result), json!(events), self.server.taken())
     }

@@ -18,6 +18,8 @@ use toolcell::{
 use toolcell_test_guests::bytes;
 use toolcell_tests::{PLACEMENTS, context, load, load_with, wait};
 
+use crate::{complete, observed, of};
+
 /// Fuel units: far more than a thousand rounds of the tool `relay` take, far less than a million.
 const SOME_FUEL: u64 = 5_000_000;
 
@@ -61,18 +63,13 @@ impl Host {
             async |_: Value| json!("noon"),
         );
         registry.register(clock.expect("a tool")).expect("registered");
-        let events = Arc::<Mutex<Vec<Event>>>::default();
-        let seen = Arc::clone(&events);
-        let executor = Executor::new()
-            .with_callable(move |name| registry.get(name))
-            .with_events(move |event: Event| seen.lock().expect("events").push(event));
+        let (executor, events) = observed(Some);
+        let executor = executor.with_callable(move |name| registry.get(name));
         Self { executor, relay, events }
     }
 
     fn completion(&self, arguments: &Value, options: CallOptions) -> Completion {
-        let call = ToolCall::with_value("1", "relay", arguments);
-        let (executor, relay) = (self.executor.clone(), self.relay.clone());
-        wait(async move { executor.call(&relay, call, options).await })
+        complete(&self.executor, &self.relay, arguments, options)
     }
 
     /// Returns the ending of one call that `relay` makes.
@@ -202,11 +199,7 @@ fn called_tool_has_no_more_rights_than_its_caller() {
 fn called_tool_uses_the_callers_tenant_keys() {
     let host = Host::new(&engine(Placement::Cells, 4), &["own notes"]);
     let made = |tenant: &str, action: &Value| {
-        let options = CallOptions {
-            context: context(&json!({ "tenant": tenant })).into(),
-            ..CallOptions::default()
-        };
-        value(&host.completion(&relayed("notes", action), options).result)[0].clone()
+        value(&host.completion(&relayed("notes", action), of(tenant)).result)[0].clone()
     };
     let read = json!({"action": "get", "title": "milk"});
     for (tenant, text) in [("acme", "two litres"), ("globex", "none")] {

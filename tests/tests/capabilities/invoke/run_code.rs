@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 use toolcell::outcome::Halt;
@@ -16,6 +16,7 @@ use toolcell_test_guests::{bytes, rows};
 use toolcell_tests::{load_with, wait};
 
 use super::{SOME_FUEL, engine, rule, value};
+use crate::{complete, observed};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
@@ -90,11 +91,8 @@ impl Code {
     }
 
     fn run_with(&self, executor: Executor, code: &str, limits: Limits) -> Completion {
-        let (tool, call) =
-            (self.tool.clone(), ToolCall::with_value("1", "run_code", &json!({ "code": code })));
-        wait(async move {
-            executor.call(&tool, call, CallOptions { limits, ..CallOptions::default() }).await
-        })
+        let options = CallOptions { limits, ..CallOptions::default() };
+        complete(&executor, &self.tool, &json!({ "code": code }), options)
     }
 
     fn run(&self, code: &str) -> Completion {
@@ -124,10 +122,7 @@ fn code_makes_six_calls_in_one_turn() {
         "markdown_to_html",
     ];
     let code = Code::new(grants(&rules), tools());
-    let events = Arc::<Mutex<Vec<Event>>>::default();
-    let seen = Arc::clone(&events);
-    let executor =
-        Executor::new().with_events(move |event: Event| seen.lock().expect("events").push(event));
+    let (executor, events) = observed(Some);
     let runner = Runner::new(code.registry.clone()).with_executor(executor);
     let call = ToolCall::with_value("1", "run_code", &json!({ "code": page() }));
     let outcome =
