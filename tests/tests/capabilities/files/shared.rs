@@ -1,6 +1,5 @@
 //! Processes that were granted the same directory share its room.
 
-use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -8,6 +7,7 @@ use toolcell::grants::{Access, DirectoryQuota};
 use toolcell::{CallOptions, Component, Engine};
 use toolcell_tests::ending;
 
+use super::room::bytes_in;
 use super::{FULL, call, expect, granted, load_on, tree};
 
 /// The variables of a child process: the directory, the directory of counts, and the prefix of its
@@ -46,11 +46,6 @@ fn child_fills_its_granted_quota() {
         let steps: Vec<_> = steps.iter().map(|step| step.as_slice()).collect();
         assert_eq!(ending(&call(&component, "1", &steps, CallOptions::default()).result), "ok");
     }
-}
-
-fn bytes_in(dir: &Path) -> u64 {
-    let entries = fs::read_dir(dir).expect("a directory").flatten();
-    entries.map(|entry| entry.metadata().map_or(0, |found| found.len())).sum()
 }
 
 /// Fails without: a count that processes share.

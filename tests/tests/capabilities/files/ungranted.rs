@@ -1,16 +1,15 @@
 //! Paths outside of the granted directories do not exist for a tool, and observers are told of
 //! them.
 
-use std::sync::{Arc, Mutex};
-
 use serde_json::{Value, json};
 use toolcell::grants::{Access, Denial, Layer, Suggestion};
 use toolcell::runtime::Placement;
-use toolcell::{CallOptions, Completion, Component, Event, Executor, Grants, Overlay, ToolCall};
+use toolcell::{CallOptions, Completion, Component, Grants};
 use toolcell_test_guests::rows;
-use toolcell_tests::{engine, load_with, wait};
+use toolcell_tests::{engine, load_with};
 
-use super::{BIG, granted, load, tree};
+use super::{BIG, granted, load, narrowed, tree};
+use crate::{complete, denial, observed};
 
 /// Calls the only tool. Returns the completion, and the denials that observers got.
 fn called(
@@ -18,17 +17,9 @@ fn called(
     arguments: &Value,
     options: CallOptions,
 ) -> (Completion, Vec<Denial>) {
-    let heard = Arc::<Mutex<Vec<Denial>>>::default();
-    let sink = Arc::clone(&heard);
-    let executor = Executor::new().with_events(move |event| {
-        if let Event::Denied { denial, .. } = event {
-            sink.lock().expect("no panic").push(denial);
-        }
-    });
-    let tool = component.tools()[0].clone();
-    let call = ToolCall::with_value("1", &tool.definition().name, arguments);
-    let completion = wait(async move { executor.call(&tool, call, options).await });
-    let denials = heard.lock().expect("no panic").clone();
+    let (executor, denials) = observed(denial);
+    let completion = complete(&executor, &component.tools()[0], arguments, options);
+    let denials = std::mem::take(&mut *denials.lock().expect("no panic"));
     (completion, denials)
 }
 
@@ -75,10 +66,7 @@ fn ungranted_path_is_reported_with_its_directory() {
         CallOptions::default(),
     );
     assert_eq!((answers[0].as_str(), answers[1].as_str(), denials.len()), ("NotFound", "x", 0));
-    let mut overlay = Overlay::default();
-    overlay.paths = Some(Vec::new());
-    let narrowed = CallOptions { overlay: Some(overlay.into()), ..CallOptions::default() };
-    let (_, denials) = denied(&data, &[&["read", "/data/there"]], narrowed);
+    let (_, denials) = denied(&data, &[&["read", "/data/there"]], narrowed(&[]));
     assert_eq!(denials.iter().map(|denial| denial.layer).collect::<Vec<_>>(), [Layer::Call]);
 }
 
