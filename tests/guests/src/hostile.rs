@@ -128,8 +128,7 @@ impl Hostile {
     }
 
     fn has_resource(&self) -> bool {
-        self.place == Place::Destructor
-            || matches!(self.misdeed, Misdeed::HoardHandles | Misdeed::KeepSome)
+        self.place == Place::Destructor || self.misdeed.keeps_handles()
     }
 
     fn imports(&self) -> String {

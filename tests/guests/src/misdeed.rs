@@ -6,6 +6,11 @@ use crate::memory::DATA;
 
 /// The size of the memory in bytes.
 const SIZE: &str = "(i32.mul (memory.size) (i32.const 65536))";
+/// The imports that read or write the guest's memory.
+const LOG: &str = r#"(import "toolcell:tool/log@0.1.0" "log" (func $log (param i32 i32 i32)))"#;
+const BYTES: &str =
+    r#"(import "wasi:random/random@0.2.6" "get-random-bytes" (func $bytes (param i64 i32)))"#;
+const POLL: &str = r#"(import "wasi:io/poll@0.2.6" "poll" (func $poll (param i32 i32 i32)))"#;
 /// Grows the memory until that is refused.
 const GROW: &str = "(loop $g (br_if $g (i32.ne (memory.grow (i32.const 16)) (i32.const -1))))";
 
@@ -84,7 +89,37 @@ listed! {
     }
 }
 
+/// The calls that a misdeed makes out of its component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallsOut {
+    /// None.
+    Never,
+    /// With numbers only.
+    Plainly,
+    /// With data in its memory: these go through a table that is filled after the start functions
+    /// have run.
+    WithMemory,
+}
+
 impl Misdeed {
+    /// Returns the calls that the instructions make out of their component.
+    #[must_use]
+    pub fn calls_out(self) -> CallsOut {
+        let imports = self.imports();
+        if imports.iter().any(|import| [LOG, BYTES, POLL].contains(import)) {
+            CallsOut::WithMemory
+        } else if !imports.is_empty() || self.keeps_handles() {
+            CallsOut::Plainly
+        } else {
+            CallsOut::Never
+        }
+    }
+
+    /// Returns true if the instructions make resources of their component's own.
+    pub(crate) fn keeps_handles(self) -> bool {
+        matches!(self, Self::HoardHandles | Self::KeepSome)
+    }
+
     /// Returns the instructions; they leave nothing on the stack.
     pub(crate) fn code(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
@@ -177,11 +212,6 @@ impl Misdeed {
             r#"(import "wasi:clocks/monotonic-clock@0.2.6" "now" (func $now (result i64)))"#;
         const ABORT: &str =
             r#"(import "toolcell:tool/abort@0.1.0" "subscribe" (func $abort (result i32)))"#;
-        const LOG: &str =
-            r#"(import "toolcell:tool/log@0.1.0" "log" (func $log (param i32 i32 i32)))"#;
-        const BYTES: &str = r#"(import "wasi:random/random@0.2.6" "get-random-bytes" (func $bytes (param i64 i32)))"#;
-        const POLL: &str =
-            r#"(import "wasi:io/poll@0.2.6" "poll" (func $poll (param i32 i32 i32)))"#;
         match self {
             Self::Exit => &[EXIT],
             Self::Sleep | Self::SleepLongest => &[BLOCK, SUBSCRIBE],

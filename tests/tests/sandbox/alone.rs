@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use toolcell::runtime::Placement;
 use toolcell::{Engine, Limits};
-use toolcell_test_guests::{Hostile, Misdeed, Place};
-use toolcell_tests::{PLACEMENTS, call, ending, engine, load};
+use toolcell_test_guests::Misdeed;
+use toolcell_tests::{PLACEMENTS, ending, engine};
+
+use crate::{call_guest, load_misdeed};
 
 /// Limits without any bound but time: as much time as a call of these tests may waste.
 fn idle() -> Limits {
@@ -22,9 +24,8 @@ fn idle() -> Limits {
 fn assert_ends(misdeed: Misdeed, limits: Limits, expected: &str) {
     for placement in PLACEMENTS {
         let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
-        let component =
-            load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("it loads");
-        let completion = call(&component, "hostile", "{}", limits);
+        let component = load_misdeed(&engine, misdeed);
+        let completion = call_guest(&component, limits);
         assert_eq!(ending(&completion.result), expected, "{placement:?}: {completion:?}");
     }
 }
@@ -63,20 +64,14 @@ fn memory_growth_stops_at_its_limit() {
 #[test]
 fn guest_spending_no_fuel_frees_its_cell() {
     let engine = Engine::builder().placement(Placement::Cells).cells(1).build().expect("an engine");
-    let loaded = |misdeed| {
-        load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("it loads")
-    };
-    let behaves = loaded(Misdeed::None);
+    let behaves = load_misdeed(&engine, Misdeed::None);
     let short = Limits { timeout: Duration::from_millis(50), ..idle() };
     for misdeed in
         [Misdeed::BurnTime, Misdeed::Fill, Misdeed::Copy, Misdeed::FillTable, Misdeed::GrowStorm]
     {
-        let late = call(&loaded(misdeed), "hostile", "{}", short);
+        let late = call_guest(&load_misdeed(&engine, misdeed), short);
         assert_eq!(ending(&late.result), "timeout/deadline", "{misdeed:?}: {late:?}");
-        assert_eq!(
-            ending(&call(&behaves, "hostile", "{}", idle()).result),
-            "ok",
-            "after {misdeed:?}"
-        );
+        let next = call_guest(&behaves, idle()).result;
+        assert_eq!(ending(&next), "ok", "after {misdeed:?}");
     }
 }

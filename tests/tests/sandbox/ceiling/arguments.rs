@@ -17,6 +17,7 @@ use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, own_process, wait};
 
 use super::{peak, side_by_side};
+use crate::load_guest;
 
 /// Concurrent calls.
 const CALLS: u32 = 64;
@@ -41,13 +42,9 @@ fn large_arguments_cost_little_more_than_small_ones() {
         for placement in PLACEMENTS {
             let engine =
                 Engine::builder().cells(CALLS).placement(placement).build().expect("an engine");
-            let guest = Hostile {
-                answer: Answer::Value("1"),
-                ..Hostile::new(Place::Execute, Misdeed::AwaitAbort)
-            };
-            let waits = toolcell_tests::load(&engine, guest.component()).expect("it loads").tools()
-                [0]
-            .clone();
+            let guest = Hostile::new(Place::Execute, Misdeed::AwaitAbort);
+            let guest = Hostile { answer: Answer::Value("1"), ..guest };
+            let waits = load_guest(&engine, guest).tools()[0].clone();
             let (small, ended) = peak(|| side_by_side(&waits, "{}", CALLS));
             assert!(ended.iter().all(|end| end == "ok"), "{ended:?}");
             for (arguments, expected) in
@@ -76,8 +73,7 @@ fn steps_do_not_retain_parsed_arguments() {
         let guest =
             Hostile { answer: Answer::Value("1"), ..Hostile::new(Place::Execute, Misdeed::None) };
         let registry = Registry::new();
-        let tools =
-            toolcell_tests::load(&engine, guest.component()).expect("it loads").tools().to_vec();
+        let tools = load_guest(&engine, guest).tools().to_vec();
         registry.register_all(tools).expect("a name of its own");
         let stepper = Stepper::new(registry);
         let steps = |arguments: &str| {

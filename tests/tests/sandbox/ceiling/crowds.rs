@@ -17,9 +17,10 @@ use toolcell::{
     ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
-use toolcell_tests::{PLACEMENTS, ending, load, own_process, wait};
+use toolcell_tests::{PLACEMENTS, ending, own_process, wait};
 
 use super::{PATIENCE, peak, side_by_side};
+use crate::load_guest;
 
 /// Cells of an engine.
 pub(crate) const CELLS: u32 = 8;
@@ -55,7 +56,7 @@ impl Notes {
 /// Returns a component's tool that commits this misdeed.
 pub(crate) fn guest(engine: &Engine, misdeed: Misdeed) -> Tool {
     let guest = Hostile { answer: Answer::Value("1"), ..Hostile::new(Place::Execute, misdeed) };
-    load(engine, guest.component()).expect("it loads").tools()[0].clone()
+    load_guest(engine, guest).tools()[0].clone()
 }
 
 pub(crate) fn few_cells(placement: Placement) -> Engine {

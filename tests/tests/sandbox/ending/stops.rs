@@ -23,10 +23,11 @@ use toolcell::{
     AbortSignal, CallOptions, Definition, Engine, Event, Executor, Grants, Limits, Registry,
     RunOptions, Runner, Tool, ToolCall,
 };
-use toolcell_test_guests::{Hostile, Misdeed, Place};
-use toolcell_tests::{PLACEMENTS, ending, load, tool, wait};
+use toolcell_test_guests::Misdeed;
+use toolcell_tests::{PLACEMENTS, ending, tool, wait};
 
 use super::PATIENCE;
+use crate::load_misdeed;
 
 const CANCELLED: &str = "handler_exit/cancelled";
 
@@ -143,9 +144,6 @@ fn call_stopped_before_start_runs_only_with_grace() {
 fn stopped_guest_is_cancelled_and_frees_its_cell() {
     for placement in PLACEMENTS {
         let engine = Engine::builder().placement(placement).cells(1).build().expect("an engine");
-        let guest = |misdeed| {
-            load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("loads")
-        };
         for (misdeed, at) in [
             (Misdeed::Spin, (|event| matches!(event, Event::Started { .. })) as fn(&Event) -> bool),
             (Misdeed::Chatter, |event| matches!(event, Event::Log { .. })),
@@ -157,18 +155,14 @@ fn stopped_guest_is_cancelled_and_frees_its_cell() {
             let executor = raising(&signal, at);
             let ending = call_ending(
                 executor,
-                &guest(misdeed).tools()[0],
+                &load_misdeed(&engine, misdeed).tools()[0],
                 &json!({}),
                 CallOptions { limits: unlimited, ..options },
             );
             assert_eq!(ending, CANCELLED, "{misdeed:?}, {placement:?}");
         }
-        let next = call_ending(
-            executor(),
-            &guest(Misdeed::None).tools()[0],
-            &json!({}),
-            CallOptions::default(),
-        );
+        let good = load_misdeed(&engine, Misdeed::None).tools()[0].clone();
+        let next = call_ending(executor(), &good, &json!({}), CallOptions::default());
         assert_eq!(next, "ok", "{placement:?}");
     }
 }

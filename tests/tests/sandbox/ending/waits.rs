@@ -13,11 +13,12 @@ use toolcell::kv::{Entry, KeyStore, Namespace, Page, StoreError};
 use toolcell::runtime::Placement;
 use toolcell::secrets::{SecretFuture, SecretSource};
 use toolcell::{CallOptions, Engine, Executor, Grants, Limits, Tool, ToolCall};
-use toolcell_test_guests::{Hostile, Misdeed, Place};
+use toolcell_test_guests::Misdeed;
 use toolcell_tests::server::{answering, silent};
-use toolcell_tests::{PLACEMENTS, ending, load, tool, wait};
+use toolcell_tests::{PLACEMENTS, ending, tool, wait};
 
 use super::PATIENCE;
+use crate::load_misdeed;
 
 /// Calls of each kind, in each placement. They run together, so that the host is busy when their
 /// deadlines pass.
@@ -45,6 +46,8 @@ impl SecretSource for NoSecret {
     }
 }
 
+type Ttl = Option<Duration>;
+
 /// A store that does not return until its gate is dropped.
 struct Gated(Mutex<mpsc::Receiver<()>>);
 
@@ -60,13 +63,7 @@ impl KeyStore for Gated {
         self.wait()
     }
 
-    fn set(
-        &self,
-        _: &Namespace,
-        _: &str,
-        _: &[u8],
-        _: Option<Duration>,
-    ) -> Result<u64, StoreError> {
+    fn set(&self, _: &Namespace, _: &str, _: &[u8], _: Ttl) -> Result<u64, StoreError> {
         self.wait()
     }
 
@@ -80,7 +77,7 @@ impl KeyStore for Gated {
         _: &str,
         _: Option<u64>,
         _: &[u8],
-        _: Option<Duration>,
+        _: Ttl,
     ) -> Result<Option<u64>, StoreError> {
         self.wait()
     }
@@ -155,15 +152,8 @@ fn pollable_wait_times_out_as_blocked() {
         let sleeps = tool(&engine, "mischief", "sleeps", Grants::default());
         assert_blocked("a list", placement, &sleeps, &json!({}), CALLS);
         for misdeed in [Misdeed::Sleep, Misdeed::SleepLongest, Misdeed::AwaitAbort] {
-            let guest =
-                load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("loads");
-            assert_blocked(
-                &format!("{misdeed:?}"),
-                placement,
-                &guest.tools()[0],
-                &json!({}),
-                CALLS,
-            );
+            let guest = load_misdeed(&engine, misdeed).tools()[0].clone();
+            assert_blocked(&format!("{misdeed:?}"), placement, &guest, &json!({}), CALLS);
         }
     }
 }

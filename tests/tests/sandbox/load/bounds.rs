@@ -5,9 +5,10 @@ use toolcell::runtime::Placement;
 use toolcell::{Component, Error, Limits};
 use toolcell_test_guests::Hostile;
 use toolcell_tests::binary::{self, list, module, number, of_component, of_module, section};
-use toolcell_tests::{PLACEMENTS, call, ending, engine, load, load_ending};
+use toolcell_tests::{PLACEMENTS, ending, engine, load, load_ending};
 
 use super::{ENGINE, answers, echo};
+use crate::call_guest;
 
 /// A component with this many functions, which have no bodies.
 fn functions(count: usize) -> Vec<u8> {
@@ -341,12 +342,8 @@ fn component_over_call_limits_ends_the_call() {
         let large = section(of_module::MEMORIES, &list(1, &[vec![0], number(32 << 4)].concat()));
         let component: Component = load(&engine, instantiated(1, &large)).expect("it fits");
         for (mebibytes, expected) in [(40, "ok"), (32, "handler_raised/limit_at_start+memory")] {
-            let completion = call(
-                &component,
-                "hostile",
-                "{}",
-                Limits { memory: mebibytes << 20, ..Limits::default() },
-            );
+            let completion =
+                call_guest(&component, Limits { memory: mebibytes << 20, ..Limits::default() });
             assert_eq!(ending(&completion.result), expected, "{placement:?}");
         }
     }

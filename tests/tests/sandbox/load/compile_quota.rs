@@ -10,12 +10,13 @@ use toolcell::clock::ManualClock;
 use toolcell::component::LoadOptions;
 use toolcell::runtime::{EngineBuilder, Optimise};
 use toolcell::{CallOptions, Component, Engine, Error, Event, Executor, ToolCall};
-use toolcell_test_guests::{Hostile, Misdeed, Place};
+use toolcell_test_guests::Misdeed;
 use toolcell_tests::binary::{CUSTOM, section};
 use toolcell_tests::{load, wait, wait_here};
 
 use super::tiers::Workshop;
 use super::{Scratch, answers, echo};
+use crate::load_misdeed;
 
 /// Uploads that are refused: for each, the host reads the bytes.
 const FLOOD: usize = 1000;
@@ -112,9 +113,7 @@ fn load_without_a_free_cell_loses_nothing() {
         for (builder, is_kept) in [(scratch.builder(), true), (Engine::builder(), false)] {
             scope.spawn(move || {
                 let engine = engine(builder.cells(1), &ManualClock::new());
-                let sleeper =
-                    load(&engine, Hostile::new(Place::Execute, Misdeed::Sleep).component())
-                        .expect("loads");
+                let sleeper = load_misdeed(&engine, Misdeed::Sleep);
                 let (begins, begun) = mpsc::channel();
                 let executor =
                     Executor::new().with_events(move |event: Event| drop(begins.send(event)));

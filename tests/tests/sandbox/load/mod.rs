@@ -20,7 +20,7 @@ use toolcell_test_guests::{Answer, Hostile, bare_hello, bytes, rows};
 use toolcell_tests::binary::{COMPONENT, CUSTOM, MODULE, list, of_component, section};
 use toolcell_tests::{call, ending, load, load_ending};
 
-use crate::tight;
+use crate::{load_guest, tight};
 
 static ENGINE: LazyLock<Engine> =
     LazyLock::new(|| Engine::builder().cells(4).build().expect("an engine"));
@@ -167,7 +167,7 @@ fn unusable_keyword_is_reported_as_unenforced() {
         (Hostile { parameters: Some(r#"{"type": 7}"#), ..echo() }, "parameters/type"),
         (Hostile { output: Some(r#"{"type": "text"}"#), ..echo() }, "output/type"),
     ] {
-        let component = load(&ENGINE, guest.component()).expect("it loads");
+        let component = load_guest(&ENGINE, guest);
         let told: Vec<_> = component.described().flat_map(Definition::unenforced).collect();
         assert!(told.len() == 1 && told[0].contains(place), "{told:?}");
     }

@@ -4,11 +4,12 @@ use std::num::NonZero;
 
 use toolcell::call::{LogLevel, LogSource};
 use toolcell::{Definition, Event, Tool};
-use toolcell_test_guests::{Hostile, Misdeed, Place};
-use toolcell_tests::{PLACEMENTS, load};
+use toolcell_test_guests::Misdeed;
+use toolcell_tests::PLACEMENTS;
 
 use super::parts::Parts;
 use super::{Guest, ON_PURPOSE, Visitor, lock, silence_intended_panics};
+use crate::load_misdeed;
 
 #[test]
 fn component_that_panics_the_host_is_quarantined() {
@@ -83,8 +84,7 @@ fn guest_traps_do_not_cause_quarantine() {
         (Misdeed::Abort, "handler_raised/unreachable"),
         (Misdeed::Recurse, "handler_raised/stack_overflow"),
     ] {
-        let component = load(&host.engine, Hostile::new(Place::Execute, misdeed).component())
-            .expect("it loads");
+        let component = load_misdeed(&host.engine, misdeed);
         let guest = Guest::of(&component);
         for _ in 0..5 {
             assert_eq!(guest.call("{}"), expected);
