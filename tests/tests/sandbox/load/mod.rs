@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 
 use toolcell::component::{ImportStatus, Inspection};
 use toolcell::runtime::{EngineBuilder, Optimise};
-use toolcell::{Component, Definition, Engine, Error};
+use toolcell::{Component, Definition, Engine, Error, Grants};
 use toolcell_test_guests::{Answer, Hostile, bare_hello, bytes, rows};
 use toolcell_tests::binary::{COMPONENT, CUSTOM, MODULE, list, of_component, section};
 use toolcell_tests::{call, ending, load, load_ending};
@@ -81,11 +81,9 @@ fn every_truncation_is_refused() {
                 assert!(whole[end] == CUSTOM && answers(&component), "{end} of {}", whole.len())
             }
             Err(error) => {
-                assert!(
-                    error.is_component() && !error.to_string().contains("engine panicked"),
-                    "{end}: {error}"
-                );
-                assert!(!error.hint().is_empty());
+                let is_good =
+                    !error.to_string().contains("engine panicked") && !error.hint().is_empty();
+                assert!(error.is_component() && is_good, "{end}: {error}");
             }
         }
     }
@@ -123,40 +121,18 @@ fn mutated_components_do_no_harm() {
             }
         }
     }
-    assert!(
-        (1..299).contains(&loaded),
-        "{loaded} of 300 load: the mutations are too mild or too rough"
-    );
+    assert!((1..299).contains(&loaded), "{loaded} of 300 load: too mild or too rough mutations");
     assert!(answers(&load(&ENGINE, whole).expect("the component itself")));
 }
 
 #[test]
 fn invalid_definitions_are_refused() {
-    let (definition, component): (Kind, Kind) = (Error::is_definition, Error::is_component);
-    let long: &'static str = "x".repeat(65).leak();
-    for (guest, is, needle) in [
-        (Hostile { name: "not a name", ..echo() }, definition, "`not a name` is not a tool name"),
-        (Hostile { name: "", ..echo() }, definition, "`` is not a tool name"),
-        (Hostile { name: long, ..echo() }, definition, "is not a tool name"),
-        (
-            Hostile { name: "a\u{1b}[31m", ..echo() },
-            definition,
-            r"`a\u{1b}[31m` is not a tool name",
-        ),
-        (Hostile { listed: 2, ..echo() }, definition, "two tools of this name"),
-        (Hostile { listed: 0, ..echo() }, component, "returns no tools"),
-        (
-            Hostile { parameters: Some(r#"{"type": "array"}"#), ..echo() },
-            definition,
-            "arguments are always an object",
-        ),
-        (Hostile { parameters: Some("{"), ..echo() }, definition, "`hostile` is not valid"),
-        (
-            Hostile { parameters: Some(r#"{"$ref": "http://127.0.0.1:9/x"}"#), ..echo() },
-            definition,
-            "`hostile` is not valid",
-        ),
-    ] {
+    type Row = (&'static str, u32, Option<&'static str>, bool, &'static str);
+    for (name, listed, parameters, is_definition, needle) in
+        rows::<Row>("sandbox/load", "invalid_definitions_are_refused")
+    {
+        let is: Kind = if is_definition { Error::is_definition } else { Error::is_component };
+        let guest = Hostile { name, listed, parameters, ..echo() };
         assert_refused(load(&ENGINE, guest.component()), is, needle);
     }
 }
@@ -183,10 +159,7 @@ fn unknown_imports_are_refused_by_name() {
     assert_eq!(examination.size, bytes.len() as u64);
     let expected = (name.to_owned(), ImportStatus::NeedsGrant);
     assert_eq!(examination.imports, std::slice::from_ref(&expected));
-    assert_eq!(
-        examination.ungranted(&toolcell::Grants::default()).collect::<Vec<_>>(),
-        [&expected]
-    );
+    assert_eq!(examination.ungranted(&Grants::default()).collect::<Vec<_>>(), [&expected]);
     assert_refused(load(&ENGINE, bytes), Error::is_not_granted, name);
 }
 
@@ -219,14 +192,9 @@ fn component_larger_than_a_slot_runs_unpooled() {
     let scratch = Scratch::new();
     for (more_memories, pooled) in [(0, true), (3, true), (4, false), (7, false)] {
         for cached in [false, true] {
-            let component =
-                load(&scratch.engine(), Hostile { more_memories, ..echo() }.component())
-                    .expect("it loads");
-            assert_eq!(
-                (component.is_pooled(), component.is_cached()),
-                (pooled, cached),
-                "{more_memories}"
-            );
+            let component = load_guest(&scratch.engine(), Hostile { more_memories, ..echo() });
+            let found = (component.is_pooled(), component.is_cached());
+            assert_eq!(found, (pooled, cached), "{more_memories}");
             assert!(answers(&component), "{more_memories}");
         }
     }
@@ -256,10 +224,9 @@ impl Scratch {
     }
 
     fn files(&self, extension: &str) -> Vec<PathBuf> {
-        let entries = fs::read_dir(self.path())
-            .expect("the cache")
-            .map(|entry| entry.expect("an entry").path());
-        entries.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
+        let entries = fs::read_dir(self.path()).expect("the cache");
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        paths.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
     }
 }
 
@@ -402,11 +369,8 @@ fn disabled_proposals_are_refused_by_name() {
         (0x1e, "component error contexts"),
     ] {
         let canon = section(of_component::CANON, &list(1, &[function]));
-        assert_refused(
-            load(&ENGINE, [echo().component(), canon].concat()),
-            Error::is_component,
-            &named(names),
-        );
+        let loaded = load(&ENGINE, [echo().component(), canon].concat());
+        assert_refused(loaded, Error::is_component, &named(names));
     }
     // A component that would run something by itself: its first function, without arguments and
     // results.
