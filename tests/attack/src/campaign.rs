@@ -118,20 +118,13 @@ impl ScenarioRun<'_> {
         let asked =
             calls_of_a_case(self.name).map_or(1, |calls| self.options.calls.div_ceil(calls).max(1));
         let least = if self.options.whole { asked.max(campaign_cases(self.name)) } else { asked };
-        child.args([
-            "perform",
-            &self.name.text(),
-            "--seed",
-            &self.seed.to_string(),
-            "--from",
-            &from.to_string(),
-        ]);
-        child.args([
-            "--seconds",
-            &time.as_secs_f64().max(0.001).to_string(),
-            "--least",
-            &least.to_string(),
-        ]);
+        let seconds = time.as_secs_f64().max(0.001);
+        let arguments = format!(
+            "perform {} --seed {} --from {from} --seconds {seconds} --least {least}",
+            self.name.text(),
+            self.seed
+        );
+        child.args(arguments.split(' '));
         if let Some(case) = self.options.case {
             child.args(["--case", &case.to_string()]);
         }
@@ -181,14 +174,8 @@ impl ScenarioRun<'_> {
         let words = String::from_utf8_lossy(&fs::read(words)?).into_owned();
         let tail = words.len().saturating_sub(WORDS);
         let words = words.chars().skip(tail).collect();
-        Ok(ChildEnd {
-            row,
-            is_over: is_over && status.success(),
-            last,
-            is_hung: hung,
-            status,
-            words,
-        })
+        let is_over = is_over && status.success();
+        Ok(ChildEnd { row, is_over, last, is_hung: hung, status, words })
     }
 }
 

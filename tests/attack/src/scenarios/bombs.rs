@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use toolcell::runtime::Placement;
 use toolcell::{Component, Engine, Grants, Limits};
-use toolcell_test_guests::{Answer, Hostile, with_record};
+use toolcell_test_guests::with_record;
 use toolcell_tests::binary::{component, list, module, number, of_component, of_module, section};
 use toolcell_tests::{call, ending, load_with};
 
 use super::Scenario;
-use crate::fixture::{Fixture, is_typed, load_for_good};
+use crate::fixture::{Fixture, good_guest, is_typed, load_for_good};
 use crate::report::larger;
-use crate::tally::{Fault, Tally, record};
+use crate::tally::{Fault, Tally, record, wrong};
 
 /// Time that loading one bomb may take at most.
 const BOUND: Duration = Duration::from_secs(30);
@@ -148,12 +148,7 @@ fn nested_instances(of_each: usize) -> Vec<u8> {
         component(&[section(of_component::COMPONENT, &inner), copies(of_each, 0)].concat())
     });
     // Index 0 is the interface of the guest itself.
-    [
-        Hostile::answering(Answer::Echo).component(),
-        section(of_component::COMPONENT, &inside),
-        copies(of_each, 1),
-    ]
-    .concat()
+    [good_guest(), section(of_component::COMPONENT, &inside), copies(of_each, 1)].concat()
 }
 
 /// Like `nested_instances`, side by side: each component instantiates the one before it through an
@@ -166,7 +161,7 @@ fn multiplied_beside(of_each: usize) -> Vec<u8> {
     });
     let parts: Vec<u8> = parts.flatten().collect();
     let first = section(of_component::COMPONENT, &component(&[]));
-    [Hostile::answering(Answer::Echo).component(), first, parts, copies(1, 100)].concat()
+    [good_guest(), first, parts, copies(1, 100)].concat()
 }
 
 /// An instance section with `count` instances of the component with this index.
@@ -176,11 +171,7 @@ fn copies(count: usize, index: u8) -> Vec<u8> {
 
 /// A component that behaves, with a second core module of these sections.
 fn with_second_module(sections: &[u8]) -> Vec<u8> {
-    [
-        Hostile::answering(Answer::Echo).component(),
-        section(of_component::CORE_MODULE, &module(sections)),
-    ]
-    .concat()
+    [good_guest(), section(of_component::CORE_MODULE, &module(sections))].concat()
 }
 
 pub(crate) struct Bombs {
@@ -194,8 +185,7 @@ impl Bombs {
         let engine =
             stage.for_strangers(16).placement(Placement::Cells).build().expect("an engine");
         // The bombs alone are to slow this tool down, not its own optimiser.
-        let innocent =
-            load_for_good(&engine, Hostile::answering(Answer::Echo).component(), Grants::default());
+        let innocent = load_for_good(&engine, good_guest(), Grants::default());
         Self { engine, other_tool: innocent }
     }
 
@@ -245,9 +235,9 @@ impl Scenario for Bombs {
         let detail = format!("size {size}: {took:?}, {:?}", loaded.as_ref().err());
         tally.record_result(match loaded {
             _ if took > BOUND => Err((Fault::Slow, name.to_owned(), detail)),
-            _ if !well => Err((Fault::Wrong, format!("a call of others during {name}"), detail)),
+            _ if !well => Err(wrong(format!("a call of others during {name}"), detail)),
             Err(error) if !is_typed(&error) => {
-                Err((Fault::Wrong, format!("an error of no kind: {name}"), detail))
+                Err(wrong(format!("an error of no kind: {name}"), detail))
             }
             Ok(()) | Err(_) => Ok(()),
         });

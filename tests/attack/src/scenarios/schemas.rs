@@ -9,7 +9,7 @@ use toolcell_tests::wait;
 use super::Scenario;
 use crate::fixture::{Fixture, is_typed};
 use crate::rng::SeededRng;
-use crate::tally::{Fault, Tally};
+use crate::tally::{Fault, Tally, wrong};
 
 /// Time that taking a definition, or checking arguments against it, may need. Source:
 /// docs/threat-model.md, row 7.
@@ -170,16 +170,13 @@ impl Scenario for Schemas {
         let judge = |tally: &mut Tally, what: &str, began: Instant, detail: &str| {
             let took = began.elapsed();
             tally.overran(took.saturating_sub(BOUND));
-            let slow = (took > MAX_TIME).then(|| {
-                format!(
-                    "{took:?}: {} {}",
-                    &text[..text.len().min(200)],
-                    &detail[..detail.len().min(60)]
-                )
+            tally.record_result(if took > MAX_TIME {
+                let (text, detail) =
+                    (&text[..text.len().min(200)], &detail[..detail.len().min(60)]);
+                Err((Fault::Slow, what.to_owned(), format!("{took:?}: {text} {detail}")))
+            } else {
+                Ok(())
             });
-            tally.record_result(
-                slow.map_or(Ok(()), |detail| Err((Fault::Slow, what.to_owned(), detail))),
-            );
         };
         let began = Instant::now();
         let made = Tool::manual(definition.with_parameters(schema));
@@ -188,11 +185,8 @@ impl Scenario for Schemas {
             Ok(tool) => tool,
             Err(error) if is_typed(&error) => return,
             Err(error) => {
-                return tally.record_failure(
-                    Fault::Wrong,
-                    "an error of no kind",
-                    format!("{error:?}"),
-                );
+                let failure = wrong("an error of no kind", format!("{error:?}"));
+                return tally.record_result(Err(failure));
             }
         };
         for _ in 0..4 {

@@ -10,7 +10,7 @@ use toolcell_tests::{call, ending, wait};
 use super::Scenario;
 use crate::fixture::{Fixture, load_for_good};
 use crate::rng::SeededRng;
-use crate::tally::{Fault, Tally};
+use crate::tally::{Tally, wrong};
 
 /// Calls of one case.
 pub(crate) const CALLS: u64 = 1_000;
@@ -85,11 +85,7 @@ impl Scenario for Slots {
             tally.record_result(if ending == "ok" {
                 Ok(())
             } else {
-                Err((
-                    Fault::Wrong,
-                    format!("{ending} instead of ok"),
-                    json!({"case": case}).to_string(),
-                ))
+                Err(wrong(format!("{ending} instead of ok"), json!({"case": case}).to_string()))
             });
         }
     }

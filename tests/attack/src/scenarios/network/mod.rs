@@ -21,7 +21,7 @@ use toolcell_tests::{load_with, wait};
 use super::Scenario;
 use crate::fixture::Fixture;
 use crate::rng::SeededRng;
-use crate::tally::{Fault, Tally};
+use crate::tally::{Fault, Tally, wrong};
 use addresses::{all, disguised, spellings};
 use listener::Forbidden;
 
@@ -69,15 +69,12 @@ impl Network {
         let resolver = Rebinding::default();
         let egress = Egress::new().with_resolver(resolver.clone());
         // A path `/to/<hex>` redirects to the address in it.
-        let answer = |request: &str| match request
-            .split(' ')
-            .nth(1)
-            .and_then(|path| path.strip_prefix("/to/"))
-        {
-            Some(place) => {
-                response(&format!("302 Found\r\nlocation: http://{}/", decode_hex(place)), "")
-            }
-            None => response("200 OK", "allowed"),
+        let answer = |request: &str| {
+            let path = request.split(' ').nth(1).unwrap_or_default();
+            let Some(place) = path.strip_prefix("/to/") else {
+                return response("200 OK", "allowed");
+            };
+            response(&format!("302 Found\r\nlocation: http://{}/", decode_hex(place)), "")
         };
         Self {
             seed: stage.seed,
@@ -201,14 +198,10 @@ impl Scenario for Network {
                     || result.contains("cannot be reached")
                     || result.contains("in time")
                 {
-                    judgement = Err((
-                        Fault::Connection,
-                        format!("{way:?}: a connection was tried"),
-                        detail(),
-                    ));
+                    let what = format!("{way:?}: a connection was tried");
+                    judgement = Err((Fault::Connection, what, detail()));
                 } else if !stays {
-                    judgement =
-                        Err((Fault::Wrong, format!("{way:?}: not in origin form"), detail()));
+                    judgement = Err(wrong(format!("{way:?}: not in origin form"), detail()));
                 }
             }
             tally.record_result(judgement);
@@ -217,11 +210,8 @@ impl Scenario for Network {
 
     fn close(&mut self, tally: &mut Tally) {
         if self.forbidden.is_new() {
-            tally.record_failure(
-                Fault::Connection,
-                "after all",
-                "a connection came when all was over",
-            );
+            let detail = "a connection came when all was over";
+            tally.record_failure(Fault::Connection, "after all", detail);
         }
     }
 }

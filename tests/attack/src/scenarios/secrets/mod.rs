@@ -98,19 +98,12 @@ impl Secrets {
         };
         let bound = Server::start(Ipv4Addr::LOCALHOST, echo);
         let other = Server::start(Ipv4Addr::LOCALHOST, |_| response("200 OK", "thanks"));
-        let rule = |text: String| {
-            let rule: HttpRule = text.parse().expect("a rule");
-            rule.with_private(["127.0.0.0/8".parse().expect("a network")])
-        };
         let mut grants = Grants::default();
-        for method in ["GET", "POST"] {
-            grants.http.extend(
-                [&bound, &other].map(|server| rule(format!("{method} {}", server.url("/")))),
-            );
-        }
-        grants
-            .secrets
-            .insert("token".into(), SecretGrant::new(rule(bound.url("/api")), Injection::Bearer));
+        grants.http.extend([&bound, &other].map(|server| server.rule("GET,POST", "/")));
+        let api: HttpRule = bound.url("/api").parse().expect("a rule");
+        let api = api.with_private(["127.0.0.0/8".parse().expect("a network")]);
+        let secret = SecretGrant::new(api, Injection::Bearer);
+        grants.secrets.insert("token".into(), secret);
         grants.reveal.insert("token".into());
         grants.kv.push("write *".parse().expect("a rule"));
         let secrets =
@@ -147,11 +140,8 @@ impl Scenario for Secrets {
             (EXITS[case as usize / DISGUISES.len()], DISGUISES[case as usize % DISGUISES.len()]);
         let to = if exit == "reflected" { self.bound.url("/api/") } else { self.other.url("/") };
         let tool = self.leaker.tools()[0].clone();
-        let call = ToolCall::with_value(
-            "1",
-            "leaker",
-            &json!({"disguise": disguise, "exit": exit, "to": to}),
-        );
+        let arguments = json!({"disguise": disguise, "exit": exit, "to": to});
+        let call = ToolCall::with_value("1", "leaker", &arguments);
         let executor = self.executor.clone();
         let completion =
             wait(async move { executor.call(&tool, call, CallOptions::default()).await });
@@ -173,11 +163,8 @@ impl Scenario for Secrets {
         tally.record_result(if found.is_empty() {
             Ok(())
         } else {
-            Err((
-                Fault::Canary,
-                format!("`{disguise}` by `{exit}`"),
-                format!("found in {}: {completion:?}", found.join(", ")),
-            ))
+            let detail = format!("found in {}: {completion:?}", found.join(", "));
+            Err((Fault::Canary, format!("`{disguise}` by `{exit}`"), detail))
         });
     }
 }

@@ -42,11 +42,8 @@ impl Server {
                 .take_while(|ratio| *ratio > RATIO)
                 .collect();
             if ratios.len() == TIMES {
-                tally.record_failure(
-                    Fault::Slow,
-                    format!("a difference of times: {what}"),
-                    format!("{ratios:?}"),
-                );
+                let what = format!("a difference of times: {what}");
+                tally.record_failure(Fault::Slow, what, format!("{ratios:?}"));
             } else {
                 tally.record_success();
             }
