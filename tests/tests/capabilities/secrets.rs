@@ -83,10 +83,8 @@ fn reveals(server: &Server, secret: Option<&str>) -> Grants {
     grants.kv.push("write *".parse().expect("a rule"));
     grants.http.push(server.rule("GET,POST", "/"));
     if let Some(path) = secret {
-        grants.secrets.insert(
-            "gossip_key".into(),
-            SecretGrant::new(server.rule("GET,POST", path), Injection::Bearer),
-        );
+        let secret = SecretGrant::new(server.rule("GET,POST", path), Injection::Bearer);
+        grants.secrets.insert("gossip_key".into(), secret);
     }
     grants
 }
@@ -129,16 +127,12 @@ fn secret_is_redacted_in_every_output() {
             assert!(!shows(&all, OWN), "{how}: {all}");
         }
         assert_eq!(scene.gossip("value", "")["ok"]["value"], "[redacted]");
-        assert_eq!(
-            scene.gossip("deep", "")["ok"]["value"],
-            json!({"[redacted]": [1.5, {"a": "<[redacted]>"}]})
-        );
+        let deep = json!({"[redacted]": [1.5, {"a": "<[redacted]>"}]});
+        assert_eq!(scene.gossip("deep", "")["ok"]["value"], deep);
         // The last words of a guest become the message of the error.
         let panicked = scene.gossip("panic", "");
-        assert!(
-            panicked["tool_error"]["message"].as_str().expect("words").contains("[redacted]"),
-            "{panicked}"
-        );
+        let message = panicked["tool_error"]["message"].as_str().expect("words");
+        assert!(message.contains("[redacted]"), "{panicked}");
     }
     assert_eq!(server.requests().len(), 0);
 }
@@ -181,16 +175,12 @@ fn secret_leaves_only_to_its_bound_destination() {
         let denied = scene.gossip(how, &server.url("/x"));
         let message =
             denied["error"]["message"].as_str().unwrap_or_else(|| panic!("{how}: {denied}"));
-        assert!(
-            message.contains("contains the value of a secret") && !shows(message, OWN),
-            "{message}"
-        );
+        assert!(message.contains("contains the value of a secret"), "{message}");
+        assert!(!shows(message, OWN), "{message}");
         let denials: Vec<_> = scene.heard().into_iter().filter_map(denial).collect();
         let shown = serde_json::to_string(&denials).expect("JSON");
-        assert!(
-            denials.len() == 1 && shown.contains("\"secrets\"") && !shows(&shown, OWN),
-            "{shown}"
-        );
+        assert!(denials.len() == 1 && shown.contains("\"secrets\""), "{shown}");
+        assert!(!shows(&shown, OWN), "{shown}");
     }
     assert_eq!(server.requests().len(), 0);
     for how in ["query", "header", "body"] {
@@ -198,8 +188,8 @@ fn secret_leaves_only_to_its_bound_destination() {
     }
     // A denial because of the destination does not show the value either.
     let elsewhere = format!("http://elsewhere.example/{OWN}");
-    let denied =
-        format!("{} {:?}", scene.gossip("send", &format!("{elsewhere} body")), scene.heard());
+    let denied = scene.gossip("send", &format!("{elsewhere} body"));
+    let denied = format!("{denied} {:?}", scene.heard());
     assert!(denied.contains("denied") && !shows(&denied, OWN), "{denied}");
     assert_eq!(server.requests().len(), 3);
 }
@@ -220,10 +210,8 @@ fn ungranted_secrets_never_leave() {
             let arguments =
                 json!({"authority": server.address.to_string(), "path": path, "body": body});
             let denied = caller.say(&arguments);
-            assert!(
-                denied["error"]["message"].as_str().expect("an error").contains("Denied"),
-                "{denied}"
-            );
+            let message = denied["error"]["message"].as_str().expect("an error");
+            assert!(message.contains("Denied"), "{denied}");
             assert!(caller.heard().iter().any(|event| matches!(event, Event::Denied { .. })));
         }
     }
@@ -238,17 +226,15 @@ fn likely_secret_in_a_request_is_reported() {
     let scene = Scene::of("gossip", PLACEMENTS[0], reveals(&server, None));
     let token = format!("{}{}", "AKIA", "A1".repeat(8));
     assert!(scene.gossip("send", &format!("{} key={token}", server.url("/")))["ok"].is_object());
-    let warnings = scene.heard().into_iter().filter_map(|event| {
+    let warning = |event: Event| {
         let Event::Log { source: LogSource::Host, level: LogLevel::Warn, message, .. } = event
         else {
             return None;
         };
         Some(message)
-    });
-    assert_eq!(
-        warnings.collect::<Vec<_>>(),
-        ["a request of the tool seems to carry an AWS access key"]
-    );
+    };
+    let warnings: Vec<_> = scene.heard().into_iter().filter_map(warning).collect();
+    assert_eq!(warnings, ["a request of the tool seems to carry an AWS access key"]);
     assert_eq!(server.requests().len(), 1);
 }
 
@@ -257,20 +243,15 @@ fn sent_secret_is_redacted_in_later_responses() {
     let server = server();
     let mut grants = Grants::default();
     grants.http.push(server.rule("GET,POST", "/"));
-    grants.secrets.insert(
-        "fetch_token".into(),
-        SecretGrant::new(server.rule("GET,POST", "/own"), Injection::Bearer),
-    );
+    let secret = SecretGrant::new(server.rule("GET,POST", "/own"), Injection::Bearer);
+    grants.secrets.insert("fetch_token".into(), secret);
     let scene = Scene::of("fetch", PLACEMENTS[0], grants);
     let page = scene.say(&json!({"url": server.url("/own"), "with_token": true}));
     assert_eq!(page["ok"]["value"]["status"], 200, "{page}");
     let page = scene.say(&json!({"url": server.url("/"), "with_token": false}));
     let text = page["ok"]["value"]["text"].as_str().unwrap_or_else(|| panic!("{page}"));
     assert!(text.contains("Bearer [redacted]") && !shows(text, OWN), "{text}");
-    assert_eq!(
-        text.matches("accept-encoding: identity").count(),
-        2,
-        "what is compressed cannot be searched: {text}"
-    );
+    // What is compressed cannot be searched.
+    assert_eq!(text.matches("accept-encoding: identity").count(), 2, "{text}");
     assert!(server.requests()[0].contains(OWN));
 }

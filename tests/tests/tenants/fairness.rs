@@ -14,8 +14,8 @@ use toolcell::grants::{Access, Directory};
 use toolcell::kv::{Entry, KeyStore, Namespace, Page, SqliteStore, StoreError};
 use toolcell::runtime::{EngineBuilder, Placement};
 use toolcell::{
-    CallOptions, Completion, Definition, Engine, Executor, Grants, Limits, Refusal, Tenant, Tool,
-    ToolCall,
+    CallOptions, CallResult, Completion, Definition, Engine, Executor, Grants, Limits, Refusal,
+    Tenant, Tool, ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, context, ending, load, tool, wait};
@@ -136,11 +136,8 @@ fn hung_store_calls_block_only_their_tenant() {
         assert_eq!(ending(&call(&notes, &add, other).result), "ok");
     }
     let read = call(&clerk, &json!({"steps": [["read", "/data/a"]]}), of("hog"));
-    assert_eq!(
-        read.result.value().map(|value| value.as_str()),
-        Some(r#"["inside"]"#),
-        "files are not keys"
-    );
+    // Files are not keys.
+    assert_eq!(read.result.value().map(|value| value.as_str()), Some(r#"["inside"]"#));
     drop(opens);
     // The calls that had begun ran to their end, so this note is another one.
     let another = json!({"action": "add", "title": "bread", "text": "one loaf"});
@@ -162,33 +159,25 @@ fn open_file_limit_is_reported_to_the_tool() {
     let clerk = |most| {
         tool(&engine(|engine| engine.open_files(most)), "clerk", "clerk", reading(dir.path()))
     };
+    let answers = |clerk: &Tool, steps: &Value, options| {
+        let completion = call(clerk, &json!({ "steps": steps }), options);
+        let answers = completion.result.value().expect("an answer").as_str();
+        serde_json::from_str::<Vec<String>>(answers).expect("a list")
+    };
     let (few, none) = (clerk(6), clerk(0));
     for _ in 0..3 {
         // The directory itself is one open file.
-        let all = call(
-            &few,
-            &json!({"steps": [look, look, look, look, look, look, ["release"], look]}),
-            of_none(),
-        );
-        let answers = all.result.value().expect("an answer").as_str().to_owned();
-        let answers: Vec<String> = serde_json::from_str(&answers).expect("a list");
-        assert_eq!(answers.iter().filter(|answer| *answer == "done").count(), 7, "{answers:?}");
-        assert_ne!(answers[5], "done");
+        let steps = json!([look, look, look, look, look, look, ["release"], look]);
+        let all = answers(&few, &steps, CallOptions::default());
+        assert_eq!(all.iter().filter(|answer| *answer == "done").count(), 7, "{all:?}");
+        assert_ne!(all[5], "done");
         // A tenant has half of the files.
-        let some = call(&few, &json!({"steps": [look, look, look]}), of("a"));
-        let answers = some.result.value().expect("an answer").as_str().to_owned();
-        assert!(
-            answers.starts_with(r#"["done","done","#) && !answers.ends_with(r#""done"]"#),
-            "{answers}"
-        );
+        let some = answers(&few, &json!([look, look, look]), of("a"));
+        assert!(some[..2] == ["done", "done"] && some[2] != "done", "{some:?}");
     }
-    let refused = call(&none, &json!({"steps": [look]}), of_none());
+    let refused = call(&none, &json!({"steps": [look]}), CallOptions::default());
     assert_eq!(ending(&refused.result), "handler_raised/host_call+open_files");
     assert!(format!("{:?}", refused.result).contains("OpenFiles"));
-}
-
-fn of_none() -> CallOptions {
-    CallOptions::default()
 }
 
 /// Fails without: the bound on a tenant's cells. Half of the endless calls run, half of them wait
@@ -208,14 +197,13 @@ fn endless_calls_of_a_tenant_starve_no_other() {
         let all = |_| {
             let calls: Vec<_> =
                 others.iter().map(|other| complete(good.clone(), json!({}), of(other))).collect();
-            let ended = wait(async {
+            wait(async {
                 let mut ended = Vec::new();
                 for call in calls.into_iter().map(tokio::spawn).collect::<Vec<_>>() {
-                    ended.push(call.await.expect("no panic"));
+                    ended.push(ending(&call.await.expect("no panic").result));
                 }
                 ended
-            });
-            ended.iter().map(|ended| ending(&ended.result)).collect::<Vec<_>>()
+            })
         };
         let first = all(0);
 
@@ -225,28 +213,29 @@ fn endless_calls_of_a_tenant_starve_no_other() {
         // A guest in the caller's task keeps the thread for as long as it can.
         let endless = if placement == Placement::Inline { &endless[1..] } else { &endless[..] };
         let hog = endless.iter().cycle().take(10 * CELLS as usize);
-        let mut hog: Vec<_> = hog
-            .map(|tool| {
-                Box::pin(executor.call(tool, ToolCall::new("1", "hostile", "{}"), of("hog")))
-            })
-            .collect();
+        let call =
+            |tool| Box::pin(executor.call(tool, ToolCall::new("1", "hostile", "{}"), of("hog")));
+        let mut hog: Vec<_> = hog.map(call).collect();
         let mut context = Context::from_waker(Waker::noop());
-        assert!(
-            hog.iter_mut().all(|call| call.as_mut().poll(&mut context).is_pending()),
-            "{placement:?}"
-        );
+        let mut waits = hog.iter_mut().map(|call| call.as_mut().poll(&mut context).is_pending());
+        assert!(waits.all(|waits| waits), "{placement:?}");
         for endings in [first].into_iter().chain((0..5).map(all)) {
             assert_eq!(endings, ["ok"; 9], "{placement:?}");
         }
     }
 }
 
+/// Returns a tool that makes requests.
+fn requester(name: &str) -> Tool {
+    let mut grants = Grants::default();
+    grants.http.push("https://example.com/".parse().expect("a rule"));
+    tool(&engine(|engine| engine), "caller", name, grants)
+}
+
 /// Fails without: charging requests for host memory.
 #[test]
 fn host_memory_per_cell_is_bounded() {
-    let mut grants = Grants::default();
-    grants.http.push("https://example.com/".parse().expect("a rule"));
-    let hoarder = tool(&engine(|engine| engine), "caller", "hoarder", grants);
+    let hoarder = requester("hoarder");
     let kept = |requests: u32, rounds: u64| {
         let limits =
             Limits { fuel: u64::MAX, timeout: Duration::from_secs(60), ..Limits::default() };
@@ -260,9 +249,7 @@ fn host_memory_per_cell_is_bounded() {
 /// A collection takes 64 KiB, of which a header of a thousand bytes is a sixty-fourth.
 #[test]
 fn endless_header_appends_are_ended() {
-    let mut grants = Grants::default();
-    grants.http.push("https://example.com/".parse().expect("a rule"));
-    let appender = tool(&engine(|engine| engine), "caller", "appender", grants);
+    let appender = requester("appender");
     let limits = Limits {
         fuel: u64::MAX,
         host_calls: u64::MAX,
@@ -270,11 +257,9 @@ fn endless_header_appends_are_ended() {
         ..Limits::default()
     };
     let ended = call(&appender, &json!({}), CallOptions { limits, ..CallOptions::default() });
-    assert_eq!(
-        (ending(&ended.result).as_str(), ended.usage.host_calls),
-        ("handler_raised/host_call", 64),
-        "{ended:?}"
-    );
+    let end = ending(&ended.result);
+    let found = (end.as_str(), ended.usage.host_calls);
+    assert_eq!(found, ("handler_raised/host_call", 64), "{ended:?}");
 }
 
 /// Fails without: the refusal of tenants that are not defined.
@@ -284,9 +269,8 @@ fn call_of_an_undefined_tenant_is_refused() {
     let definition = Definition::new("count", "Counts.").expect("a name").with_parameters(json!({
         "type": "object", "properties": {"secret_word": {"enum": ["a"]}}, "required": ["secret_word"],
     }));
-    let count =
-        Tool::native(definition, async |_: Value| json!(MADE.fetch_add(1, Ordering::SeqCst)))
-            .expect("a tool");
+    let count = async |_: Value| json!(MADE.fetch_add(1, Ordering::SeqCst));
+    let count = Tool::native(definition, count).expect("a tool");
     let said = |executor: &Executor, tenant: Option<&str>, arguments: &str| {
         let options = tenant.map_or_else(CallOptions::default, of);
         let (executor, count, call) =
@@ -313,19 +297,12 @@ fn call_of_an_undefined_tenant_is_refused() {
         assert_eq!(MADE.load(Ordering::SeqCst) - before, u64::from(expected == "ok"), "{tenant:?}");
     }
     // A caller of an unknown tenant does not learn the tool's parameters.
-    let toolcell::CallResult::Refusal(refused) = said(&some, Some("b"), "{}") else {
-        panic!("it was made")
-    };
-    assert_eq!(refused, Refusal::UnknownTenant);
-    let narrow = some.with_anonymous(Tenant {
-        limits: Limits { arguments: 3, ..Limits::default() },
-        ..Tenant::default()
-    });
-    assert_eq!(
-        ending(&said(&narrow, None, good)),
-        "refusal/invalid_arguments",
-        "it is narrowed like a tenant"
-    );
+    let refused = said(&some, Some("b"), "{}");
+    assert_eq!(refused, CallResult::Refusal(Refusal::UnknownTenant));
+    // A call without a tenant is narrowed like one of a tenant.
+    let limits = Limits { arguments: 3, ..Limits::default() };
+    let narrow = some.with_anonymous(Tenant { limits, ..Tenant::default() });
+    assert_eq!(ending(&said(&narrow, None, good)), "refusal/invalid_arguments");
 }
 
 /// Fails without: the list of tools, in calls, lists and checks of arguments.
