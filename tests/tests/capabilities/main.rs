@@ -70,3 +70,8 @@ fn outcome(executor: &Executor, tool: &Tool, arguments: &Value, options: CallOpt
 fn of(tenant: &str) -> CallOptions {
     CallOptions { context: context(&json!({ "tenant": tenant })).into(), ..CallOptions::default() }
 }
+
+/// Returns the message of a tool's own failure.
+fn message(result: &Value) -> &str {
+    result["error"]["message"].as_str().unwrap_or_else(|| panic!("{result}"))
+}

@@ -18,7 +18,7 @@ use toolcell::{Engine, Event, Executor, Grants, Tool};
 use toolcell_tests::PLACEMENTS;
 use toolcell_tests::server::{Server, response};
 
-use crate::{denial, first_tool, observed, of, outcome};
+use crate::{denial, first_tool, message, observed, of, outcome};
 
 const OWN: &str = "canary-4711-of-the-tool-5a";
 const ANOTHERS: &str = "canary-0815-of-another";
@@ -173,8 +173,7 @@ fn secret_leaves_only_to_its_bound_destination() {
     let scene = Scene::of("gossip", PLACEMENTS[0], reveals(&server, Some("/own")));
     for how in ["query", "header", "body"] {
         let denied = scene.gossip(how, &server.url("/x"));
-        let message =
-            denied["error"]["message"].as_str().unwrap_or_else(|| panic!("{how}: {denied}"));
+        let message = message(&denied);
         assert!(message.contains("contains the value of a secret"), "{message}");
         assert!(!shows(message, OWN), "{message}");
         let denials: Vec<_> = scene.heard().into_iter().filter_map(denial).collect();
@@ -210,8 +209,7 @@ fn ungranted_secrets_never_leave() {
             let arguments =
                 json!({"authority": server.address.to_string(), "path": path, "body": body});
             let denied = caller.say(&arguments);
-            let message = denied["error"]["message"].as_str().expect("an error");
-            assert!(message.contains("Denied"), "{denied}");
+            assert!(message(&denied).contains("Denied"), "{denied}");
             assert!(caller.heard().iter().any(|event| matches!(event, Event::Denied { .. })));
         }
     }
