@@ -60,11 +60,8 @@ fn ungranted_path_is_reported_with_its_directory() {
         }
     }
     // A file that is missing in a granted directory is no denial, nor is an empty root.
-    let (answers, denials) = denied(
-        &data,
-        &[&["read", "/data/missing"], &["read", "/data/there"]],
-        CallOptions::default(),
-    );
+    let steps: [&[&str]; 2] = [&["read", "/data/missing"], &["read", "/data/there"]];
+    let (answers, denials) = denied(&data, &steps, CallOptions::default());
     assert_eq!((answers[0].as_str(), answers[1].as_str(), denials.len()), ("NotFound", "x", 0));
     let (_, denials) = denied(&data, &[&["read", "/data/there"]], narrowed(&[]));
     assert_eq!(denials.iter().map(|denial| denial.layer).collect::<Vec<_>>(), [Layer::Call]);
@@ -95,13 +92,11 @@ fn denials_cover_only_declared_or_granted_paths() {
         grants.environment.insert("CITY".into(), "Bern".into());
         let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
         let component = load_with(&engine, bytes, grants).expect("it loads");
-        let (completion, denials) =
-            called(&component, &json!({ "day": "2026-03-03" }), CallOptions::default());
+        let day = json!({ "day": "2026-03-03" });
+        let (completion, denials) = called(&component, &day, CallOptions::default());
         let told = serde_json::to_string(&completion.result).expect("JSON");
         assert!(told.contains("/unit.txt: No such file or directory"), "{told}");
-        assert_eq!(
-            denials.iter().map(|denial| (denial.layer, &*denial.request)).collect::<Vec<_>>(),
-            expected
-        );
+        let denied = denials.iter().map(|denial| (denial.layer, &*denial.request));
+        assert_eq!(denied.collect::<Vec<_>>(), expected);
     }
 }
