@@ -28,11 +28,8 @@ pub(crate) struct Parts {
 
 impl Default for Parts {
     fn default() -> Self {
-        Self {
-            told: Arc::default(),
-            entered: Arc::default(),
-            keys: Arc::new(SqliteStore::in_memory()),
-        }
+        let keys = Arc::new(SqliteStore::in_memory());
+        Self { told: Arc::default(), entered: Arc::default(), keys }
     }
 }
 
@@ -58,11 +55,8 @@ impl Parts {
     fn enter(&self, part: &'static str) {
         lock(&self.entered).insert(part);
         let mut told = lock(&self.told);
-        let left = told
-            .as_mut()
-            .filter(|(panics, left)| *panics == part && *left > 0)
-            .map(|(_, left)| left);
-        let is_told = left.map(|left| *left -= 1).is_some();
+        let found = told.as_mut().filter(|(panics, left)| *panics == part && *left > 0);
+        let is_told = found.map(|(_, left)| *left -= 1).is_some();
         drop(told);
         assert!(!is_told, "{ON_PURPOSE}");
     }
@@ -149,12 +143,8 @@ fn panic_in_embedder_part_ends_only_its_call() {
         for (panics, part) in (1..).zip(PARTS) {
             parts.panic_in(part, 1);
             assert_eq!(visitor.stays(), "handler_raised/host_panic", "{placement:?}, {part}");
-            assert_eq!(
-                visitor.stays(),
-                "ok",
-                "{placement:?}, after {part}: {:?}",
-                visitor.guest.result()
-            );
+            let (end, result) = (visitor.stays(), visitor.guest.result());
+            assert_eq!(end, "ok", "{placement:?}, after {part}: {result:?}");
             assert_eq!(visitor.guest.statistics().panics, panics, "{placement:?}, {part}");
         }
     }
