@@ -254,29 +254,7 @@ fn leave_marks() -> String {
     let is_new = (0..8).fold("(i64.const 0)".to_owned(), |all, word| {
         format!("(i64.or {all} (i64.load offset={} (global.get $i)))", word * 8)
     });
-    format!(
-        "(if (i32.eq (memory.grow (global.get $pages)) (i32.const -1)) (then unreachable))
-         (if (i32.eq (table.grow $t (ref.null func) (i32.mul (global.get $pages) (i32.const 64))) (i32.const -1))
-           (then unreachable))
-         (if (i64.ne (global.get $mark) (i64.const 0)) (then unreachable))
-         (global.set $mark (i64.const -1))
-         (global.set $given {given})
-         (global.set $i (i32.const 0))
-         (loop $memory
-           (if (i32.eq (global.get $i) (i32.const {DATA})) (then (global.set $i (global.get $end))))
-           (if (i32.eq (global.get $i) (global.get $base)) (then (global.set $i (global.get $given))))
-           (if (i64.ne {is_new} (i64.const 0)) (then unreachable))
-           (global.set $i (i32.add (global.get $i) (i32.const 64)))
-           (br_if $memory (i32.lt_u (global.get $i) {SIZE})))
-         (memory.fill (i32.const 0) (i32.const 171) (i32.const {DATA}))
-         (memory.fill (global.get $end) (i32.const 171) (i32.sub (global.get $base) (global.get $end)))
-         (memory.fill (global.get $given) (i32.const 171) (i32.sub {SIZE} (global.get $given)))
-         (global.set $i (i32.const 0))
-         (loop $table
-           (if (i32.eqz (ref.is_null (table.get $t (global.get $i)))) (then unreachable))
-           (table.set $t (global.get $i) (ref.func $recurse))
-           (global.set $i (i32.add (global.get $i) (i32.const 1)))
-           (br_if $table (i32.lt_u (global.get $i) (table.size $t))))",
-        given = "(i32.and (i32.add (global.get $heap) (i32.const 63)) (i32.const -64))",
-    )
+    let given = "(i32.and (i32.add (global.get $heap) (i32.const 63)) (i32.const -64))";
+    let text = include_str!("wat/marks.wat").replace("{is_new}", &is_new).replace("{given}", given);
+    text.replace("{SIZE}", SIZE).replace("{DATA}", &DATA.to_string())
 }

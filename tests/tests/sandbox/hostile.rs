@@ -6,7 +6,7 @@ use std::time::Duration;
 use toolcell::outcome::Halt;
 use toolcell::runtime::Placement;
 use toolcell::{CallContext, CallResult, Engine, Limits, Outcome, ToolError};
-use toolcell_test_guests::{Answer, CallsOut, Hostile, Misdeed, Place};
+use toolcell_test_guests::{Answer, CallsOut, Hostile, Misdeed, Place, rows};
 use toolcell_tests::binary::{list, of_component, section};
 use toolcell_tests::{PLACEMENTS, call, ending, engine, load, load_ending, wait};
 
@@ -20,53 +20,32 @@ fn cell(placement: Placement) -> Engine {
     engine(placement, env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// Returns limits, and the ending of a misdeed under them. The match makes a new misdeed a compile
-/// error until it has a row.
-fn rows(misdeed: Misdeed) -> Vec<(Limits, &'static str)> {
+/// Returns each misdeed with its limits and its endings under them.
+fn endings() -> Vec<(Misdeed, Limits, &'static str)> {
     let short = no_fuel_limit(Duration::from_millis(150));
-    let row = |expected| vec![(tight(), expected)];
-    match misdeed {
-        Misdeed::None | Misdeed::KeepSome => row("ok"),
-        Misdeed::Spin | Misdeed::TailCall | Misdeed::TailCallIndirect => {
-            vec![(tight(), "timeout/fuel"), (short, "timeout/deadline")]
-        }
-        Misdeed::BurnFuel => row("timeout/fuel"),
-        Misdeed::BurnTime => vec![(Limits { host_calls: u64::MAX, ..short }, "timeout/deadline")],
-        Misdeed::Fill | Misdeed::Copy | Misdeed::FillTable | Misdeed::GrowStorm => {
-            vec![(short, "timeout/deadline")]
-        }
-        Misdeed::Sleep | Misdeed::SleepLongest | Misdeed::AwaitAbort => {
-            vec![(short, "timeout/blocked")]
-        }
-        Misdeed::Abort => row("handler_raised/unreachable"),
-        Misdeed::Recurse => row("handler_raised/stack_overflow"),
-        Misdeed::DivideByZero => row("handler_raised/division_by_zero"),
-        Misdeed::Overflow => row("handler_raised/arithmetic_overflow"),
-        Misdeed::ReadOutside => row("handler_raised/memory_out_of_bounds"),
-        Misdeed::TableOutside => row("handler_raised/table_out_of_bounds"),
-        Misdeed::CallNull => row("handler_raised/bad_indirect_call"),
-        Misdeed::Hoard => row("handler_raised/unreachable+memory"),
-        Misdeed::HoardTable => vec![
-            (tight(), "handler_raised/unreachable+table_elements"),
-            (Limits { memory: 512 << 10, ..tight() }, "handler_raised/unreachable+memory"),
-        ],
-        // Bounds of the host's own, which no caller sets: the engine and WASI refuse the call that
-        // exceeds them. A lent handle counts each time it is lent.
-        Misdeed::HoardObjects
-        | Misdeed::HoardHandles
-        | Misdeed::ForgeHandle
-        | Misdeed::AskTooMuch
-        | Misdeed::PollMany => row("handler_raised/host_call"),
-        Misdeed::SayTooMuch => {
-            vec![(Limits { memory: 16 << 20, ..tight() }, "handler_raised/host_call")]
-        }
-        Misdeed::Exit => row("handler_exit/exited"),
-        Misdeed::Chatter => row("handler_raised/host_call+host_calls"),
-        Misdeed::ReadClock | Misdeed::DrawRandom => {
-            vec![(Limits { fuel: u64::MAX, ..tight() }, "handler_raised/host_call+host_calls")]
-        }
-        // Not a misdeed by itself: see `isolation::pool_slot_keeps_nothing_between_calls`.
-        Misdeed::LeaveMarks => vec![],
+    let limits = |words: &str| match words {
+        "tight" => tight(),
+        "short" => short,
+        "short, any number of host calls" => Limits { host_calls: u64::MAX, ..short },
+        "tight, any fuel" => Limits { fuel: u64::MAX, ..tight() },
+        "tight, 512 KiB" => Limits { memory: 512 << 10, ..tight() },
+        "tight, 16 MiB" => Limits { memory: 16 << 20, ..tight() },
+        _ => panic!("{words}"),
+    };
+    let named = |name: &str| {
+        let mut all = Misdeed::ALL.iter().copied();
+        all.find(|misdeed| format!("{misdeed:?}") == name).expect(name)
+    };
+    let table = rows::<(&str, &str, &str)>("sandbox/hostile", "endings_of_misdeeds");
+    table.into_iter().map(|(name, words, end)| (named(name), limits(words), end)).collect()
+}
+
+#[test]
+fn every_misdeed_has_an_ending() {
+    let endings = endings();
+    // Not a misdeed by itself: see `isolation::pool_slot_keeps_nothing_between_calls`.
+    for misdeed in Misdeed::ALL.iter().filter(|misdeed| **misdeed != Misdeed::LeaveMarks) {
+        assert!(endings.iter().any(|(known, ..)| known == misdeed), "{misdeed:?}");
     }
 }
 
@@ -89,25 +68,22 @@ fn in_a_call(place: Place) {
     let is_copying = matches!(place, Place::Realloc | Place::PostReturn);
     for placement in PLACEMENTS {
         let engine = cell(placement);
-        for misdeed in Misdeed::ALL.iter().copied() {
-            for (limits, expected) in rows(misdeed) {
-                let forbidden = is_copying && misdeed.calls_out() != CallsOut::Never;
-                let expected = if forbidden { "handler_raised/broken_abi" } else { expected };
-                let component = load_guest(&engine, Hostile::new(place, misdeed));
-                let tool = component.tools()[0].clone();
-                let is_visible =
-                    wait(async move { tool.is_visible(&CallContext::default()).await });
-                // If the tool cannot say that its caller may see it, the failure is not shown.
-                let is_hidden = matches!(place, Place::Visible) && !is_visible;
-                let expected = if is_hidden { "refusal/not_visible" } else { expected };
-                let completion = call(&component, "hostile", r#"{"a": 1}"#, limits);
-                let what = format!("{misdeed:?} in {place:?}, {placement:?}: {completion:?}");
-                assert_eq!(ending(&completion.result), expected, "{what}");
-                assert!(completion.usage.fuel.is_some_and(|fuel| fuel > 0), "no receipt: {what}");
-                // The next call on the same engine finds nothing left behind.
-                let good = load_guest(&engine, Hostile::new(place, Misdeed::None));
-                assert_eq!(ending(&call_guest(&good, tight()).result), "ok", "after {what}");
-            }
+        for (misdeed, limits, expected) in endings() {
+            let forbidden = is_copying && misdeed.calls_out() != CallsOut::Never;
+            let expected = if forbidden { "handler_raised/broken_abi" } else { expected };
+            let component = load_guest(&engine, Hostile::new(place, misdeed));
+            let tool = component.tools()[0].clone();
+            let is_visible = wait(async move { tool.is_visible(&CallContext::default()).await });
+            // If the tool cannot say that its caller may see it, the failure is not shown.
+            let is_hidden = matches!(place, Place::Visible) && !is_visible;
+            let expected = if is_hidden { "refusal/not_visible" } else { expected };
+            let completion = call(&component, "hostile", r#"{"a": 1}"#, limits);
+            let what = format!("{misdeed:?} in {place:?}, {placement:?}: {completion:?}");
+            assert_eq!(ending(&completion.result), expected, "{what}");
+            assert!(completion.usage.fuel.is_some_and(|fuel| fuel > 0), "no receipt: {what}");
+            // The next call on the same engine finds nothing left behind.
+            let good = load_guest(&engine, Hostile::new(place, Misdeed::None));
+            assert_eq!(ending(&call_guest(&good, tight()).result), "ok", "after {what}");
         }
     }
 }
@@ -117,13 +93,13 @@ fn in_a_call(place: Place) {
 fn at_load(place: Place) {
     for placement in PLACEMENTS {
         let engine = cell(placement);
-        for misdeed in Misdeed::ALL.iter().copied() {
+        let mut tried = Vec::new();
+        for (misdeed, _, expected) in endings() {
             // The host has one set of limits: no second row.
-            let Some((_, expected)) =
-                rows(misdeed).into_iter().next().filter(|_| !depends(misdeed))
-            else {
+            if depends(misdeed) || tried.contains(&misdeed) {
                 continue;
-            };
+            }
+            tried.push(misdeed);
             let unlinked = place == Place::Start && misdeed.calls_out() == CallsOut::WithMemory;
             let expected = if unlinked { "handler_raised/bad_indirect_call" } else { expected };
             let loaded = load(&engine, Hostile::new(place, misdeed).component());
