@@ -8,6 +8,7 @@ mod isolation;
 mod load;
 mod mischief;
 mod panics;
+mod watched_store;
 mod worker_process;
 mod workers;
 
