@@ -10,6 +10,7 @@ use toolcell::{
     AbortSignal, CallContext, CallOptions, CallResult, Completion, Component, Event, Executor,
     Limits, ToolCall, ToolError,
 };
+use toolcell_test_guests::rows;
 use toolcell_tests::{PLACEMENTS, call, ending, engine, load, wait};
 
 fn mischief(placement: Placement) -> Component {
@@ -51,20 +52,14 @@ fn guest_ends_as_the_contract_says() {
     let little = Limits { fuel: 50_000_000, ..Limits::default() };
     for placement in PLACEMENTS {
         let component = mischief(placement);
-        for (tool, arguments, limits, expected) in [
-            ("spin", "{}", little, "timeout/fuel"),
-            ("spin", "{}", quick, "timeout/deadline"),
-            ("sleeps", "{}", quick, "timeout/blocked"),
-            ("impatient", "{}", Limits::default(), "timeout/blocked"),
-            ("hoard", "{}", Limits::default(), "handler_raised/unreachable+memory"),
-            ("dive", "{}", Limits::default(), "handler_raised/stack_overflow"),
-            ("panics", r#"{"words": "ouch"}"#, little, "handler_raised/unreachable"),
-            ("exits", r#"{"code": 0}"#, little, "handler_exit/exited"),
-            ("exits", r#"{"code": 3}"#, little, "handler_exit/exited"),
-            ("lies", "{}", little, "invalid_return/schema"),
-            ("chatters", r#"{"lines": 3}"#, little, "ok"),
-            ("panics", "{}", little, "refusal/invalid_arguments"),
-        ] {
+        for (tool, arguments, limits, expected) in
+            rows::<(&str, &str, &str, &str)>("sandbox/mischief", "guest_ends_as_the_contract_says")
+        {
+            let limits = match limits {
+                "little fuel" => little,
+                "little time" => quick,
+                _ => Limits::default(),
+            };
             let completion = call(&component, tool, arguments, limits);
             let end = ending(&completion.result);
             assert_eq!(end, expected, "{tool}, {placement:?}: {completion:?}");

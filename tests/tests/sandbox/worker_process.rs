@@ -12,6 +12,7 @@ use toolcell::call::CallFiles;
 use toolcell::process::{WorkerProcess, WorkerProcessBuilder};
 use toolcell::runtime::Placement;
 use toolcell::{AbortSignal, CallOptions, Completion, Event, Executor, Limits, Tool, ToolCall};
+use toolcell_test_guests::rows;
 use toolcell_tests::{context, ending, engine, load, wait};
 
 /// Time after which a test counts as hung.
@@ -148,17 +149,11 @@ fn calls_are_equal_with_and_without_worker_process() {
     let definitions: Vec<_> = there.tools().iter().map(Tool::definition).collect();
     assert_eq!(definitions, here.definitions().collect::<Vec<_>>());
     let little = Limits { fuel: 20_000_000, log: 300, ..Limits::default() };
-    for (tool, arguments, limits) in [
-        ("remembers", json!({"secret": "s"}), Limits::default()),
-        ("chatters", json!({"lines": 3}), Limits::default()),
-        ("chatters", json!({"lines": 300}), little),
-        ("chatters", json!({"lines": -1}), little),
-        ("spin", json!({}), little),
-        ("panics", json!({"words": "ouch"}), little),
-        ("exits", json!({"code": 3}), little),
-        ("lies", json!({}), little),
-        ("looks_around", json!({}), little),
-    ] {
+    for (tool, arguments, is_limited) in rows::<(&str, Value, bool)>(
+        "sandbox/workers",
+        "calls_are_equal_with_and_without_worker_process",
+    ) {
+        let limits = if is_limited { little } else { Limits::default() };
         let observed = |tool: &Tool| {
             let events = Arc::<Mutex<Vec<Value>>>::default();
             let heard = Arc::clone(&events);
