@@ -132,12 +132,14 @@ impl Hostile {
     }
 
     fn imports(&self) -> String {
-        let imports = [
-            self.misdeed.imports(),
-            if self.unsteady { &[RANDOM] } else { &[] },
-            if self.has_resource() { &[KEEP, DROP] } else { &[] },
-        ];
-        imports.concat().join("\n  ")
+        let mut imports = self.misdeed.imports();
+        if self.unsteady {
+            imports.push(RANDOM);
+        }
+        if self.has_resource() {
+            imports.extend([KEEP, DROP]);
+        }
+        imports.join("\n  ")
     }
 
     /// Returns the misdeed's code if `place` is its place, otherwise nothing.

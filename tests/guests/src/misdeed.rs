@@ -6,11 +6,34 @@ use crate::memory::DATA;
 
 /// The size of the memory in bytes.
 const SIZE: &str = "(i32.mul (memory.size) (i32.const 65536))";
-/// The imports that read or write the guest's memory.
-const LOG: &str = r#"(import "toolcell:tool/log@0.1.0" "log" (func $log (param i32 i32 i32)))"#;
-const BYTES: &str =
-    r#"(import "wasi:random/random@0.2.6" "get-random-bytes" (func $bytes (param i64 i32)))"#;
-const POLL: &str = r#"(import "wasi:io/poll@0.2.6" "poll" (func $poll (param i32 i32 i32)))"#;
+/// The functions that misdeeds import, by the beginning of their calls. The first three read or write
+/// the guest's memory.
+static IMPORTS: [(&str, &str); 8] = [
+    ("(call $log", r#"(import "toolcell:tool/log@0.1.0" "log" (func $log (param i32 i32 i32)))"#),
+    (
+        "(call $bytes",
+        r#"(import "wasi:random/random@0.2.6" "get-random-bytes" (func $bytes (param i64 i32)))"#,
+    ),
+    ("(call $poll", r#"(import "wasi:io/poll@0.2.6" "poll" (func $poll (param i32 i32 i32)))"#),
+    (
+        "(call $block",
+        r#"(import "wasi:io/poll@0.2.6" "[method]pollable.block" (func $block (param i32)))"#,
+    ),
+    ("(call $exit", r#"(import "wasi:cli/exit@0.2.6" "exit" (func $exit (param i32)))"#),
+    (
+        "(call $subscribe",
+        r#"(import "wasi:clocks/monotonic-clock@0.2.6" "subscribe-duration"
+            (func $subscribe (param i64) (result i32)))"#,
+    ),
+    (
+        "(call $now",
+        r#"(import "wasi:clocks/monotonic-clock@0.2.6" "now" (func $now (result i64)))"#,
+    ),
+    (
+        "(call $abort",
+        r#"(import "toolcell:tool/abort@0.1.0" "subscribe" (func $abort (result i32)))"#,
+    ),
+];
 /// Grows the memory until that is refused.
 const GROW: &str = "(loop $g (br_if $g (i32.ne (memory.grow (i32.const 16)) (i32.const -1))))";
 
@@ -105,10 +128,10 @@ impl Misdeed {
     /// Returns the calls that the instructions make out of their component.
     #[must_use]
     pub fn calls_out(self) -> CallsOut {
-        let imports = self.imports();
-        if imports.iter().any(|import| [LOG, BYTES, POLL].contains(import)) {
+        let code = self.code();
+        if IMPORTS[..3].iter().any(|(call, _)| code.contains(call)) {
             CallsOut::WithMemory
-        } else if !imports.is_empty() || self.keeps_handles() {
+        } else if !self.imports().is_empty() || self.keeps_handles() {
             CallsOut::Plainly
         } else {
             CallsOut::Never
@@ -141,7 +164,7 @@ impl Misdeed {
             Self::ReadOutside => "(drop (i32.load (i32.const -4)))",
             Self::TableOutside => "(drop (table.get $t (i32.const 99)))",
             Self::CallNull => "(call_indirect $t (i32.const 0))",
-            Self::Hoard => "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) unreachable",
+            Self::Hoard => return [GROW, " unreachable"].concat().into(),
             Self::HoardTable => {
                 "(loop $l (br_if $l (i32.ne (table.grow $t (ref.null func) (i32.const 1000)) (i32.const -1)))) unreachable"
             }
@@ -202,48 +225,10 @@ impl Misdeed {
     }
 
     /// Returns the imports that the instructions need. A component imports what its module imports.
-    pub(crate) fn imports(self) -> &'static [&'static str] {
-        const BLOCK: &str =
-            r#"(import "wasi:io/poll@0.2.6" "[method]pollable.block" (func $block (param i32)))"#;
-        const EXIT: &str = r#"(import "wasi:cli/exit@0.2.6" "exit" (func $exit (param i32)))"#;
-        const SUBSCRIBE: &str = r#"(import "wasi:clocks/monotonic-clock@0.2.6" "subscribe-duration"
-            (func $subscribe (param i64) (result i32)))"#;
-        const NOW: &str =
-            r#"(import "wasi:clocks/monotonic-clock@0.2.6" "now" (func $now (result i64)))"#;
-        const ABORT: &str =
-            r#"(import "toolcell:tool/abort@0.1.0" "subscribe" (func $abort (result i32)))"#;
-        match self {
-            Self::Exit => &[EXIT],
-            Self::Sleep | Self::SleepLongest => &[BLOCK, SUBSCRIBE],
-            Self::PollMany => &[POLL, SUBSCRIBE],
-            Self::AwaitAbort => &[BLOCK, ABORT],
-            Self::Chatter | Self::BurnTime | Self::SayTooMuch => &[LOG],
-            Self::ReadClock => &[NOW],
-            Self::HoardObjects => &[ABORT],
-            Self::ForgeHandle => &[BLOCK],
-            Self::AskTooMuch | Self::DrawRandom => &[BYTES],
-            Self::None
-            | Self::Spin
-            | Self::TailCall
-            | Self::TailCallIndirect
-            | Self::BurnFuel
-            | Self::Abort
-            | Self::Recurse
-            | Self::DivideByZero
-            | Self::Overflow
-            | Self::ReadOutside
-            | Self::TableOutside
-            | Self::CallNull
-            | Self::Hoard
-            | Self::HoardTable
-            | Self::HoardHandles
-            | Self::KeepSome
-            | Self::Fill
-            | Self::Copy
-            | Self::FillTable
-            | Self::GrowStorm
-            | Self::LeaveMarks => &[],
-        }
+    pub(crate) fn imports(self) -> Vec<&'static str> {
+        let code = self.code();
+        let needed = IMPORTS.iter().filter(|(call, _)| code.contains(call));
+        needed.map(|(_, import)| *import).collect()
     }
 }
 

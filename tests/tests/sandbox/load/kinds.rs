@@ -16,24 +16,12 @@ use toolcell_tests::{call, ending, load, wait};
 
 use super::{ENGINE, Kind, Scratch, assert_refused, tight};
 
-const MATH: &str = "package docs:math@0.1.0;
-interface whole {
-    add: func(a: u32, b: u32) -> u32;
-    check: func(a: u32) -> result<u32, u32>;
-    spin: func();
-    crash: func();
+/// Returns the component with functions of this name in the table `components`.
+fn component(name: &str) -> Vec<u8> {
+    let table = rows::<(&str, &str, &str)>("sandbox/load/kinds", "components");
+    let (_, wit, module) = table.into_iter().find(|(known, ..)| *known == name).expect(name);
+    functions_component(wit, module)
 }
-world plain { export whole; export twice: func(n: s64) -> s64; }";
-
-const MATH_MODULE: &str = r#"
-  (func (export "docs:math/whole@0.1.0#add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1)))
-  (func (export "docs:math/whole@0.1.0#check") (param i32) (result i32)
-    (i32.store (i32.const 1024) (i32.gt_u (local.get 0) (i32.const 9)))
-    (i32.store (i32.const 1028) (local.get 0))
-    (i32.const 1024))
-  (func (export "docs:math/whole@0.1.0#spin") (loop $ever (br $ever)))
-  (func (export "docs:math/whole@0.1.0#crash") unreachable)
-  (func (export "twice") (param i64) (result i64) (i64.mul (local.get 0) (i64.const 2)))"#;
 
 pub(crate) fn load_as(
     bytes: Vec<u8>,
@@ -45,8 +33,12 @@ pub(crate) fn load_as(
     wait(async move { Component::load_with(&ENGINE, bytes, options).await })
 }
 
+fn functions_of(bytes: Vec<u8>) -> Result<Component, Error> {
+    load_as(bytes, ComponentKind::Functions, Grants::default())
+}
+
 fn functions(wit: &str, module: &str) -> Result<Component, Error> {
-    load_as(functions_component(wit, module), ComponentKind::Functions, Grants::default())
+    functions_of(functions_component(wit, module))
 }
 
 /// Loads a program with the usual settings and without grants.
@@ -84,7 +76,7 @@ fn assert_calls(component: &Component, table: &str, limits: Limits) {
 
 #[test]
 fn each_exported_function_is_a_tool() {
-    let component = functions(MATH, MATH_MODULE).expect("it loads");
+    let component = functions_of(component("math")).expect("it loads");
     let mut names: Vec<_> = component.definitions().map(|tool| tool.name.as_str()).collect();
     names.sort_unstable();
     assert_eq!(names, ["twice", "whole_add", "whole_check", "whole_crash", "whole_spin"]);
@@ -247,8 +239,7 @@ fn command_settings_share_one_cached_artifact() {
         assert_eq!(value(&component, "tool", "{}", Limits::default()), json!(expected));
     }
     let engine = scratch.engine();
-    let bytes = functions_component(MATH, MATH_MODULE);
-    let bytes = ComponentBytes::new(bytes, ComponentKind::Functions);
+    let bytes = ComponentBytes::new(component("math"), ComponentKind::Functions);
     for is_cached in [false, true] {
         let (engine, bytes) = (engine.clone(), bytes.clone());
         let component =
@@ -260,7 +251,7 @@ fn command_settings_share_one_cached_artifact() {
 #[test]
 fn usable_component_kind_is_proposed() {
     for (bytes, proposal) in [
-        (functions_component(MATH, MATH_MODULE), Some("functions")),
+        (component("math"), Some("functions")),
         (command_component(true), Some("command")),
         (command_module(), Some("command")),
         (toolcell_test_guests::bytes("hello"), None),
@@ -274,33 +265,16 @@ fn usable_component_kind_is_proposed() {
             "{error:?}"
         );
     }
-    let not_a_command = program(functions_component(MATH, MATH_MODULE));
+    let not_a_command = program(component("math"));
     assert_refused(not_a_command, Error::is_component, "does not export `wasi:cli/run@0.2`");
-    let not_functions =
-        load_as(command_component(true), ComponentKind::Functions, Grants::default());
+    let not_functions = functions_of(command_component(true));
     assert_refused(not_functions, Error::is_component, "it exports no function");
 }
 
 /// Language runtimes bring imports that most functions never use.
 #[test]
 fn ungranted_function_import_is_denied_at_use() {
-    let component = functions(
-        "package a:b;
-        package toolcell:tool@0.1.0 {
-            interface kv {
-                variant fault { denied(string), invalid-key(string), over-quota(string), unavailable(string) }
-                delete: func(key: string) -> result<bool, fault>;
-            }
-        }
-        world plain { import toolcell:tool/kv@0.1.0; export idle: func() -> u8; export fault: func() -> u8; }",
-        r#"(import "toolcell:tool/kv@0.1.0" "delete" (func $delete (param i32 i32 i32)))
-        (func (export "idle") (result i32) (i32.const 7))
-        (func (export "fault") (result i32)
-          (call $delete (i32.const 8) (i32.const 1) (i32.const 16))
-          (i32.add (i32.mul (i32.load8_u (i32.const 16)) (i32.const 10)) (i32.load8_u (i32.const 20))))
-        (data (i32.const 8) "k")"#,
-    );
-    let component = component.expect("it loads");
+    let component = functions_of(component("keys")).expect("it loads");
     // The results: an error, whose variant is the first case.
     for (tool, expected) in [("idle", 7), ("fault", 10)] {
         assert_eq!(value(&component, tool, "{}", Limits::default()), json!(expected), "{tool}");
