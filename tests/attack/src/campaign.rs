@@ -88,18 +88,13 @@ impl ScenarioRun<'_> {
             let (position, case) = ended.last.unwrap_or((from, 0));
             whole.tried += 1;
             whole.deaths += 1;
-            whole.findings.push(Finding {
-                theatre: self.name.text(),
-                fault: if ended.is_hung { Fault::Hang } else { Fault::Death },
-                what: if ended.last.is_some() {
-                    ended.status.to_string()
-                } else {
-                    "before the first case".into()
-                },
-                count: 1,
-                case,
-                detail: ended.words,
-            });
+            let what = match ended.last {
+                Some(_) => ended.status.to_string(),
+                None => "before the first case".into(),
+            };
+            let (theatre, detail) = (self.name.text(), ended.words);
+            let fault = if ended.is_hung { Fault::Hang } else { Fault::Death };
+            whole.findings.push(Finding { theatre, fault, what, count: 1, case, detail });
             from = position + 1;
             if ended.last.is_none() || self.options.case.is_some() || began.elapsed() >= share {
                 break;
@@ -150,9 +145,8 @@ impl ScenarioRun<'_> {
                 Ok(line) => match serde_json::from_str(&line) {
                     Ok(Line::Case(position, case)) => {
                         last = Some((position, case));
-                        if shown.elapsed() > Duration::from_millis(200)
-                            && std::io::stderr().is_terminal()
-                        {
+                        let is_due = shown.elapsed() > Duration::from_millis(200);
+                        if is_due && std::io::stderr().is_terminal() {
                             shown = Instant::now();
                             show(&format!("{}: case {case}", self.name.text()));
                         }

@@ -48,8 +48,9 @@ fn bomb(dice: &mut SeededRng) -> Value {
     let count = dice.pick(&[3_usize, 50, 199, 399, 1_999, 20_000]);
     let nested =
         |key: &str, levels: usize| (0..levels).fold(json!({}), |inner, _| json!({key: inner}));
+    let properties = |a: Value| json!({"properties": {"a": a}});
     match dice.number(0..13) {
-        0 => json!({"properties": {"a": {"type": "string", "pattern": dice.pick(&PATTERNS)}}}),
+        0 => properties(json!({"type": "string", "pattern": dice.pick(&PATTERNS)})),
         1 => json!({"patternProperties": {dice.pick(&PATTERNS): {"type": "integer"}}}),
         2 => {
             json!({"anyOf": vec![json!({"pattern": dice.pick(&PATTERNS), "minLength": 3}); count]})
@@ -75,7 +76,8 @@ fn bomb(dice: &mut SeededRng) -> Value {
             json!({"properties": {"a": {"type": "array", "uniqueItems": true, "items": {"type": "array", "uniqueItems": true}}}})
         }
         8 => {
-            json!({"properties": {"a": {"enum": (0..count).map(|n| format!("value-{n}")).collect::<Vec<_>>()}}})
+            let values: Vec<_> = (0..count).map(|n| format!("value-{n}")).collect();
+            properties(json!({ "enum": values }))
         }
         9 => {
             json!({"$dynamicRef": "#a", "$defs": {"b": {"$dynamicAnchor": "a", "items": {"$dynamicRef": "#a"}}}})
@@ -83,9 +85,7 @@ fn bomb(dice: &mut SeededRng) -> Value {
         10 => {
             json!({"unevaluatedProperties": false, "anyOf": vec![json!({"properties": {"b": {"unevaluatedProperties": false}}}); count.min(200)]})
         }
-        11 => {
-            json!({"properties": {"a": {"multipleOf": dice.pick(&[1e-300, 5e-324, 0.0, -1.0, 1e308])}}})
-        }
+        11 => properties(json!({"multipleOf": dice.pick(&[1e-300, 5e-324, 0.0, -1.0, 1e308])})),
         _ => random_schema(dice, DEPTH),
     }
 }

@@ -41,15 +41,9 @@ impl Host {
     fn with(placement: Placement, mut says: Grants) -> Self {
         let server = Server::start(Ipv4Addr::LOCALHOST, |_| response("200 OK", ""));
         let secrets = StoredSecrets::default().with("token", Secret::new(VALUE).expect("a secret"));
-        let engine = Engine::builder()
-            .cells(4)
-            .placement(placement)
-            .keys(SqliteStore::in_memory())
-            .secrets(secrets);
-        let engine = engine
-            .cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/confided"))
-            .build()
-            .expect("an engine");
+        let engine = Engine::builder().cells(4).placement(placement).keys(SqliteStore::in_memory());
+        let cache = concat!(env!("CARGO_TARGET_TMPDIR"), "/confided");
+        let engine = engine.secrets(secrets).cache(cache).build().expect("an engine");
         let load = |grants: Grants, name: &str| tool(&engine, "messenger", name, grants);
         let mut reads = Grants::default();
         reads.reveal.insert("token".into());
@@ -63,10 +57,8 @@ impl Host {
             invocation.progress(1, None, Some(arguments["text"].to_string()));
             Err::<Value, _>(HandlerError::new(arguments["text"].to_string()).with_data(arguments))
         };
-        let echo = Tool::native(
-            Definition::new("echo", "Fails with its arguments.").expect("a definition"),
-            echo,
-        );
+        let definition = Definition::new("echo", "Fails with its arguments.").expect("a name");
+        let echo = Tool::native(definition, echo);
         let mut program = Command::new("program");
         // The thirds in order, over two lines, and longer than the limit of a result.
         let argv = ["write", "{b}\n{a}{c}, and then some more words"];
@@ -119,10 +111,8 @@ fn sub_call_arguments_contain_no_secret() {
         for word in ["$all", "<$all>", "$1 $2 $3"] {
             let shown = host.confided("echo", &json!({"text": word, (word): 1, "deep": [[word]]}));
             assert!(!shows(&shown), "{word}: {shown}");
-            assert!(
-                shown.contains("removed from the arguments of the call of `echo`"),
-                "{word}: {shown}"
-            );
+            let told = "removed from the arguments of the call of `echo`";
+            assert!(shown.contains(told), "{word}: {shown}");
         }
         // Text without the value arrives unchanged.
         let shown = host.confided("echo", &json!({"text": "a\nb", "number": 1.50}));
@@ -145,14 +135,10 @@ fn called_tool_never_emits_callers_secret() {
             let shown = host.repeated(&thirds, how, &host.server.url("/"));
             assert!(shown.contains(r#"canary-4\",\"and\""#), "the thirds arrive: {shown}");
             assert!(!shows(&shown), "{how}: {shown}");
-            let is_denied =
-                ["value of a key", "swapped", "key", "url", "header", "body"].contains(&how);
+            let is_hidden = ["value of a key", "swapped", "url", "header", "body"].contains(&how);
+            let is_denied = is_hidden || how == "key";
             assert_eq!(shown.contains("tool_denied"), is_denied, "{how}: {shown}");
-            assert_eq!(
-                shown.contains("[redacted]"),
-                !matches!(how, "value of a key" | "swapped" | "url" | "header" | "body"),
-                "{how}: {shown}"
-            );
+            assert_eq!(shown.contains("[redacted]"), !is_hidden, "{how}: {shown}");
         }
         // One call further down, in its arguments and in its name.
         for (how, at) in [("on", "echo"), ("name", "")] {

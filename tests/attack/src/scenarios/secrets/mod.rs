@@ -108,12 +108,8 @@ impl Secrets {
         grants.kv.push("write *".parse().expect("a rule"));
         let secrets =
             StoredSecrets::default().with("token", Secret::new(canary.as_str()).expect("a secret"));
-        let engine = stage
-            .engine(Placement::Cells)
-            .secrets(secrets)
-            .keys(SqliteStore::in_memory())
-            .build()
-            .expect("an engine");
+        let engine = stage.engine(Placement::Cells).secrets(secrets).keys(SqliteStore::in_memory());
+        let engine = engine.build().expect("an engine");
         let (events, traces) = (Arc::new(Mutex::new(String::new())), Traces::default());
         let seen = Arc::clone(&events);
         let executor = Executor::new().with_events(move |event: Event| {
@@ -155,11 +151,8 @@ impl Scenario for Secrets {
         ];
         // The server that the secret is bound to may receive it.
         drop(self.bound.taken());
-        let found: Vec<_> = places
-            .iter()
-            .filter(|(_, text)| self.finder.find(text).is_some())
-            .map(|(place, _)| *place)
-            .collect();
+        let shows = places.iter().filter(|(_, text)| self.finder.find(text).is_some());
+        let found: Vec<_> = shows.map(|(place, _)| *place).collect();
         tally.record_result(if found.is_empty() {
             Ok(())
         } else {
