@@ -113,11 +113,10 @@ impl ScenarioRun<'_> {
         let asked =
             calls_of_a_case(self.name).map_or(1, |calls| self.options.calls.div_ceil(calls).max(1));
         let least = if self.options.whole { asked.max(campaign_cases(self.name)) } else { asked };
+        let (name, seed) = (self.name.text(), self.seed);
         let seconds = time.as_secs_f64().max(0.001);
         let arguments = format!(
-            "perform {} --seed {} --from {from} --seconds {seconds} --least {least}",
-            self.name.text(),
-            self.seed
+            "perform {name} --seed {seed} --from {from} --seconds {seconds} --least {least}"
         );
         child.args(arguments.split(' '));
         if let Some(case) = self.options.case {

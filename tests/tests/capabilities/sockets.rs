@@ -18,10 +18,8 @@ use crate::complete;
 fn sockets() -> BTreeSet<String> {
     let open = fs::read_dir("/proc/self/fd").expect("descriptors").flatten();
     let targets = open.filter_map(|entry| fs::read_link(entry.path()).ok());
-    targets
-        .map(|target| target.display().to_string())
-        .filter(|target| target.starts_with("socket:"))
-        .collect()
+    let targets = targets.map(|target| target.display().to_string());
+    targets.filter(|target| target.starts_with("socket:")).collect()
 }
 
 /// A tool tries each way to a listener on this machine: it gets a permission error, observers get
@@ -76,10 +74,8 @@ fn socket_use_is_denied_and_opens_no_socket() {
                 let ways = ["connect", "listen", "bind", "send"];
                 assert_eq!(others, ways.map(|way| format!("{way}: PermissionDenied")));
                 // The guest's C library has no error number for it.
-                assert!(
-                    resolve.starts_with("resolve: ") && !resolve.ends_with("done"),
-                    "{resolve}"
-                );
+                let is_denied = resolve.starts_with("resolve: ") && !resolve.ends_with("done");
+                assert!(is_denied, "{resolve}");
                 let denied = std::mem::take(&mut *denied.lock().expect("no panic"));
                 let expected =
                     ["tcp socket", "tcp socket", "udp socket", "udp socket", "resolve localhost"];

@@ -8,16 +8,11 @@ use toolcell::{Engine, Limits};
 use toolcell_test_guests::Misdeed;
 use toolcell_tests::{PLACEMENTS, ending, engine};
 
-use crate::{call_guest, load_misdeed};
+use crate::{any_fuel, call_guest, load_misdeed};
 
 /// Limits without any bound but time: as much time as a call of these tests may waste.
 fn idle() -> Limits {
-    Limits {
-        fuel: u64::MAX,
-        host_calls: u64::MAX,
-        timeout: Duration::from_secs(3),
-        ..Limits::default()
-    }
+    Limits { host_calls: u64::MAX, ..any_fuel(Duration::from_secs(3)) }
 }
 
 /// Asserts the ending of a guest that commits this misdeed in a call.
@@ -37,11 +32,8 @@ fn loop_ends_when_fuel_runs_out() {
 
 #[test]
 fn host_call_limit_ends_the_guest() {
-    assert_ends(
-        Misdeed::Chatter,
-        Limits { host_calls: 1000, ..idle() },
-        "handler_raised/host_call+host_calls",
-    );
+    let limits = Limits { host_calls: 1000, ..idle() };
+    assert_ends(Misdeed::Chatter, limits, "handler_raised/host_call+host_calls");
 }
 
 #[test]
@@ -51,11 +43,8 @@ fn host_call_copies_no_more_than_a_result() {
 
 #[test]
 fn memory_growth_stops_at_its_limit() {
-    assert_ends(
-        Misdeed::Hoard,
-        Limits { memory: 4 << 20, ..idle() },
-        "handler_raised/unreachable+memory",
-    );
+    let limits = Limits { memory: 4 << 20, ..idle() };
+    assert_ends(Misdeed::Hoard, limits, "handler_raised/unreachable+memory");
 }
 
 /// These guests spend next to no fuel, and some spend their time in the longest instructions. The

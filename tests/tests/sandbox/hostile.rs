@@ -121,10 +121,8 @@ fn depends(misdeed: Misdeed) -> bool {
 fn every_guest_entry_point_has_a_test() {
     for place in Place::ALL {
         let call = format!("{{\n    every_misdeed(Place::{place:?});\n}}");
-        assert!(
-            include_str!("hostile.rs").contains(&call),
-            "no test has `every_misdeed(Place::{place:?})`"
-        );
+        let is_there = include_str!("hostile.rs").contains(&call);
+        assert!(is_there, "no test has `every_misdeed(Place::{place:?})`");
     }
 }
 
@@ -196,21 +194,14 @@ fn handle_limit_spans_all_instances() {
         let copies =
             section(of_component::INSTANCES, &list(instances, &[0, 1, 0].repeat(instances)));
         // Instances of component 1; component 0 is the guest's own interface.
-        [
-            Hostile::answering(Answer::Echo).component(),
-            section(of_component::COMPONENT, &keeps),
-            copies,
-        ]
-        .concat()
+        let guest = Hostile::answering(Answer::Echo).component();
+        [guest, section(of_component::COMPONENT, &keeps), copies].concat()
     };
     for placement in PLACEMENTS {
         let engine = cell(placement);
         for (instances, expected) in [(1, "ok"), (2, "ok"), (3, "handler_raised/host_call")] {
-            assert_eq!(
-                load_ending(&load(&engine, holding(instances))),
-                expected,
-                "{instances}, {placement:?}"
-            );
+            let end = load_ending(&load(&engine, holding(instances)));
+            assert_eq!(end, expected, "{instances}, {placement:?}");
         }
     }
 }
@@ -332,10 +323,8 @@ fn trap_backtrace_names_are_short_and_escaped() {
     assert!(raised.backtrace.iter().any(|name| name.contains("52")), "{raised:?}");
     assert!(raised.backtrace.len() <= 32, "{}", raised.backtrace.len());
     for name in &raised.backtrace {
-        assert!(
-            name.len() <= 120 && name.chars().all(|c| c.is_ascii_graphic() || c == ' '),
-            "{name:?}"
-        );
+        let is_escaped = name.chars().all(|c| c.is_ascii_graphic() || c == ' ');
+        assert!(name.len() <= 120 && is_escaped, "{name:?}");
     }
 }
 

@@ -12,6 +12,8 @@ mod watched_store;
 mod worker_process;
 mod workers;
 
+use std::time::Duration;
+
 use toolcell::{Completion, Component, Engine, Limits};
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::{call, load};
@@ -19,6 +21,11 @@ use toolcell_tests::{call, load};
 /// Limits that a good guest does not reach, and a bad one soon does.
 fn tight() -> Limits {
     Limits { fuel: 20_000_000, memory: 4 << 20, host_calls: 1000, ..Limits::default() }
+}
+
+/// Limits without a bound on fuel.
+fn any_fuel(timeout: Duration) -> Limits {
+    Limits { fuel: u64::MAX, timeout, ..Limits::default() }
 }
 
 fn load_guest(engine: &Engine, guest: Hostile) -> Component {

@@ -13,6 +13,8 @@ use toolcell::{
 use toolcell_test_guests::rows;
 use toolcell_tests::{PLACEMENTS, call, ending, engine, load, wait};
 
+use crate::any_fuel;
+
 fn mischief(placement: Placement) -> Component {
     load(&engine(placement, env!("CARGO_TARGET_TMPDIR")), toolcell_test_guests::bytes("mischief"))
         .expect("it loads")
@@ -48,7 +50,7 @@ fn observed(
 
 #[test]
 fn guest_ends_as_the_contract_says() {
-    let quick = Limits { fuel: u64::MAX, timeout: Duration::from_millis(200), ..Limits::default() };
+    let quick = any_fuel(Duration::from_millis(200));
     let little = Limits { fuel: 50_000_000, ..Limits::default() };
     for placement in PLACEMENTS {
         let component = mischief(placement);

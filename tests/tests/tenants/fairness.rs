@@ -32,6 +32,11 @@ fn of(tenant: &str) -> CallOptions {
     CallOptions { context: context(&json!({ "tenant": tenant })).into(), ..CallOptions::default() }
 }
 
+/// Limits of a call without a bound on its fuel.
+fn any_fuel(seconds: u64) -> Limits {
+    Limits { fuel: u64::MAX, timeout: Duration::from_secs(seconds), ..Limits::default() }
+}
+
 async fn complete(tool: Tool, arguments: Value, options: CallOptions) -> Completion {
     let call = ToolCall::with_value("1", tool.definition().name.as_str(), &arguments);
     Executor::new().call(&tool, call, options).await
@@ -116,9 +121,8 @@ fn hung_store_calls_block_only_their_tenant() {
     let add = json!({"action": "add", "title": "milk", "text": "two litres"});
     let (stuck, arguments) = (notes.clone(), add.clone());
     let hogs: Vec<_> = wait(async move {
-        (0..SHARE)
-            .map(|_| tokio::spawn(complete(stuck.clone(), arguments.clone(), of("hog"))))
-            .collect()
+        let hog = || complete(stuck.clone(), arguments.clone(), of("hog"));
+        (0..SHARE).map(|_| tokio::spawn(hog())).collect()
     });
     for _ in 0..SHARE {
         begun.recv().expect("a call waits for the store");
@@ -207,9 +211,7 @@ fn endless_calls_of_a_tenant_starve_no_other() {
         };
         let first = all(0);
 
-        let limits =
-            Limits { fuel: u64::MAX, timeout: Duration::from_secs(3600), ..Limits::default() };
-        let executor = Executor::new().with_limits(limits);
+        let executor = Executor::new().with_limits(any_fuel(3600));
         // A guest in the caller's task keeps the thread for as long as it can.
         let endless = if placement == Placement::Inline { &endless[1..] } else { &endless[..] };
         let hog = endless.iter().cycle().take(10 * CELLS as usize);
@@ -237,8 +239,7 @@ fn requester(name: &str) -> Tool {
 fn host_memory_per_cell_is_bounded() {
     let hoarder = requester("hoarder");
     let kept = |requests: u32, rounds: u64| {
-        let limits =
-            Limits { fuel: u64::MAX, timeout: Duration::from_secs(60), ..Limits::default() };
+        let limits = any_fuel(60);
         let arguments = json!({"requests": requests, "rounds": rounds});
         ending(&call(&hoarder, &arguments, CallOptions { limits, ..CallOptions::default() }).result)
     };
@@ -250,12 +251,7 @@ fn host_memory_per_cell_is_bounded() {
 #[test]
 fn endless_header_appends_are_ended() {
     let appender = requester("appender");
-    let limits = Limits {
-        fuel: u64::MAX,
-        host_calls: u64::MAX,
-        timeout: Duration::from_secs(60),
-        ..Limits::default()
-    };
+    let limits = Limits { host_calls: u64::MAX, ..any_fuel(60) };
     let ended = call(&appender, &json!({}), CallOptions { limits, ..CallOptions::default() });
     let end = ending(&ended.result);
     let found = (end.as_str(), ended.usage.host_calls);

@@ -147,13 +147,14 @@ fn observer_panics_and_drops_lose_no_event_or_cell() {
     for placement in PLACEMENTS {
         let engine = few_cells(placement);
         let hangs = async |_: Value| std::future::pending::<Value>().await;
+        let hangs = Tool::native(Definition::new("hangs", "").expect("a name"), hangs);
         let tools = [
             guest(&engine, Misdeed::None),
             guest(&engine, Misdeed::Spin),
             guest(&engine, Misdeed::AwaitAbort),
             guest(&engine, Misdeed::Abort),
             native("t"),
-            Tool::native(Definition::new("hangs", "").expect("a name"), hangs).expect("a tool"),
+            hangs.expect("a tool"),
         ];
         let notes = Notes::default();
         let executor = patient().with_events(panicking(&notes));

@@ -159,6 +159,7 @@ fn kinds(placement: Placement) -> (Kind, Vec<Kind>) {
     // More memories than a slot of the pool has: each cell asks the operating system for gigabytes,
     // and gets none.
     let large = Hostile { more_memories: 4, ..Hostile::new(Place::Execute, Misdeed::LeaveMarks) };
+    let hoards = load(Hostile::new(Place::Execute, Misdeed::Hoard).component());
     let kinds = vec![
         hostile(Misdeed::Hoard, &["handler_raised/unreachable+memory"]),
         hostile(Misdeed::LeaveMarks, &["ok"]),
@@ -176,11 +177,7 @@ fn kinds(placement: Placement) -> (Kind, Vec<Kind>) {
         kind(load(bytes("clerk")), &writes.to_string(), &["ok", TOO_LARGE]),
         kind(load(bytes("clerk")), &flood.to_string(), &["handler_raised/host_call"]),
         kind(load(large.component()), "{}", &["handler_raised/limit_at_start"]),
-        kind(
-            load(Hostile::new(Place::Execute, Misdeed::Hoard).component()),
-            &arguments::worst(),
-            &["handler_raised/unreachable+memory"],
-        ),
+        kind(hoards, &arguments::worst(), &["handler_raised/unreachable+memory"]),
         kind(load(bare_hello()), &arguments::more_than_worst(), &["refusal/invalid_arguments"]),
     ];
     (kind(load(bare_hello()), r#"{"name": "Ada"}"#, &["ok"]), kinds)

@@ -27,7 +27,7 @@ use toolcell_test_guests::Misdeed;
 use toolcell_tests::{PLACEMENTS, ending, tool, wait};
 
 use super::PATIENCE;
-use crate::load_misdeed;
+use crate::{any_fuel, load_misdeed};
 
 const CANCELLED: &str = "handler_exit/cancelled";
 
@@ -37,11 +37,7 @@ fn definition() -> Definition {
 
 /// An executor with limits of hours: so a call that ends in a test was ended by its caller.
 fn executor() -> Executor {
-    Executor::new().with_limits(Limits {
-        fuel: u64::MAX,
-        timeout: Duration::from_secs(3600),
-        ..Limits::default()
-    })
+    Executor::new().with_limits(any_fuel(Duration::from_secs(3600)))
 }
 
 /// Makes a call that must end in time, and returns its ending.
@@ -235,10 +231,8 @@ impl Scene {
     }
 
     fn calls(calls: &[(&str, &str)]) -> Vec<ToolCall> {
-        calls
-            .iter()
-            .map(|(id, does)| ToolCall::with_value(*id, "t", &json!({"do": does})))
-            .collect()
+        let call = |(id, does): &(&str, &str)| ToolCall::with_value(*id, "t", &json!({"do": does}));
+        calls.iter().map(call).collect()
     }
 
     /// Returns a runner that calls `act` at each event of a run: `started a`, `completed a`.

@@ -86,11 +86,8 @@ fn untrusted_producers_are_truncated_and_bounded() {
         Contents::of(&component(&[custom("producers", &producers)])).expect("it is a component");
     assert_eq!(contents.producers.len(), 100);
     let is_short = |name: &str| name.len() < 500 && !name.chars().any(char::is_control);
-    assert!(
-        contents.producers.iter().all(|producer| is_short(&producer.name)),
-        "{:?}",
-        contents.producers[0]
-    );
+    let are_short = contents.producers.iter().all(|producer| is_short(&producer.name));
+    assert!(are_short, "{:?}", contents.producers[0]);
     let torn = component(&[custom("producers", &[200, 3, 1]), custom("name", &[0, 255])]);
     assert_eq!(Contents::of(&torn).expect("only the claims are malformed").producers, []);
 }

@@ -81,10 +81,8 @@ fn each_exported_function_is_a_tool() {
     names.sort_unstable();
     assert_eq!(names, ["twice", "whole_add", "whole_check", "whole_crash", "whole_spin"]);
     let add = component.tool("whole_add").expect("the tool").definition();
-    assert_eq!(
-        add.description,
-        "Calls the function `docs:math/whole@0.1.0#add(a: u32, b: u32) -> u32`."
-    );
+    let described = "Calls the function `docs:math/whole@0.1.0#add(a: u32, b: u32) -> u32`.";
+    assert_eq!(add.description, described);
     let whole = json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX });
     assert_eq!(add.output, Some(whole.clone()));
     let object = json!({
@@ -231,8 +229,8 @@ fn command_settings_share_one_cached_artifact() {
         let kind =
             command(|command| command.argv = Some(vec!["write".to_owned(), argv.to_owned()]));
         let (engine, bytes) = (scratch.engine(), ComponentBytes::new(command_module(), kind));
-        let component =
-            wait(async move { Component::load(&engine, bytes).await }).expect("it loads");
+        let component = wait(async move { Component::load(&engine, bytes).await });
+        let component = component.expect("it loads");
         assert_eq!(component.is_cached(), is_cached);
         let description = &component.tools()[0].definition().description;
         assert!(description.contains(&format!("tool write {argv}`")), "{description}");
@@ -260,10 +258,8 @@ fn usable_component_kind_is_proposed() {
         assert_eq!(Inspection::of(&bytes).expect("a component").proposal(), proposal);
         let Some(proposal) = proposal else { continue };
         let error = load(&ENGINE, bytes).expect_err("it has no tools");
-        assert!(
-            error.is_component() && error.hint().contains(&format!("`as = \"{proposal}\"`")),
-            "{error:?}"
-        );
+        let hint = format!("`as = \"{proposal}\"`");
+        assert!(error.is_component() && error.hint().contains(&hint), "{error:?}");
     }
     let not_a_command = program(component("math"));
     assert_refused(not_a_command, Error::is_component, "does not export `wasi:cli/run@0.2`");
@@ -305,10 +301,8 @@ fn unadaptable_modules_are_refused() {
 fn later_wasi_versions_are_refused_by_name() {
     for name in ["wasi:cli/stdin@0.3.0", "wasi:sockets/types@0.3.0", "wasi:http/handler@0.3.1"] {
         let error = load(&ENGINE, importing(name)).expect_err("it is refused");
-        assert!(
-            error.is_component() && error.to_string().contains(&format!("WASI 0.3 (`{name}`)")),
-            "{error}"
-        );
+        let told = format!("WASI 0.3 (`{name}`)");
+        assert!(error.is_component() && error.to_string().contains(&told), "{error}");
         assert!(error.hint().contains("for WASI 0.2"), "{}", error.hint());
     }
 }

@@ -25,12 +25,8 @@ pub(crate) struct Finder(Vec<(&'static str, String)>);
 
 impl Finder {
     pub(crate) fn of(value: &str) -> Self {
-        Self(
-            DISGUISES
-                .iter()
-                .flat_map(|disguise| needles(value, disguise).map(|needle| (*disguise, needle)))
-                .collect(),
-        )
+        let all = |disguise| needles(value, disguise).map(move |needle| (disguise, needle));
+        Self(DISGUISES.into_iter().flat_map(all).collect())
     }
 
     /// Returns the encoding in which the text contains the value.
@@ -64,10 +60,8 @@ mod tests {
         for disguise in DISGUISES {
             let text = format!("a{}z", disguised("cnry-Ab3+/=xyZ0123456789", disguise));
             assert!(finder.find(&text).is_some(), "{disguise}");
-            assert!(
-                finder.find(&serde_json::json!([text]).to_string()).is_some(),
-                "{disguise} in JSON"
-            );
+            let json = serde_json::json!([text]).to_string();
+            assert!(finder.find(&json).is_some(), "{disguise} in JSON");
         }
         assert_eq!(finder.find("nothing of the kind: cnry-Ab3"), None);
     }

@@ -167,7 +167,7 @@ impl Server {
         let id = kept["id"].as_str().unwrap_or_default().to_owned();
         let unknown: String = (0..64).map(|_| dice.pick(&["0", "7", "a", "f"])).collect();
         for line in ["GET /v1/artifacts/", "DELETE /v1/artifacts/"] {
-            self.same(&format!("{line}{id}"), &format!("{line}{unknown}"), "", (&id, &unknown))?;
+            self.same(&format!("{line}{id}"), &format!("{line}{unknown}"), (&id, &unknown))?;
         }
         let still = self.sent(&self.acme, &format!("GET /v1/artifacts/{id}"), "", "");
         let removed = self.sent(&self.acme, &format!("DELETE /v1/artifacts/{id}"), "", "");
@@ -199,12 +199,8 @@ impl Server {
             std::thread::yield_now();
         }
         let other = format!("nothing-{case}");
-        let compared = self.same(
-            &format!("DELETE /v1/calls/{running}"),
-            &format!("DELETE /v1/calls/{other}"),
-            "",
-            (&running, &other),
-        );
+        let [one, another] = [&running, &other].map(|id| format!("DELETE /v1/calls/{id}"));
+        let compared = self.same(&one, &another, (&running, &other));
         let seen = usage(&self.globex);
         let cancelled = self.sent(&self.acme, &format!("DELETE /v1/calls/{running}"), "", "");
         let ended = json_of(&call.join().unwrap_or_default());
@@ -265,11 +261,9 @@ impl Server {
 
     /// Checks that `globex` gets 404 and the same answer to both requests, apart from these two
     /// ids.
-    fn same(&self, one: &str, other: &str, body: &str, ids: (&str, &str)) -> Result<(), Failure> {
-        let answers = [(one, ids.0), (other, ids.1)].map(|(line, id)| {
-            let answer = self.sent(&self.globex, line, "", body);
-            normal(&answer, id)
-        });
+    fn same(&self, one: &str, other: &str, ids: (&str, &str)) -> Result<(), Failure> {
+        let answers = [(one, ids.0), (other, ids.1)]
+            .map(|(line, id)| normal(&self.sent(&self.globex, line, "", ""), id));
         let route = one.split(ids.0).next().unwrap_or_default();
         if !answers[0].starts_with("HTTP/1.1 404") {
             return Err(wrong(format!("{route} of another tenant"), answers[0].clone()));
