@@ -110,9 +110,9 @@ impl ScenarioRun<'_> {
         let mut child = Command::new(std::env::current_exe()?);
         // At least this many cases, however long they take: otherwise a scenario that is slow to
         // set up would be left out.
-        let asked =
-            calls_of_a_case(self.name).map_or(1, |calls| self.options.calls.div_ceil(calls).max(1));
-        let least = if self.options.whole { asked.max(campaign_cases(self.name)) } else { asked };
+        let (calls, cases) = counts(self.name);
+        let asked = calls.map_or(1, |calls| self.options.calls.div_ceil(calls).max(1));
+        let least = if self.options.whole { asked.max(cases) } else { asked };
         let (name, seed) = (self.name.text(), self.seed);
         let seconds = time.as_secs_f64().max(0.001);
         let arguments = format!(
@@ -172,42 +172,24 @@ impl ScenarioRun<'_> {
     }
 }
 
-/// Calls of one case, for the scenarios that count calls.
-fn calls_of_a_case(name: Name) -> Option<u64> {
-    match name {
-        Name::Mixed => Some(mixed::CALLS),
-        Name::Slots => Some(slots::CALLS),
-        Name::Guests
-        | Name::Mutants
-        | Name::Smith
-        | Name::Network
-        | Name::Paths
-        | Name::Secrets
-        | Name::Bombs
-        | Name::Schemas
-        | Name::Server => None,
-    }
-}
-
-/// Returns the cases that a whole campaign has at least. Source: docs/threat-model.md, section 1.
-fn campaign_cases(name: Name) -> u64 {
+/// Returns the calls of one case, for the scenarios that count calls, and the cases that a whole
+/// campaign has at least. Source: docs/threat-model.md, section 1.
+fn counts(name: Name) -> (Option<u64>, u64) {
     match name {
         // Each misdeed in each place and with each answer several times.
-        Name::Guests => 10_000,
+        Name::Guests => (None, 10_000),
         // Row 9: 100,000 mutated components.
-        Name::Mutants | Name::Smith => 50_000,
+        Name::Mutants | Name::Smith => (None, 50_000),
         // Rows 25 and 27: each case has six paths, and reads that race with a swap.
-        Name::Paths => 20_000,
+        Name::Paths => (None, 20_000),
         // Rows 24 and 85: one call in 29 recurses.
-        Name::Mixed => 300_000_u64.div_ceil(mixed::CALLS),
+        Name::Mixed => (Some(mixed::CALLS), 300_000_u64.div_ceil(mixed::CALLS)),
         // Row 54: 100,000 calls that leave something behind or look for it.
-        Name::Slots => 100_000_u64.div_ceil(slots::CALLS),
-        // Rows 72 to 81.
-        Name::Server => 5_000,
-        // Row 70.
-        Name::Schemas => 5_000,
+        Name::Slots => (Some(slots::CALLS), 100_000_u64.div_ceil(slots::CALLS)),
+        // Rows 72 to 81, and row 70.
+        Name::Server | Name::Schemas => (None, 5_000),
         // The whole table.
-        Name::Network | Name::Secrets | Name::Bombs => u64::MAX,
+        Name::Network | Name::Secrets | Name::Bombs => (None, u64::MAX),
     }
 }
 

@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell::call::LogSource;
 use toolcell::runtime::Placement;
 use toolcell::{
     AbortSignal, CallContext, CallOptions, CallResult, Completion, Component, Event, Executor,
@@ -115,17 +114,10 @@ fn output_becomes_log_events_within_bounds() {
         observed(&component, "chatters", &json!({"lines": 2}), Limits::default());
     let line = |event: &Event| {
         let Event::Log { source, message, .. } = event else { return None };
-        Some((*source, message.clone()))
+        Some(format!("{source:?}: {message}"))
     };
     let lines: Vec<_> = events.iter().filter_map(line).collect();
-    let expected = [
-        (LogSource::Stdout, "line 0"),
-        (LogSource::Stderr, "warning 0"),
-        (LogSource::Stdout, "line 1"),
-        (LogSource::Stderr, "warning 1"),
-        (LogSource::Stdout, "no end"),
-    ];
-    assert_eq!(lines, expected.map(|(source, message)| (source, message.to_owned())));
+    assert_eq!(lines, rows::<&str>("sandbox/mischief", "output_becomes_log_events_within_bounds"));
     let usage = completion.usage;
     assert_eq!((usage.log_bytes, usage.log_bytes_dropped), (7 + 10 + 7 + 10 + 6, 0));
 

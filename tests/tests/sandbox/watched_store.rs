@@ -4,21 +4,21 @@ use std::time::Duration;
 
 use toolcell::kv::{Entry, KeyStore, Namespace, Page, SqliteStore, StoreError};
 
-/// A new store, and the function, which gets the name of the operation.
+/// A new store, and the function, which gets the name of the operation and the keys' owner.
 pub(crate) struct WatchedStore<F> {
     store: SqliteStore,
     before: F,
 }
 
-impl<F: Fn(&'static str) + Send + Sync + 'static> WatchedStore<F> {
+impl<F: Fn(&'static str, &Namespace) + Send + Sync + 'static> WatchedStore<F> {
     pub(crate) fn new(before: F) -> Self {
         Self { store: SqliteStore::in_memory(), before }
     }
 }
 
-impl<F: Fn(&'static str) + Send + Sync + 'static> KeyStore for WatchedStore<F> {
+impl<F: Fn(&'static str, &Namespace) + Send + Sync + 'static> KeyStore for WatchedStore<F> {
     fn get(&self, whose: &Namespace, key: &str) -> Result<Option<Entry>, StoreError> {
-        (self.before)("get");
+        (self.before)("get", whose);
         self.store.get(whose, key)
     }
 
@@ -29,12 +29,12 @@ impl<F: Fn(&'static str) + Send + Sync + 'static> KeyStore for WatchedStore<F> {
         data: &[u8],
         ttl: Option<Duration>,
     ) -> Result<u64, StoreError> {
-        (self.before)("set");
+        (self.before)("set", whose);
         self.store.set(whose, key, data, ttl)
     }
 
     fn delete(&self, whose: &Namespace, key: &str) -> Result<bool, StoreError> {
-        (self.before)("delete");
+        (self.before)("delete", whose);
         self.store.delete(whose, key)
     }
 
@@ -46,7 +46,7 @@ impl<F: Fn(&'static str) + Send + Sync + 'static> KeyStore for WatchedStore<F> {
         data: &[u8],
         ttl: Option<Duration>,
     ) -> Result<Option<u64>, StoreError> {
-        (self.before)("compare_and_swap");
+        (self.before)("compare_and_swap", whose);
         self.store.compare_and_swap(whose, key, expected, data, ttl)
     }
 
@@ -57,7 +57,7 @@ impl<F: Fn(&'static str) + Send + Sync + 'static> KeyStore for WatchedStore<F> {
         cursor: Option<&str>,
         most: usize,
     ) -> Result<Page, StoreError> {
-        (self.before)("list");
+        (self.before)("list", whose);
         self.store.list(whose, prefix, cursor, most)
     }
 }

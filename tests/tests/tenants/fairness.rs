@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::grants::{Access, Directory};
-use toolcell::kv::{Entry, KeyStore, Namespace, Page, SqliteStore, StoreError};
 use toolcell::runtime::{EngineBuilder, Placement};
 use toolcell::{
     CallOptions, CallResult, Completion, Definition, Engine, Executor, Grants, Limits, Refusal,
@@ -19,6 +18,8 @@ use toolcell::{
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, context, ending, load, tool, wait};
+
+use crate::watched_store::WatchedStore;
 
 /// Threads of a pool that one tenant can hold.
 const SHARE: usize = 8;
@@ -46,71 +47,19 @@ fn call(tool: &Tool, arguments: &Value, options: CallOptions) -> Completion {
     wait(complete(tool.clone(), arguments.clone(), options))
 }
 
-/// A store that does not return for one tenant until its gate is dropped.
-struct Gated {
-    store: SqliteStore,
-    began: mpsc::Sender<()>,
-    gate: Mutex<mpsc::Receiver<()>>,
-}
-
-impl Gated {
-    fn past_the_gate(&self, whose: &Namespace) -> &SqliteStore {
-        if whose.tenant() == Some("hog") {
-            let _ = self.began.send(());
-            let _ = self.gate.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        }
-        &self.store
-    }
-}
-
-impl KeyStore for Gated {
-    fn get(&self, whose: &Namespace, key: &str) -> Result<Option<Entry>, StoreError> {
-        self.past_the_gate(whose).get(whose, key)
-    }
-
-    fn set(
-        &self,
-        whose: &Namespace,
-        key: &str,
-        data: &[u8],
-        ttl: Option<Duration>,
-    ) -> Result<u64, StoreError> {
-        self.past_the_gate(whose).set(whose, key, data, ttl)
-    }
-
-    fn delete(&self, whose: &Namespace, key: &str) -> Result<bool, StoreError> {
-        self.past_the_gate(whose).delete(whose, key)
-    }
-
-    fn compare_and_swap(
-        &self,
-        whose: &Namespace,
-        key: &str,
-        expected: Option<u64>,
-        data: &[u8],
-        ttl: Option<Duration>,
-    ) -> Result<Option<u64>, StoreError> {
-        self.past_the_gate(whose).compare_and_swap(whose, key, expected, data, ttl)
-    }
-
-    fn list(
-        &self,
-        whose: &Namespace,
-        prefix: &str,
-        cursor: Option<&str>,
-        most: usize,
-    ) -> Result<Page, StoreError> {
-        self.past_the_gate(whose).list(whose, prefix, cursor, most)
-    }
-}
-
 /// Fails without: separate pools for keys and files, or a share for each tenant.
 #[test]
 fn hung_store_calls_block_only_their_tenant() {
-    let ((began, begun), (opens, gate)) = (mpsc::channel(), mpsc::channel());
-    let engine = engine(|engine| {
-        engine.keys(Gated { store: SqliteStore::in_memory(), began, gate: Mutex::new(gate) })
+    let ((began, begun), (opens, gate)) = (mpsc::channel(), mpsc::channel::<()>());
+    let gate = Mutex::new(gate);
+    // Does not return for one tenant until its gate is dropped.
+    let store = WatchedStore::new(move |_, whose| {
+        if whose.tenant() == Some("hog") {
+            let _ = began.send(());
+            let _ = gate.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        }
     });
+    let engine = engine(|engine| engine.keys(store));
     let mut grants = Grants::default();
     grants.kv.push("write notes/*".parse().expect("a rule"));
     let notes = tool(&engine, "notes", "notes", grants);

@@ -10,7 +10,9 @@ use toolcell::runtime::Deterministic;
 use toolcell::{CallOptions, Component, Engine, Executor, Grants, Limits, Overlay};
 use toolcell_tests::ending;
 
-use super::{BIG, FULL, answers, call, expect, granted, load, load_on, narrowed, run, tree};
+use super::{
+    BIG, FULL, answers, call, expect, expect_rows, granted, load, load_on, narrowed, run, tree,
+};
 use crate::complete;
 
 /// Loads the tool on an engine with these fixed values.
@@ -53,15 +55,7 @@ fn left_behind(name: &str) -> Vec<PathBuf> {
 #[test]
 fn tmpdir_and_tmp_lead_to_scratch() {
     let component = load(with_scratch(DirectoryQuota::default()));
-    expect(
-        &component,
-        &[
-            (&["environment"], "TMPDIR=/scratch"),
-            (&["write", "/scratch/a", "3"], "done"),
-            (&["list", "/tmp"], "a"),
-            (&["rename", "/tmp/a", "/scratch/b"], "done"),
-        ],
-    );
+    expect_rows(&component, "own", "tmpdir_and_tmp_lead_to_scratch");
     // A granted directory keeps its own content at this path.
     let root = tree();
     fs::create_dir(root.path().join("tmp")).expect("a directory");
@@ -86,15 +80,7 @@ fn random_device_never_repeats_even_with_a_seed() {
 
 #[test]
 fn devices_need_no_grant() {
-    expect(
-        &load(Grants::default()),
-        &[
-            (&["read", "/dev/null"], ""),
-            (&["write", "/dev/null", "100000"], "done"),
-            (&["read", "/dev/zero"], "NotFound"),
-            (&["list", "/dev/null"], "NotADirectory"),
-        ],
-    );
+    expect_rows(&load(Grants::default()), "own", "devices_need_no_grant");
     // A granted directory of the same name is the tool's.
     let root = tree();
     fs::create_dir(root.path().join("dev")).expect("a directory");

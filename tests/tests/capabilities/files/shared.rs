@@ -8,7 +8,7 @@ use toolcell::{CallOptions, Component, Engine};
 use toolcell_tests::ending;
 
 use super::room::bytes_in;
-use super::{FULL, call, expect, granted, load_on, tree};
+use super::{FULL, call, expect, expect_rows, granted, load_on, tree};
 
 /// The variables of a child process: the directory, the directory of counts, and the prefix of its
 /// files.
@@ -59,15 +59,7 @@ fn processes_share_the_quota_exactly() {
     }
     assert_eq!(bytes_in(dir.path()), ROOM.bytes);
     let component = load(dir.path(), counts.path());
-    expect(
-        &component,
-        &[
-            (&["append", "/data/more", "1"], FULL),
-            (&["remove", "/data/0-0"], "done"),
-            (&["append", "/data/more", "100"], "done"),
-            (&["append", "/data/more", "1"], FULL),
-        ],
-    );
+    expect_rows(&component, "shared", "processes_share_the_quota_exactly");
 }
 
 /// A process is killed at random moments while this process uses the same directory: the remaining

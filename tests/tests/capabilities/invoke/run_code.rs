@@ -126,15 +126,7 @@ fn code_makes_six_calls_in_one_turn() {
         Event::Started { id, name, .. } => Some(format!("{id} {name}")),
         Event::Completed { .. } | _ => None,
     };
-    let expected = [
-        "1 run_code",
-        "1/1 find_place",
-        "1/2 weather",
-        "1/3 distance",
-        "1/4 exchange_rate",
-        "1/5 calculator",
-        "1/6 markdown_to_html",
-    ];
+    let expected = rows::<&str>("capabilities/invoke/run_code", "code_makes_six_calls_in_one_turn");
     assert_eq!(events.iter().filter_map(started).collect::<Vec<_>>(), expected);
     let receipt = |event: &Event| match event {
         Event::Completed { name, usage, .. } => Some((name.clone(), *usage)),
@@ -237,14 +229,7 @@ fn code_can_only_call_tools() {
     more.kv.push("write *".parse().expect("a rule"));
     more.reveal.insert("token".to_owned());
     let code = Code::new(more, tools());
-    for asked in [
-        "fetch('https://example.com/')",
-        "sdk.kv.get('a')",
-        "sdk.kv.set('a', 1)",
-        "sdk.secrets.get('token')",
-        "sdk.secrets.reveal('token')",
-        "tools.weather()",
-    ] {
+    for asked in rows::<&str>("capabilities/invoke/run_code", "code_can_only_call_tools") {
         let asks = format!(
             "const sdk = await import('toolcell'); try {{ return await {asked}; }} catch (e) {{ return e.kind; }}"
         );

@@ -167,7 +167,7 @@ fn store_wait_times_out_as_blocked() {
         let (opens, gate) = mpsc::channel::<()>();
         let gate = Mutex::new(gate);
         // Does not return until the gate is dropped.
-        let store = WatchedStore::new(move |_| {
+        let store = WatchedStore::new(move |_, _| {
             let _ = gate.lock().unwrap_or_else(PoisonError::into_inner).recv();
         });
         let engine = engine(placement).keys(store).build().expect("an engine");

@@ -28,7 +28,7 @@ impl Parts {
     pub(crate) fn host(&self, placement: Placement, quarantine: Option<NonZero<u32>>) -> Host {
         let egress = Egress::new().with_resolver(self.clone());
         let parts = self.clone();
-        let keys = WatchedStore::new(move |part| parts.enter(part));
+        let keys = WatchedStore::new(move |part, _| parts.enter(part));
         Host::new(placement, quarantine, self.clone(), keys, egress)
     }
 
