@@ -3,8 +3,6 @@
 //! Each is a small core module in text, with the contract's exports written by hand: the runtime of
 //! a guest language would interfere (it has its own allocator, and its own handling of panics).
 
-use std::borrow::Cow;
-
 use crate::answer::Answer;
 use crate::assemble;
 use crate::memory::{DATA, Memory, escaped};
@@ -143,8 +141,8 @@ impl Hostile {
     }
 
     /// Returns the misdeed's code if `place` is its place, otherwise nothing.
-    fn at(&self, place: Place) -> Cow<'static, str> {
-        if self.place == place { self.misdeed.code() } else { Cow::Borrowed("") }
+    fn at(&self, place: Place) -> String {
+        if self.place == place { self.misdeed.code() } else { String::new() }
     }
 
     /// Returns the module: `wat/hostile.wat`, with the parts that its names in braces stand for.

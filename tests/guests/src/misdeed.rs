@@ -1,6 +1,7 @@
 //! The misdeeds of hostile guests: a few instructions each, and the imports they need.
 
-use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use crate::memory::DATA;
 
@@ -143,85 +144,19 @@ impl Misdeed {
         matches!(self, Self::HoardHandles | Self::KeepSome)
     }
 
-    /// Returns the instructions; they leave nothing on the stack.
-    pub(crate) fn code(self) -> Cow<'static, str> {
-        Cow::Borrowed(match self {
-            Self::None => "",
-            Self::Spin => "(loop $l (br $l))",
-            Self::TailCall => "(call $tail)",
-            Self::TailCallIndirect => "(table.set $t (i32.const 1) (ref.func $chain)) (call $chain)",
-            Self::BurnFuel => {
-                return format!("(loop $l {} (br $l))", "(drop (i32.const 0))".repeat(10_000)).into();
-            }
-            Self::BurnTime => {
-                "(global.set $i (i32.mul (memory.grow (i32.const 24)) (i32.const 65536)))
-                 (loop $l (call $log (i32.const 0) (global.get $i) (i32.const 0x18_0000)) (br $l))"
-            }
-            Self::Abort => "unreachable",
-            Self::Recurse => "(call $recurse)",
-            Self::DivideByZero => "(drop (i32.div_u (i32.const 1) (i32.load (i32.const 0))))",
-            Self::Overflow => "(drop (i32.trunc_f64_u (f64.const 1e30)))",
-            Self::ReadOutside => "(drop (i32.load (i32.const -4)))",
-            Self::TableOutside => "(drop (table.get $t (i32.const 99)))",
-            Self::CallNull => "(call_indirect $t (i32.const 0))",
-            Self::Hoard => return [GROW, " unreachable"].concat().into(),
-            Self::HoardTable => {
-                "(loop $l (br_if $l (i32.ne (table.grow $t (ref.null func) (i32.const 1000)) (i32.const -1)))) unreachable"
-            }
-            Self::HoardObjects => "(loop $l (drop (call $abort)) (br $l))",
-            Self::HoardHandles => "(loop $l (drop (call $keep (i32.const 0))) (br $l))",
-            Self::KeepSome => {
-                "(global.set $i (i32.const 1500))
-                 (loop $l
-                   (drop (call $keep (i32.const 0)))
-                   (global.set $i (i32.sub (global.get $i) (i32.const 1)))
-                   (br_if $l (global.get $i)))"
-            }
-            Self::ForgeHandle => "(call $block (i32.const 77))",
-            Self::AskTooMuch => "(call $bytes (i64.const 65537) (i32.const 0))",
-            Self::SayTooMuch => {
-                "(global.set $i (i32.mul (memory.grow (i32.const 112)) (i32.const 65536)))
-                 (call $log (i32.const 0) (global.get $i) (i32.const 0x70_0000))"
-            }
-            Self::Exit => "(call $exit (i32.const 0))",
-            Self::Sleep => "(call $block (call $subscribe (i64.const 3155760000000000000)))",
-            Self::Chatter => "(loop $l (call $log (i32.const 2) (i32.const 1024) (i32.const 8)) (br $l))",
-            Self::ReadClock => "(loop $l (drop (call $now)) (br $l))",
-            Self::AwaitAbort => "(call $block (call $abort))",
-            Self::Fill => {
-                return [GROW, "(loop $l (memory.fill (i32.const 0) (i32.const 171) ", SIZE, ") (br $l))"]
-                    .concat()
-                    .into();
-            }
-            Self::Copy => {
-                let copy = "(loop $l (memory.copy (i32.const 8) (i32.const 0) (i32.sub ";
-                return [GROW, copy, SIZE, " (i32.const 8))) (br $l))"].concat().into();
-            }
-            Self::FillTable => {
-                "(loop $g (br_if $g (i32.ne (table.grow $t (ref.null func) (i32.const 1000)) (i32.const -1))))
-                 (loop $l (table.fill $t (i32.const 0) (ref.func $recurse) (table.size $t)) (br $l))"
-            }
-            Self::GrowStorm => "(loop $l (drop (memory.grow (i32.const 1))) (br $l))",
-            Self::DrawRandom => {
-                "(loop $l
-                   (global.set $heap (global.get $base))
-                   (call $bytes (i64.const 65536) (i32.const 0))
-                   (br $l))"
-            }
-            Self::SleepLongest => "(call $block (call $subscribe (i64.const -1)))",
-            Self::PollMany => {
-                "(drop (memory.grow (i32.const 1)))
-                 (global.set $heap (i32.add (global.get $base) (i32.const 20000)))
-                 (i32.store (global.get $base) (call $subscribe (i64.const 3155760000000000000)))
-                 (global.set $i (i32.const 19996))
-                 (loop $l
-                   (i32.store (i32.add (global.get $base) (global.get $i)) (i32.load (global.get $base)))
-                   (global.set $i (i32.sub (global.get $i) (i32.const 4)))
-                   (br_if $l (global.get $i)))
-                 (call $poll (global.get $base) (i32.const 5000) (i32.const 0))"
-            }
-            Self::LeaveMarks => return leave_marks().into(),
-        })
+    /// Returns the instructions: those of `wat/misdeeds.yaml`, with the parts that its names in braces
+    /// stand for.
+    pub(crate) fn code(self) -> String {
+        static CODES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
+            serde_norway::from_str(include_str!("wat/misdeeds.yaml")).expect("texts by name")
+        });
+        let is_new = (0..8).fold("(i64.const 0)".to_owned(), |all, word| {
+            format!("(i64.or {all} (i64.load offset={} (global.get $i)))", word * 8)
+        });
+        let burn = "(drop (i32.const 0))".repeat(10_000);
+        let code = CODES[&format!("{self:?}")].replace("{IS_NEW}", &is_new);
+        let code = code.replace("{SIZE}", SIZE).replace("{DATA}", &DATA.to_string());
+        code.replace("{GROW}", GROW).replace("{BURN}", &burn)
     }
 
     /// Returns the imports that the instructions need. A component imports what its module imports.
@@ -230,16 +165,4 @@ impl Misdeed {
         let needed = IMPORTS.iter().filter(|(call, _)| code.contains(call));
         needed.map(|(_, import)| *import).collect()
     }
-}
-
-/// Checks everything in which a guest could find data of another guest, and marks it: the memory
-/// except the guest's own data and arguments, a global, and the elements of the table. Before that
-/// it grows the memory by the configured pages, and the table by 64 elements for each.
-fn leave_marks() -> String {
-    let is_new = (0..8).fold("(i64.const 0)".to_owned(), |all, word| {
-        format!("(i64.or {all} (i64.load offset={} (global.get $i)))", word * 8)
-    });
-    let given = "(i32.and (i32.add (global.get $heap) (i32.const 63)) (i32.const -64))";
-    let text = include_str!("wat/marks.wat").replace("{is_new}", &is_new).replace("{given}", given);
-    text.replace("{SIZE}", SIZE).replace("{DATA}", &DATA.to_string())
 }
