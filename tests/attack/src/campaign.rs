@@ -37,10 +37,8 @@ const WORDS: usize = 2_000;
 /// Fails if no process can be started or no directory can be made.
 pub fn campaign(options: &Campaign, seed: u64) -> std::io::Result<Report> {
     let began = Instant::now();
-    let theatres: Vec<_> = Name::value_variants()
-        .iter()
-        .filter(|name| options.only.is_none_or(|only| only == **name))
-        .collect();
+    let is_chosen = |name: &&Name| options.only.is_none_or(|only| only == **name);
+    let theatres: Vec<_> = Name::value_variants().iter().filter(is_chosen).collect();
     let whole = Duration::from_secs(options.seconds);
     let mut rows = Vec::new();
     let mut played = Duration::ZERO;

@@ -108,10 +108,8 @@ impl Row {
             (leaks.unsigned_abs(), "leaks"),
             (self.tried - self.survived - self.slow, "attempts that did not end as they should"),
         ];
-        let firm = counts
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{}: {count} {what}", self.theatre));
+        let broken = counts.iter().filter(|(count, _)| *count > 0);
+        let firm = broken.map(|(count, what)| format!("{}: {count} {what}", self.theatre));
         let mut timed = Vec::new();
         let mut over = |value: f64, bound: f64, what: &str| {
             if value > bound {

@@ -26,11 +26,8 @@ const TOKEN: &str = "canary-4711-of-the-test";
 fn engine() -> Engine {
     let secrets =
         StoredSecrets::default().with("fetch_token", Secret::new(TOKEN).expect("a secret"));
-    let engine = Engine::builder()
-        .cells(4)
-        .placement(Placement::Cells)
-        .keys(SqliteStore::in_memory().with_quota(Quota { value: 1000, ..Quota::default() }))
-        .secrets(secrets);
+    let keys = SqliteStore::in_memory().with_quota(Quota { value: 1000, ..Quota::default() });
+    let engine = Engine::builder().cells(4).placement(Placement::Cells).keys(keys).secrets(secrets);
     engine.cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/grants")).build().expect("an engine")
 }
 

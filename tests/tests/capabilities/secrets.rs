@@ -50,11 +50,8 @@ impl Scene {
 
     fn with(name: &str, placement: Placement, grants: Grants, secrets: impl SecretSource) -> Self {
         let cache = concat!(env!("CARGO_TARGET_TMPDIR"), "/secrets");
-        let builder = Engine::builder()
-            .cells(4)
-            .placement(placement)
-            .keys(SqliteStore::in_memory())
-            .secrets(secrets);
+        let builder = Engine::builder().cells(4).placement(placement).secrets(secrets);
+        let builder = builder.keys(SqliteStore::in_memory());
         let engine = builder.cache(cache).build().expect("an engine");
         let tool = first_tool(&engine, name, grants);
         let (executor, events) = observed(Some);

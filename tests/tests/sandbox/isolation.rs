@@ -12,13 +12,8 @@ use toolcell_tests::{PLACEMENTS, call, ending, load, wait};
 use crate::{call_guest, load_guest};
 
 fn engine(isolation: Isolation, placement: Placement, cells: u32, cache: &Path) -> Engine {
-    Engine::builder()
-        .isolation(isolation)
-        .placement(placement)
-        .cells(cells)
-        .cache(cache)
-        .build()
-        .expect("an engine")
+    let builder = Engine::builder().isolation(isolation).placement(placement);
+    builder.cells(cells).cache(cache).build().expect("an engine")
 }
 
 fn one_cell(isolation: Isolation, placement: Placement) -> Engine {

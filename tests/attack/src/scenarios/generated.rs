@@ -55,13 +55,8 @@ impl GeneratedComponents {
         let base = base.map(|base| STANDARD.encode(base));
         let arguments = json!({"kind": kind, "seed": dice.number(..), "base": base});
         let call = ToolCall::with_value("1", "forge", &arguments);
-        let limits = Limits {
-            timeout: TIME,
-            memory: MEMORY,
-            result: 16 << 20,
-            arguments: 16 << 20,
-            ..Limits::default()
-        };
+        let limits = Limits { timeout: TIME, memory: MEMORY, ..Limits::default() };
+        let limits = Limits { result: 16 << 20, arguments: 16 << 20, ..limits };
         let executor = Executor::new().with_limits(limits);
         let completion = wait(async move { executor.call(&tool, call, Default::default()).await });
         let value = completion.result.value()?.to_value();

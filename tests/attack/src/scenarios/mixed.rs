@@ -243,18 +243,15 @@ struct OccupiedCell {
 impl OccupiedCell {
     fn new(waits: &Tool) -> Self {
         let (started, signal, tool) =
-            (Arc::new(AtomicBool::new(false)), AbortSignal::new(), waits.clone());
+            (Arc::<AtomicBool>::default(), AbortSignal::new(), waits.clone());
         let seen = Arc::clone(&started);
         let executor = Executor::new().with_events(move |event: Event| {
             if matches!(event, Event::Started { .. }) {
                 seen.store(true, Ordering::Relaxed);
             }
         });
-        let options = CallOptions {
-            abort: signal.clone(),
-            stop_grace: Duration::MAX,
-            ..CallOptions::default()
-        };
+        let abort = signal.clone();
+        let options = CallOptions { abort, stop_grace: Duration::MAX, ..CallOptions::default() };
         let call = tokio::spawn(async move {
             executor.call(&tool, ToolCall::new("1", "hostile", "{}"), options).await
         });

@@ -187,10 +187,8 @@ fn operations(path: &str, other: &str) -> Vec<Vec<String>> {
 
 /// Returns true if a step answered with the size of the file outside.
 fn reveals_size(completion: &Completion) -> bool {
-    let answers = completion
-        .result
-        .value()
-        .and_then(|value| serde_json::from_str::<Vec<String>>(value.as_str()).ok());
+    let value = completion.result.value();
+    let answers = value.and_then(|value| serde_json::from_str::<Vec<String>>(value.as_str()).ok());
     answers.into_iter().flatten().any(|answer| answer.split(' ').next() == Some(&SIZE.to_string()))
 }
 

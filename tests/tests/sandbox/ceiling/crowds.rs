@@ -83,12 +83,8 @@ fn ten_thousand_concurrent_calls_each_end_once() {
     const CALLS: usize = 10_000;
     own_process::run(module_path!(), "ten_thousand_concurrent_calls_each_end_once", || {
         let engines = PLACEMENTS.map(few_cells);
-        let tools: Vec<_> = engines
-            .iter()
-            .map(|engine| guest(engine, Misdeed::None))
-            .chain([native("t")])
-            .collect();
-        for tool in tools {
+        let guests = engines.each_ref().map(|engine| guest(engine, Misdeed::None));
+        for tool in guests.into_iter().chain([native("t")]) {
             let notes = Notes::default();
             let noted = notes.clone();
             let executor = patient().with_events(move |event: Event| noted.take(&event));

@@ -77,11 +77,9 @@ fn side_by_side(tool: &Tool, arguments: &str, calls: u32) -> Vec<String> {
             let (executor, tool) = (executor.clone(), tool.clone());
             let name = tool.definition().name.clone();
             let call = ToolCall::new(number.to_string(), name, arguments.as_str());
-            let options = CallOptions {
-                abort: signal.clone(),
-                stop_grace: Duration::MAX,
-                ..CallOptions::default()
-            };
+            let abort = signal.clone();
+            let options =
+                CallOptions { abort, stop_grace: Duration::MAX, ..CallOptions::default() };
             running.spawn(async move { ending(&executor.call(&tool, call, options).await.result) });
         }
         for _ in 0..calls {

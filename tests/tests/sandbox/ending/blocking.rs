@@ -35,10 +35,8 @@ fn run(tool: &Tool, arguments: &Value, options: CallOptions) -> Completion {
 }
 
 fn short() -> CallOptions {
-    CallOptions {
-        limits: Limits { timeout: Duration::from_millis(30), ..Limits::default() },
-        ..CallOptions::default()
-    }
+    let limits = Limits { timeout: Duration::from_millis(30), ..Limits::default() };
+    CallOptions { limits, ..CallOptions::default() }
 }
 
 /// Returns a closure that signals its beginning, and returns when its gate is dropped.

@@ -292,11 +292,9 @@ fn call_of_a_run_can_be_cancelled_by_id() {
         });
         let calls =
             Scene::calls(&[("a", "gate"), ("b", "stuck"), ("waits", "gate"), ("d", "gate")]);
-        let options = RunOptions {
-            max_concurrency: Some(2),
-            canceller: Some(canceller.clone()),
-            ..RunOptions::default()
-        };
+        let kept = Some(canceller.clone());
+        let options =
+            RunOptions { max_concurrency: Some(2), canceller: kept, ..RunOptions::default() };
         let expected =
             [("a", r#"through"#), ("b", WAS_CANCELLED), ("d", "through"), ("waits", WAS_CANCELLED)];
         let contents = contents(runner, calls, options, is_stream);
@@ -341,12 +339,8 @@ fn run_grace_applies_to_each_call() {
         Event::Progress { .. } | _ => {}
     });
     let runner = Runner::new(registry).with_executor(executor);
-    let options = RunOptions {
-        call,
-        canceller: Some(canceller),
-        max_concurrency: Some(2),
-        ..RunOptions::default()
-    };
+    let canceller = Some(canceller);
+    let options = RunOptions { call, canceller, max_concurrency: Some(2), ..RunOptions::default() };
     let calls = Scene::calls(&[("a", ""), ("b", "")]);
     let contents = contents(runner, calls, options, false);
     assert_eq!(contents, said(&[("a", "closed"), ("b", "closed")]));

@@ -137,10 +137,8 @@ fn request_wait_times_out_as_blocked() {
 #[test]
 fn name_lookup_wait_times_out_as_blocked() {
     for placement in PLACEMENTS {
-        let engine = engine(placement)
-            .egress(Egress::new().with_resolver(NoAnswer))
-            .build()
-            .expect("an engine");
+        let egress = Egress::new().with_resolver(NoAnswer);
+        let engine = engine(placement).egress(egress).build().expect("an engine");
         let fetch = tool(&engine, "fetch", "fetch", reaching("http://one.example"));
         assert_blocked("a name", placement, &fetch, &json!({"url": "http://one.example/"}), CALLS);
     }

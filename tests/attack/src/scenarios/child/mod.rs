@@ -75,12 +75,8 @@ pub fn run_scenario(options: &ScenarioArgs) {
         }
     }));
     let program = env::current_exe().expect("this program");
-    let stage = Fixture {
-        seed: options.seed,
-        cache: program.with_file_name("attack-cache"),
-        program,
-        temp: env::temp_dir(),
-    };
+    let (cache, temp) = (program.with_file_name("attack-cache"), env::temp_dir());
+    let stage = Fixture { seed: options.seed, program, cache, temp };
     let mut theatre = set_up(options.theatre, &stage);
     let row = run_cases(options, &stage, theatre.as_mut());
     drop(theatre);

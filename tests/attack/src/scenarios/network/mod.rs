@@ -76,13 +76,9 @@ impl Network {
             };
             response(&format!("302 Found\r\nlocation: http://{}/", decode_hex(place)), "")
         };
-        Self {
-            seed: stage.seed,
-            engine: stage.engine(Placement::Cells).egress(egress).build().expect("an engine"),
-            resolver,
-            forbidden: Forbidden::start(),
-            allowed: Server::start(ALLOWED, answer),
-        }
+        let engine = stage.engine(Placement::Cells).egress(egress).build().expect("an engine");
+        let (forbidden, allowed) = (Forbidden::start(), Server::start(ALLOWED, answer));
+        Self { seed: stage.seed, engine, resolver, forbidden, allowed }
     }
 
     /// Loads a tool with grants for all of these URLs, although no tool may reach them.
@@ -185,10 +181,8 @@ impl Scenario for Network {
                 let tool = &tools.iter().find(|(known, _)| *known == name).expect("a tool").1;
                 let result = result_of(tool, &arguments);
                 let arrived = self.allowed.taken().concat();
-                let stays = arrived
-                    .lines()
-                    .next()
-                    .is_none_or(|line| line.split(' ').nth(1).is_some_and(is_origin_form));
+                let is_plain = |line: &str| line.split(' ').nth(1).is_some_and(is_origin_form);
+                let stays = arrived.lines().next().is_none_or(is_plain);
                 let detail = || {
                     format!("{address} as {spelt}: {arguments} gave {result}; arrived {arrived}")
                 };

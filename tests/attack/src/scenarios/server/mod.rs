@@ -100,17 +100,8 @@ impl Server {
         let server = server.expect("a port");
         let address = server.address();
         runtime.spawn(server.serve(std::future::pending()));
-        Self {
-            seed: stage.seed,
-            address,
-            acme,
-            acme_too,
-            revoked,
-            globex,
-            clock,
-            _runtime: runtime,
-            _keys: keys,
-        }
+        let (seed, _runtime, _keys) = (stage.seed, runtime, keys);
+        Self { seed, address, acme, acme_too, revoked, globex, clock, _runtime, _keys }
     }
 
     /// Sends a request, and returns the whole answer.
@@ -220,11 +211,9 @@ impl Server {
             let made_up = format!("tck_{}", dice.letters(43));
             let (_, headers, body) = mcp(HIDDEN, &json!({}));
             let body = body.to_string();
-            let (line, headers, body) = dice.pick(&[
-                ("GET /v1/tools", "", ""),
-                ("POST /v1/calls", "", "{}"),
-                ("POST /mcp", &*headers, &*body),
-            ]);
+            let call = ("POST /v1/calls", "", "{}");
+            let (line, headers, body) =
+                dice.pick(&[("GET /v1/tools", "", ""), call, ("POST /mcp", &*headers, &*body)]);
             let answers = [&self.revoked, &made_up]
                 .map(|key| normal(&self.sent(key, line, headers, body), key));
             return same(&answers, line);

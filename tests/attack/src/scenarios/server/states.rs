@@ -44,12 +44,8 @@ impl Server {
         for _ in 0..8 {
             let at = dice.index(state.len());
             let (mut changed, mut cut) = (state.to_owned().into_bytes(), state.to_owned());
-            changed[at] = *ALPHABET
-                .iter()
-                .cycle()
-                .skip(dice.index(64))
-                .find(|byte| **byte != changed[at])
-                .unwrap_or(&b'A');
+            let mut letters = ALPHABET.iter().cycle().skip(dice.index(64));
+            changed[at] = *letters.find(|byte| **byte != changed[at]).unwrap_or(&b'A');
             cut.truncate(at);
             forged.extend([String::from_utf8(changed).unwrap_or_default(), cut]);
         }
