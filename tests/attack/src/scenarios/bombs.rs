@@ -47,10 +47,8 @@ const BOMBS: [(&str, Bomb); 18] = [
         code(1, &nested(size * 2_000, &[0x20, 0, 0x04, 0x40], &[0x20, 1, 0x21, 0]))
     }),
     ("a deep expression", |size| {
-        code(
-            1,
-            &[[0x20, 0].repeat(size * 10_000), vec![0x6a; size * 10_000 - 1], vec![0x1a]].concat(),
-        )
+        let (gets, adds) = ([0x20_u8, 0].repeat(size * 10_000), vec![0x6a; size * 10_000 - 1]);
+        code(1, &[gets, adds, vec![0x1a]].concat())
     }),
     ("one long function", |size| code(1, &[0x20, 0, 0x20, 1, 0x6c, 0x21, 0].repeat(size * 4_500))),
     ("a jump table", |size| {
@@ -72,20 +70,11 @@ const BOMBS: [(&str, Bomb); 18] = [
         code(1, &[0x20, 0, 0x20, 1, 0x6d, 0x21, 0].repeat(size * 4_500))
     }),
     ("locals live through loops", |size| {
-        let all = (2..500).flat_map(|local| {
-            [vec![0x20], number(local), vec![0x20, 0, 0x6a, 0x21], number(local)].concat()
-        });
-        let step: Vec<u8> = all.collect();
+        let sum = |local| [vec![0x20], number(local), vec![0x20, 0, 0x6a, 0x21], number(local)];
+        let step: Vec<u8> = (2..500).flat_map(|local| sum(local).concat()).collect();
         let open = [&[0x03, 0x40], step.as_slice(), &[0x20, 0, 0x0d, 0]].concat();
-        let body = [
-            &[1][..],
-            &number(498),
-            &[0x7f],
-            &open.repeat(size * 4),
-            &vec![0x0b; size * 4],
-            &[0x0b],
-        ]
-        .concat();
+        let locals = [vec![1], number(498), vec![0x7f]].concat();
+        let body = [locals, open.repeat(size * 4), vec![0x0b; size * 4 + 1]].concat();
         with_second_module(&of_code(1, &body))
     }),
     ("many types", |size| {
@@ -103,9 +92,8 @@ const BOMBS: [(&str, Bomb); 18] = [
             [list(60, name.as_bytes()), vec![0, 0]].concat()
         });
         let exports: Vec<u8> = exports.collect();
-        with_second_module(
-            &[of_code(1, &[0, 0x0b]), section(EXPORTS, &list(size * 6_000, &exports))].concat(),
-        )
+        let exports = section(EXPORTS, &list(size * 6_000, &exports));
+        with_second_module(&[of_code(1, &[0, 0x0b]), exports].concat())
     }),
     ("much data", |size| {
         let data = vec![0xaa; size * 3_900_000];

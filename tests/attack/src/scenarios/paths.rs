@@ -162,27 +162,18 @@ fn path(dice: &mut SeededRng, outer: &Path) -> String {
     path + dice.pick(&ENDS)
 }
 
+/// Steps on a path, which `@` stands for; `%` is another one.
+const STEPS: &str = "read @,list @,look @,follow @,target @,size @,stat follow @,stat stay @,\
+                     write @ 3,append @ 3,resize @ 3,make @,symlink % @,rename @ /data/mine,\
+                     link @ /data/mine,remove @,read /data/mine";
+
 fn operations(path: &str, other: &str) -> Vec<Vec<String>> {
-    let steps: [&[&str]; 17] = [
-        &["read", path],
-        &["list", path],
-        &["look", path],
-        &["follow", path],
-        &["target", path],
-        &["size", path],
-        &["stat", "follow", path],
-        &["stat", "stay", path],
-        &["write", path, "3"],
-        &["append", path, "3"],
-        &["resize", path, "3"],
-        &["make", path],
-        &["symlink", other, path],
-        &["rename", path, "/data/mine"],
-        &["link", path, "/data/mine"],
-        &["remove", path],
-        &["read", "/data/mine"],
-    ];
-    steps.iter().map(|step| step.iter().map(|word| (*word).to_owned()).collect()).collect()
+    let named = |word: &str| match word {
+        "@" => path.to_owned(),
+        "%" => other.to_owned(),
+        _ => word.to_owned(),
+    };
+    STEPS.split(',').map(|step| step.split(' ').map(named).collect()).collect()
 }
 
 /// Returns true if a step answered with the size of the file outside.

@@ -4,7 +4,7 @@
 mod disguise;
 
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use serde_json::json;
 use toolcell::grants::{HttpRule, Injection, SecretGrant};
@@ -25,24 +25,11 @@ use crate::fixture::{Fixture, load_for_good};
 use crate::tally::{Fault, Tally};
 
 /// The ways out of a cell.
-const EXITS: [&str; 16] = [
-    "reflected",
-    "result",
-    "member",
-    "error",
-    "question",
-    "halt",
-    "panic",
-    "log",
-    "stdout",
-    "stderr",
-    "progress",
-    "keys",
-    "url",
-    "query",
-    "header",
-    "body",
-];
+static EXITS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let exits = "reflected result member error question halt panic log stdout stderr progress keys \
+                 url query header body";
+    exits.split(' ').collect()
+});
 
 /// Collects what the library's spans and events write.
 #[derive(Clone, Default)]
