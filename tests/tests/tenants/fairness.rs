@@ -188,9 +188,8 @@ fn requester(name: &str) -> Tool {
 fn host_memory_per_cell_is_bounded() {
     let hoarder = requester("hoarder");
     let kept = |requests: u32, rounds: u64| {
-        let limits = any_fuel(60);
-        let arguments = json!({"requests": requests, "rounds": rounds});
-        ending(&call(&hoarder, &arguments, CallOptions { limits, ..CallOptions::default() }).result)
+        let options = CallOptions { limits: any_fuel(60), ..CallOptions::default() };
+        ending(&call(&hoarder, &json!({"requests": requests, "rounds": rounds}), options).result)
     };
     assert_eq!(kept(12, 10_000_000), "ok");
     assert_eq!(kept(40, u64::MAX), "handler_raised/host_call+host_bytes");
