@@ -10,32 +10,11 @@ use toolcell::http::{Egress, ResolveFuture, Resolver};
 use toolcell::kv::SqliteStore;
 use toolcell::runtime::Placement;
 use toolcell::secrets::{Secret, StoredSecrets};
-use toolcell_test_guests::{Function, functions};
+use toolcell_test_guests::{Function, functions, rows};
 use toolcell_tests::{PLACEMENTS, own_process};
 
 use super::watch::{self, Moment, When};
 use super::{Host, Visitor, silence_intended_panics};
-
-/// For each linked crate: its name, its folder of WIT that the host is built from, and the packages
-/// in it.
-const LINKED: [(&str, &str, &[&str]); 3] = [
-    (
-        "wasmtime-wasi",
-        "src/p2/wit",
-        &["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random"],
-    ),
-    ("wasmtime-wasi-http", "wit", &["wasi:http"]),
-    ("toolcell", "../../wit", &["toolcell:tool"]),
-];
-
-/// Functions that no tool can call, by the beginnings of their names, and the reasons.
-const OUT_OF_REACH: [(&str, &str, &str); 5] = [
-    ("run", "", "is for a component to export"),
-    ("incoming-handler", "", "is for a component to export"),
-    ("tool", "", "is for a component to export"),
-    ("types", "[method]incoming-request.", "of a server: no function gives a tool one"),
-    ("types", "[static]response-outparam.", "of a server: no function gives a tool one"),
-];
 
 /// Functions that do not return.
 const DOORS: [&str; 2] = ["exit", "exit-with-code"];
@@ -67,11 +46,13 @@ fn metadata() -> Value {
 /// generated from.
 fn in_reach() -> BTreeSet<Function> {
     let metadata = metadata();
-    let linked = LINKED
-        .iter()
-        .flat_map(|(name, wit, packages)| functions(&folder(&metadata, name).join(wit), packages));
+    let linked = rows::<(&str, &str, Vec<&str>)>("sandbox/panics", "linked");
+    let linked = linked
+        .into_iter()
+        .flat_map(|(name, wit, packages)| functions(&folder(&metadata, name).join(wit), &packages));
+    let out_of_reach = rows::<(&str, &str, &str)>("sandbox/panics", "out_of_reach");
     let is_in_reach = |(module, function): &Function| {
-        OUT_OF_REACH.iter().all(|(of, begins, _)| module != of || !function.starts_with(begins))
+        out_of_reach.iter().all(|(of, begins, _)| module != of || !function.starts_with(begins))
     };
     linked.filter(is_in_reach).collect()
 }
