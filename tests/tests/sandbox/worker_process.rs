@@ -280,12 +280,9 @@ fn idempotent_call_is_retried_after_worker_death() {
 
 #[test]
 fn invalid_worker_is_reported_at_start() {
-    for (mode, needle) in [
-        ("rubbish", "cannot be read as messages of this version"),
-        ("gigabyte", "a message has 1073741824 bytes"),
-        ("dies", "it ended (signal: 6"),
-        ("", "it ended (exit status: 1)"),
-    ] {
+    for (mode, needle) in
+        rows::<(&str, &str)>("sandbox/workers", "invalid_worker_is_reported_at_start")
+    {
         let error = wait(builder(&[mode]).start()).expect_err("no child");
         assert!(error.is_environment() && error.to_string().contains(needle), "{mode}: {error}");
     }

@@ -16,7 +16,7 @@ use toolcell::{
     CallOptions, CallResult, Completion, Definition, Engine, Executor, Grants, Limits, Refusal,
     Tenant, Tool, ToolCall,
 };
-use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
+use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, rows};
 use toolcell_tests::{PLACEMENTS, context, ending, load, tool, wait};
 
 use crate::watched_store::WatchedStore;
@@ -225,20 +225,19 @@ fn call_of_an_undefined_tenant_is_refused() {
     let open = Executor::new();
     let some = open.clone().with_tenant("a", Tenant::default());
     let own = some.clone().with_anonymous(Tenant::default());
-    for (executor, tenant, expected) in [
-        (&open, None, "ok"),
-        (&open, Some("b"), "ok"),
-        (&some, Some("a"), "ok"),
-        (&some, Some("b"), "refusal/unknown_tenant"),
-        (&some, Some(""), "refusal/unknown_tenant"),
-        (&some, None, "refusal/no_tenant"),
-        (&own, None, "ok"),
-        (&own, Some("a"), "ok"),
-        (&own, Some("b"), "refusal/unknown_tenant"),
-    ] {
+    for (tenants, tenant, expected) in rows::<(&str, Option<&str>, &str)>(
+        "tenants/fairness",
+        "call_of_an_undefined_tenant_is_refused",
+    ) {
+        let executor = match tenants {
+            "any" => &open,
+            "a" => &some,
+            _ => &own,
+        };
         let before = MADE.load(Ordering::SeqCst);
-        assert_eq!(ending(&said(executor, tenant, good)), expected, "{tenant:?}");
-        assert_eq!(MADE.load(Ordering::SeqCst) - before, u64::from(expected == "ok"), "{tenant:?}");
+        let case = format!("{tenants}: {tenant:?}");
+        assert_eq!(ending(&said(executor, tenant, good)), expected, "{case}");
+        assert_eq!(MADE.load(Ordering::SeqCst) - before, u64::from(expected == "ok"), "{case}");
     }
     // A caller of an unknown tenant does not learn the tool's parameters.
     let refused = said(&some, Some("b"), "{}");
@@ -262,12 +261,9 @@ fn tenant_sees_and_calls_only_its_tools() {
     let executor = Executor::new()
         .with_tenant("few", Tenant { tools, ..Tenant::default() })
         .with_tenant("all", Tenant::default());
-    for (tenant, name, expected) in [
-        ("few", "notes_add", "ok"),
-        ("few", "pay", "refusal/not_visible"),
-        ("all", "pay", "ok"),
-        ("unknown", "pay", "refusal/unknown_tenant"),
-    ] {
+    for (tenant, name, expected) in
+        rows::<(&str, &str, &str)>("tenants/fairness", "tenant_sees_and_calls_only_its_tools")
+    {
         let (executor, registry) = (executor.clone(), registry.clone());
         let (made, seen, faults) = wait(async move {
             let call = ToolCall::new("1", name, "{}");

@@ -15,7 +15,7 @@ use toolcell::{
     CallOptions, CallResult, Completion, Definition, Engine, Event, Executor, Grants, Limits,
     Overlay, Registry, Runner, Tool, ToolCall,
 };
-use toolcell_test_guests::bytes;
+use toolcell_test_guests::{bytes, rows};
 use toolcell_tests::{PLACEMENTS, context, load, load_with, wait};
 
 use crate::{complete, message, observed, of};
@@ -140,14 +140,7 @@ fn sub_calls_have_their_own_events_and_usage() {
         }
     };
     let shown: Vec<_> = events.iter().map(show).collect();
-    let expected = [
-        "relay 1 starts",
-        "greet 1/1 starts",
-        "greet 1/1 ends for 1",
-        "greet 1/2 starts",
-        "greet 1/2 ends for 1",
-        "relay 1 ends",
-    ];
+    let expected = rows::<&str>("capabilities/invoke", "sub_calls_have_their_own_events_and_usage");
     assert_eq!(shown, expected);
     let fuel =
         |event: &Event| if let Event::Completed { usage, .. } = event { usage.fuel } else { None };

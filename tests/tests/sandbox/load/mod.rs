@@ -350,12 +350,7 @@ fn disabled_proposals_are_refused_by_name() {
         let loaded = load(&ENGINE, toolcell_test_guests::with_text(text));
         assert_refused(loaded, Error::is_component, &named(names));
     }
-    for (function, names) in [
-        (0x1f, "component async"),
-        (0x24, "component async"),
-        (0x26, "component threads"),
-        (0x1e, "component error contexts"),
-    ] {
+    for (function, names) in rows::<(u8, &str)>("sandbox/load", "disabled_canonical_functions") {
         let canon = section(of_component::CANON, &list(1, &[function]));
         let loaded = load(&ENGINE, [echo().component(), canon].concat());
         assert_refused(loaded, Error::is_component, &named(names));
