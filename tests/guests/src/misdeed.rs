@@ -126,6 +126,12 @@ pub enum CallsOut {
 }
 
 impl Misdeed {
+    /// Returns the misdeed of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|misdeed| format!("{misdeed:?}") == name)
+    }
+
     /// Returns the calls that the instructions make out of their component.
     #[must_use]
     pub fn calls_out(self) -> CallsOut {

@@ -32,10 +32,7 @@ fn endings() -> Vec<(Misdeed, Limits, &'static str)> {
         "tight, 16 MiB" => Limits { memory: 16 << 20, ..tight() },
         _ => panic!("{words}"),
     };
-    let named = |name: &str| {
-        let mut all = Misdeed::ALL.iter().copied();
-        all.find(|misdeed| format!("{misdeed:?}") == name).expect(name)
-    };
+    let named = |name: &str| Misdeed::named(name).expect(name);
     let table = rows::<(&str, &str, &str)>("sandbox/hostile", "endings_of_misdeeds");
     table.into_iter().map(|(name, words, end)| (named(name), limits(words), end)).collect()
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use toolcell::component::CodeTier;
 use toolcell::runtime::{EngineBuilder, Optimise};
 use toolcell::{Component, Engine, Limits};
-use toolcell_test_guests::{Hostile, Misdeed, Place, bytes, compile_bomb};
+use toolcell_test_guests::{Hostile, Misdeed, Place, bytes, compile_bomb, rows};
 use toolcell_tests::{call, load, load_ending, wait};
 
 use super::{Scratch, answers, echo};
@@ -209,31 +209,24 @@ fn both_tiers_give_equal_results_and_fuel() {
     let engines = [Optimise::Never, Optimise::First]
         .map(|optimise| Engine::builder().cells(4).optimise(optimise).build().expect("an engine"));
     let limits = Limits { fuel: 50_000_000, memory: 8 << 20, ..Limits::default() };
-    let hostile = |misdeed| Hostile::new(Place::Execute, misdeed).component();
-    let sentences = r#"{"text": "One sentence. And one more, with ünïcode."}"#;
-    let guests: [(Vec<u8>, &str, &str); 9] = [
-        (bytes("calculator"), "calculator", r#"{"expression": "2 * (3 + 4) - sqrt(16) / 0.1"}"#),
-        (bytes("calculator"), "calculator", r#"{"expression": "("}"#),
-        (bytes("jq"), "jq", r#"{"filter": "map(.a * 2) | add", "input": [{"a": 1}, {"a": 2.5}]}"#),
-        (bytes("text_stats"), "text_stats", sentences),
-        (hostile(Misdeed::Abort), "hostile", "{}"),
-        (hostile(Misdeed::ReadOutside), "hostile", "{}"),
-        (hostile(Misdeed::BurnFuel), "hostile", "{}"),
-        (hostile(Misdeed::Hoard), "hostile", "{}"),
-        (echo().component(), "hostile", r#"{"a": [1, 2, 3]}"#),
-    ];
-    for (guest, tool, arguments) in guests {
+    for (name, arguments) in
+        rows::<(&str, &str)>("sandbox/load", "both_tiers_give_equal_results_and_fuel")
+    {
+        let (guest, tool) = match Misdeed::named(name) {
+            Some(misdeed) => (Hostile::new(Place::Execute, misdeed).component(), "hostile"),
+            None => (bytes(name), name),
+        };
         let [quick, optimised] = engines.each_ref().map(|engine| {
             let component = load(engine, guest.clone()).expect("it loads");
             (call(&component, tool, arguments, limits), component)
         });
         let tiers = [quick.1.code(), optimised.1.code()];
-        assert_eq!(tiers, [CodeTier::Unoptimised, CodeTier::Optimised], "{tool} {arguments}");
+        assert_eq!(tiers, [CodeTier::Unoptimised, CodeTier::Optimised], "{name} {arguments}");
         let [one, other] = [&quick.0, &optimised.0]
             .map(|completion| serde_json::to_string(&completion.result).expect("JSON"));
-        assert_eq!(one, other, "{tool} {arguments}");
-        assert_eq!(quick.0.usage.fuel, optimised.0.usage.fuel, "{tool} {arguments}");
-        assert!(quick.0.usage.fuel.is_some_and(|fuel| fuel > 0), "{tool} {arguments}");
+        assert_eq!(one, other, "{name} {arguments}");
+        assert_eq!(quick.0.usage.fuel, optimised.0.usage.fuel, "{name} {arguments}");
+        assert!(quick.0.usage.fuel.is_some_and(|fuel| fuel > 0), "{name} {arguments}");
     }
 }
 
