@@ -37,10 +37,8 @@ const WORDS: usize = 2_000;
 /// Fails if no process can be started or no directory can be made.
 pub fn campaign(options: &Campaign, seed: u64) -> std::io::Result<Report> {
     let began = Instant::now();
-    let theatres: Vec<_> = Name::value_variants()
-        .iter()
-        .filter(|name| options.only.is_none_or(|only| only == **name))
-        .collect();
+    let is_chosen = |name: &&Name| options.only.is_none_or(|only| only == **name);
+    let theatres: Vec<_> = Name::value_variants().iter().filter(is_chosen).collect();
     let whole = Duration::from_secs(options.seconds);
     let mut rows = Vec::new();
     let mut played = Duration::ZERO;
@@ -88,18 +86,13 @@ impl ScenarioRun<'_> {
             let (position, case) = ended.last.unwrap_or((from, 0));
             whole.tried += 1;
             whole.deaths += 1;
-            whole.findings.push(Finding {
-                theatre: self.name.text(),
-                fault: if ended.is_hung { Fault::Hang } else { Fault::Death },
-                what: if ended.last.is_some() {
-                    ended.status.to_string()
-                } else {
-                    "before the first case".into()
-                },
-                count: 1,
-                case,
-                detail: ended.words,
-            });
+            let what = match ended.last {
+                Some(_) => ended.status.to_string(),
+                None => "before the first case".into(),
+            };
+            let (theatre, detail) = (self.name.text(), ended.words);
+            let fault = if ended.is_hung { Fault::Hang } else { Fault::Death };
+            whole.findings.push(Finding { theatre, fault, what, count: 1, case, detail });
             from = position + 1;
             if ended.last.is_none() || self.options.case.is_some() || began.elapsed() >= share {
                 break;
@@ -115,23 +108,15 @@ impl ScenarioRun<'_> {
         let mut child = Command::new(std::env::current_exe()?);
         // At least this many cases, however long they take: otherwise a scenario that is slow to
         // set up would be left out.
-        let asked =
-            calls_of_a_case(self.name).map_or(1, |calls| self.options.calls.div_ceil(calls).max(1));
-        let least = if self.options.whole { asked.max(campaign_cases(self.name)) } else { asked };
-        child.args([
-            "perform",
-            &self.name.text(),
-            "--seed",
-            &self.seed.to_string(),
-            "--from",
-            &from.to_string(),
-        ]);
-        child.args([
-            "--seconds",
-            &time.as_secs_f64().max(0.001).to_string(),
-            "--least",
-            &least.to_string(),
-        ]);
+        let (calls, cases) = counts(self.name);
+        let asked = calls.map_or(1, |calls| self.options.calls.div_ceil(calls).max(1));
+        let least = if self.options.whole { asked.max(cases) } else { asked };
+        let (name, seed) = (self.name.text(), self.seed);
+        let seconds = time.as_secs_f64().max(0.001);
+        let arguments = format!(
+            "perform {name} --seed {seed} --from {from} --seconds {seconds} --least {least}"
+        );
+        child.args(arguments.split(' '));
         if let Some(case) = self.options.case {
             child.args(["--case", &case.to_string()]);
         }
@@ -157,9 +142,8 @@ impl ScenarioRun<'_> {
                 Ok(line) => match serde_json::from_str(&line) {
                     Ok(Line::Case(position, case)) => {
                         last = Some((position, case));
-                        if shown.elapsed() > Duration::from_millis(200)
-                            && std::io::stderr().is_terminal()
-                        {
+                        let is_due = shown.elapsed() > Duration::from_millis(200);
+                        if is_due && std::io::stderr().is_terminal() {
                             shown = Instant::now();
                             show(&format!("{}: case {case}", self.name.text()));
                         }
@@ -181,53 +165,29 @@ impl ScenarioRun<'_> {
         let words = String::from_utf8_lossy(&fs::read(words)?).into_owned();
         let tail = words.len().saturating_sub(WORDS);
         let words = words.chars().skip(tail).collect();
-        Ok(ChildEnd {
-            row,
-            is_over: is_over && status.success(),
-            last,
-            is_hung: hung,
-            status,
-            words,
-        })
+        let is_over = is_over && status.success();
+        Ok(ChildEnd { row, is_over, last, is_hung: hung, status, words })
     }
 }
 
-/// Calls of one case, for the scenarios that count calls.
-fn calls_of_a_case(name: Name) -> Option<u64> {
-    match name {
-        Name::Mixed => Some(mixed::CALLS),
-        Name::Slots => Some(slots::CALLS),
-        Name::Guests
-        | Name::Mutants
-        | Name::Smith
-        | Name::Network
-        | Name::Paths
-        | Name::Secrets
-        | Name::Bombs
-        | Name::Schemas
-        | Name::Server => None,
-    }
-}
-
-/// Returns the cases that a whole campaign has at least. Source: docs/threat-model.md, section 1.
-fn campaign_cases(name: Name) -> u64 {
+/// Returns the calls of one case, for the scenarios that count calls, and the cases that a whole
+/// campaign has at least. Source: docs/threat-model.md, section 1.
+fn counts(name: Name) -> (Option<u64>, u64) {
     match name {
         // Each misdeed in each place and with each answer several times.
-        Name::Guests => 10_000,
+        Name::Guests => (None, 10_000),
         // Row 9: 100,000 mutated components.
-        Name::Mutants | Name::Smith => 50_000,
+        Name::Mutants | Name::Smith => (None, 50_000),
         // Rows 25 and 27: each case has six paths, and reads that race with a swap.
-        Name::Paths => 20_000,
+        Name::Paths => (None, 20_000),
         // Rows 24 and 85: one call in 29 recurses.
-        Name::Mixed => 300_000_u64.div_ceil(mixed::CALLS),
+        Name::Mixed => (Some(mixed::CALLS), 300_000_u64.div_ceil(mixed::CALLS)),
         // Row 54: 100,000 calls that leave something behind or look for it.
-        Name::Slots => 100_000_u64.div_ceil(slots::CALLS),
-        // Rows 72 to 81.
-        Name::Server => 5_000,
-        // Row 70.
-        Name::Schemas => 5_000,
+        Name::Slots => (Some(slots::CALLS), 100_000_u64.div_ceil(slots::CALLS)),
+        // Rows 72 to 81, and row 70.
+        Name::Server | Name::Schemas => (None, 5_000),
         // The whole table.
-        Name::Network | Name::Secrets | Name::Bombs => u64::MAX,
+        Name::Network | Name::Secrets | Name::Bombs => (None, u64::MAX),
     }
 }
 

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use toolcell::runtime::{EngineBuilder, Placement};
 use toolcell::{Component, Engine, Error, Grants, Limits};
+use toolcell_test_guests::{Answer, Hostile};
 use toolcell_tests::{call, ending, load_with, wait, worst_case};
 
 use crate::rng::SeededRng;
-use crate::tally::{Fault, Tally};
+use crate::tally::{Failure, Fault, Tally, wrong};
 
 /// Cells of an engine.
 pub(crate) const CELLS: u32 = 80;
@@ -75,6 +76,11 @@ pub(crate) fn is_typed(error: &Error) -> bool {
     kinds.contains(&true) && !error.hint().is_empty() && error.to_string().len() < 8_000
 }
 
+/// Returns a guest that behaves.
+pub(crate) fn good_guest() -> Vec<u8> {
+    Hostile::answering(Answer::Echo).component()
+}
+
 /// Loads an untrusted component and calls each of its tools: everything must end in time with a
 /// typed error or result.
 pub(crate) fn check_untrusted(
@@ -87,11 +93,8 @@ pub(crate) fn check_untrusted(
         Ok(component) => component,
         Err(error) if is_typed(&error) => return tally.record_success(),
         Err(error) => {
-            return tally.record_failure(
-                Fault::Wrong,
-                "an error of no kind at load",
-                format!("{error:?}"),
-            );
+            let failure = wrong("an error of no kind at load", format!("{error:?}"));
+            return tally.record_result(Err(failure));
         }
     };
     let mut judgement = Ok(());
@@ -121,17 +124,14 @@ pub(crate) fn in_time(
     began: Instant,
     limits: Limits,
     tally: &mut Tally,
-) -> Result<(), (Fault, String, String)> {
+) -> Result<(), Failure> {
     let late = began.elapsed().saturating_sub(limits.timeout);
     if ["timeout/deadline", "timeout/blocked"].contains(&ending) {
         tally.overran(late);
     }
     if late > Duration::from_secs(1) {
-        return Err((
-            Fault::Slow,
-            format!("a second late: {ending}"),
-            format!("{late:?} after {:?}", limits.timeout),
-        ));
+        let what = format!("a second late: {ending}");
+        return Err((Fault::Slow, what, format!("{late:?} after {:?}", limits.timeout)));
     }
     Ok(())
 }

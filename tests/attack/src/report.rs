@@ -29,7 +29,7 @@ pub(crate) struct Spent {
 }
 
 /// The results of one scenario.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) theatre: String,
     pub(crate) tried: u64,
@@ -57,7 +57,6 @@ impl Row {
             tried: tally.tried,
             survived: tally.tried - tally.failed,
             slow: tally.slow,
-            deaths: 0,
             late: tally.overruns.len(),
             overrun_p99: millis(tally.overruns.value_at_quantile(0.99)),
             overrun_max: millis(tally.overruns.max()),
@@ -67,27 +66,12 @@ impl Row {
             canaries: tally.canaries,
             slip: tally.slip,
             findings: tally.findings.clone(),
-            ..Self::none(String::new())
+            ..Self::default()
         }
     }
 
     pub(crate) fn none(theatre: String) -> Self {
-        Self {
-            theatre,
-            tried: 0,
-            survived: 0,
-            slow: 0,
-            deaths: 0,
-            late: 0,
-            overrun_p99: 0.0,
-            overrun_max: 0.0,
-            spent: Spent::default(),
-            permits: 0,
-            connections: 0,
-            canaries: 0,
-            slip: None,
-            findings: Vec::new(),
-        }
+        Self { theatre, ..Self::default() }
     }
 
     /// Adds the results of another process of the same scenario.
@@ -115,10 +99,8 @@ impl Row {
     /// Returns the figures that do not hold: first the counts, then those that depend on the load
     /// of the machine.
     fn failed_figures(&self) -> (Vec<String>, Vec<String>) {
-        let leaks = self.spent.fds.max(0)
-            + self.spent.threads.max(0)
-            + self.spent.files.max(0)
-            + self.permits.max(0);
+        let Spent { fds, threads, files, .. } = self.spent;
+        let leaks: i64 = [fds, threads, files, self.permits].map(|count| count.max(0)).iter().sum();
         let counts = [
             (self.deaths, "process deaths"),
             (self.connections, "forbidden connections"),
@@ -126,10 +108,8 @@ impl Row {
             (leaks.unsigned_abs(), "leaks"),
             (self.tried - self.survived - self.slow, "attempts that did not end as they should"),
         ];
-        let firm = counts
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{}: {count} {what}", self.theatre));
+        let broken = counts.iter().filter(|(count, _)| *count > 0);
+        let firm = broken.map(|(count, what)| format!("{}: {count} {what}", self.theatre));
         let mut timed = Vec::new();
         let mut over = |value: f64, bound: f64, what: &str| {
             if value > bound {
@@ -179,10 +159,8 @@ impl Report {
     /// exceed.
     #[must_use]
     pub fn opening(seed: u64) -> String {
-        format!(
-            "seed {seed}; no process may have more than {} MiB in memory\n",
-            Fixture::bound() >> 20
-        )
+        let bound = Fixture::bound() >> 20;
+        format!("seed {seed}; no process may have more than {bound} MiB in memory\n")
     }
 
     /// Returns the report as JSON.
@@ -197,28 +175,11 @@ impl Report {
     /// Returns the report as a table for people.
     #[must_use]
     pub fn text(&self) -> String {
-        const HEADS: [&str; 16] = [
-            "theatre",
-            "tried",
-            "survived",
-            "deaths",
-            "late",
-            "p99 ms",
-            "max ms",
-            "fds",
-            "threads",
-            "permits",
-            "files",
-            "B/1000",
-            "MiB",
-            "forbidden",
-            "canaries",
-            "slip",
-        ];
-        let mut lines = vec![HEADS.map(str::to_owned).to_vec()];
-        lines.extend(self.rows.iter().map(cells));
+        let heads = cells(&Row::default()).map(|(head, _)| head.to_owned());
+        let mut lines = vec![heads];
+        lines.extend(self.rows.iter().map(|row| cells(row).map(|(_, cell)| cell)));
         let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
-        let widths: Vec<_> = (0..HEADS.len()).map(width).collect();
+        let widths: Vec<_> = (0..lines[0].len()).map(width).collect();
         let mut text = String::new();
         for line in &lines {
             let padded = line.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
@@ -228,54 +189,46 @@ impl Report {
         }
         let count = |of: fn(&Row) -> u64| self.rows.iter().map(of).sum::<u64>();
         let _ = writeln!(text, "{} attempts in {:.0} s", count(|row| row.tried), self.seconds);
-        for finding in self.rows.iter().flat_map(|row| &row.findings) {
-            let fault = format!("{:?}", finding.fault).to_lowercase();
-            let _ = writeln!(
-                text,
-                "\n{fault} in {}: {} ({} times)",
-                finding.theatre, finding.what, finding.count
-            );
-            let _ = writeln!(text, "  {}", finding.detail.replace('\n', "\n  "));
-            let command = "cargo xtask attack --seed";
-            let _ = writeln!(
-                text,
-                "  {command} {} --only {} --case {}",
-                self.seed, finding.theatre, finding.case
-            );
+        for Finding { theatre, fault, what, count, case, detail } in
+            self.rows.iter().flat_map(|row| &row.findings)
+        {
+            let fault = format!("{fault:?}").to_lowercase();
+            let _ = writeln!(text, "\n{fault} in {theatre}: {what} ({count} times)");
+            let _ = writeln!(text, "  {}", detail.replace('\n', "\n  "));
+            let command = format!("cargo xtask attack --seed {}", self.seed);
+            let _ = writeln!(text, "  {command} --only {theatre} --case {case}");
         }
         for broken in self.broken.iter().chain(&self.broken_times) {
             let _ = writeln!(text, "\nDOES NOT HOLD: {broken}");
         }
-        let _ = writeln!(
-            text,
-            "\n{}",
-            if self.holds() { "every figure holds" } else { "not every figure holds" }
-        );
+        let every = if self.holds() { "every" } else { "not every" };
+        let _ = writeln!(text, "\n{every} figure holds");
         text
     }
 }
 
-fn cells(row: &Row) -> Vec<String> {
+/// Returns the columns of the table: their heads, and the cells of a row.
+fn cells(row: &Row) -> [(&'static str, String); 16] {
     let some = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.1}"));
     let late = |value: f64| some((row.late > 0).then_some(value));
     let spent = row.spent;
-    vec![
-        row.theatre.clone(),
-        row.tried.to_string(),
-        row.survived.to_string(),
-        row.deaths.to_string(),
-        row.late.to_string(),
-        late(row.overrun_p99),
-        late(row.overrun_max),
-        spent.fds.max(0).to_string(),
-        spent.threads.max(0).to_string(),
-        row.permits.to_string(),
-        spent.files.max(0).to_string(),
-        some(spent.slope),
-        format!("{}/{}", spent.peak >> 20, spent.bound >> 20),
-        row.connections.to_string(),
-        row.canaries.to_string(),
-        some(row.slip),
+    [
+        ("theatre", row.theatre.clone()),
+        ("tried", row.tried.to_string()),
+        ("survived", row.survived.to_string()),
+        ("deaths", row.deaths.to_string()),
+        ("late", row.late.to_string()),
+        ("p99 ms", late(row.overrun_p99)),
+        ("max ms", late(row.overrun_max)),
+        ("fds", spent.fds.max(0).to_string()),
+        ("threads", spent.threads.max(0).to_string()),
+        ("permits", row.permits.to_string()),
+        ("files", spent.files.max(0).to_string()),
+        ("B/1000", some(spent.slope)),
+        ("MiB", format!("{}/{}", spent.peak >> 20, spent.bound >> 20)),
+        ("forbidden", row.connections.to_string()),
+        ("canaries", row.canaries.to_string()),
+        ("slip", some(row.slip)),
     ]
 }
 
@@ -292,11 +245,8 @@ mod tests {
             let mut tally = Tally::new("bombs".into());
             tally.record_failure(fault, "", "");
             let (counts, times) = Row::of(&tally, Spent::default()).failed_figures();
-            assert_eq!(
-                (counts.len(), times.len()),
-                (firm, timed),
-                "{fault:?}: {counts:?} {times:?}"
-            );
+            let found = (counts.len(), times.len());
+            assert_eq!(found, (firm, timed), "{fault:?}: {counts:?} {times:?}");
         }
     }
 }

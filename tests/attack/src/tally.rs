@@ -45,6 +45,14 @@ pub(crate) struct Finding {
     pub(crate) detail: String,
 }
 
+/// A failed attempt: its fault, its kind in words, and details.
+pub(crate) type Failure = (Fault, String, String);
+
+/// Returns the failure of an attempt that ended in another way than it should.
+pub(crate) fn wrong(what: impl Into<String>, detail: impl Into<String>) -> Failure {
+    (Fault::Wrong, what.into(), detail.into())
+}
+
 /// Records a time of any length. `saturating_record` would cut it off at the current end of the
 /// histogram, which grows.
 pub(crate) fn record(times: &mut Histogram<u64>, time: Duration) {
@@ -128,7 +136,7 @@ impl Tally {
     }
 
     /// Counts an attempt: as survived, or as failed with this fault.
-    pub(crate) fn record_result(&mut self, judgement: Result<(), (Fault, String, String)>) {
+    pub(crate) fn record_result(&mut self, judgement: Result<(), Failure>) {
         match judgement {
             Ok(()) => self.record_success(),
             Err((fault, what, detail)) => self.record_failure(fault, what, detail),

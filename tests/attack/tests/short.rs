@@ -2,19 +2,26 @@
 //! must hold.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 
 use serde_json::Value;
 
+fn attack(arguments: &str) -> Command {
+    let mut attack = Command::new(env!("CARGO_BIN_EXE_attack"));
+    attack.args(arguments.split(' '));
+    attack
+}
+
+fn report(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).expect("a report")
+}
+
 /// Figures of time are left to long campaigns.
 #[test]
 fn short_campaign_finds_no_breach() {
-    let campaign = Command::new(env!("CARGO_BIN_EXE_attack"))
-        .args(["--seconds", "15", "--seed", "1", "--json"])
-        .output();
-    let output = campaign.expect("the campaign runs");
-    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    let campaign = attack("--seconds 15 --seed 1 --json").output();
+    let report = report(&campaign.expect("the campaign runs"));
     let rows = report["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 11, "every theatre is played");
     for row in rows {
@@ -30,11 +37,8 @@ fn short_campaign_finds_no_breach() {
 #[test]
 fn attempt_is_reproducible_from_its_arguments() {
     let again = || {
-        let arguments = ["--seed", "7", "--only", "network", "--case", "42", "--json"];
-        let output =
-            Command::new(env!("CARGO_BIN_EXE_attack")).args(arguments).output().expect("it runs");
-        let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
-        report["rows"][0]["tried"].clone()
+        let output = attack("--seed 7 --only network --case 42 --json").output();
+        report(&output.expect("it runs"))["rows"][0]["tried"].clone()
     };
     assert_eq!(again(), again());
 }
@@ -42,9 +46,8 @@ fn attempt_is_reproducible_from_its_arguments() {
 /// A killed scenario process counts as a death, fails the campaign and is named in the report.
 #[test]
 fn killed_process_fails_the_campaign() {
-    let arguments = ["--only", "schemas", "--seconds", "5", "--seed", "1", "--json"];
-    let campaign =
-        Command::new(env!("CARGO_BIN_EXE_attack")).args(arguments).stdout(Stdio::piped()).spawn();
+    let mut campaign = attack("--only schemas --seconds 5 --seed 1 --json");
+    let campaign = campaign.stdout(Stdio::piped()).spawn();
     let mut campaign = campaign.expect("it starts");
     let children = format!("/proc/{0}/task/{0}/children", campaign.id());
     let is_playing = |child: &&str| {
@@ -61,26 +64,17 @@ fn killed_process_fails_the_campaign() {
     };
     assert!(Command::new("kill").args(["-9", &child]).status().expect("kill").success());
     let output = campaign.wait_with_output().expect("it ends");
-    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
-    assert_eq!(
-        (&report["rows"][0]["deaths"], output.status.code()),
-        (&Value::from(1), Some(1)),
-        "{report:#}"
-    );
-    assert!(
-        report["broken"][0].as_str().expect("a figure").contains("process deaths"),
-        "{report:#}"
-    );
+    let report = report(&output);
+    let found = (&report["rows"][0]["deaths"], output.status.code());
+    assert_eq!(found, (&Value::from(1), Some(1)), "{report:#}");
+    let broken = report["broken"][0].as_str().expect("a figure");
+    assert!(broken.contains("process deaths"), "{report:#}");
 }
 
 #[test]
 fn wrong_arguments_exit_with_status_2() {
-    for arguments in [&["--seconds", "0"][..], &["--only", "moon"], &["--case", "1"], &["extra"]] {
-        let status = Command::new(env!("CARGO_BIN_EXE_attack"))
-            .args(arguments)
-            .output()
-            .expect("it runs")
-            .status;
-        assert_eq!(status.code(), Some(2), "{arguments:?}");
+    for arguments in ["--seconds 0", "--only moon", "--case 1", "extra"] {
+        let output = attack(arguments).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(2), "{arguments}");
     }
 }

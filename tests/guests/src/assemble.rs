@@ -45,12 +45,11 @@ pub(crate) fn component(text: &str, exports: &str, sections: &[(&str, &[u8])]) -
         module.extend(content);
     }
     let mut resolve = Resolve::default();
-    resolve
-        .push_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit"))
-        .expect("the contract's WIT");
-    resolve.push_str("cli.wit", CLI).expect("a WIT package");
-    resolve.push_str("clocks.wit", CLOCKS).expect("a WIT package");
-    resolve.push_str("random.wit", RANDOM).expect("a WIT package");
+    let contract = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
+    resolve.push_path(contract).expect("the contract's WIT");
+    for (name, text) in [("cli.wit", CLI), ("clocks.wit", CLOCKS), ("random.wit", RANDOM)] {
+        resolve.push_str(name, text).expect("a WIT package");
+    }
     let package =
         resolve.push_str("world.wit", &WORLD.replace("// more", exports)).expect("a WIT package");
     let world = resolve.select_world(&[package], Some("hostile")).expect("the world");

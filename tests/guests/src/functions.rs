@@ -19,13 +19,11 @@ pub fn functions(wit: &Path, packages: &[&str]) -> Vec<Function> {
     let mut found = Vec::new();
     for (_, interface) in resolve.interfaces.iter() {
         let package = interface.package.map(|package| &resolve.packages[package].name);
-        if package.is_some_and(|name| {
-            packages.contains(&format!("{}:{}", name.namespace, name.name).as_str())
-        }) {
+        let package = package.map(|name| format!("{}:{}", name.namespace, name.name));
+        if package.is_some_and(|package| packages.contains(&package.as_str())) {
             let module = interface.name.clone().unwrap_or_default();
-            found.extend(
-                interface.functions.keys().map(|function| (module.clone(), function.clone())),
-            );
+            let names = interface.functions.keys();
+            found.extend(names.map(|function| (module.clone(), function.clone())));
         }
     }
     found

@@ -1,8 +1,7 @@
 //! A component that emits one text through every channel that a tool has.
 
 use crate::answer::Answer;
-use crate::assemble;
-use crate::hostile::Hostile;
+use crate::hostile::{Hostile, spliced};
 
 /// Address of the text: below the data of the guest that it is put into.
 const AT: usize = 256;
@@ -33,13 +32,6 @@ pub fn herald(text: &str, told: Hostile, answer: Answer) -> Vec<u8> {
     (call $get (i32.const {AT}) (i32.const {length}) (i32.const 0))
     (call $key (i32.const {AT}) (i32.const {length}) (i32.const 0))"
     );
-    let execute = r#"#execute") (param i32) (result i32)"#;
-    let text = Hostile { name: "herald", answer, ..told }.text();
-    let text = text.replacen(execute, &format!("{execute} {code}"), 1);
-    let text = text.replacen("(module", &format!("(module{imports}"), 1);
-    assemble::component(
-        &text,
-        "import toolcell:tool/secrets@0.1.0; import toolcell:tool/kv@0.1.0;",
-        &[],
-    )
+    let world = "import toolcell:tool/secrets@0.1.0; import toolcell:tool/kv@0.1.0;";
+    spliced(&Hostile { name: "herald", answer, ..told }, &imports, &code, world)
 }

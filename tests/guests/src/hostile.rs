@@ -3,8 +3,6 @@
 //! Each is a small core module in text, with the contract's exports written by hand: the runtime of
 //! a guest language would interfere (it has its own allocator, and its own handling of panics).
 
-use std::borrow::Cow;
-
 use crate::answer::Answer;
 use crate::assemble;
 use crate::memory::{DATA, Memory, escaped};
@@ -128,24 +126,26 @@ impl Hostile {
     }
 
     fn has_resource(&self) -> bool {
-        self.place == Place::Destructor
-            || matches!(self.misdeed, Misdeed::HoardHandles | Misdeed::KeepSome)
+        self.place == Place::Destructor || self.misdeed.keeps_handles()
     }
 
     fn imports(&self) -> String {
-        let imports = [
-            self.misdeed.imports(),
-            if self.unsteady { &[RANDOM] } else { &[] },
-            if self.has_resource() { &[KEEP, DROP] } else { &[] },
-        ];
-        imports.concat().join("\n  ")
+        let mut imports = self.misdeed.imports();
+        if self.unsteady {
+            imports.push(RANDOM);
+        }
+        if self.has_resource() {
+            imports.extend([KEEP, DROP]);
+        }
+        imports.join("\n  ")
     }
 
     /// Returns the misdeed's code if `place` is its place, otherwise nothing.
-    fn at(&self, place: Place) -> Cow<'static, str> {
-        if self.place == place { self.misdeed.code() } else { Cow::Borrowed("") }
+    fn at(&self, place: Place) -> String {
+        if self.place == place { self.misdeed.code() } else { String::new() }
     }
 
+    /// Returns the module: `wat/hostile.wat`, with the parts that its names in braces stand for.
     pub(crate) fn text(&self) -> String {
         let mut memory = Memory::default();
         let line = memory.put(b"chatter!");
@@ -169,65 +169,36 @@ impl Hostile {
         } else {
             ("", String::new())
         };
-        format!(
-            r#"(module
-  {imports}
-  (memory (export "memory") {pages}) {more_memories}
-  (table $t 4 funcref)
-  (global $heap (mut i32) (i32.const {heap}))
-  (global $base i32 (i32.const {heap}))
-  (global $end i32 (i32.const {end}))
-  (global $pages i32 (i32.const {grown}))
-  (global $i (mut i32) (i32.const 0))
-  (global $given (mut i32) (i32.const 0))
-  (global $mark (mut i64) (i64.const 0))
-  (elem declare func $recurse)
-  (data (i32.const {start}) "{data}")
-  (type $none (func))
-  (func $start {at_start})
-  (start $start)
-  {tail}
-  (func $recurse (@name "{symbol}") (call $recurse) (call $recurse))
-  (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (local $at i32)
-    {at_realloc}
-    (local.set $at (i32.and (i32.add (global.get $heap) (i32.const 7)) (i32.const -8)))
-    (global.set $heap (i32.add (local.get $at) (local.get 3)))
-    (loop $more
-      (if (i32.gt_u (global.get $heap) (i32.mul (memory.size) (i32.const 65536)))
-        (then (if (i32.eq (memory.grow (i32.const 16)) (i32.const -1)) (then unreachable)) (br $more))))
-    (local.get $at))
-  (func (export "{tool}#describe") (result i32) {at_describe} {rename} (i32.const {definitions}))
-  (func (export "cabi_post_{tool}#describe") (param i32))
-  (func (export "{tool}#validate") (param i32 i32 i32 i32 i32 i32) (result i32) {at_validate} (i32.const {problems}))
-  (func (export "cabi_post_{tool}#validate") (param i32))
-  (func (export "{tool}#visible") (param i32) (result i32) {at_visible} (i32.const {visible}))
-  (func (export "{tool}#execute") (param i32) (result i32) {at_execute} {destroy} {fill} (i32.const {answer}))
-  (func (export "cabi_post_{tool}#execute") (param i32) {at_post})
-  {destructor}
-)"#,
-            imports = self.imports(),
-            end = memory.end().next_multiple_of(64),
-            grown = self.pages,
-            more_memories = "(memory 1)".repeat(self.more_memories),
-            pages = heap / PAGE + 1,
-            start = DATA,
-            tail = if matches!(self.misdeed, Misdeed::TailCall | Misdeed::TailCallIndirect) {
-                TAIL
-            } else {
-                ""
-            },
-            symbol = escaped(self.symbol.as_bytes()),
-            data = memory.escaped(),
-            tool = "toolcell:tool/tool@0.1.0",
-            visible = u32::from(self.visible),
-            at_start = self.at(Place::Start),
-            at_realloc = self.at(Place::Realloc),
-            at_describe = self.at(Place::Describe),
-            at_validate = self.at(Place::Validate),
-            at_visible = self.at(Place::Visible),
-            at_execute = self.at(Place::Execute),
-            at_post = self.at(Place::PostReturn),
-        )
+        let tail_calls = matches!(self.misdeed, Misdeed::TailCall | Misdeed::TailCallIndirect);
+        let parts = [
+            ("imports", self.imports()),
+            ("tool", "toolcell:tool/tool@0.1.0".to_owned()),
+            ("heap", heap.to_string()),
+            ("end", memory.end().next_multiple_of(64).to_string()),
+            ("grown", self.pages.to_string()),
+            ("more_memories", "(memory 1)".repeat(self.more_memories)),
+            ("pages", (heap / PAGE + 1).to_string()),
+            ("start", DATA.to_string()),
+            ("tail", if tail_calls { TAIL.to_owned() } else { String::new() }),
+            ("definitions", definitions.to_string()),
+            ("rename", rename),
+            ("problems", problems.to_string()),
+            ("visible", u32::from(self.visible).to_string()),
+            ("answer", answer.to_string()),
+            ("fill", fill),
+            ("destroy", destroy.to_owned()),
+            ("destructor", destructor),
+            ("symbol", escaped(self.symbol.as_bytes())),
+            ("data", memory.escaped()),
+        ];
+        let mut text = include_str!("wat/hostile.wat").to_owned();
+        for (name, part) in parts {
+            text = text.replace(&format!("{{{name}}}"), &part);
+        }
+        for place in Place::ALL {
+            text = text.replace(&format!("{{{place:?}}}"), &self.at(*place));
+        }
+        text
     }
 
     /// Returns the address of the list of definitions, and code that changes the tool's name.
@@ -361,12 +332,15 @@ pub fn asking_guest(asks: &Hostile) -> Vec<u8> {
   (data (i32.const 512) "tokenkey")"#;
     let code = "(call $get (i32.const 512) (i32.const 5) (i32.const 0))
     (call $value (i32.const 517) (i32.const 3) (i32.const 0))";
+    let world = "import toolcell:tool/secrets@0.1.0; import toolcell:tool/reveal@0.1.0;";
+    spliced(asks, imports, code, world)
+}
+
+/// Returns this guest with more text in its module, code before that of `execute`, and imports in
+/// its world.
+pub(crate) fn spliced(guest: &Hostile, more: &str, code: &str, world: &str) -> Vec<u8> {
     let execute = r#"#execute") (param i32) (result i32)"#;
-    let text = asks.text().replacen(execute, &format!("{execute} {code}"), 1);
-    let text = text.replacen("(module", &format!("(module{imports}"), 1);
-    assemble::component(
-        &text,
-        "import toolcell:tool/secrets@0.1.0; import toolcell:tool/reveal@0.1.0;",
-        &[],
-    )
+    let text = guest.text().replacen(execute, &format!("{execute} {code}"), 1);
+    let text = text.replacen("(module", &format!("(module{more}"), 1);
+    assemble::component(&text, world, &[])
 }

@@ -35,7 +35,7 @@ pub use herald::herald;
 pub use hostile::{
     Hostile, Place, asker, asking_guest, compile_bomb, importing, with_record, with_text,
 };
-pub use misdeed::Misdeed;
+pub use misdeed::{CallsOut, Misdeed};
 pub use plain::{
     ECHO_PADDING, command_component, command_module, echoing, functions_component, module,
 };

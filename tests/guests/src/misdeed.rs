@@ -1,11 +1,40 @@
 //! The misdeeds of hostile guests: a few instructions each, and the imports they need.
 
-use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use crate::memory::DATA;
 
 /// The size of the memory in bytes.
 const SIZE: &str = "(i32.mul (memory.size) (i32.const 65536))";
+/// The functions that misdeeds import, by the beginning of their calls. The first three read or write
+/// the guest's memory.
+static IMPORTS: [(&str, &str); 8] = [
+    ("(call $log", r#"(import "toolcell:tool/log@0.1.0" "log" (func $log (param i32 i32 i32)))"#),
+    (
+        "(call $bytes",
+        r#"(import "wasi:random/random@0.2.6" "get-random-bytes" (func $bytes (param i64 i32)))"#,
+    ),
+    ("(call $poll", r#"(import "wasi:io/poll@0.2.6" "poll" (func $poll (param i32 i32 i32)))"#),
+    (
+        "(call $block",
+        r#"(import "wasi:io/poll@0.2.6" "[method]pollable.block" (func $block (param i32)))"#,
+    ),
+    ("(call $exit", r#"(import "wasi:cli/exit@0.2.6" "exit" (func $exit (param i32)))"#),
+    (
+        "(call $subscribe",
+        r#"(import "wasi:clocks/monotonic-clock@0.2.6" "subscribe-duration"
+            (func $subscribe (param i64) (result i32)))"#,
+    ),
+    (
+        "(call $now",
+        r#"(import "wasi:clocks/monotonic-clock@0.2.6" "now" (func $now (result i64)))"#,
+    ),
+    (
+        "(call $abort",
+        r#"(import "toolcell:tool/abort@0.1.0" "subscribe" (func $abort (result i32)))"#,
+    ),
+];
 /// Grows the memory until that is refused.
 const GROW: &str = "(loop $g (br_if $g (i32.ne (memory.grow (i32.const 16)) (i32.const -1))))";
 
@@ -84,169 +113,62 @@ listed! {
     }
 }
 
+/// The calls that a misdeed makes out of its component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallsOut {
+    /// None.
+    Never,
+    /// With numbers only.
+    Plainly,
+    /// With data in its memory: these go through a table that is filled after the start functions
+    /// have run.
+    WithMemory,
+}
+
 impl Misdeed {
-    /// Returns the instructions; they leave nothing on the stack.
-    pub(crate) fn code(self) -> Cow<'static, str> {
-        Cow::Borrowed(match self {
-            Self::None => "",
-            Self::Spin => "(loop $l (br $l))",
-            Self::TailCall => "(call $tail)",
-            Self::TailCallIndirect => "(table.set $t (i32.const 1) (ref.func $chain)) (call $chain)",
-            Self::BurnFuel => {
-                return format!("(loop $l {} (br $l))", "(drop (i32.const 0))".repeat(10_000)).into();
-            }
-            Self::BurnTime => {
-                "(global.set $i (i32.mul (memory.grow (i32.const 24)) (i32.const 65536)))
-                 (loop $l (call $log (i32.const 0) (global.get $i) (i32.const 0x18_0000)) (br $l))"
-            }
-            Self::Abort => "unreachable",
-            Self::Recurse => "(call $recurse)",
-            Self::DivideByZero => "(drop (i32.div_u (i32.const 1) (i32.load (i32.const 0))))",
-            Self::Overflow => "(drop (i32.trunc_f64_u (f64.const 1e30)))",
-            Self::ReadOutside => "(drop (i32.load (i32.const -4)))",
-            Self::TableOutside => "(drop (table.get $t (i32.const 99)))",
-            Self::CallNull => "(call_indirect $t (i32.const 0))",
-            Self::Hoard => "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) unreachable",
-            Self::HoardTable => {
-                "(loop $l (br_if $l (i32.ne (table.grow $t (ref.null func) (i32.const 1000)) (i32.const -1)))) unreachable"
-            }
-            Self::HoardObjects => "(loop $l (drop (call $abort)) (br $l))",
-            Self::HoardHandles => "(loop $l (drop (call $keep (i32.const 0))) (br $l))",
-            Self::KeepSome => {
-                "(global.set $i (i32.const 1500))
-                 (loop $l
-                   (drop (call $keep (i32.const 0)))
-                   (global.set $i (i32.sub (global.get $i) (i32.const 1)))
-                   (br_if $l (global.get $i)))"
-            }
-            Self::ForgeHandle => "(call $block (i32.const 77))",
-            Self::AskTooMuch => "(call $bytes (i64.const 65537) (i32.const 0))",
-            Self::SayTooMuch => {
-                "(global.set $i (i32.mul (memory.grow (i32.const 112)) (i32.const 65536)))
-                 (call $log (i32.const 0) (global.get $i) (i32.const 0x70_0000))"
-            }
-            Self::Exit => "(call $exit (i32.const 0))",
-            Self::Sleep => "(call $block (call $subscribe (i64.const 3155760000000000000)))",
-            Self::Chatter => "(loop $l (call $log (i32.const 2) (i32.const 1024) (i32.const 8)) (br $l))",
-            Self::ReadClock => "(loop $l (drop (call $now)) (br $l))",
-            Self::AwaitAbort => "(call $block (call $abort))",
-            Self::Fill => {
-                return [GROW, "(loop $l (memory.fill (i32.const 0) (i32.const 171) ", SIZE, ") (br $l))"]
-                    .concat()
-                    .into();
-            }
-            Self::Copy => {
-                let copy = "(loop $l (memory.copy (i32.const 8) (i32.const 0) (i32.sub ";
-                return [GROW, copy, SIZE, " (i32.const 8))) (br $l))"].concat().into();
-            }
-            Self::FillTable => {
-                "(loop $g (br_if $g (i32.ne (table.grow $t (ref.null func) (i32.const 1000)) (i32.const -1))))
-                 (loop $l (table.fill $t (i32.const 0) (ref.func $recurse) (table.size $t)) (br $l))"
-            }
-            Self::GrowStorm => "(loop $l (drop (memory.grow (i32.const 1))) (br $l))",
-            Self::DrawRandom => {
-                "(loop $l
-                   (global.set $heap (global.get $base))
-                   (call $bytes (i64.const 65536) (i32.const 0))
-                   (br $l))"
-            }
-            Self::SleepLongest => "(call $block (call $subscribe (i64.const -1)))",
-            Self::PollMany => {
-                "(drop (memory.grow (i32.const 1)))
-                 (global.set $heap (i32.add (global.get $base) (i32.const 20000)))
-                 (i32.store (global.get $base) (call $subscribe (i64.const 3155760000000000000)))
-                 (global.set $i (i32.const 19996))
-                 (loop $l
-                   (i32.store (i32.add (global.get $base) (global.get $i)) (i32.load (global.get $base)))
-                   (global.set $i (i32.sub (global.get $i) (i32.const 4)))
-                   (br_if $l (global.get $i)))
-                 (call $poll (global.get $base) (i32.const 5000) (i32.const 0))"
-            }
-            Self::LeaveMarks => return leave_marks().into(),
-        })
+    /// Returns the misdeed of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|misdeed| format!("{misdeed:?}") == name)
+    }
+
+    /// Returns the calls that the instructions make out of their component.
+    #[must_use]
+    pub fn calls_out(self) -> CallsOut {
+        let code = self.code();
+        if IMPORTS[..3].iter().any(|(call, _)| code.contains(call)) {
+            CallsOut::WithMemory
+        } else if !self.imports().is_empty() || self.keeps_handles() {
+            CallsOut::Plainly
+        } else {
+            CallsOut::Never
+        }
+    }
+
+    /// Returns true if the instructions make resources of their component's own.
+    pub(crate) fn keeps_handles(self) -> bool {
+        matches!(self, Self::HoardHandles | Self::KeepSome)
+    }
+
+    /// Returns the instructions: those of `wat/misdeeds.yaml`, with the parts that its names in braces
+    /// stand for.
+    pub(crate) fn code(self) -> String {
+        static CODES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
+            serde_norway::from_str(include_str!("wat/misdeeds.yaml")).expect("texts by name")
+        });
+        let is_new = (0..8).fold("(i64.const 0)".to_owned(), |all, word| {
+            format!("(i64.or {all} (i64.load offset={} (global.get $i)))", word * 8)
+        });
+        let burn = "(drop (i32.const 0))".repeat(10_000);
+        let code = CODES[&format!("{self:?}")].replace("{IS_NEW}", &is_new);
+        let code = code.replace("{SIZE}", SIZE).replace("{DATA}", &DATA.to_string());
+        code.replace("{GROW}", GROW).replace("{BURN}", &burn)
     }
 
     /// Returns the imports that the instructions need. A component imports what its module imports.
-    pub(crate) fn imports(self) -> &'static [&'static str] {
-        const BLOCK: &str =
-            r#"(import "wasi:io/poll@0.2.6" "[method]pollable.block" (func $block (param i32)))"#;
-        const EXIT: &str = r#"(import "wasi:cli/exit@0.2.6" "exit" (func $exit (param i32)))"#;
-        const SUBSCRIBE: &str = r#"(import "wasi:clocks/monotonic-clock@0.2.6" "subscribe-duration"
-            (func $subscribe (param i64) (result i32)))"#;
-        const NOW: &str =
-            r#"(import "wasi:clocks/monotonic-clock@0.2.6" "now" (func $now (result i64)))"#;
-        const ABORT: &str =
-            r#"(import "toolcell:tool/abort@0.1.0" "subscribe" (func $abort (result i32)))"#;
-        const LOG: &str =
-            r#"(import "toolcell:tool/log@0.1.0" "log" (func $log (param i32 i32 i32)))"#;
-        const BYTES: &str = r#"(import "wasi:random/random@0.2.6" "get-random-bytes" (func $bytes (param i64 i32)))"#;
-        const POLL: &str =
-            r#"(import "wasi:io/poll@0.2.6" "poll" (func $poll (param i32 i32 i32)))"#;
-        match self {
-            Self::Exit => &[EXIT],
-            Self::Sleep | Self::SleepLongest => &[BLOCK, SUBSCRIBE],
-            Self::PollMany => &[POLL, SUBSCRIBE],
-            Self::AwaitAbort => &[BLOCK, ABORT],
-            Self::Chatter | Self::BurnTime | Self::SayTooMuch => &[LOG],
-            Self::ReadClock => &[NOW],
-            Self::HoardObjects => &[ABORT],
-            Self::ForgeHandle => &[BLOCK],
-            Self::AskTooMuch | Self::DrawRandom => &[BYTES],
-            Self::None
-            | Self::Spin
-            | Self::TailCall
-            | Self::TailCallIndirect
-            | Self::BurnFuel
-            | Self::Abort
-            | Self::Recurse
-            | Self::DivideByZero
-            | Self::Overflow
-            | Self::ReadOutside
-            | Self::TableOutside
-            | Self::CallNull
-            | Self::Hoard
-            | Self::HoardTable
-            | Self::HoardHandles
-            | Self::KeepSome
-            | Self::Fill
-            | Self::Copy
-            | Self::FillTable
-            | Self::GrowStorm
-            | Self::LeaveMarks => &[],
-        }
+    pub(crate) fn imports(self) -> Vec<&'static str> {
+        let code = self.code();
+        let needed = IMPORTS.iter().filter(|(call, _)| code.contains(call));
+        needed.map(|(_, import)| *import).collect()
     }
-}
-
-/// Checks everything in which a guest could find data of another guest, and marks it: the memory
-/// except the guest's own data and arguments, a global, and the elements of the table. Before that
-/// it grows the memory by the configured pages, and the table by 64 elements for each.
-fn leave_marks() -> String {
-    let is_new = (0..8).fold("(i64.const 0)".to_owned(), |all, word| {
-        format!("(i64.or {all} (i64.load offset={} (global.get $i)))", word * 8)
-    });
-    format!(
-        "(if (i32.eq (memory.grow (global.get $pages)) (i32.const -1)) (then unreachable))
-         (if (i32.eq (table.grow $t (ref.null func) (i32.mul (global.get $pages) (i32.const 64))) (i32.const -1))
-           (then unreachable))
-         (if (i64.ne (global.get $mark) (i64.const 0)) (then unreachable))
-         (global.set $mark (i64.const -1))
-         (global.set $given {given})
-         (global.set $i (i32.const 0))
-         (loop $memory
-           (if (i32.eq (global.get $i) (i32.const {DATA})) (then (global.set $i (global.get $end))))
-           (if (i32.eq (global.get $i) (global.get $base)) (then (global.set $i (global.get $given))))
-           (if (i64.ne {is_new} (i64.const 0)) (then unreachable))
-           (global.set $i (i32.add (global.get $i) (i32.const 64)))
-           (br_if $memory (i32.lt_u (global.get $i) {SIZE})))
-         (memory.fill (i32.const 0) (i32.const 171) (i32.const {DATA}))
-         (memory.fill (global.get $end) (i32.const 171) (i32.sub (global.get $base) (global.get $end)))
-         (memory.fill (global.get $given) (i32.const 171) (i32.sub {SIZE} (global.get $given)))
-         (global.set $i (i32.const 0))
-         (loop $table
-           (if (i32.eqz (ref.is_null (table.get $t (global.get $i)))) (then unreachable))
-           (table.set $t (global.get $i) (ref.func $recurse))
-           (global.set $i (i32.add (global.get $i) (i32.const 1)))
-           (br_if $table (i32.lt_u (global.get $i) (table.size $t))))",
-        given = "(i32.and (i32.add (global.get $heap) (i32.const 63)) (i32.const -64))",
-    )
 }

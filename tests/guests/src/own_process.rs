@@ -63,10 +63,7 @@ pub fn command(module: &str, test: &str) -> Command {
 pub fn assert_passed(output: &Output) {
     let [stdout, stderr] =
         [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-    assert!(
-        output.status.success() && stdout.contains("1 passed"),
-        "{}: {stdout}{stderr}",
-        output.status
-    );
+    let status = output.status;
+    assert!(status.success() && stdout.contains("1 passed"), "{status}: {stdout}{stderr}");
     io::stderr().write_all(&output.stderr).expect("standard error is open");
 }

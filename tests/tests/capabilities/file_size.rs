@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
-use toolcell::component::LoadOptions;
 use toolcell::grants::{Access, Directory, DirectoryQuota};
 use toolcell::runtime::Placement;
-use toolcell::{CallOptions, Completion, Component, Executor, Grants, Limits, ToolCall};
-use toolcell_tests::{ending, engine, own_process, wait};
+use toolcell::{CallOptions, Completion, Component, Executor, Grants, Limits};
+use toolcell_tests::{ending, engine, own_process};
+
+use crate::{complete, load};
 
 /// Bytes of a file at most.
 const LIMIT: u64 = 4 << 20;
@@ -17,12 +18,9 @@ const LIMIT: u64 = 4 << 20;
 const TOO_MUCH: &str = "20000000";
 
 fn call(component: &Component, steps: &[&[&str]]) -> Completion {
-    let tool = component.tool("clerk").expect("the tool").clone();
-    let call = ToolCall::with_value("call-1", "clerk", &json!({ "steps": steps }));
     let limits = Limits { timeout: Duration::from_secs(30), ..Limits::default() };
-    wait(async move {
-        Executor::new().with_limits(limits).call(&tool, call, CallOptions::default()).await
-    })
+    let executor = Executor::new().with_limits(limits);
+    complete(&executor, &component.tools()[0], &json!({ "steps": steps }), CallOptions::default())
 }
 
 #[test]
@@ -40,11 +38,7 @@ fn under_the_limit() {
         .directories
         .push(Directory::new("/data", dir.path(), Access::Write).expect("a name").with_quota(room));
     let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
-    let bytes = toolcell_test_guests::bytes("clerk");
-    let component = wait(async move {
-        Component::load_with(&engine, bytes, LoadOptions { grants, ..LoadOptions::default() }).await
-    });
-    let component = component.expect("it loads");
+    let component = load(&engine, "clerk", grants).expect("it loads");
     let ended =
         call(&component, &[&["write", "/data/large", TOO_MUCH], &["write", "/data/small", "10"]]);
     let told = ended.result.value().unwrap_or_else(|| panic!("{ended:?}")).to_value();

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use toolcell::component::LoadOptions;
 use toolcell::grants::{HttpRule, Injection, SecretGrant};
 use toolcell::http::{Egress, ResolveFuture, Resolver};
 use toolcell::secrets::{Secret, StoredSecrets};
-use toolcell::{CallOptions, Component, Engine, Executor, Grants, Tool, ToolCall};
-use toolcell_test_guests::{bytes, rows};
+use toolcell::{CallOptions, Engine, Executor, Grants, Tool};
+use toolcell_test_guests::rows;
 use toolcell_tests::server::Server;
-use toolcell_tests::{context, wait};
+
+use crate::{load, message, of, outcome};
 
 /// Headers that no request may have: names and values. The tests of the host's own HTTP import use
 /// the same list.
@@ -34,22 +34,12 @@ fn engine(secrets: StoredSecrets) -> Engine {
     builder.cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/requests")).build().expect("an engine")
 }
 
-fn tool(engine: &Engine, component: &'static str, tool: &str, grants: Grants) -> Tool {
-    let engine = engine.clone();
-    let loaded = wait(async move {
-        let options = LoadOptions { grants, ..LoadOptions::default() };
-        Component::load_with(&engine, bytes(component), options).await
-    });
-    loaded.expect("it loads").tool(tool).expect("the tool").clone()
+fn tool(engine: &Engine, component: &str, tool: &str, grants: Grants) -> Tool {
+    load(engine, component, grants).expect("it loads").tool(tool).expect("the tool").clone()
 }
 
 fn said(tool: &Tool, arguments: &Value, options: CallOptions) -> Value {
-    let (tool, call) =
-        (tool.clone(), ToolCall::with_value("1", tool.definition().name.as_str(), arguments));
-    serde_json::to_value(
-        wait(async move { Executor::new().call(&tool, call, options).await }).result,
-    )
-    .expect("JSON")
+    outcome(&Executor::new(), tool, arguments, options)
 }
 
 /// There are two tenants with a value each, two tools and three hosts: the secret of each tool is
@@ -70,9 +60,8 @@ fn secret_is_bound_to_tenant_tool_and_host() {
     let tools = [0, 1].map(|bound| {
         let mut grants = Grants::default();
         grants.http = HOSTS.map(rule).into();
-        grants
-            .secrets
-            .insert("fetch_token".into(), SecretGrant::new(rule(HOSTS[bound]), Injection::Bearer));
+        let secret = SecretGrant::new(rule(HOSTS[bound]), Injection::Bearer);
+        grants.secrets.insert("fetch_token".into(), secret);
         tool(&engine, "fetch", "fetch", grants)
     });
     let mut injected = BTreeMap::new();
@@ -83,27 +72,20 @@ fn secret_is_bound_to_tenant_tool_and_host() {
                     let case = format!(
                         "tenant {tenant}, tool {number}, {host}, with a token: {with_token}"
                     );
-                    let options = CallOptions {
-                        context: context(&json!({"tenant": tenant})).into(),
-                        ..CallOptions::default()
-                    };
                     let arguments = json!({"url": format!("http://{}/", authority(host)), "with_token": with_token});
-                    let end = said(tool, &arguments, options);
+                    let end = said(tool, &arguments, of(tenant));
                     let (arrived, is_bound) = (server.taken(), host == HOSTS[number]);
                     assert_eq!(end["ok"].is_object(), is_bound || !with_token, "{case}: {end}");
                     assert_eq!(arrived.len(), usize::from(is_bound || !with_token), "{case}");
                     for request in arrived {
-                        assert!(
-                            request.contains(&format!("\r\nhost: {}\r\n", authority(host))),
-                            "{case}: {request}"
-                        );
+                        let header = format!("\r\nhost: {}\r\n", authority(host));
+                        assert!(request.contains(&header), "{case}: {request}");
                         for whose in TENANTS {
                             *injected.entry((whose, tenant, number, host)).or_insert(0) +=
                                 request.matches(&value(whose)).count();
                         }
-                        let is_there = request
-                            .contains(&format!("\r\nauthorization: Bearer {}\r\n", value(tenant)));
-                        assert_eq!(is_there, with_token, "{case}: {request}");
+                        let header = format!("\r\nauthorization: Bearer {}\r\n", value(tenant));
+                        assert_eq!(request.contains(&header), with_token, "{case}: {request}");
                     }
                 }
             }
@@ -164,10 +146,8 @@ fn smuggling_headers_are_refused_by_wasi_http() {
     let refused: Vec<[String; 2]> = serde_json::from_str(SMUGGLED).expect("names and values");
     for [name, value] in &refused {
         let (end, arrived) = scene.send("POST", &[[name, value]], &[]);
-        assert!(
-            end["error"].is_object() && arrived.is_empty(),
-            "{name:?}: {value:?}: {end} {arrived:?}"
-        );
+        assert!(end["error"].is_object(), "{name:?}: {value:?}: {end}");
+        assert!(arrived.is_empty(), "{name:?}: {value:?}: {arrived:?}");
     }
     assert_eq!(refused.len(), 60);
     // A library may state the length if it is right; the host writes it.
@@ -180,11 +160,8 @@ fn methods_and_trailers_are_sent_as_checked() {
     let scene = Scene::new();
     for method in ["GET", "POST", "other GET", "other HEAD", "other PATCH", "other DELETE"] {
         let (end, arrived) = scene.send(method, &[], &[]);
-        assert_eq!(
-            arrived,
-            [scene.plain(method.trim_start_matches("other "), "")],
-            "{method}: {end}"
-        );
+        let plain = scene.plain(method.trim_start_matches("other "), "");
+        assert_eq!(arrived, [plain], "{method}: {end}");
     }
     for method in rows::<&str>("capabilities/requests", "methods_and_trailers_are_sent_as_checked")
     {
@@ -209,23 +186,16 @@ fn body_is_written_before_its_request_is_sent() {
     grants.http.push(server.rule("POST", "/"));
     let uploader = tool(&engine(StoredSecrets::default()), "caller", "uploader", grants);
     let upload = |bytes: usize| {
-        said(
-            &uploader,
-            &json!({ "authority": server.address.to_string(), "bytes": bytes }),
-            CallOptions::default(),
-        )
+        let arguments = json!({ "authority": server.address.to_string(), "bytes": bytes });
+        said(&uploader, &arguments, CallOptions::default())
     };
     for bytes in [0, 1, 10_000, 65_536, 300_000] {
         let end = upload(bytes);
         assert!(end["ok"].is_object(), "{bytes}: {end}");
         let arrived = server.taken().concat();
-        assert!(
-            arrived.ends_with(&format!("\r\n\r\n{}", "x".repeat(bytes))),
-            "{bytes}: {} bytes",
-            arrived.len()
-        );
+        let body = format!("\r\n\r\n{}", "x".repeat(bytes));
+        assert!(arrived.ends_with(&body), "{bytes}: {} bytes", arrived.len());
     }
     let end = upload(9 << 20);
-    let message = end["error"]["message"].as_str().unwrap_or_else(|| panic!("{end}"));
-    assert!(message.contains("HttpRequestBodySize(Some(8390000))"), "{message}");
+    assert!(message(&end).contains("HttpRequestBodySize(Some(8390000))"), "{end}");
 }

@@ -8,16 +8,17 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolcell::call::{LogLevel, LogSource};
-use toolcell::component::LoadOptions;
 use toolcell::grants::{Injection, SecretGrant};
 use toolcell::kv::SqliteStore;
+use toolcell::runtime::Placement;
 use toolcell::secrets::{
     KnownFuture, Secret, SecretError, SecretFuture, SecretSource, StoredSecrets,
 };
-use toolcell::{CallOptions, Component, Engine, Event, Executor, Grants, Tool, ToolCall};
-use toolcell_test_guests::bytes;
+use toolcell::{Engine, Event, Executor, Grants, Tool};
+use toolcell_tests::PLACEMENTS;
 use toolcell_tests::server::{Server, response};
-use toolcell_tests::{PLACEMENTS, context, wait};
+
+use crate::{denial, first_tool, message, observed, of, outcome};
 
 const OWN: &str = "canary-4711-of-the-tool-5a";
 const ANOTHERS: &str = "canary-0815-of-another";
@@ -39,7 +40,7 @@ struct Scene {
 }
 
 impl Scene {
-    fn of(name: &'static str, placement: toolcell::runtime::Placement, grants: Grants) -> Self {
+    fn of(name: &str, placement: Placement, grants: Grants) -> Self {
         let secret = |value| Secret::new(value).expect("a secret");
         let secrets = StoredSecrets::default()
             .with("gossip_key", secret(OWN))
@@ -47,40 +48,18 @@ impl Scene {
         Self::with(name, placement, grants, secrets.with_tenant("b", "key", secret(ANOTHERS)))
     }
 
-    fn with(
-        name: &'static str,
-        placement: toolcell::runtime::Placement,
-        grants: Grants,
-        secrets: impl SecretSource,
-    ) -> Self {
+    fn with(name: &str, placement: Placement, grants: Grants, secrets: impl SecretSource) -> Self {
         let cache = concat!(env!("CARGO_TARGET_TMPDIR"), "/secrets");
-        let builder = Engine::builder()
-            .cells(4)
-            .placement(placement)
-            .keys(SqliteStore::in_memory())
-            .secrets(secrets);
+        let builder = Engine::builder().cells(4).placement(placement).secrets(secrets);
+        let builder = builder.keys(SqliteStore::in_memory());
         let engine = builder.cache(cache).build().expect("an engine");
-        let loaded = wait(async move {
-            let options = LoadOptions { grants, ..LoadOptions::default() };
-            Component::load_with(&engine, bytes(name), options).await
-        });
-        let tool = loaded.expect("it loads").tools()[0].clone();
-        let events = Arc::new(Mutex::new(Vec::new()));
-        let heard = Arc::clone(&events);
-        let executor = Executor::new()
-            .with_events(move |event: Event| heard.lock().expect("events").push(event));
+        let tool = first_tool(&engine, name, grants);
+        let (executor, events) = observed(Some);
         Self { executor, tool, events }
     }
 
     fn say(&self, arguments: &Value) -> Value {
-        let call = ToolCall::new("1", self.tool.definition().name.as_str(), arguments.to_string());
-        let (executor, tool) = (self.executor.clone(), self.tool.clone());
-        let options = CallOptions {
-            context: context(&json!({"tenant": "a"})).into(),
-            ..CallOptions::default()
-        };
-        serde_json::to_value(wait(async move { executor.call(&tool, call, options).await }).result)
-            .expect("JSON")
+        outcome(&self.executor, &self.tool, arguments, of("a"))
     }
 
     fn gossip(&self, how: &str, words: &str) -> Value {
@@ -101,10 +80,8 @@ fn reveals(server: &Server, secret: Option<&str>) -> Grants {
     grants.kv.push("write *".parse().expect("a rule"));
     grants.http.push(server.rule("GET,POST", "/"));
     if let Some(path) = secret {
-        grants.secrets.insert(
-            "gossip_key".into(),
-            SecretGrant::new(server.rule("GET,POST", path), Injection::Bearer),
-        );
+        let secret = SecretGrant::new(server.rule("GET,POST", path), Injection::Bearer);
+        grants.secrets.insert("gossip_key".into(), secret);
     }
     grants
 }
@@ -147,16 +124,12 @@ fn secret_is_redacted_in_every_output() {
             assert!(!shows(&all, OWN), "{how}: {all}");
         }
         assert_eq!(scene.gossip("value", "")["ok"]["value"], "[redacted]");
-        assert_eq!(
-            scene.gossip("deep", "")["ok"]["value"],
-            json!({"[redacted]": [1.5, {"a": "<[redacted]>"}]})
-        );
+        let deep = json!({"[redacted]": [1.5, {"a": "<[redacted]>"}]});
+        assert_eq!(scene.gossip("deep", "")["ok"]["value"], deep);
         // The last words of a guest become the message of the error.
         let panicked = scene.gossip("panic", "");
-        assert!(
-            panicked["tool_error"]["message"].as_str().expect("words").contains("[redacted]"),
-            "{panicked}"
-        );
+        let message = panicked["tool_error"]["message"].as_str().expect("words");
+        assert!(message.contains("[redacted]"), "{panicked}");
     }
     assert_eq!(server.requests().len(), 0);
 }
@@ -197,21 +170,13 @@ fn secret_leaves_only_to_its_bound_destination() {
     let scene = Scene::of("gossip", PLACEMENTS[0], reveals(&server, Some("/own")));
     for how in ["query", "header", "body"] {
         let denied = scene.gossip(how, &server.url("/x"));
-        let message =
-            denied["error"]["message"].as_str().unwrap_or_else(|| panic!("{how}: {denied}"));
-        assert!(
-            message.contains("contains the value of a secret") && !shows(message, OWN),
-            "{message}"
-        );
-        let denials = scene.heard().into_iter().filter_map(|event| {
-            let Event::Denied { denial, .. } = event else { return None };
-            Some(serde_json::to_string(&denial).expect("JSON"))
-        });
-        let denials: Vec<_> = denials.collect();
-        assert!(
-            denials.len() == 1 && denials[0].contains("\"secrets\"") && !shows(&denials[0], OWN),
-            "{denials:?}"
-        );
+        let message = message(&denied);
+        assert!(message.contains("contains the value of a secret"), "{message}");
+        assert!(!shows(message, OWN), "{message}");
+        let denials: Vec<_> = scene.heard().into_iter().filter_map(denial).collect();
+        let shown = serde_json::to_string(&denials).expect("JSON");
+        assert!(denials.len() == 1 && shown.contains("\"secrets\""), "{shown}");
+        assert!(!shows(&shown, OWN), "{shown}");
     }
     assert_eq!(server.requests().len(), 0);
     for how in ["query", "header", "body"] {
@@ -219,8 +184,8 @@ fn secret_leaves_only_to_its_bound_destination() {
     }
     // A denial because of the destination does not show the value either.
     let elsewhere = format!("http://elsewhere.example/{OWN}");
-    let denied =
-        format!("{} {:?}", scene.gossip("send", &format!("{elsewhere} body")), scene.heard());
+    let denied = scene.gossip("send", &format!("{elsewhere} body"));
+    let denied = format!("{denied} {:?}", scene.heard());
     assert!(denied.contains("denied") && !shows(&denied, OWN), "{denied}");
     assert_eq!(server.requests().len(), 3);
 }
@@ -241,10 +206,7 @@ fn ungranted_secrets_never_leave() {
             let arguments =
                 json!({"authority": server.address.to_string(), "path": path, "body": body});
             let denied = caller.say(&arguments);
-            assert!(
-                denied["error"]["message"].as_str().expect("an error").contains("Denied"),
-                "{denied}"
-            );
+            assert!(message(&denied).contains("Denied"), "{denied}");
             assert!(caller.heard().iter().any(|event| matches!(event, Event::Denied { .. })));
         }
     }
@@ -259,17 +221,15 @@ fn likely_secret_in_a_request_is_reported() {
     let scene = Scene::of("gossip", PLACEMENTS[0], reveals(&server, None));
     let token = format!("{}{}", "AKIA", "A1".repeat(8));
     assert!(scene.gossip("send", &format!("{} key={token}", server.url("/")))["ok"].is_object());
-    let warnings = scene.heard().into_iter().filter_map(|event| {
+    let warning = |event: Event| {
         let Event::Log { source: LogSource::Host, level: LogLevel::Warn, message, .. } = event
         else {
             return None;
         };
         Some(message)
-    });
-    assert_eq!(
-        warnings.collect::<Vec<_>>(),
-        ["a request of the tool seems to carry an AWS access key"]
-    );
+    };
+    let warnings: Vec<_> = scene.heard().into_iter().filter_map(warning).collect();
+    assert_eq!(warnings, ["a request of the tool seems to carry an AWS access key"]);
     assert_eq!(server.requests().len(), 1);
 }
 
@@ -278,20 +238,15 @@ fn sent_secret_is_redacted_in_later_responses() {
     let server = server();
     let mut grants = Grants::default();
     grants.http.push(server.rule("GET,POST", "/"));
-    grants.secrets.insert(
-        "fetch_token".into(),
-        SecretGrant::new(server.rule("GET,POST", "/own"), Injection::Bearer),
-    );
+    let secret = SecretGrant::new(server.rule("GET,POST", "/own"), Injection::Bearer);
+    grants.secrets.insert("fetch_token".into(), secret);
     let scene = Scene::of("fetch", PLACEMENTS[0], grants);
     let page = scene.say(&json!({"url": server.url("/own"), "with_token": true}));
     assert_eq!(page["ok"]["value"]["status"], 200, "{page}");
     let page = scene.say(&json!({"url": server.url("/"), "with_token": false}));
     let text = page["ok"]["value"]["text"].as_str().unwrap_or_else(|| panic!("{page}"));
     assert!(text.contains("Bearer [redacted]") && !shows(text, OWN), "{text}");
-    assert_eq!(
-        text.matches("accept-encoding: identity").count(),
-        2,
-        "what is compressed cannot be searched: {text}"
-    );
+    // What is compressed cannot be searched.
+    assert_eq!(text.matches("accept-encoding: identity").count(), 2, "{text}");
     assert!(server.requests()[0].contains(OWN));
 }

@@ -9,18 +9,17 @@ use std::sync::{Arc, Mutex};
 use serde_json::json;
 use toolcell::component::{ImportStatus, Inspection};
 use toolcell::grants::Layer;
-use toolcell::runtime::Placement;
-use toolcell::{CallOptions, Event, Executor, Grants, ToolCall};
-use toolcell_tests::{engine, load, own_process, wait};
+use toolcell::{CallOptions, Event, Executor, Grants};
+use toolcell_tests::{PLACEMENTS, engine, load, own_process};
+
+use crate::complete;
 
 /// Returns the sockets of this process.
 fn sockets() -> BTreeSet<String> {
     let open = fs::read_dir("/proc/self/fd").expect("descriptors").flatten();
     let targets = open.filter_map(|entry| fs::read_link(entry.path()).ok());
-    targets
-        .map(|target| target.display().to_string())
-        .filter(|target| target.starts_with("socket:"))
-        .collect()
+    let targets = targets.map(|target| target.display().to_string());
+    targets.filter(|target| target.starts_with("socket:")).collect()
 }
 
 /// A tool tries each way to a listener on this machine: it gets a permission error, observers get
@@ -36,21 +35,13 @@ fn socket_use_is_denied_and_opens_no_socket() {
         udp.set_nonblocking(true).expect("a socket");
         let prober = toolcell_test_guests::bytes("prober");
         let examination = Inspection::of(&prober).expect("a component");
-        assert_eq!(
-            examination.ungranted(&Grants::default()).count(),
-            0,
-            "{:?}",
-            examination.imports
-        );
-        let inert = |name: &str| {
-            examination.imports.iter().any(|row| *row == (name.to_owned(), ImportStatus::Inert))
-        };
-        assert!(
-            inert("wasi:sockets/tcp@0.2.6") && inert("wasi:sockets/udp@0.2.6"),
-            "{:?}",
-            examination.imports
-        );
-        for placement in [Placement::Cells, Placement::Inline] {
+        let ungranted = examination.ungranted(&Grants::default()).count();
+        assert_eq!(ungranted, 0, "{:?}", examination.imports);
+        for name in ["wasi:sockets/tcp@0.2.6", "wasi:sockets/udp@0.2.6"] {
+            let inert = (name.to_owned(), ImportStatus::Inert);
+            assert!(examination.imports.contains(&inert), "{:?}", examination.imports);
+        }
+        for placement in PLACEMENTS {
             let component = load(&engine(placement, env!("CARGO_TARGET_TMPDIR")), prober.clone())
                 .expect("it loads");
             for address in [tcp.local_addr(), udp.local_addr()]
@@ -65,34 +56,26 @@ fn socket_use_is_denied_and_opens_no_socket() {
                 let executor = Executor::new().with_events(move |event| {
                     if let Event::Denied { denial, .. } = event {
                         assert_eq!(denial.layer, Layer::Host);
-                        assert!(
-                            denial.to_string().ends_with("is denied: no tool gets a socket"),
-                            "{denial}"
-                        );
+                        let said = denial.to_string();
+                        assert!(said.ends_with("is denied: no tool gets a socket"), "{said}");
                         heard.lock().expect("no panic").push(denial.request);
-                        more.lock()
-                            .expect("no panic")
-                            .extend(sockets().difference(&before_each).cloned());
+                        let opened =
+                            sockets().difference(&before_each).cloned().collect::<Vec<_>>();
+                        more.lock().expect("no panic").extend(opened);
                     }
                 });
-                let tool = component.tool("probe").expect("the tool").clone();
-                let call = ToolCall::with_value("1", "probe", &json!({ "address": address }));
+                let arguments = json!({ "address": address });
                 let completion =
-                    wait(async move { executor.call(&tool, call, CallOptions::default()).await });
+                    complete(&executor, &component.tools()[0], &arguments, CallOptions::default());
                 let value = completion.result.value().unwrap_or_else(|| panic!("{completion:?}"));
                 let answers: Vec<String> =
                     serde_json::from_str(value.as_str()).expect("a list of texts");
                 let (resolve, others) = answers.split_last().expect("five answers");
-                assert_eq!(
-                    others,
-                    ["connect", "listen", "bind", "send"]
-                        .map(|way| format!("{way}: PermissionDenied"))
-                );
+                let ways = ["connect", "listen", "bind", "send"];
+                assert_eq!(others, ways.map(|way| format!("{way}: PermissionDenied")));
                 // The guest's C library has no error number for it.
-                assert!(
-                    resolve.starts_with("resolve: ") && !resolve.ends_with("done"),
-                    "{resolve}"
-                );
+                let is_denied = resolve.starts_with("resolve: ") && !resolve.ends_with("done");
+                assert!(is_denied, "{resolve}");
                 let denied = std::mem::take(&mut *denied.lock().expect("no panic"));
                 let expected =
                     ["tcp socket", "tcp socket", "udp socket", "udp socket", "resolve localhost"];

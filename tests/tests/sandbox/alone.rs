@@ -5,26 +5,22 @@ use std::time::Duration;
 
 use toolcell::runtime::Placement;
 use toolcell::{Engine, Limits};
-use toolcell_test_guests::{Hostile, Misdeed, Place};
-use toolcell_tests::{PLACEMENTS, call, ending, engine, load};
+use toolcell_test_guests::Misdeed;
+use toolcell_tests::{PLACEMENTS, ending, engine};
+
+use crate::{any_fuel, call_guest, load_misdeed};
 
 /// Limits without any bound but time: as much time as a call of these tests may waste.
 fn idle() -> Limits {
-    Limits {
-        fuel: u64::MAX,
-        host_calls: u64::MAX,
-        timeout: Duration::from_secs(3),
-        ..Limits::default()
-    }
+    Limits { host_calls: u64::MAX, ..any_fuel(Duration::from_secs(3)) }
 }
 
 /// Asserts the ending of a guest that commits this misdeed in a call.
 fn assert_ends(misdeed: Misdeed, limits: Limits, expected: &str) {
     for placement in PLACEMENTS {
         let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
-        let component =
-            load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("it loads");
-        let completion = call(&component, "hostile", "{}", limits);
+        let component = load_misdeed(&engine, misdeed);
+        let completion = call_guest(&component, limits);
         assert_eq!(ending(&completion.result), expected, "{placement:?}: {completion:?}");
     }
 }
@@ -36,11 +32,8 @@ fn loop_ends_when_fuel_runs_out() {
 
 #[test]
 fn host_call_limit_ends_the_guest() {
-    assert_ends(
-        Misdeed::Chatter,
-        Limits { host_calls: 1000, ..idle() },
-        "handler_raised/host_call+host_calls",
-    );
+    let limits = Limits { host_calls: 1000, ..idle() };
+    assert_ends(Misdeed::Chatter, limits, "handler_raised/host_call+host_calls");
 }
 
 #[test]
@@ -50,11 +43,8 @@ fn host_call_copies_no_more_than_a_result() {
 
 #[test]
 fn memory_growth_stops_at_its_limit() {
-    assert_ends(
-        Misdeed::Hoard,
-        Limits { memory: 4 << 20, ..idle() },
-        "handler_raised/unreachable+memory",
-    );
+    let limits = Limits { memory: 4 << 20, ..idle() };
+    assert_ends(Misdeed::Hoard, limits, "handler_raised/unreachable+memory");
 }
 
 /// These guests spend next to no fuel, and some spend their time in the longest instructions. The
@@ -63,20 +53,14 @@ fn memory_growth_stops_at_its_limit() {
 #[test]
 fn guest_spending_no_fuel_frees_its_cell() {
     let engine = Engine::builder().placement(Placement::Cells).cells(1).build().expect("an engine");
-    let loaded = |misdeed| {
-        load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("it loads")
-    };
-    let behaves = loaded(Misdeed::None);
+    let behaves = load_misdeed(&engine, Misdeed::None);
     let short = Limits { timeout: Duration::from_millis(50), ..idle() };
     for misdeed in
         [Misdeed::BurnTime, Misdeed::Fill, Misdeed::Copy, Misdeed::FillTable, Misdeed::GrowStorm]
     {
-        let late = call(&loaded(misdeed), "hostile", "{}", short);
+        let late = call_guest(&load_misdeed(&engine, misdeed), short);
         assert_eq!(ending(&late.result), "timeout/deadline", "{misdeed:?}: {late:?}");
-        assert_eq!(
-            ending(&call(&behaves, "hostile", "{}", idle()).result),
-            "ok",
-            "after {misdeed:?}"
-        );
+        let next = call_guest(&behaves, idle()).result;
+        assert_eq!(ending(&next), "ok", "after {misdeed:?}");
     }
 }

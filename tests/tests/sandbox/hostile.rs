@@ -6,11 +6,11 @@ use std::time::Duration;
 use toolcell::outcome::Halt;
 use toolcell::runtime::Placement;
 use toolcell::{CallContext, CallResult, Engine, Limits, Outcome, ToolError};
-use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
+use toolcell_test_guests::{Answer, CallsOut, Hostile, Misdeed, Place, rows};
 use toolcell_tests::binary::{list, of_component, section};
 use toolcell_tests::{PLACEMENTS, call, ending, engine, load, load_ending, wait};
 
-use crate::tight;
+use crate::{call_guest, load_guest, load_misdeed, tight};
 
 fn no_fuel_limit(timeout: Duration) -> Limits {
     Limits { fuel: u64::MAX, timeout, ..tight() }
@@ -20,102 +20,29 @@ fn cell(placement: Placement) -> Engine {
     engine(placement, env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// Returns limits, and the ending of a misdeed under them. The match makes a new misdeed a compile
-/// error until it has a row.
-fn rows(misdeed: Misdeed) -> Vec<(Limits, &'static str)> {
+/// Returns each misdeed with its limits and its endings under them.
+fn endings() -> Vec<(Misdeed, Limits, &'static str)> {
     let short = no_fuel_limit(Duration::from_millis(150));
-    let row = |expected| vec![(tight(), expected)];
-    match misdeed {
-        Misdeed::None | Misdeed::KeepSome => row("ok"),
-        Misdeed::Spin | Misdeed::TailCall | Misdeed::TailCallIndirect => {
-            vec![(tight(), "timeout/fuel"), (short, "timeout/deadline")]
-        }
-        Misdeed::BurnFuel => row("timeout/fuel"),
-        Misdeed::BurnTime => vec![(Limits { host_calls: u64::MAX, ..short }, "timeout/deadline")],
-        Misdeed::Fill | Misdeed::Copy | Misdeed::FillTable | Misdeed::GrowStorm => {
-            vec![(short, "timeout/deadline")]
-        }
-        Misdeed::Sleep | Misdeed::SleepLongest | Misdeed::AwaitAbort => {
-            vec![(short, "timeout/blocked")]
-        }
-        Misdeed::Abort => row("handler_raised/unreachable"),
-        Misdeed::Recurse => row("handler_raised/stack_overflow"),
-        Misdeed::DivideByZero => row("handler_raised/division_by_zero"),
-        Misdeed::Overflow => row("handler_raised/arithmetic_overflow"),
-        Misdeed::ReadOutside => row("handler_raised/memory_out_of_bounds"),
-        Misdeed::TableOutside => row("handler_raised/table_out_of_bounds"),
-        Misdeed::CallNull => row("handler_raised/bad_indirect_call"),
-        Misdeed::Hoard => row("handler_raised/unreachable+memory"),
-        Misdeed::HoardTable => vec![
-            (tight(), "handler_raised/unreachable+table_elements"),
-            (Limits { memory: 512 << 10, ..tight() }, "handler_raised/unreachable+memory"),
-        ],
-        // Bounds of the host's own, which no caller sets: the engine and WASI refuse the call that
-        // exceeds them. A lent handle counts each time it is lent.
-        Misdeed::HoardObjects
-        | Misdeed::HoardHandles
-        | Misdeed::ForgeHandle
-        | Misdeed::AskTooMuch
-        | Misdeed::PollMany => row("handler_raised/host_call"),
-        Misdeed::SayTooMuch => {
-            vec![(Limits { memory: 16 << 20, ..tight() }, "handler_raised/host_call")]
-        }
-        Misdeed::Exit => row("handler_exit/exited"),
-        Misdeed::Chatter => row("handler_raised/host_call+host_calls"),
-        Misdeed::ReadClock | Misdeed::DrawRandom => {
-            vec![(Limits { fuel: u64::MAX, ..tight() }, "handler_raised/host_call+host_calls")]
-        }
-        // Not a misdeed by itself: see `isolation::pool_slot_keeps_nothing_between_calls`.
-        Misdeed::LeaveMarks => vec![],
-    }
+    let limits = |words: &str| match words {
+        "tight" => tight(),
+        "short" => short,
+        "short, any number of host calls" => Limits { host_calls: u64::MAX, ..short },
+        "tight, any fuel" => Limits { fuel: u64::MAX, ..tight() },
+        "tight, 512 KiB" => Limits { memory: 512 << 10, ..tight() },
+        "tight, 16 MiB" => Limits { memory: 16 << 20, ..tight() },
+        _ => panic!("{words}"),
+    };
+    let named = |name: &str| Misdeed::named(name).expect(name);
+    let table = rows::<(&str, &str, &str)>("sandbox/hostile", "endings_of_misdeeds");
+    table.into_iter().map(|(name, words, end)| (named(name), limits(words), end)).collect()
 }
 
-/// The calls that a misdeed makes out of its component.
-enum CallsOut {
-    Never,
-    /// With numbers only.
-    Plainly,
-    /// With data in its memory: these go through a table that is filled after the start functions
-    /// have run.
-    WithMemory,
-}
-
-fn calls_out(misdeed: Misdeed) -> CallsOut {
-    match misdeed {
-        Misdeed::Exit
-        | Misdeed::Sleep
-        | Misdeed::SleepLongest
-        | Misdeed::AwaitAbort
-        | Misdeed::ReadClock
-        | Misdeed::HoardObjects
-        | Misdeed::HoardHandles
-        | Misdeed::KeepSome
-        | Misdeed::ForgeHandle => CallsOut::Plainly,
-        Misdeed::Chatter
-        | Misdeed::BurnTime
-        | Misdeed::AskTooMuch
-        | Misdeed::SayTooMuch
-        | Misdeed::DrawRandom
-        | Misdeed::PollMany => CallsOut::WithMemory,
-        Misdeed::None
-        | Misdeed::Spin
-        | Misdeed::TailCall
-        | Misdeed::TailCallIndirect
-        | Misdeed::BurnFuel
-        | Misdeed::Abort
-        | Misdeed::Recurse
-        | Misdeed::DivideByZero
-        | Misdeed::Overflow
-        | Misdeed::ReadOutside
-        | Misdeed::TableOutside
-        | Misdeed::CallNull
-        | Misdeed::Hoard
-        | Misdeed::HoardTable
-        | Misdeed::Fill
-        | Misdeed::Copy
-        | Misdeed::FillTable
-        | Misdeed::GrowStorm
-        | Misdeed::LeaveMarks => CallsOut::Never,
+#[test]
+fn every_misdeed_has_an_ending() {
+    let endings = endings();
+    // Not a misdeed by itself: see `isolation::pool_slot_keeps_nothing_between_calls`.
+    for misdeed in Misdeed::ALL.iter().filter(|misdeed| **misdeed != Misdeed::LeaveMarks) {
+        assert!(endings.iter().any(|(known, ..)| known == misdeed), "{misdeed:?}");
     }
 }
 
@@ -138,31 +65,22 @@ fn in_a_call(place: Place) {
     let is_copying = matches!(place, Place::Realloc | Place::PostReturn);
     for placement in PLACEMENTS {
         let engine = cell(placement);
-        for misdeed in Misdeed::ALL.iter().copied() {
-            for (limits, expected) in rows(misdeed) {
-                let forbidden = is_copying && !matches!(calls_out(misdeed), CallsOut::Never);
-                let expected = if forbidden { "handler_raised/broken_abi" } else { expected };
-                let component = load(&engine, Hostile::new(place, misdeed).component())
-                    .expect("describe behaves");
-                let tool = component.tools()[0].clone();
-                let is_visible =
-                    wait(async move { tool.is_visible(&CallContext::default()).await });
-                // If the tool cannot say that its caller may see it, the failure is not shown.
-                let is_hidden = matches!(place, Place::Visible) && !is_visible;
-                let expected = if is_hidden { "refusal/not_visible" } else { expected };
-                let completion = call(&component, "hostile", r#"{"a": 1}"#, limits);
-                let what = format!("{misdeed:?} in {place:?}, {placement:?}: {completion:?}");
-                assert_eq!(ending(&completion.result), expected, "{what}");
-                assert!(completion.usage.fuel.is_some_and(|fuel| fuel > 0), "no receipt: {what}");
-                // The next call on the same engine finds nothing left behind.
-                let good = load(&engine, Hostile::new(place, Misdeed::None).component())
-                    .expect("a guest that behaves");
-                assert_eq!(
-                    ending(&call(&good, "hostile", "{}", tight()).result),
-                    "ok",
-                    "after {what}"
-                );
-            }
+        for (misdeed, limits, expected) in endings() {
+            let forbidden = is_copying && misdeed.calls_out() != CallsOut::Never;
+            let expected = if forbidden { "handler_raised/broken_abi" } else { expected };
+            let component = load_guest(&engine, Hostile::new(place, misdeed));
+            let tool = component.tools()[0].clone();
+            let is_visible = wait(async move { tool.is_visible(&CallContext::default()).await });
+            // If the tool cannot say that its caller may see it, the failure is not shown.
+            let is_hidden = matches!(place, Place::Visible) && !is_visible;
+            let expected = if is_hidden { "refusal/not_visible" } else { expected };
+            let completion = call(&component, "hostile", r#"{"a": 1}"#, limits);
+            let what = format!("{misdeed:?} in {place:?}, {placement:?}: {completion:?}");
+            assert_eq!(ending(&completion.result), expected, "{what}");
+            assert!(completion.usage.fuel.is_some_and(|fuel| fuel > 0), "no receipt: {what}");
+            // The next call on the same engine finds nothing left behind.
+            let good = load_guest(&engine, Hostile::new(place, Misdeed::None));
+            assert_eq!(ending(&call_guest(&good, tight()).result), "ok", "after {what}");
         }
     }
 }
@@ -172,15 +90,14 @@ fn in_a_call(place: Place) {
 fn at_load(place: Place) {
     for placement in PLACEMENTS {
         let engine = cell(placement);
-        for misdeed in Misdeed::ALL.iter().copied() {
+        let mut tried = Vec::new();
+        for (misdeed, _, expected) in endings() {
             // The host has one set of limits: no second row.
-            let Some((_, expected)) =
-                rows(misdeed).into_iter().next().filter(|_| !depends(misdeed))
-            else {
+            if depends(misdeed) || tried.contains(&misdeed) {
                 continue;
-            };
-            let unlinked =
-                place == Place::Start && matches!(calls_out(misdeed), CallsOut::WithMemory);
+            }
+            tried.push(misdeed);
+            let unlinked = place == Place::Start && misdeed.calls_out() == CallsOut::WithMemory;
             let expected = if unlinked { "handler_raised/bad_indirect_call" } else { expected };
             let loaded = load(&engine, Hostile::new(place, misdeed).component());
             assert_eq!(load_ending(&loaded), expected, "{misdeed:?} in {place:?}, {placement:?}");
@@ -201,10 +118,8 @@ fn depends(misdeed: Misdeed) -> bool {
 fn every_guest_entry_point_has_a_test() {
     for place in Place::ALL {
         let call = format!("{{\n    every_misdeed(Place::{place:?});\n}}");
-        assert!(
-            include_str!("hostile.rs").contains(&call),
-            "no test has `every_misdeed(Place::{place:?})`"
-        );
+        let is_there = include_str!("hostile.rs").contains(&call);
+        assert!(is_there, "no test has `every_misdeed(Place::{place:?})`");
     }
 }
 
@@ -255,14 +170,9 @@ fn object_and_handle_limits_are_as_documented() {
     for placement in PLACEMENTS {
         let engine = cell(placement);
         let usage = |misdeed| {
-            let component =
-                load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("loads");
-            let completion = call(&component, "hostile", "{}", tight());
-            assert_eq!(
-                ending(&completion.result),
-                "handler_raised/host_call",
-                "{misdeed:?}: {completion:?}"
-            );
+            let completion = call_guest(&load_misdeed(&engine, misdeed), tight());
+            let end = ending(&completion.result);
+            assert_eq!(end, "handler_raised/host_call", "{misdeed:?}: {completion:?}");
             completion.usage
         };
         // A pollable is two objects of 256: the thing that it waits for, and itself.
@@ -281,21 +191,14 @@ fn handle_limit_spans_all_instances() {
         let copies =
             section(of_component::INSTANCES, &list(instances, &[0, 1, 0].repeat(instances)));
         // Instances of component 1; component 0 is the guest's own interface.
-        [
-            Hostile::answering(Answer::Echo).component(),
-            section(of_component::COMPONENT, &keeps),
-            copies,
-        ]
-        .concat()
+        let guest = Hostile::answering(Answer::Echo).component();
+        [guest, section(of_component::COMPONENT, &keeps), copies].concat()
     };
     for placement in PLACEMENTS {
         let engine = cell(placement);
         for (instances, expected) in [(1, "ok"), (2, "ok"), (3, "handler_raised/host_call")] {
-            assert_eq!(
-                load_ending(&load(&engine, holding(instances))),
-                expected,
-                "{instances}, {placement:?}"
-            );
+            let end = load_ending(&load(&engine, holding(instances)));
+            assert_eq!(end, expected, "{instances}, {placement:?}");
         }
     }
 }
@@ -321,21 +224,16 @@ fn invalid_returns_have_typed_reasons() {
     for placement in PLACEMENTS {
         let engine = cell(placement);
         for (answer, expected) in table {
-            let component =
-                load(&engine, Hostile::answering(answer).component()).expect("describe behaves");
             let limits = Limits { result: (1 << 20) - 1, ..Limits::default() };
-            let completion = call(&component, "hostile", "{}", limits);
+            let completion = call_guest(&load_guest(&engine, Hostile::answering(answer)), limits);
             assert_eq!(ending(&completion.result), expected, "{answer:?}: {completion:?}");
         }
         let lie = Hostile {
             output: Some(r#"{"type":"integer"}"#),
             ..Hostile::answering(Answer::Value("\"x\""))
         };
-        let component = load(&engine, lie.component()).expect("describe behaves");
-        assert_eq!(
-            ending(&call(&component, "hostile", "{}", tight()).result),
-            "invalid_return/schema"
-        );
+        let result = call_guest(&load_guest(&engine, lie), tight()).result;
+        assert_eq!(ending(&result), "invalid_return/schema");
     }
 }
 
@@ -343,22 +241,18 @@ fn invalid_returns_have_typed_reasons() {
 fn guest_reserved_or_empty_halt_is_invalid() {
     for placement in PLACEMENTS {
         let engine = cell(placement);
+        let result = |reason| {
+            let guest = load_guest(&engine, Hostile::answering(Answer::Halt(reason)));
+            call_guest(&guest, tight()).result
+        };
         for word in Halt::RESERVED_REASONS {
-            let component = load(&engine, Hostile::answering(Answer::Halt(word)).component())
-                .expect("describe behaves");
-            let result = call(&component, "hostile", "{}", tight()).result;
+            let result = result(word);
             assert_eq!(ending(&result), "invalid_return/reserved_halt", "{word}");
-            let json = serde_json::to_value(&result).expect("JSON");
-            assert!(
-                json.to_string().contains(&format!(r#""reserved_halt_atom":"{word}""#)),
-                "{json}"
-            );
+            let json = serde_json::to_string(&result).expect("JSON");
+            assert!(json.contains(&format!(r#""reserved_halt_atom":"{word}""#)), "{json}");
         }
         for blank in ["", " \n"] {
-            let component = load(&engine, Hostile::answering(Answer::Halt(blank)).component())
-                .expect("describe behaves");
-            let result = call(&component, "hostile", "{}", tight()).result;
-            assert_eq!(ending(&result), "invalid_return/empty_halt", "{blank:?}");
+            assert_eq!(ending(&result(blank)), "invalid_return/empty_halt", "{blank:?}");
         }
     }
 }
@@ -367,8 +261,7 @@ fn guest_reserved_or_empty_halt_is_invalid() {
 fn guest_validate_and_visible_refuse_calls() {
     let engine = cell(Placement::Cells);
     let picky = Hostile { problem: Some("not on a Sunday"), ..Hostile::answering(Answer::Echo) };
-    let completion =
-        call(&load(&engine, picky.component()).expect("loads"), "hostile", "{}", tight());
+    let completion = call_guest(&load_guest(&engine, picky), tight());
     assert_eq!(ending(&completion.result), "refusal/invalid_arguments");
     assert!(serde_json::to_string(&completion).expect("JSON").contains("not on a Sunday"));
     let shy = Hostile { visible: false, ..Hostile::answering(Answer::Echo) };
@@ -377,13 +270,9 @@ fn guest_validate_and_visible_refuse_calls() {
     for (guest, arguments) in
         [(shy, "{}"), (secret, r#"{"code": "xyzzy"}"#), (secret, r#"{"code": "guess"}"#)]
     {
-        let completion =
-            call(&load(&engine, guest.component()).expect("loads"), "hostile", arguments, tight());
-        assert_eq!(
-            ending(&completion.result),
-            "refusal/not_visible",
-            "who may not see it learns nothing of it"
-        );
+        let result = call(&load_guest(&engine, guest), "hostile", arguments, tight()).result;
+        // A caller that may not see the tool learns nothing of it.
+        assert_eq!(ending(&result), "refusal/not_visible", "{arguments}");
     }
 }
 
@@ -393,12 +282,10 @@ fn guest_validate_and_visible_refuse_calls() {
 #[test]
 fn timed_out_loop_reports_its_fuel() {
     for placement in PLACEMENTS {
-        let component =
-            load(&cell(placement), Hostile::new(Place::Execute, Misdeed::Spin).component())
-                .expect("loads");
+        let component = load_misdeed(&cell(placement), Misdeed::Spin);
         let shown = (0..8).map(|doubled| {
             let limits = no_fuel_limit(Duration::from_millis(50 << doubled));
-            let completion = call(&component, "hostile", "{}", limits);
+            let completion = call_guest(&component, limits);
             assert_eq!(ending(&completion.result), "timeout/deadline", "{completion:?}");
             completion.usage.fuel.expect("a metered call")
         });
@@ -411,14 +298,10 @@ fn timed_out_loop_reports_its_fuel() {
 #[test]
 fn initial_memory_over_limit_names_the_limit() {
     for placement in PLACEMENTS {
-        let engine = cell(placement);
-        let component = load(&engine, Hostile::answering(Answer::Echo).component()).expect("loads");
-        let completion = call(&component, "hostile", "{}", Limits { memory: 65_536, ..tight() });
-        assert_eq!(
-            ending(&completion.result),
-            "handler_raised/limit_at_start+memory",
-            "{completion:?}"
-        );
+        let component = load_guest(&cell(placement), Hostile::answering(Answer::Echo));
+        let completion = call_guest(&component, Limits { memory: 65_536, ..tight() });
+        let end = ending(&completion.result);
+        assert_eq!(end, "handler_raised/limit_at_start+memory", "{completion:?}");
     }
 }
 
@@ -430,28 +313,22 @@ fn trap_backtrace_names_are_short_and_escaped() {
     let symbol: String = "\u{1b}]52;c;Y3VybA==\u{7}\n\u{202e}evil\u{0}".repeat(3000);
     let mut hostile = Hostile::new(Place::Execute, Misdeed::Recurse);
     hostile.symbol = symbol.leak();
-    let component = load(&cell(Placement::Cells), hostile.component()).expect("it loads");
-    let completion = call(&component, "hostile", "{}", tight());
+    let completion = call_guest(&load_guest(&cell(Placement::Cells), hostile), tight());
     let CallResult::ToolError(ToolError::HandlerRaised(raised)) = &completion.result else {
         panic!("{completion:?}")
     };
     assert!(raised.backtrace.iter().any(|name| name.contains("52")), "{raised:?}");
     assert!(raised.backtrace.len() <= 32, "{}", raised.backtrace.len());
     for name in &raised.backtrace {
-        assert!(
-            name.len() <= 120 && name.chars().all(|c| c.is_ascii_graphic() || c == ' '),
-            "{name:?}"
-        );
+        let is_escaped = name.chars().all(|c| c.is_ascii_graphic() || c == ' ');
+        assert!(name.len() <= 120 && is_escaped, "{name:?}");
     }
 }
 
 #[test]
 fn blocked_timeout_names_the_wait() {
-    let component =
-        load(&cell(Placement::Cells), Hostile::new(Place::Execute, Misdeed::Sleep).component());
-    let result =
-        call(&component.expect("it loads"), "hostile", "{}", no_fuel_limit(Duration::from_secs(1)))
-            .result;
+    let component = load_misdeed(&cell(Placement::Cells), Misdeed::Sleep);
+    let result = call_guest(&component, no_fuel_limit(Duration::from_secs(1))).result;
     let CallResult::ToolError(error) = result else { panic!("{result:?}") };
     assert_eq!(error.to_string(), "the tool was still waiting for a timer after 1s");
 }

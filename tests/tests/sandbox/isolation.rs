@@ -9,14 +9,11 @@ use toolcell::{CallOptions, Component, Engine, Executor, Limits, ToolCall};
 use toolcell_test_guests::{Hostile, Misdeed, Place, bytes};
 use toolcell_tests::{PLACEMENTS, call, ending, load, wait};
 
+use crate::{call_guest, load_guest};
+
 fn engine(isolation: Isolation, placement: Placement, cells: u32, cache: &Path) -> Engine {
-    Engine::builder()
-        .isolation(isolation)
-        .placement(placement)
-        .cells(cells)
-        .cache(cache)
-        .build()
-        .expect("an engine")
+    let builder = Engine::builder().isolation(isolation).placement(placement);
+    builder.cells(cells).cache(cache).build().expect("an engine")
 }
 
 fn one_cell(isolation: Isolation, placement: Placement) -> Engine {
@@ -33,18 +30,13 @@ fn strict_engine_has_no_pool_but_shares_the_cache() {
         (Isolation::Strict, false, true),
         (Isolation::Pooled, true, true),
     ] {
-        let component =
-            load(&engine(isolation, Placement::Cells, 4, cache.path()), bytes("mischief"))
-                .expect("it loads");
-        assert_eq!(
-            (component.is_pooled(), component.is_cached()),
-            (pooled, cached),
-            "{isolation:?}"
-        );
-        assert_eq!(
-            ending(&call(&component, "remembers", r#"{"secret": "s"}"#, Limits::default()).result),
-            "ok"
-        );
+        let engine = engine(isolation, Placement::Cells, 4, cache.path());
+        let component = load(&engine, bytes("mischief")).expect("it loads");
+        let found = (component.is_pooled(), component.is_cached());
+        assert_eq!(found, (pooled, cached), "{isolation:?}");
+        let remembered =
+            call(&component, "remembers", r#"{"secret": "s"}"#, Limits::default()).result;
+        assert_eq!(ending(&remembered), "ok");
     }
 }
 
@@ -55,7 +47,7 @@ fn markers(engine: &Engine) -> Vec<Component> {
     let guest = |pages, more_memories| {
         let guest =
             Hostile { pages, more_memories, ..Hostile::new(Place::Execute, Misdeed::LeaveMarks) };
-        load(engine, guest.component()).expect("it loads")
+        load_guest(engine, guest)
     };
     [1, 16, 256, 1000].into_iter().flat_map(|pages| [guest(pages, 0), guest(pages, 3)]).collect()
 }
@@ -72,18 +64,12 @@ fn assert_nothing_is_left(isolation: Isolation, placement: Placement, rounds: us
     for round in 0..rounds {
         let secret = format!(r#"{{"secret": "s{round}"}}"#);
         let remembered = call(&mischief, "remembers", &secret, Limits::default());
-        assert_eq!(
-            remembered.result.value().expect("an answer").to_value(),
-            Value::Null,
-            "{placement:?}"
-        );
+        let found = remembered.result.value().expect("an answer").to_value();
+        assert_eq!(found, Value::Null, "{placement:?}");
         for (index, marker) in markers.iter().enumerate() {
-            let left = call(marker, "hostile", "{}", Limits::default());
-            assert_eq!(
-                ending(&left.result),
-                "ok",
-                "{placement:?}, round {round}, {index}: {left:?}"
-            );
+            let left = call_guest(marker, Limits::default());
+            let case = format!("{placement:?}, round {round}, {index}");
+            assert_eq!(ending(&left.result), "ok", "{case}: {left:?}");
         }
     }
 }
@@ -109,12 +95,8 @@ fn strict_isolation_keeps_nothing_between_calls() {
 #[test]
 fn guest_finds_its_own_marks_within_a_call() {
     let marks = Hostile { pages: 1, ..Hostile::new(Place::Realloc, Misdeed::LeaveMarks) };
-    let marks =
-        load(&one_cell(Isolation::Pooled, Placement::Cells), marks.component()).expect("it loads");
-    assert_eq!(
-        ending(&call(&marks, "hostile", "{}", Limits::default()).result),
-        "handler_raised/unreachable"
-    );
+    let marks = load_guest(&one_cell(Isolation::Pooled, Placement::Cells), marks);
+    assert_eq!(ending(&call_guest(&marks, Limits::default()).result), "handler_raised/unreachable");
 }
 
 /// Calls small guests one after the other, for a moment. A campaign makes a hundred thousand calls.
@@ -123,7 +105,7 @@ fn thousands_of_calls_leave_nothing_behind() {
     let engine = one_cell(Isolation::Pooled, Placement::Inline);
     let marks = |pages| {
         let guest = Hostile { pages, ..Hostile::new(Place::Execute, Misdeed::LeaveMarks) };
-        load(&engine, guest.component()).expect("it loads").tools()[0].clone()
+        load_guest(&engine, guest).tools()[0].clone()
     };
     let pair = [marks(1), marks(2)];
     wait(async move {

@@ -4,17 +4,23 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell::call::LogSource;
 use toolcell::runtime::Placement;
 use toolcell::{
     AbortSignal, CallContext, CallOptions, CallResult, Completion, Component, Event, Executor,
     Limits, ToolCall, ToolError,
 };
+use toolcell_test_guests::rows;
 use toolcell_tests::{PLACEMENTS, call, ending, engine, load, wait};
+
+use crate::any_fuel;
 
 fn mischief(placement: Placement) -> Component {
     load(&engine(placement, env!("CARGO_TARGET_TMPDIR")), toolcell_test_guests::bytes("mischief"))
         .expect("it loads")
+}
+
+fn value(completion: &Completion) -> Value {
+    completion.result.value().expect("an answer").to_value()
 }
 
 /// Makes a call. Returns its completion and all its events.
@@ -43,42 +49,29 @@ fn observed(
 
 #[test]
 fn guest_ends_as_the_contract_says() {
-    let quick = Limits { fuel: u64::MAX, timeout: Duration::from_millis(200), ..Limits::default() };
+    let quick = any_fuel(Duration::from_millis(200));
     let little = Limits { fuel: 50_000_000, ..Limits::default() };
     for placement in PLACEMENTS {
         let component = mischief(placement);
-        for (tool, arguments, limits, expected) in [
-            ("spin", "{}", little, "timeout/fuel"),
-            ("spin", "{}", quick, "timeout/deadline"),
-            ("sleeps", "{}", quick, "timeout/blocked"),
-            ("impatient", "{}", Limits::default(), "timeout/blocked"),
-            ("hoard", "{}", Limits::default(), "handler_raised/unreachable+memory"),
-            ("dive", "{}", Limits::default(), "handler_raised/stack_overflow"),
-            ("panics", r#"{"words": "ouch"}"#, little, "handler_raised/unreachable"),
-            ("exits", r#"{"code": 0}"#, little, "handler_exit/exited"),
-            ("exits", r#"{"code": 3}"#, little, "handler_exit/exited"),
-            ("lies", "{}", little, "invalid_return/schema"),
-            ("chatters", r#"{"lines": 3}"#, little, "ok"),
-            ("panics", "{}", little, "refusal/invalid_arguments"),
-        ] {
+        for (tool, arguments, limits, expected) in
+            rows::<(&str, &str, &str, &str)>("sandbox/mischief", "guest_ends_as_the_contract_says")
+        {
+            let limits = match limits {
+                "little fuel" => little,
+                "little time" => quick,
+                _ => Limits::default(),
+            };
             let completion = call(&component, tool, arguments, limits);
-            assert_eq!(
-                ending(&completion.result),
-                expected,
-                "{tool}, {placement:?}: {completion:?}"
-            );
+            let end = ending(&completion.result);
+            assert_eq!(end, expected, "{tool}, {placement:?}: {completion:?}");
         }
     }
 }
 
 #[test]
 fn panic_message_is_kept_and_escaped() {
-    let completion = call(
-        &mischief(Placement::Cells),
-        "panics",
-        r#"{"words": "ouch \u001b[31m"}"#,
-        Limits::default(),
-    );
+    let words = r#"{"words": "ouch \u001b[31m"}"#;
+    let completion = call(&mischief(Placement::Cells), "panics", words, Limits::default());
     let CallResult::ToolError(ToolError::HandlerRaised(raised)) = &completion.result else {
         panic!("{completion:?}");
     };
@@ -94,11 +87,10 @@ fn panic_message_is_kept_and_escaped() {
 fn guest_sees_nothing_of_the_machine() {
     for placement in PLACEMENTS {
         let completion = call(&mischief(placement), "looks_around", "{}", Limits::default());
-        let value = completion.result.value().expect("an answer").to_value();
         let expected = json!({
             "environment": 0, "arguments": 0, "directory": false, "written": false, "stdin": 0,
         });
-        assert_eq!(value, expected, "{placement:?}");
+        assert_eq!(value(&completion), expected, "{placement:?}");
     }
     assert!(!std::path::Path::new("/tmp/mischief").exists());
 }
@@ -108,17 +100,9 @@ fn nothing_survives_a_call() {
     for placement in PLACEMENTS {
         let component = mischief(placement);
         for round in 0..50 {
-            let completion = call(
-                &component,
-                "remembers",
-                &format!(r#"{{"secret": "s{round}"}}"#),
-                Limits::default(),
-            );
-            assert_eq!(
-                completion.result.value().expect("an answer").to_value(),
-                Value::Null,
-                "{placement:?}"
-            );
+            let secret = format!(r#"{{"secret": "s{round}"}}"#);
+            let completion = call(&component, "remembers", &secret, Limits::default());
+            assert_eq!(value(&completion), Value::Null, "{placement:?}");
         }
     }
 }
@@ -128,30 +112,14 @@ fn output_becomes_log_events_within_bounds() {
     let component = mischief(Placement::Cells);
     let (completion, events) =
         observed(&component, "chatters", &json!({"lines": 2}), Limits::default());
-    let lines: Vec<_> = events
-        .iter()
-        .filter_map(|event| {
-            if let Event::Log { source, message, .. } = event {
-                Some((*source, message.as_str()))
-            } else {
-                None
-            }
-        })
-        .collect();
-    assert_eq!(
-        lines,
-        [
-            (LogSource::Stdout, "line 0"),
-            (LogSource::Stderr, "warning 0"),
-            (LogSource::Stdout, "line 1"),
-            (LogSource::Stderr, "warning 1"),
-            (LogSource::Stdout, "no end"),
-        ]
-    );
-    assert_eq!(
-        (completion.usage.log_bytes, completion.usage.log_bytes_dropped),
-        (7 + 10 + 7 + 10 + 6, 0)
-    );
+    let line = |event: &Event| {
+        let Event::Log { source, message, .. } = event else { return None };
+        Some(format!("{source:?}: {message}"))
+    };
+    let lines: Vec<_> = events.iter().filter_map(line).collect();
+    assert_eq!(lines, rows::<&str>("sandbox/mischief", "output_becomes_log_events_within_bounds"));
+    let usage = completion.usage;
+    assert_eq!((usage.log_bytes, usage.log_bytes_dropped), (7 + 10 + 7 + 10 + 6, 0));
 
     let limits = Limits { log: 1000, ..Limits::default() };
     let (completion, events) = observed(&component, "chatters", &json!({"lines": 5000}), limits);
@@ -180,10 +148,8 @@ fn flooded_output_is_kept_or_counted_exactly() {
                 observed(&component, "pours", &json!({"byte": byte, "millions": 20}), free);
             assert_eq!(ending(&completion.result), "ok", "{completion:?}");
             // A line that does not end is cut at every 4096 bytes, and two of those fit.
-            assert_eq!(
-                (completion.usage.log_bytes, completion.usage.log_bytes_dropped),
-                (8192, 20_000_000 - 8192)
-            );
+            let usage = completion.usage;
+            assert_eq!((usage.log_bytes, usage.log_bytes_dropped), (8192, 20_000_000 - 8192));
             assert_eq!(events.len(), 4, "it starts and ends, and twice it speaks");
         }
     }
@@ -194,16 +160,13 @@ fn host_services_work() {
     for placement in PLACEMENTS {
         let (completion, events) =
             observed(&mischief(placement), "services", &json!({}), Limits::default());
-        let value = completion.result.value().expect("an answer").to_value();
         let expected = json!({
             "aborted": false, "fuel_went_down": true, "time_is_left": true, "memory_is_left": true,
             "work": 49_995_000, "tenant": "acme", "attempt": 1,
         });
-        assert_eq!(value, expected);
-        let kinds: Vec<_> = events
-            .iter()
-            .map(|event| serde_json::to_value(event).expect("JSON")["type"].clone())
-            .collect();
+        assert_eq!(value(&completion), expected);
+        let kind = |event: &Event| json!(event)["type"].clone();
+        let kinds: Vec<_> = events.iter().map(kind).collect();
         let expected =
             ["tool_execution_started", "tool_log", "tool_progress", "tool_execution_completed"];
         assert_eq!(kinds, expected, "{placement:?}");
@@ -222,5 +185,5 @@ fn guest_sees_an_abort() {
     );
     let options = CallOptions { abort, stop_grace: Duration::MAX, ..CallOptions::default() };
     let completion = wait(async move { Executor::new().call(&tool, call, options).await });
-    assert_eq!(completion.result.value().expect("an answer").to_value()["aborted"], true);
+    assert_eq!(value(&completion)["aborted"], true);
 }

@@ -12,6 +12,7 @@ use toolcell::call::CallFiles;
 use toolcell::process::{WorkerProcess, WorkerProcessBuilder};
 use toolcell::runtime::Placement;
 use toolcell::{AbortSignal, CallOptions, Completion, Event, Executor, Limits, Tool, ToolCall};
+use toolcell_test_guests::rows;
 use toolcell_tests::{context, ending, engine, load, wait};
 
 /// Time after which a test counts as hung.
@@ -36,9 +37,44 @@ async fn complete(
     executor.call(&tool, call, options).await
 }
 
-fn call(worker_process: &WorkerProcess, tool: &str, arguments: Value) -> Completion {
-    let tool = worker_process.tool(tool).expect("the tool").clone();
-    wait(complete(tool, arguments, Executor::new(), CallOptions::default()))
+fn tool_of(worker_process: &WorkerProcess, name: &str) -> Tool {
+    worker_process.tool(name).expect("the tool").clone()
+}
+
+fn call(worker_process: &WorkerProcess, tool: &str) -> Completion {
+    complete_now(tool_of(worker_process, tool), Executor::new(), CallOptions::default())
+}
+
+/// Makes a call without arguments to its end.
+fn complete_now(tool: Tool, executor: Executor, options: CallOptions) -> Completion {
+    wait(complete(tool, json!({}), executor, options))
+}
+
+fn call_ending(worker_process: &WorkerProcess, tool: &str) -> String {
+    ending(&call(worker_process, tool).result)
+}
+
+/// Returns the id of the process that answers.
+fn answering_pid(worker_process: &WorkerProcess) -> Value {
+    said(&call(worker_process, "pid"))
+}
+
+/// Returns an executor that calls `act` when a call reports progress.
+fn at_progress(act: impl Fn() + Send + Sync + 'static) -> Executor {
+    Executor::new().with_events(move |event| {
+        if let Event::Progress { .. } = event {
+            act();
+        }
+    })
+}
+
+/// Returns an executor that raises the signal when a call starts.
+fn raising_at_start(abort: AbortSignal) -> Executor {
+    Executor::new().with_events(move |event| {
+        if let Event::Started { .. } = event {
+            abort.raise();
+        }
+    })
 }
 
 fn said(completion: &Completion) -> Value {
@@ -70,14 +106,12 @@ fn send(pid: u32, signal: Signal) {
 /// Starts a call and waits until it runs. Returns the channel of its completion.
 fn running(worker_process: &WorkerProcess, tool: &str) -> mpsc::Receiver<Completion> {
     let ((begins, begun), (ends, ended)) = (mpsc::channel(), mpsc::channel());
-    let tool = worker_process.tool(tool).expect("the tool").clone();
-    let executor = Executor::new().with_events(move |event| {
-        if let Event::Progress { .. } = event {
-            let _ = begins.send(());
-        }
+    let tool = tool_of(worker_process, tool);
+    let executor = at_progress(move || {
+        let _ = begins.send(());
     });
     std::thread::spawn(move || {
-        drop(ends.send(wait(complete(tool, json!({}), executor, CallOptions::default()))))
+        drop(ends.send(complete_now(tool, executor, CallOptions::default())))
     });
     begun.recv_timeout(PATIENCE).expect("it runs");
     ended
@@ -89,26 +123,19 @@ fn each_worker_has_its_own_process_and_environment() {
         worker_process(),
         wait(builder(&["tools"]).variable("GIVEN", "to one").start()).expect("it starts"),
     );
-    let (first, second) =
-        (said(&call(&one, "pid", json!({}))), said(&call(&other, "pid", json!({}))));
+    let (first, second) = (answering_pid(&one), answering_pid(&other));
     assert_eq!((&first, &second), (&json!(one.pid()), &json!(other.pid())));
     assert_ne!(first, second);
     assert!(![first, second].contains(&json!(std::process::id())));
-    let mut environment = said(&call(&other, "environment", json!({})));
+    let mut environment = said(&call(&other, "environment"));
     // The variable that tests pass to all their children.
     environment.as_object_mut().expect("variables").remove("TOOLCELL_DOWN");
     assert_eq!(environment, json!({"GIVEN": "to one"}));
-    let bounds = said(&call(&other, "bounds", json!({})));
-    let dumps = bounds
-        .as_str()
-        .expect("bounds")
-        .lines()
-        .find(|line| line.starts_with("Max core file size"));
-    assert_eq!(
-        dumps.expect("a bound").split_whitespace().nth(4),
-        Some("0"),
-        "its memory is written to no disk"
-    );
+    let bounds = said(&call(&other, "bounds"));
+    let mut bounds = bounds.as_str().expect("bounds").lines();
+    let dumps = bounds.find(|line| line.starts_with("Max core file size")).expect("a bound");
+    // Its memory is written to no disk.
+    assert_eq!(dumps.split_whitespace().nth(4), Some("0"));
     assert!(!format!("{:?}", builder(&[]).variable("TOKEN", "canary")).contains("canary"));
 }
 
@@ -122,17 +149,11 @@ fn calls_are_equal_with_and_without_worker_process() {
     let definitions: Vec<_> = there.tools().iter().map(Tool::definition).collect();
     assert_eq!(definitions, here.definitions().collect::<Vec<_>>());
     let little = Limits { fuel: 20_000_000, log: 300, ..Limits::default() };
-    for (tool, arguments, limits) in [
-        ("remembers", json!({"secret": "s"}), Limits::default()),
-        ("chatters", json!({"lines": 3}), Limits::default()),
-        ("chatters", json!({"lines": 300}), little),
-        ("chatters", json!({"lines": -1}), little),
-        ("spin", json!({}), little),
-        ("panics", json!({"words": "ouch"}), little),
-        ("exits", json!({"code": 3}), little),
-        ("lies", json!({}), little),
-        ("looks_around", json!({}), little),
-    ] {
+    for (tool, arguments, is_limited) in rows::<(&str, Value, bool)>(
+        "sandbox/workers",
+        "calls_are_equal_with_and_without_worker_process",
+    ) {
+        let limits = if is_limited { little } else { Limits::default() };
         let observed = |tool: &Tool| {
             let events = Arc::<Mutex<Vec<Value>>>::default();
             let heard = Arc::clone(&events);
@@ -157,7 +178,7 @@ fn calls_are_equal_with_and_without_worker_process() {
         assert_eq!(with, without, "{tool} {arguments}");
     }
     // It depends on the machine if the tool has reached its sleep by then.
-    let impatient = call(&there, "impatient", json!({})).result;
+    let impatient = call(&there, "impatient").result;
     assert!(
         ["timeout/blocked", "timeout/deadline"].contains(&ending(&impatient).as_str()),
         "{impatient:?}"
@@ -173,44 +194,25 @@ fn context_abort_and_rules_reach_the_worker() {
         "resume": {"answer": [1.50, "x"], "state": null},
     }));
     let options = CallOptions { context: sent.clone().into(), ..CallOptions::default() };
-    let tool = worker_process.tool("context").expect("it").clone();
-    let told = wait(complete(tool, json!({}), Executor::new().without_sealer(), options));
+    let tool = tool_of(&worker_process, "context");
+    let told = complete_now(tool, Executor::new().without_sealer(), options);
     assert_eq!(said(&told), json!(format!("{:?}", Arc::new(sent))));
     let abort = AbortSignal::new();
     let options =
         CallOptions { abort: abort.clone(), stop_grace: Duration::MAX, ..CallOptions::default() };
-    let executor = Executor::new().with_events(move |event| {
-        if let Event::Started { .. } = event {
-            abort.raise();
-        }
-    });
-    let stopped = wait(complete(
-        worker_process.tool("stops").expect("it").clone(),
-        json!({}),
-        executor,
-        options,
-    ));
+    let stops = tool_of(&worker_process, "stops");
+    let stopped = complete_now(stops, raising_at_start(abort), options);
     assert_eq!(said(&stopped), json!("stopped"));
     // Without a grace, a call that does not end by itself is not waited for.
     let abort = AbortSignal::new();
     let options = CallOptions { abort: abort.clone(), ..CallOptions::default() };
-    let executor = Executor::new().with_events(move |event| {
-        if let Event::Started { .. } = event {
-            abort.raise();
-        }
-    });
-    let ended = wait(complete(
-        worker_process.tool("hangs").expect("it").clone(),
-        json!({}),
-        executor,
-        options,
-    ));
+    let hangs = tool_of(&worker_process, "hangs");
+    let ended = complete_now(hangs, raising_at_start(abort), options);
     assert_eq!(ending(&ended.result), "handler_exit/cancelled");
-    assert_eq!(ending(&call(&worker_process, "hidden", json!({})).result), "refusal/not_visible");
-    let hidden = worker_process.tool("hidden").expect("it").clone();
+    assert_eq!(call_ending(&worker_process, "hidden"), "refusal/not_visible");
+    let hidden = tool_of(&worker_process, "hidden");
     assert!(!wait(async move { hidden.is_visible(&context(&json!({}))).await }));
-    let (tool, call) =
-        (worker_process.tool("picky").expect("it").clone(), ToolCall::new("1", "picky", "{}"));
+    let (tool, call) = (tool_of(&worker_process, "picky"), ToolCall::new("1", "picky", "{}"));
     let checked =
         async move { Executor::new().validate(&tool, call, CallOptions::default()).await };
     let faults = wait(checked).expect("an answer");
@@ -225,7 +227,7 @@ fn files_of_a_call_reach_the_worker() {
     files.add("a.csv", &b"1,2"[..]).expect("a name");
     let path = "/input/a.csv";
     let arguments = json!({"steps": [["read", path], ["write", path, "9"], ["read", path]]});
-    let tool = worker_process.tool("clerk").expect("the tool");
+    let tool = tool_of(&worker_process, "clerk");
     for _ in 0..2 {
         // The worker does not remove them: the second call reads them too.
         let options = CallOptions { files: Some(files.clone()), ..CallOptions::default() };
@@ -242,27 +244,22 @@ fn dying_worker_ends_only_its_own_calls() {
     for death in ["abort", "kill"] {
         let (before, others) = (one.pid(), running(&other, "hangs"));
         let hangs = running(&one, "hangs");
-        match death {
-            "abort" => {
-                assert_eq!(
-                    ending(&call(&one, "aborts", json!({})).result),
-                    "handler_exit/process_ended"
-                )
-            }
-            _ => send(before.expect("a child"), Signal::KILL),
+        if death == "abort" {
+            assert_eq!(call_ending(&one, "aborts"), "handler_exit/process_ended");
+        } else {
+            send(before.expect("a child"), Signal::KILL);
         }
         let died = Instant::now();
         let ended = hangs.recv_timeout(PATIENCE).expect("it ends");
         assert_eq!(ending(&ended.result), "handler_exit/process_ended", "{death}");
         // The next child is there, and it is the one that answers.
-        let next = said(&call(&one, "pid", json!({})));
+        let next = answering_pid(&one);
         assert!(
             died.elapsed() < PATIENCE && next == json!(one.pid()) && next != json!(before),
             "{death}: {next}"
         );
         assert!(one.pid().is_some_and(lives) && !before.is_some_and(lives), "{death}");
-        let errors =
-            (0..20).filter(|_| ending(&call(&other, "pid", json!({})).result) != "ok").count();
+        let errors = (0..20).filter(|_| call_ending(&other, "pid") != "ok").count();
         assert_eq!(errors, 0, "{death}");
         assert!(others.try_recv().is_err(), "it goes on");
     }
@@ -274,19 +271,18 @@ fn idempotent_call_is_retried_after_worker_death() {
     for (tool, expected) in
         [("dies_once", "handler_exit/process_ended"), ("dies_once_and_may_be_called_twice", "ok")]
     {
-        let mark = dir.path().join(tool);
-        assert_eq!(ending(&call(&worker_process, tool, json!({ "mark": mark })).result), expected);
+        let (arguments, options) =
+            (json!({ "mark": dir.path().join(tool) }), CallOptions::default());
+        let called = complete(tool_of(&worker_process, tool), arguments, Executor::new(), options);
+        assert_eq!(ending(&wait(called).result), expected, "{tool}");
     }
 }
 
 #[test]
 fn invalid_worker_is_reported_at_start() {
-    for (mode, needle) in [
-        ("rubbish", "cannot be read as messages of this version"),
-        ("gigabyte", "a message has 1073741824 bytes"),
-        ("dies", "it ended (signal: 6"),
-        ("", "it ended (exit status: 1)"),
-    ] {
+    for (mode, needle) in
+        rows::<(&str, &str)>("sandbox/workers", "invalid_worker_is_reported_at_start")
+    {
         let error = wait(builder(&[mode]).start()).expect_err("no child");
         assert!(error.is_environment() && error.to_string().contains(needle), "{mode}: {error}");
     }
@@ -309,9 +305,8 @@ fn call_is_refused_if_no_worker_restarts_in_time() {
     let limits = Limits { timeout: Duration::from_millis(100), ..Limits::default() };
     let is_told = || {
         let (tool, executor) =
-            (worker_process.tool("pid").expect("it").clone(), Executor::new().with_limits(limits));
-        let ended =
-            ending(&wait(complete(tool, json!({}), executor, CallOptions::default())).result);
+            (tool_of(&worker_process, "pid"), Executor::new().with_limits(limits));
+        let ended = ending(&complete_now(tool, executor, CallOptions::default()).result);
         assert!(
             ["ok", "handler_exit/process_ended", "refusal/restarting"].contains(&ended.as_str()),
             "{ended}"
@@ -325,11 +320,8 @@ fn call_is_refused_if_no_worker_restarts_in_time() {
 fn worker_with_malformed_reply_is_replaced() {
     let worker_process = worker_process();
     let before = worker_process.pid();
-    assert_eq!(
-        ending(&call(&worker_process, "rubbish", json!({})).result),
-        "handler_exit/process_ended"
-    );
-    assert_ne!(said(&call(&worker_process, "pid", json!({}))), json!(before));
+    assert_eq!(call_ending(&worker_process, "rubbish"), "handler_exit/process_ended");
+    assert_ne!(answering_pid(&worker_process), json!(before));
 }
 
 #[test]
@@ -340,16 +332,13 @@ fn unreadable_message_ends_only_its_own_call() {
     for bad in [json!({"$serde_json::private::x": 0}), deep] {
         for sent in [json!({"metadata": bad}), json!({"resume": {"answer": bad}})] {
             let options = CallOptions { context: context(&sent).into(), ..CallOptions::default() };
-            let tool = worker_process.tool("pid").expect("it").clone();
-            let told = wait(complete(tool, json!({}), Executor::new().without_sealer(), options));
+            let tool = tool_of(&worker_process, "pid");
+            let told = complete_now(tool, Executor::new().without_sealer(), options);
             assert_eq!(ending(&told.result), "refusal/invalid_arguments", "{sent}");
         }
     }
-    assert_eq!(
-        ending(&call(&worker_process, "reserved", json!({})).result),
-        "invalid_return/unreadable"
-    );
-    assert_eq!(said(&call(&worker_process, "pid", json!({}))), json!(pid));
+    assert_eq!(call_ending(&worker_process, "reserved"), "invalid_return/unreadable");
+    assert_eq!(answering_pid(&worker_process), json!(pid));
     assert!(hangs.try_recv().is_err(), "it goes on");
 }
 
@@ -358,13 +347,13 @@ fn worker_holding_an_ended_call_is_killed() {
     let worker_process =
         wait(builder(&["tools"]).grace(Duration::from_millis(50)).start()).expect("it starts");
     let before = worker_process.pid();
-    let tool = worker_process.tool("never_lets_go").expect("it").clone();
+    let tool = tool_of(&worker_process, "never_lets_go");
     let executor = Executor::new()
         .with_limits(Limits { timeout: Duration::from_millis(50), ..Limits::default() });
-    let ended = wait(complete(tool, json!({}), executor, CallOptions::default()));
+    let ended = complete_now(tool, executor, CallOptions::default());
     assert_eq!(ending(&ended.result), "timeout/blocked");
     assert!(eventually(|| worker_process.pid().is_some_and(|pid| Some(pid) != before)));
-    assert_eq!(said(&call(&worker_process, "pid", json!({}))), json!(worker_process.pid()));
+    assert_eq!(answering_pid(&worker_process), json!(worker_process.pid()));
 }
 
 /// Makes a call, and drops it when `begun` reports that it runs.
@@ -380,28 +369,24 @@ fn drop_once_begun(tool: Tool, executor: Executor, begun: mpsc::Receiver<()>) {
 #[test]
 fn dropped_call_is_ended_in_the_worker() {
     let worker_process = worker_process();
-    let tool = worker_process.tool("hangs").expect("it").clone();
+    let tool = tool_of(&worker_process, "hangs");
     let (begins, begun) = mpsc::channel();
-    let executor = Executor::new().with_events(move |event| {
-        if let Event::Progress { .. } = event {
-            let _ = begins.send(());
-        }
+    let executor = at_progress(move || {
+        let _ = begins.send(());
     });
     drop_once_begun(tool, executor, begun);
-    assert!(eventually(|| said(&call(&worker_process, "hanging", json!({}))) == json!(0)));
+    assert!(eventually(|| said(&call(&worker_process, "hanging")) == json!(0)));
 }
 
 /// An event sink that owns the worker process is dropped after the last call that it observes.
 #[test]
 fn dropped_call_releases_its_observer() {
     let one = worker_process();
-    let (pid, tool) = (one.pid().expect("a child"), one.tool("hangs").expect("it").clone());
+    let (pid, tool) = (one.pid().expect("a child"), tool_of(&one, "hangs"));
     let (begins, begun) = mpsc::channel();
-    let executor = Executor::new().with_events(move |event| {
+    let executor = at_progress(move || {
         let _it_is_held = &one;
-        if let Event::Progress { .. } = event {
-            let _ = begins.send(());
-        }
+        let _ = begins.send(());
     });
     drop_once_begun(tool, executor, begun);
     assert!(eventually(|| !lives(pid)), "nothing keeps the worker process any more");
@@ -411,26 +396,24 @@ fn dropped_call_releases_its_observer() {
 fn always_visible_tool_is_listed_without_a_worker() {
     let worker_process = worker_process();
     send(worker_process.pid().expect("a child"), Signal::STOP);
-    let tool = worker_process.tool("pid").expect("it").clone();
+    let tool = tool_of(&worker_process, "pid");
     assert!(wait(async move { tool.is_visible(&context(&json!({}))).await }));
 }
 
 #[test]
 fn blocking_observer_delays_only_its_own_call() {
     let worker_process = worker_process();
-    let tool = worker_process.tool("hangs").expect("it").clone();
+    let tool = tool_of(&worker_process, "hangs");
     let ((blocks, blocked), (frees, freed)) = (mpsc::channel(), mpsc::channel::<()>());
     let freed = Mutex::new(freed);
-    let executor = Executor::new().with_events(move |event| {
-        if let Event::Progress { .. } = event {
-            let _ = blocks.send(None);
-            let _ =
-                blocks.send(Some(freed.lock().expect("no panic").recv_timeout(PATIENCE).is_ok()));
-        }
+    let executor = at_progress(move || {
+        let _ = blocks.send(None);
+        let is_freed = freed.lock().expect("no panic").recv_timeout(PATIENCE).is_ok();
+        let _ = blocks.send(Some(is_freed));
     });
-    std::thread::spawn(move || wait(complete(tool, json!({}), executor, CallOptions::default())));
+    std::thread::spawn(move || complete_now(tool, executor, CallOptions::default()));
     assert_eq!(blocked.recv_timeout(PATIENCE), Ok(None));
-    assert_eq!(said(&call(&worker_process, "pid", json!({}))), json!(worker_process.pid()));
+    assert_eq!(answering_pid(&worker_process), json!(worker_process.pid()));
     frees.send(()).expect("it waits");
     assert_eq!(blocked.recv_timeout(PATIENCE), Ok(Some(true)), "the other was answered meanwhile");
 }
@@ -438,10 +421,9 @@ fn blocking_observer_delays_only_its_own_call() {
 #[test]
 fn worker_ends_with_its_handle_or_parent() {
     let worker_process = worker_process();
-    let (pid, tool) =
-        (worker_process.pid().expect("a child"), worker_process.tool("pid").expect("it").clone());
+    let (pid, tool) = (worker_process.pid().expect("a child"), tool_of(&worker_process, "pid"));
     drop(worker_process);
-    let told = wait(complete(tool, json!({}), Executor::new(), CallOptions::default()));
+    let told = complete_now(tool, Executor::new(), CallOptions::default());
     assert_eq!(said(&told), json!(pid), "a tool keeps it");
     assert!(eventually(|| !lives(pid)), "nothing keeps it any more");
     let parent =

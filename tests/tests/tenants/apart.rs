@@ -28,37 +28,24 @@ fn load(engine: &Engine, name: &'static str) -> Tool {
     grants.kv.push("write *".parse().expect("a rule"));
     grants.reveal.insert("gossip_key".into());
     grants.http.push("https://granted.example".parse().expect("a rule"));
-    let engine = engine.clone();
-    let loaded = wait(async move {
-        Component::load_with(&engine, bytes(name), LoadOptions { grants, ..LoadOptions::default() })
-            .await
-    });
+    let (engine, options) = (engine.clone(), LoadOptions { grants, ..LoadOptions::default() });
+    let loaded = wait(async move { Component::load_with(&engine, bytes(name), options).await });
     loaded.expect("it loads").tools()[0].clone()
 }
 
 /// Returns a tool that only one tenant sees; its name contains the tenant's.
 fn own(tenant: &str) -> Tool {
     let (name, tenant) = (format!("only_for_{tenant}"), tenant.to_owned());
-    let tool = Tool::native(Definition::new(&name, &name).expect("a name"), async |_: Value| {
-        json!("done")
-    });
-    tool.expect("a tool")
-        .with_visibility(move |_, context| context.tenant.as_ref() == Some(&tenant))
+    let definition = Definition::new(&name, &name).expect("a name");
+    let tool = Tool::native(definition, async |_: Value| json!("done")).expect("a tool");
+    tool.with_visibility(move |_, context| context.tenant.as_ref() == Some(&tenant))
 }
 
 /// Calls that return everything that a tool can tell of its input and of what is stored for it; in
 /// another order for each batch.
 fn calls(tenant: &str, batch: usize) -> Vec<ToolCall> {
-    let note = |action: &str, text: Option<String>| {
-        let mut arguments = json!({ "action": action });
-        if action != "list" {
-            arguments["title"] = json!(format!("title of {tenant} {batch}"));
-        }
-        if let Some(text) = text {
-            arguments["text"] = json!(text);
-        }
-        ("notes".to_owned(), arguments)
-    };
+    let note = |arguments: Value| ("notes".to_owned(), arguments);
+    let (title, text) = (format!("title of {tenant} {batch}"), format!("text of {tenant}"));
     let gossip = |how: &str| {
         let words = if how == "send" {
             format!("https://elsewhere.example/{tenant} body")
@@ -67,20 +54,21 @@ fn calls(tenant: &str, batch: usize) -> Vec<ToolCall> {
         };
         ("gossip".to_owned(), json!({"how": how, "words": words}))
     };
-    let mut calls =
-        vec![note("add", Some(format!("text of {tenant}"))), note("get", None), note("list", None)];
+    let mut calls = vec![
+        note(json!({"action": "add", "title": title, "text": text})),
+        note(json!({"action": "get", "title": title})),
+        note(json!({"action": "list"})),
+    ];
     calls.extend(["keep", "recall", "value", "deep", "error", "ask", "halt", "log"].map(gossip));
     calls.extend(["stdout", "stderr", "progress", "panic", "send", tenant].map(gossip));
     calls.push((format!("only_for_{tenant}"), json!({})));
-    calls.push(("notes".to_owned(), json!({ "action": tenant })));
+    calls.push(note(json!({ "action": tenant })));
     let first = batch * 5 % calls.len();
     calls.rotate_left(first);
-    let numbered = calls.into_iter().enumerate();
-    numbered
-        .map(|(number, (name, arguments))| {
-            ToolCall::with_value(format!("{number}"), name, &arguments)
-        })
-        .collect()
+    let call = |(number, (name, arguments)): (usize, (String, Value))| {
+        ToolCall::with_value(number.to_string(), name, &arguments)
+    };
+    calls.into_iter().enumerate().map(call).collect()
 }
 
 /// Source: docs/threat-model.md, row 55.

@@ -11,14 +11,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::grants::{Access, Directory};
-use toolcell::kv::{Entry, KeyStore, Namespace, Page, SqliteStore, StoreError};
 use toolcell::runtime::{EngineBuilder, Placement};
 use toolcell::{
-    CallOptions, Completion, Definition, Engine, Executor, Grants, Limits, Refusal, Tenant, Tool,
-    ToolCall,
+    CallOptions, CallResult, Completion, Definition, Engine, Executor, Grants, Limits, Refusal,
+    Tenant, Tool, ToolCall,
 };
-use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
+use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, rows};
 use toolcell_tests::{PLACEMENTS, context, ending, load, tool, wait};
+
+use crate::watched_store::WatchedStore;
 
 /// Threads of a pool that one tenant can hold.
 const SHARE: usize = 8;
@@ -32,6 +33,11 @@ fn of(tenant: &str) -> CallOptions {
     CallOptions { context: context(&json!({ "tenant": tenant })).into(), ..CallOptions::default() }
 }
 
+/// Limits of a call without a bound on its fuel.
+fn any_fuel(seconds: u64) -> Limits {
+    Limits { fuel: u64::MAX, timeout: Duration::from_secs(seconds), ..Limits::default() }
+}
+
 async fn complete(tool: Tool, arguments: Value, options: CallOptions) -> Completion {
     let call = ToolCall::with_value("1", tool.definition().name.as_str(), &arguments);
     Executor::new().call(&tool, call, options).await
@@ -41,71 +47,19 @@ fn call(tool: &Tool, arguments: &Value, options: CallOptions) -> Completion {
     wait(complete(tool.clone(), arguments.clone(), options))
 }
 
-/// A store that does not return for one tenant until its gate is dropped.
-struct Gated {
-    store: SqliteStore,
-    began: mpsc::Sender<()>,
-    gate: Mutex<mpsc::Receiver<()>>,
-}
-
-impl Gated {
-    fn past_the_gate(&self, whose: &Namespace) -> &SqliteStore {
-        if whose.tenant() == Some("hog") {
-            let _ = self.began.send(());
-            let _ = self.gate.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        }
-        &self.store
-    }
-}
-
-impl KeyStore for Gated {
-    fn get(&self, whose: &Namespace, key: &str) -> Result<Option<Entry>, StoreError> {
-        self.past_the_gate(whose).get(whose, key)
-    }
-
-    fn set(
-        &self,
-        whose: &Namespace,
-        key: &str,
-        data: &[u8],
-        ttl: Option<Duration>,
-    ) -> Result<u64, StoreError> {
-        self.past_the_gate(whose).set(whose, key, data, ttl)
-    }
-
-    fn delete(&self, whose: &Namespace, key: &str) -> Result<bool, StoreError> {
-        self.past_the_gate(whose).delete(whose, key)
-    }
-
-    fn compare_and_swap(
-        &self,
-        whose: &Namespace,
-        key: &str,
-        expected: Option<u64>,
-        data: &[u8],
-        ttl: Option<Duration>,
-    ) -> Result<Option<u64>, StoreError> {
-        self.past_the_gate(whose).compare_and_swap(whose, key, expected, data, ttl)
-    }
-
-    fn list(
-        &self,
-        whose: &Namespace,
-        prefix: &str,
-        cursor: Option<&str>,
-        most: usize,
-    ) -> Result<Page, StoreError> {
-        self.past_the_gate(whose).list(whose, prefix, cursor, most)
-    }
-}
-
 /// Fails without: separate pools for keys and files, or a share for each tenant.
 #[test]
 fn hung_store_calls_block_only_their_tenant() {
-    let ((began, begun), (opens, gate)) = (mpsc::channel(), mpsc::channel());
-    let engine = engine(|engine| {
-        engine.keys(Gated { store: SqliteStore::in_memory(), began, gate: Mutex::new(gate) })
+    let ((began, begun), (opens, gate)) = (mpsc::channel(), mpsc::channel::<()>());
+    let gate = Mutex::new(gate);
+    // Does not return for one tenant until its gate is dropped.
+    let store = WatchedStore::new(move |_, whose| {
+        if whose.tenant() == Some("hog") {
+            let _ = began.send(());
+            let _ = gate.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        }
     });
+    let engine = engine(|engine| engine.keys(store));
     let mut grants = Grants::default();
     grants.kv.push("write notes/*".parse().expect("a rule"));
     let notes = tool(&engine, "notes", "notes", grants);
@@ -116,9 +70,8 @@ fn hung_store_calls_block_only_their_tenant() {
     let add = json!({"action": "add", "title": "milk", "text": "two litres"});
     let (stuck, arguments) = (notes.clone(), add.clone());
     let hogs: Vec<_> = wait(async move {
-        (0..SHARE)
-            .map(|_| tokio::spawn(complete(stuck.clone(), arguments.clone(), of("hog"))))
-            .collect()
+        let hog = || complete(stuck.clone(), arguments.clone(), of("hog"));
+        (0..SHARE).map(|_| tokio::spawn(hog())).collect()
     });
     for _ in 0..SHARE {
         begun.recv().expect("a call waits for the store");
@@ -136,11 +89,8 @@ fn hung_store_calls_block_only_their_tenant() {
         assert_eq!(ending(&call(&notes, &add, other).result), "ok");
     }
     let read = call(&clerk, &json!({"steps": [["read", "/data/a"]]}), of("hog"));
-    assert_eq!(
-        read.result.value().map(|value| value.as_str()),
-        Some(r#"["inside"]"#),
-        "files are not keys"
-    );
+    // Files are not keys.
+    assert_eq!(read.result.value().map(|value| value.as_str()), Some(r#"["inside"]"#));
     drop(opens);
     // The calls that had begun ran to their end, so this note is another one.
     let another = json!({"action": "add", "title": "bread", "text": "one loaf"});
@@ -162,33 +112,25 @@ fn open_file_limit_is_reported_to_the_tool() {
     let clerk = |most| {
         tool(&engine(|engine| engine.open_files(most)), "clerk", "clerk", reading(dir.path()))
     };
+    let answers = |clerk: &Tool, steps: &Value, options| {
+        let completion = call(clerk, &json!({ "steps": steps }), options);
+        let answers = completion.result.value().expect("an answer").as_str();
+        serde_json::from_str::<Vec<String>>(answers).expect("a list")
+    };
     let (few, none) = (clerk(6), clerk(0));
     for _ in 0..3 {
         // The directory itself is one open file.
-        let all = call(
-            &few,
-            &json!({"steps": [look, look, look, look, look, look, ["release"], look]}),
-            of_none(),
-        );
-        let answers = all.result.value().expect("an answer").as_str().to_owned();
-        let answers: Vec<String> = serde_json::from_str(&answers).expect("a list");
-        assert_eq!(answers.iter().filter(|answer| *answer == "done").count(), 7, "{answers:?}");
-        assert_ne!(answers[5], "done");
+        let steps = json!([look, look, look, look, look, look, ["release"], look]);
+        let all = answers(&few, &steps, CallOptions::default());
+        assert_eq!(all.iter().filter(|answer| *answer == "done").count(), 7, "{all:?}");
+        assert_ne!(all[5], "done");
         // A tenant has half of the files.
-        let some = call(&few, &json!({"steps": [look, look, look]}), of("a"));
-        let answers = some.result.value().expect("an answer").as_str().to_owned();
-        assert!(
-            answers.starts_with(r#"["done","done","#) && !answers.ends_with(r#""done"]"#),
-            "{answers}"
-        );
+        let some = answers(&few, &json!([look, look, look]), of("a"));
+        assert!(some[..2] == ["done", "done"] && some[2] != "done", "{some:?}");
     }
-    let refused = call(&none, &json!({"steps": [look]}), of_none());
+    let refused = call(&none, &json!({"steps": [look]}), CallOptions::default());
     assert_eq!(ending(&refused.result), "handler_raised/host_call+open_files");
     assert!(format!("{:?}", refused.result).contains("OpenFiles"));
-}
-
-fn of_none() -> CallOptions {
-    CallOptions::default()
 }
 
 /// Fails without: the bound on a tenant's cells. Half of the endless calls run, half of them wait
@@ -208,50 +150,46 @@ fn endless_calls_of_a_tenant_starve_no_other() {
         let all = |_| {
             let calls: Vec<_> =
                 others.iter().map(|other| complete(good.clone(), json!({}), of(other))).collect();
-            let ended = wait(async {
+            wait(async {
                 let mut ended = Vec::new();
                 for call in calls.into_iter().map(tokio::spawn).collect::<Vec<_>>() {
-                    ended.push(call.await.expect("no panic"));
+                    ended.push(ending(&call.await.expect("no panic").result));
                 }
                 ended
-            });
-            ended.iter().map(|ended| ending(&ended.result)).collect::<Vec<_>>()
+            })
         };
         let first = all(0);
 
-        let limits =
-            Limits { fuel: u64::MAX, timeout: Duration::from_secs(3600), ..Limits::default() };
-        let executor = Executor::new().with_limits(limits);
+        let executor = Executor::new().with_limits(any_fuel(3600));
         // A guest in the caller's task keeps the thread for as long as it can.
         let endless = if placement == Placement::Inline { &endless[1..] } else { &endless[..] };
         let hog = endless.iter().cycle().take(10 * CELLS as usize);
-        let mut hog: Vec<_> = hog
-            .map(|tool| {
-                Box::pin(executor.call(tool, ToolCall::new("1", "hostile", "{}"), of("hog")))
-            })
-            .collect();
+        let call =
+            |tool| Box::pin(executor.call(tool, ToolCall::new("1", "hostile", "{}"), of("hog")));
+        let mut hog: Vec<_> = hog.map(call).collect();
         let mut context = Context::from_waker(Waker::noop());
-        assert!(
-            hog.iter_mut().all(|call| call.as_mut().poll(&mut context).is_pending()),
-            "{placement:?}"
-        );
+        let mut waits = hog.iter_mut().map(|call| call.as_mut().poll(&mut context).is_pending());
+        assert!(waits.all(|waits| waits), "{placement:?}");
         for endings in [first].into_iter().chain((0..5).map(all)) {
             assert_eq!(endings, ["ok"; 9], "{placement:?}");
         }
     }
 }
 
+/// Returns a tool that makes requests.
+fn requester(name: &str) -> Tool {
+    let mut grants = Grants::default();
+    grants.http.push("https://example.com/".parse().expect("a rule"));
+    tool(&engine(|engine| engine), "caller", name, grants)
+}
+
 /// Fails without: charging requests for host memory.
 #[test]
 fn host_memory_per_cell_is_bounded() {
-    let mut grants = Grants::default();
-    grants.http.push("https://example.com/".parse().expect("a rule"));
-    let hoarder = tool(&engine(|engine| engine), "caller", "hoarder", grants);
+    let hoarder = requester("hoarder");
     let kept = |requests: u32, rounds: u64| {
-        let limits =
-            Limits { fuel: u64::MAX, timeout: Duration::from_secs(60), ..Limits::default() };
-        let arguments = json!({"requests": requests, "rounds": rounds});
-        ending(&call(&hoarder, &arguments, CallOptions { limits, ..CallOptions::default() }).result)
+        let options = CallOptions { limits: any_fuel(60), ..CallOptions::default() };
+        ending(&call(&hoarder, &json!({"requests": requests, "rounds": rounds}), options).result)
     };
     assert_eq!(kept(12, 10_000_000), "ok");
     assert_eq!(kept(40, u64::MAX), "handler_raised/host_call+host_bytes");
@@ -260,21 +198,12 @@ fn host_memory_per_cell_is_bounded() {
 /// A collection takes 64 KiB, of which a header of a thousand bytes is a sixty-fourth.
 #[test]
 fn endless_header_appends_are_ended() {
-    let mut grants = Grants::default();
-    grants.http.push("https://example.com/".parse().expect("a rule"));
-    let appender = tool(&engine(|engine| engine), "caller", "appender", grants);
-    let limits = Limits {
-        fuel: u64::MAX,
-        host_calls: u64::MAX,
-        timeout: Duration::from_secs(60),
-        ..Limits::default()
-    };
+    let appender = requester("appender");
+    let limits = Limits { host_calls: u64::MAX, ..any_fuel(60) };
     let ended = call(&appender, &json!({}), CallOptions { limits, ..CallOptions::default() });
-    assert_eq!(
-        (ending(&ended.result).as_str(), ended.usage.host_calls),
-        ("handler_raised/host_call", 64),
-        "{ended:?}"
-    );
+    let end = ending(&ended.result);
+    let found = (end.as_str(), ended.usage.host_calls);
+    assert_eq!(found, ("handler_raised/host_call", 64), "{ended:?}");
 }
 
 /// Fails without: the refusal of tenants that are not defined.
@@ -284,9 +213,8 @@ fn call_of_an_undefined_tenant_is_refused() {
     let definition = Definition::new("count", "Counts.").expect("a name").with_parameters(json!({
         "type": "object", "properties": {"secret_word": {"enum": ["a"]}}, "required": ["secret_word"],
     }));
-    let count =
-        Tool::native(definition, async |_: Value| json!(MADE.fetch_add(1, Ordering::SeqCst)))
-            .expect("a tool");
+    let count = async |_: Value| json!(MADE.fetch_add(1, Ordering::SeqCst));
+    let count = Tool::native(definition, count).expect("a tool");
     let said = |executor: &Executor, tenant: Option<&str>, arguments: &str| {
         let options = tenant.map_or_else(CallOptions::default, of);
         let (executor, count, call) =
@@ -297,35 +225,27 @@ fn call_of_an_undefined_tenant_is_refused() {
     let open = Executor::new();
     let some = open.clone().with_tenant("a", Tenant::default());
     let own = some.clone().with_anonymous(Tenant::default());
-    for (executor, tenant, expected) in [
-        (&open, None, "ok"),
-        (&open, Some("b"), "ok"),
-        (&some, Some("a"), "ok"),
-        (&some, Some("b"), "refusal/unknown_tenant"),
-        (&some, Some(""), "refusal/unknown_tenant"),
-        (&some, None, "refusal/no_tenant"),
-        (&own, None, "ok"),
-        (&own, Some("a"), "ok"),
-        (&own, Some("b"), "refusal/unknown_tenant"),
-    ] {
+    for (tenants, tenant, expected) in rows::<(&str, Option<&str>, &str)>(
+        "tenants/fairness",
+        "call_of_an_undefined_tenant_is_refused",
+    ) {
+        let executor = match tenants {
+            "any" => &open,
+            "a" => &some,
+            _ => &own,
+        };
         let before = MADE.load(Ordering::SeqCst);
-        assert_eq!(ending(&said(executor, tenant, good)), expected, "{tenant:?}");
-        assert_eq!(MADE.load(Ordering::SeqCst) - before, u64::from(expected == "ok"), "{tenant:?}");
+        let case = format!("{tenants}: {tenant:?}");
+        assert_eq!(ending(&said(executor, tenant, good)), expected, "{case}");
+        assert_eq!(MADE.load(Ordering::SeqCst) - before, u64::from(expected == "ok"), "{case}");
     }
     // A caller of an unknown tenant does not learn the tool's parameters.
-    let toolcell::CallResult::Refusal(refused) = said(&some, Some("b"), "{}") else {
-        panic!("it was made")
-    };
-    assert_eq!(refused, Refusal::UnknownTenant);
-    let narrow = some.with_anonymous(Tenant {
-        limits: Limits { arguments: 3, ..Limits::default() },
-        ..Tenant::default()
-    });
-    assert_eq!(
-        ending(&said(&narrow, None, good)),
-        "refusal/invalid_arguments",
-        "it is narrowed like a tenant"
-    );
+    let refused = said(&some, Some("b"), "{}");
+    assert_eq!(refused, CallResult::Refusal(Refusal::UnknownTenant));
+    // A call without a tenant is narrowed like one of a tenant.
+    let limits = Limits { arguments: 3, ..Limits::default() };
+    let narrow = some.with_anonymous(Tenant { limits, ..Tenant::default() });
+    assert_eq!(ending(&said(&narrow, None, good)), "refusal/invalid_arguments");
 }
 
 /// Fails without: the list of tools, in calls, lists and checks of arguments.
@@ -341,12 +261,9 @@ fn tenant_sees_and_calls_only_its_tools() {
     let executor = Executor::new()
         .with_tenant("few", Tenant { tools, ..Tenant::default() })
         .with_tenant("all", Tenant::default());
-    for (tenant, name, expected) in [
-        ("few", "notes_add", "ok"),
-        ("few", "pay", "refusal/not_visible"),
-        ("all", "pay", "ok"),
-        ("unknown", "pay", "refusal/unknown_tenant"),
-    ] {
+    for (tenant, name, expected) in
+        rows::<(&str, &str, &str)>("tenants/fairness", "tenant_sees_and_calls_only_its_tools")
+    {
         let (executor, registry) = (executor.clone(), registry.clone());
         let (made, seen, faults) = wait(async move {
             let call = ToolCall::new("1", name, "{}");

@@ -2,3 +2,5 @@
 
 mod apart;
 mod fairness;
+#[path = "../sandbox/watched_store.rs"]
+mod watched_store;

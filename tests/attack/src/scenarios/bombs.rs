@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use toolcell::runtime::Placement;
 use toolcell::{Component, Engine, Grants, Limits};
-use toolcell_test_guests::{Answer, Hostile, with_record};
+use toolcell_test_guests::with_record;
 use toolcell_tests::binary::{component, list, module, number, of_component, of_module, section};
 use toolcell_tests::{call, ending, load_with};
 
 use super::Scenario;
-use crate::fixture::{Fixture, is_typed, load_for_good};
+use crate::fixture::{Fixture, good_guest, is_typed, load_for_good};
 use crate::report::larger;
-use crate::tally::{Fault, Tally, record};
+use crate::tally::{Fault, Tally, record, wrong};
 
 /// Time that loading one bomb may take at most.
 const BOUND: Duration = Duration::from_secs(30);
@@ -47,10 +47,8 @@ const BOMBS: [(&str, Bomb); 18] = [
         code(1, &nested(size * 2_000, &[0x20, 0, 0x04, 0x40], &[0x20, 1, 0x21, 0]))
     }),
     ("a deep expression", |size| {
-        code(
-            1,
-            &[[0x20, 0].repeat(size * 10_000), vec![0x6a; size * 10_000 - 1], vec![0x1a]].concat(),
-        )
+        let (gets, adds) = ([0x20_u8, 0].repeat(size * 10_000), vec![0x6a; size * 10_000 - 1]);
+        code(1, &[gets, adds, vec![0x1a]].concat())
     }),
     ("one long function", |size| code(1, &[0x20, 0, 0x20, 1, 0x6c, 0x21, 0].repeat(size * 4_500))),
     ("a jump table", |size| {
@@ -72,20 +70,11 @@ const BOMBS: [(&str, Bomb); 18] = [
         code(1, &[0x20, 0, 0x20, 1, 0x6d, 0x21, 0].repeat(size * 4_500))
     }),
     ("locals live through loops", |size| {
-        let all = (2..500).flat_map(|local| {
-            [vec![0x20], number(local), vec![0x20, 0, 0x6a, 0x21], number(local)].concat()
-        });
-        let step: Vec<u8> = all.collect();
+        let sum = |local| [vec![0x20], number(local), vec![0x20, 0, 0x6a, 0x21], number(local)];
+        let step: Vec<u8> = (2..500).flat_map(|local| sum(local).concat()).collect();
         let open = [&[0x03, 0x40], step.as_slice(), &[0x20, 0, 0x0d, 0]].concat();
-        let body = [
-            &[1][..],
-            &number(498),
-            &[0x7f],
-            &open.repeat(size * 4),
-            &vec![0x0b; size * 4],
-            &[0x0b],
-        ]
-        .concat();
+        let locals = [vec![1], number(498), vec![0x7f]].concat();
+        let body = [locals, open.repeat(size * 4), vec![0x0b; size * 4 + 1]].concat();
         with_second_module(&of_code(1, &body))
     }),
     ("many types", |size| {
@@ -103,9 +92,8 @@ const BOMBS: [(&str, Bomb); 18] = [
             [list(60, name.as_bytes()), vec![0, 0]].concat()
         });
         let exports: Vec<u8> = exports.collect();
-        with_second_module(
-            &[of_code(1, &[0, 0x0b]), section(EXPORTS, &list(size * 6_000, &exports))].concat(),
-        )
+        let exports = section(EXPORTS, &list(size * 6_000, &exports));
+        with_second_module(&[of_code(1, &[0, 0x0b]), exports].concat())
     }),
     ("much data", |size| {
         let data = vec![0xaa; size * 3_900_000];
@@ -148,12 +136,7 @@ fn nested_instances(of_each: usize) -> Vec<u8> {
         component(&[section(of_component::COMPONENT, &inner), copies(of_each, 0)].concat())
     });
     // Index 0 is the interface of the guest itself.
-    [
-        Hostile::answering(Answer::Echo).component(),
-        section(of_component::COMPONENT, &inside),
-        copies(of_each, 1),
-    ]
-    .concat()
+    [good_guest(), section(of_component::COMPONENT, &inside), copies(of_each, 1)].concat()
 }
 
 /// Like `nested_instances`, side by side: each component instantiates the one before it through an
@@ -166,7 +149,7 @@ fn multiplied_beside(of_each: usize) -> Vec<u8> {
     });
     let parts: Vec<u8> = parts.flatten().collect();
     let first = section(of_component::COMPONENT, &component(&[]));
-    [Hostile::answering(Answer::Echo).component(), first, parts, copies(1, 100)].concat()
+    [good_guest(), first, parts, copies(1, 100)].concat()
 }
 
 /// An instance section with `count` instances of the component with this index.
@@ -176,11 +159,7 @@ fn copies(count: usize, index: u8) -> Vec<u8> {
 
 /// A component that behaves, with a second core module of these sections.
 fn with_second_module(sections: &[u8]) -> Vec<u8> {
-    [
-        Hostile::answering(Answer::Echo).component(),
-        section(of_component::CORE_MODULE, &module(sections)),
-    ]
-    .concat()
+    [good_guest(), section(of_component::CORE_MODULE, &module(sections))].concat()
 }
 
 pub(crate) struct Bombs {
@@ -194,8 +173,7 @@ impl Bombs {
         let engine =
             stage.for_strangers(16).placement(Placement::Cells).build().expect("an engine");
         // The bombs alone are to slow this tool down, not its own optimiser.
-        let innocent =
-            load_for_good(&engine, Hostile::answering(Answer::Echo).component(), Grants::default());
+        let innocent = load_for_good(&engine, good_guest(), Grants::default());
         Self { engine, other_tool: innocent }
     }
 
@@ -245,9 +223,9 @@ impl Scenario for Bombs {
         let detail = format!("size {size}: {took:?}, {:?}", loaded.as_ref().err());
         tally.record_result(match loaded {
             _ if took > BOUND => Err((Fault::Slow, name.to_owned(), detail)),
-            _ if !well => Err((Fault::Wrong, format!("a call of others during {name}"), detail)),
+            _ if !well => Err(wrong(format!("a call of others during {name}"), detail)),
             Err(error) if !is_typed(&error) => {
-                Err((Fault::Wrong, format!("an error of no kind: {name}"), detail))
+                Err(wrong(format!("an error of no kind: {name}"), detail))
             }
             Ok(()) | Err(_) => Ok(()),
         });

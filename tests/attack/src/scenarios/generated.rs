@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use toolcell::runtime::{Deterministic, Optimise, Placement};
 use toolcell::{Component, Engine, Executor, Grants, Limits, ToolCall};
-use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bare_hello, bytes};
+use toolcell_test_guests::{Hostile, Misdeed, Place, bare_hello, bytes};
 use toolcell_tests::binary::{of_component, section};
 use toolcell_tests::{load_with, wait};
 
@@ -55,13 +55,8 @@ impl GeneratedComponents {
         let base = base.map(|base| STANDARD.encode(base));
         let arguments = json!({"kind": kind, "seed": dice.number(..), "base": base});
         let call = ToolCall::with_value("1", "forge", &arguments);
-        let limits = Limits {
-            timeout: TIME,
-            memory: MEMORY,
-            result: 16 << 20,
-            arguments: 16 << 20,
-            ..Limits::default()
-        };
+        let limits = Limits { timeout: TIME, memory: MEMORY, ..Limits::default() };
+        let limits = Limits { result: 16 << 20, arguments: 16 << 20, ..limits };
         let executor = Executor::new().with_limits(limits);
         let completion = wait(async move { executor.call(&tool, call, Default::default()).await });
         let value = completion.result.value()?.to_value();
@@ -69,20 +64,14 @@ impl GeneratedComponents {
     }
 
     fn untrusted_component(&self, dice: &mut SeededRng) -> Option<Vec<u8>> {
-        let hostile = Hostile {
-            answer: Answer::Echo,
-            ..Hostile::new(dice.pick(Place::ALL), dice.pick(Misdeed::ALL))
-        };
+        let hostile = Hostile::new(dice.pick(Place::ALL), dice.pick(Misdeed::ALL));
         match dice.number(0..8) {
             0 => self.generate("component", dice, None),
             // Beside a guest that behaves: otherwise it is refused before the compiler sees it.
-            1 => Some(
-                [
-                    hostile.component(),
-                    section(of_component::COMPONENT, &self.generate("component", dice, None)?),
-                ]
-                .concat(),
-            ),
+            1 => {
+                let inner = self.generate("component", dice, None)?;
+                Some([hostile.component(), section(of_component::COMPONENT, &inner)].concat())
+            }
             2 | 3 => {
                 let guest = hostile.component();
                 with_module(&guest, &self.generate("shaped", dice, Some(&module(&guest)?))?)

@@ -8,9 +8,9 @@ use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{call, ending, load_with};
 
 use super::Scenario;
-use crate::fixture::{Fixture, MEMORY, in_time, is_typed, load_for_good};
+use crate::fixture::{Fixture, MEMORY, good_guest, in_time, is_typed, load_for_good};
 use crate::rng::SeededRng;
-use crate::tally::{Fault, Tally};
+use crate::tally::{Tally, wrong};
 
 const ANSWERS: [Answer; 10] = [
     Answer::Echo,
@@ -35,11 +35,7 @@ impl Guests {
     pub(crate) fn new(stage: &Fixture) -> Self {
         let set_up = |placement| {
             let engine = stage.engine(placement).build().expect("an engine");
-            let good = load_for_good(
-                &engine,
-                Hostile::answering(Answer::Echo).component(),
-                Grants::default(),
-            );
+            let good = load_for_good(&engine, good_guest(), Grants::default());
             (engine, good)
         };
         Self { seed: stage.seed, engines: [Placement::Cells, Placement::Inline].map(set_up).into() }
@@ -47,18 +43,15 @@ impl Guests {
 }
 
 fn limits(dice: &mut SeededRng) -> Limits {
-    let limits = Limits {
+    Limits {
         memory: MEMORY >> dice.number(0..4),
         host_calls: dice.number(1..3_000),
-        ..Limits::default()
-    };
-    let limits = Limits { fuel: dice.pick(&[1, 1_000, 1_000_000, u64::MAX]), ..limits };
-    let limits = Limits {
+        fuel: dice.pick(&[1, 1_000, 1_000_000, u64::MAX]),
         result: dice.pick(&[0, 1, 1 << 10, 1 << 20]),
         log: dice.pick(&[0, 1, 64 << 10]),
-        ..limits
-    };
-    Limits { timeout: Duration::from_millis(dice.number(1..120)), ..limits }
+        timeout: Duration::from_millis(dice.number(1..120)),
+        ..Limits::default()
+    }
 }
 
 impl Scenario for Guests {
@@ -78,11 +71,10 @@ impl Scenario for Guests {
         let what = || format!("{misdeed:?} in {place:?}");
         match load_with(engine, guest.component(), Grants::default()) {
             Err(error) if is_typed(&error) => tally.record_success(),
-            Err(error) => tally.record_failure(
-                Fault::Wrong,
-                format!("an error of no kind: {}", what()),
-                format!("{error:?}"),
-            ),
+            Err(error) => {
+                let what = format!("an error of no kind: {}", what());
+                tally.record_result(Err(wrong(what, format!("{error:?}"))));
+            }
             Ok(component) => {
                 let (limits, began) = (limits(&mut dice), Instant::now());
                 let completion = call(&component, "hostile", r#"{"a": 1}"#, limits);
@@ -94,11 +86,8 @@ impl Scenario for Guests {
         }
         let completion = call(good, "hostile", r#"{"a": 1}"#, Limits::default());
         if completion.result.value().map(toolcell::Json::as_str) != Some(r#"{"a": 1}"#) {
-            tally.record_failure(
-                Fault::Wrong,
-                format!("an innocent after {}", what()),
-                format!("{completion:?}"),
-            );
+            let what = format!("an innocent after {}", what());
+            tally.record_result(Err(wrong(what, format!("{completion:?}"))));
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::rng::SeededRng;
 use super::Scenario;
 use super::child::DELIBERATE_PANIC;
 use crate::fixture::{CELLS, Fixture, MEMORY, load_for_good};
-use crate::tally::{Fault, Tally};
+use crate::tally::{Fault, Tally, wrong};
 
 /// Callers that run at the same time.
 const CALLERS: u64 = 64;
@@ -106,12 +106,14 @@ impl Mixed {
             loaded(&single, guest.component(), Grants::default())
         };
         let native = |name| Definition::new(name, "").expect("a name");
-        let kind = |tool: &Tool, arguments: &str, ends, how| Kind {
+        let kind = |tool: &Tool, arguments: &str, ends, end_mode| Kind {
             tool: tool.clone(),
             arguments: arguments.to_owned(),
             ends,
-            end_mode: how,
+            end_mode,
         };
+        let ends =
+            |tool: &Tool, arguments: &str, ends| kind(tool, arguments, ends, EndMode::Normal);
         let hello = tool(bare_hello());
         let server = Server::start(Ipv4Addr::LOCALHOST, |_| response("200 OK", "hello"));
         let (answered, hung) = (server.url("/"), format!("http://{}/", silent()));
@@ -131,89 +133,46 @@ impl Mixed {
         let asks = async |_: Value| Outcome::AskUser(Question::new("which?"));
         let panics = async |_: Value| -> Value { panic!("{DELIBERATE_PANIC}") };
         let hangs = async |_: Value| std::future::pending::<Value>().await;
+        let asks = Tool::native(native("asks"), asks).expect("a tool");
+        let panics = Tool::native(native("panics"), panics).expect("a tool");
+        let dropped = Tool::native(native("dropped"), hangs).expect("a tool");
+        let hangs = Tool::native(native("hangs"), hangs).expect("a tool");
+        let absent = Tool::manual(native("absent")).expect("a tool");
+        let shapeless = tool(Hostile::answering(Answer::NoShape).component());
+        let (ungranted, large) = (tool(bytes("fetch")), many_objects(Json::MAX_NODES));
         let kinds = vec![
-            kind(&hello, r#"{"name":"Ada"}"#, "ok", EndMode::Normal),
-            kind(&fetch, &answered, "ok", EndMode::Normal),
+            ends(&hello, r#"{"name":"Ada"}"#, "ok"),
+            ends(&fetch, &answered, "ok"),
             kind(&fetch, &hung, "timeout/blocked", EndMode::Deadline),
             kind(&fetch, &hung, "dropped", EndMode::Dropped),
-            kind(&fetch, &panicking, "handler_raised/host_panic", EndMode::Normal),
-            kind(&clerk, writes, "ok", EndMode::Normal),
+            ends(&fetch, &panicking, "handler_raised/host_panic"),
+            ends(&clerk, writes, "ok"),
             kind(&clerk, stays, "timeout/deadline", EndMode::Deadline),
             kind(&clerk, stays, "dropped", EndMode::Dropped),
-            kind(&notes, r#"{"action":"list"}"#, "ok", EndMode::Normal),
-            kind(&hello, r#"{"name":7}"#, "refusal/invalid_arguments", EndMode::Normal),
-            kind(&hello, "[", "refusal/invalid_arguments", EndMode::Normal),
-            kind(
-                &hello,
-                &many_objects(Json::MAX_NODES),
-                "refusal/invalid_arguments",
-                EndMode::Normal,
-            ),
-            kind(&hostile(Misdeed::Abort), "{}", "handler_raised/unreachable", EndMode::Normal),
-            kind(
-                &hostile(Misdeed::Recurse),
-                "{}",
-                "handler_raised/stack_overflow",
-                EndMode::Normal,
-            ),
-            kind(
-                &hostile(Misdeed::Hoard),
-                "{}",
-                "handler_raised/unreachable+memory",
-                EndMode::Normal,
-            ),
-            kind(&hostile(Misdeed::Exit), "{}", "handler_exit/exited", EndMode::Normal),
-            kind(&marks(1), "{}", "ok", EndMode::Normal),
-            kind(&marks(128), "{}", "ok", EndMode::Normal),
-            kind(
-                &tool(Hostile::answering(Answer::NoShape).component()),
-                "{}",
-                "invalid_return/unreadable",
-                EndMode::Normal,
-            ),
+            ends(&notes, r#"{"action":"list"}"#, "ok"),
+            ends(&hello, r#"{"name":7}"#, "refusal/invalid_arguments"),
+            ends(&hello, "[", "refusal/invalid_arguments"),
+            ends(&hello, &large, "refusal/invalid_arguments"),
+            ends(&hostile(Misdeed::Abort), "{}", "handler_raised/unreachable"),
+            ends(&hostile(Misdeed::Recurse), "{}", "handler_raised/stack_overflow"),
+            ends(&hostile(Misdeed::Hoard), "{}", "handler_raised/unreachable+memory"),
+            ends(&hostile(Misdeed::Exit), "{}", "handler_exit/exited"),
+            ends(&marks(1), "{}", "ok"),
+            ends(&marks(128), "{}", "ok"),
+            ends(&shapeless, "{}", "invalid_return/unreadable"),
             kind(&spins, "{}", "timeout/deadline", EndMode::Deadline),
             kind(&sleeps, "{}", "timeout/blocked", EndMode::Deadline),
             kind(&spins, "{}", "dropped", EndMode::Dropped),
             kind(&sleeps, "{}", "dropped", EndMode::Dropped),
             kind(&waits, r#"{"a":1}"#, "ok", EndMode::Aborted),
             kind(&waits, &many_objects(Json::MAX_NODES / 2 - 1), "ok", EndMode::Aborted),
-            kind(&tool(bytes("desk")), "{}", "ask_user", EndMode::Normal),
-            kind(
-                &tool(bytes("fetch")),
-                r#"{"url":"http://127.0.0.1:9/"}"#,
-                "error",
-                EndMode::Normal,
-            ),
-            kind(
-                &Tool::native(native("asks"), asks).expect("a tool"),
-                "{}",
-                "ask_user",
-                EndMode::Normal,
-            ),
-            kind(
-                &Tool::native(native("panics"), panics).expect("a tool"),
-                "{}",
-                "handler_raised/native_panic",
-                EndMode::Normal,
-            ),
-            kind(
-                &Tool::native(native("hangs"), hangs).expect("a tool"),
-                "{}",
-                "timeout/blocked",
-                EndMode::Deadline,
-            ),
-            kind(
-                &Tool::native(native("dropped"), hangs).expect("a tool"),
-                "{}",
-                "dropped",
-                EndMode::Dropped,
-            ),
-            kind(
-                &Tool::manual(native("absent")).expect("a tool"),
-                "{}",
-                "not_found",
-                EndMode::Normal,
-            ),
+            ends(&tool(bytes("desk")), "{}", "ask_user"),
+            ends(&ungranted, r#"{"url":"http://127.0.0.1:9/"}"#, "error"),
+            ends(&asks, "{}", "ask_user"),
+            ends(&panics, "{}", "handler_raised/native_panic"),
+            kind(&hangs, "{}", "timeout/blocked", EndMode::Deadline),
+            kind(&dropped, "{}", "dropped", EndMode::Dropped),
+            ends(&absent, "{}", "not_found"),
         ];
         let mixed = Self { seed: stage.seed, kinds: Arc::new(kinds), waits, server };
         mixed.warm_up();
@@ -284,18 +243,15 @@ struct OccupiedCell {
 impl OccupiedCell {
     fn new(waits: &Tool) -> Self {
         let (started, signal, tool) =
-            (Arc::new(AtomicBool::new(false)), AbortSignal::new(), waits.clone());
+            (Arc::<AtomicBool>::default(), AbortSignal::new(), waits.clone());
         let seen = Arc::clone(&started);
         let executor = Executor::new().with_events(move |event: Event| {
             if matches!(event, Event::Started { .. }) {
                 seen.store(true, Ordering::Relaxed);
             }
         });
-        let options = CallOptions {
-            abort: signal.clone(),
-            stop_grace: Duration::MAX,
-            ..CallOptions::default()
-        };
+        let abort = signal.clone();
+        let options = CallOptions { abort, stop_grace: Duration::MAX, ..CallOptions::default() };
         let call = tokio::spawn(async move {
             executor.call(&tool, ToolCall::new("1", "hostile", "{}"), options).await
         });
@@ -411,11 +367,8 @@ impl Scenario for Mixed {
             tally.record_result(if is_expected {
                 Ok(())
             } else {
-                Err((
-                    Fault::Wrong,
-                    format!("{} instead of {}", ended.got, ended.expected),
-                    json!({"case": case}).to_string(),
-                ))
+                let what = format!("{} instead of {}", ended.got, ended.expected);
+                Err(wrong(what, json!({"case": case}).to_string()))
             });
         }
     }
@@ -423,11 +376,8 @@ impl Scenario for Mixed {
     fn close(&mut self, tally: &mut Tally) {
         tally.permits = self.lost_permits();
         if tally.permits > 0 {
-            tally.note(
-                Fault::Leak,
-                "permits",
-                format!("{} of {CELLS} cells cannot be had any more", tally.permits),
-            );
+            let detail = format!("{} of {CELLS} cells cannot be had any more", tally.permits);
+            tally.note(Fault::Leak, "permits", detail);
         }
     }
 }

@@ -26,28 +26,21 @@ pub(crate) struct Mutants {
 impl Mutants {
     pub(crate) fn new(stage: &Fixture) -> Self {
         let engines = [stage.for_strangers(CELLS), Engine::builder().cells(CELLS)];
-        let schema = r#"{"type":"object","properties":{"a":{"type":"integer","maximum":5}},"required":["a"]}"#;
+        let schema = Some(
+            r#"{"type":"object","properties":{"a":{"type":"integer","maximum":5}},"required":["a"]}"#,
+        );
+        let needs = &[["http", "https://a.example/", "why"]];
         let small = [
             Hostile::answering(Answer::Echo),
-            Hostile {
-                parameters: Some(schema),
-                output: Some(schema),
-                ..Hostile::answering(Answer::Echo)
-            },
-            Hostile {
-                needs: &[["http", "https://a.example/", "why"]],
-                ..Hostile::answering(Answer::Halt("done"))
-            },
+            Hostile { parameters: schema, output: schema, ..Hostile::answering(Answer::Echo) },
+            Hostile { needs, ..Hostile::answering(Answer::Halt("done")) },
         ];
+        let real = COMPONENTS.iter().map(|(name, _)| bytes(name));
         Self {
             seed: stage.seed,
             engines: engines.map(|engine| engine.build().expect("an engine")),
             small: small.map(|guest| guest.component()).into_iter().chain([bare_hello()]).collect(),
-            real: COMPONENTS
-                .iter()
-                .map(|(name, _)| bytes(name))
-                .filter(|bytes| bytes.len() < LARGEST)
-                .collect(),
+            real: real.filter(|bytes| bytes.len() < LARGEST).collect(),
         }
     }
 }

@@ -53,6 +53,7 @@ const PIECES: [&str; 26] = [
 ];
 const STARTS: [&str; 8] =
     ["/data/", "/data/", "/data/", "/data", "/", "", "/data/../", "/proc/self/cwd/"];
+const ENDS: [&str; 7] = ["secret", "secret", "secret/", "secret/.", "", "etc/passwd", "environ"];
 /// Paths of one case.
 const PATHS: usize = 6;
 /// Bytes of the file outside: no other file has this size.
@@ -97,14 +98,8 @@ impl Paths {
                 swap_link(&place);
             }
         });
-        let paths = Self {
-            seed: stage.seed,
-            outer,
-            canary,
-            components: clerks,
-            is_over: over,
-            swapper: Some(swapping),
-        };
+        let (seed, swapper) = (stage.seed, Some(swapping));
+        let paths = Self { seed, outer, canary, components: clerks, is_over: over, swapper };
         paths.plant_links();
         paths
     }
@@ -132,19 +127,12 @@ impl Paths {
 
     /// Returns true if the files outside are unchanged.
     fn is_outside_unchanged(&self) -> bool {
-        let mut names: Vec<_> = fs::read_dir(&self.outer)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.file_name())
-            .collect();
+        let entries = fs::read_dir(&self.outer).into_iter().flatten().flatten();
+        let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
         names.sort();
+        let expected = format!("{:.<SIZE$}", self.canary);
         names == [self.canary.as_str(), "inner", "secret", "turned"]
-            && fs::read_to_string(self.outer.join("secret")).is_ok_and(|found| {
-                found
-                    .strip_prefix(&self.canary)
-                    .is_some_and(|rest| found.len() == SIZE && rest.bytes().all(|b| b == b'.'))
-            })
+            && fs::read_to_string(self.outer.join("secret")).is_ok_and(|found| found == expected)
     }
 }
 
@@ -171,47 +159,27 @@ fn path(dice: &mut SeededRng, outer: &Path) -> String {
         path.push_str(dice.pick(&PIECES));
         path.push_str(dice.pick(&SEPARATORS));
     }
-    path.push_str(dice.pick(&[
-        "secret",
-        "secret",
-        "secret/",
-        "secret/.",
-        "",
-        "etc/passwd",
-        "environ",
-    ]));
-    path
+    path + dice.pick(&ENDS)
 }
 
+/// Steps on a path, which `@` stands for; `%` is another one.
+const STEPS: &str = "read @,list @,look @,follow @,target @,size @,stat follow @,stat stay @,\
+                     write @ 3,append @ 3,resize @ 3,make @,symlink % @,rename @ /data/mine,\
+                     link @ /data/mine,remove @,read /data/mine";
+
 fn operations(path: &str, other: &str) -> Vec<Vec<String>> {
-    let steps: [&[&str]; 17] = [
-        &["read", path],
-        &["list", path],
-        &["look", path],
-        &["follow", path],
-        &["target", path],
-        &["size", path],
-        &["stat", "follow", path],
-        &["stat", "stay", path],
-        &["write", path, "3"],
-        &["append", path, "3"],
-        &["resize", path, "3"],
-        &["make", path],
-        &["symlink", other, path],
-        &["rename", path, "/data/mine"],
-        &["link", path, "/data/mine"],
-        &["remove", path],
-        &["read", "/data/mine"],
-    ];
-    steps.iter().map(|step| step.iter().map(|word| (*word).to_owned()).collect()).collect()
+    let named = |word: &str| match word {
+        "@" => path.to_owned(),
+        "%" => other.to_owned(),
+        _ => word.to_owned(),
+    };
+    STEPS.split(',').map(|step| step.split(' ').map(named).collect()).collect()
 }
 
 /// Returns true if a step answered with the size of the file outside.
 fn reveals_size(completion: &Completion) -> bool {
-    let answers = completion
-        .result
-        .value()
-        .and_then(|value| serde_json::from_str::<Vec<String>>(value.as_str()).ok());
+    let value = completion.result.value();
+    let answers = value.and_then(|value| serde_json::from_str::<Vec<String>>(value.as_str()).ok());
     answers.into_iter().flatten().any(|answer| answer.split(' ').next() == Some(&SIZE.to_string()))
 }
 
@@ -231,22 +199,17 @@ impl Scenario for Paths {
         let completion =
             wait(async move { executor.call(&tool, call, CallOptions::default()).await });
         let seen = format!("{completion:?}");
-        let detail = || {
-            paths
-                .iter()
-                .map(|path| path.chars().take(60).collect::<String>())
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        tally.record_result(if seen.contains(&self.canary) || seen.contains("root:x:") {
-            Err((Fault::Canary, "a file from outside was read".into(), detail()))
+        let what = if seen.contains(&self.canary) || seen.contains("root:x:") {
+            "a file from outside was read"
         } else if reveals_size(&completion) {
-            Err((Fault::Canary, "a file from outside was looked at".into(), detail()))
+            "a file from outside was looked at"
         } else if !self.is_outside_unchanged() {
-            Err((Fault::Canary, "something outside was changed".into(), detail()))
+            "something outside was changed"
         } else {
-            Ok(())
-        });
+            return tally.record_success();
+        };
+        let short: Vec<String> = paths.iter().map(|path| path.chars().take(60).collect()).collect();
+        tally.record_failure(Fault::Canary, what, short.join(" "));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Schemas and arguments that would keep a checker busy for hours, or crash it.
 
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use toolcell_tests::wait;
 use super::Scenario;
 use crate::fixture::{Fixture, is_typed};
 use crate::rng::SeededRng;
-use crate::tally::{Fault, Tally};
+use crate::tally::{Fault, Tally, wrong};
 
 /// Time that taking a definition, or checking arguments against it, may need. Source:
 /// docs/threat-model.md, row 7.
@@ -29,27 +30,19 @@ impl Schemas {
     }
 }
 
-const PATTERNS: [&str; 12] = [
-    "^(a+)+$",
-    "(x{1,1000}){1000}",
-    "(a|a)*b",
-    "(.*)*(.*)*x",
-    "^(([a-z])+.)+[A-Z]([a-z])+$",
-    "\\p{L}{500}",
-    "(?:a{0,255}){0,255}",
-    "[\\s\\S]{60000}",
-    "(?=a)a",
-    "(a)\\1",
-    "((((((((((a*)*)*)*)*)*)*)*)*)*)",
-    "[",
-];
+static PATTERNS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let patterns = r"^(a+)+$ (x{1,1000}){1000} (a|a)*b (.*)*(.*)*x ^(([a-z])+.)+[A-Z]([a-z])+$ \p{L}{500}
+        (?:a{0,255}){0,255} [\s\S]{60000} (?=a)a (a)\1 ((((((((((a*)*)*)*)*)*)*)*)*)*) [";
+    patterns.split_whitespace().collect()
+});
 
 fn bomb(dice: &mut SeededRng) -> Value {
     let count = dice.pick(&[3_usize, 50, 199, 399, 1_999, 20_000]);
     let nested =
         |key: &str, levels: usize| (0..levels).fold(json!({}), |inner, _| json!({key: inner}));
+    let properties = |a: Value| json!({"properties": {"a": a}});
     match dice.number(0..13) {
-        0 => json!({"properties": {"a": {"type": "string", "pattern": dice.pick(&PATTERNS)}}}),
+        0 => properties(json!({"type": "string", "pattern": dice.pick(&PATTERNS)})),
         1 => json!({"patternProperties": {dice.pick(&PATTERNS): {"type": "integer"}}}),
         2 => {
             json!({"anyOf": vec![json!({"pattern": dice.pick(&PATTERNS), "minLength": 3}); count]})
@@ -75,7 +68,8 @@ fn bomb(dice: &mut SeededRng) -> Value {
             json!({"properties": {"a": {"type": "array", "uniqueItems": true, "items": {"type": "array", "uniqueItems": true}}}})
         }
         8 => {
-            json!({"properties": {"a": {"enum": (0..count).map(|n| format!("value-{n}")).collect::<Vec<_>>()}}})
+            let values: Vec<_> = (0..count).map(|n| format!("value-{n}")).collect();
+            properties(json!({ "enum": values }))
         }
         9 => {
             json!({"$dynamicRef": "#a", "$defs": {"b": {"$dynamicAnchor": "a", "items": {"$dynamicRef": "#a"}}}})
@@ -83,9 +77,7 @@ fn bomb(dice: &mut SeededRng) -> Value {
         10 => {
             json!({"unevaluatedProperties": false, "anyOf": vec![json!({"properties": {"b": {"unevaluatedProperties": false}}}); count.min(200)]})
         }
-        11 => {
-            json!({"properties": {"a": {"multipleOf": dice.pick(&[1e-300, 5e-324, 0.0, -1.0, 1e308])}}})
-        }
+        11 => properties(json!({"multipleOf": dice.pick(&[1e-300, 5e-324, 0.0, -1.0, 1e308])})),
         _ => random_schema(dice, DEPTH),
     }
 }
@@ -170,16 +162,13 @@ impl Scenario for Schemas {
         let judge = |tally: &mut Tally, what: &str, began: Instant, detail: &str| {
             let took = began.elapsed();
             tally.overran(took.saturating_sub(BOUND));
-            let slow = (took > MAX_TIME).then(|| {
-                format!(
-                    "{took:?}: {} {}",
-                    &text[..text.len().min(200)],
-                    &detail[..detail.len().min(60)]
-                )
+            tally.record_result(if took > MAX_TIME {
+                let (text, detail) =
+                    (&text[..text.len().min(200)], &detail[..detail.len().min(60)]);
+                Err((Fault::Slow, what.to_owned(), format!("{took:?}: {text} {detail}")))
+            } else {
+                Ok(())
             });
-            tally.record_result(
-                slow.map_or(Ok(()), |detail| Err((Fault::Slow, what.to_owned(), detail))),
-            );
         };
         let began = Instant::now();
         let made = Tool::manual(definition.with_parameters(schema));
@@ -188,11 +177,8 @@ impl Scenario for Schemas {
             Ok(tool) => tool,
             Err(error) if is_typed(&error) => return,
             Err(error) => {
-                return tally.record_failure(
-                    Fault::Wrong,
-                    "an error of no kind",
-                    format!("{error:?}"),
-                );
+                let failure = wrong("an error of no kind", format!("{error:?}"));
+                return tally.record_result(Err(failure));
             }
         };
         for _ in 0..4 {

@@ -36,19 +36,19 @@ pub(crate) fn split_sections(bytes: &[u8]) -> Vec<Section> {
     pieces
 }
 
+fn first_module(component: &[u8]) -> Option<Section> {
+    split_sections(component).into_iter().find(|piece| piece.id == of_component::CORE_MODULE)
+}
+
 /// Returns the first core module inside.
 pub(crate) fn module(component: &[u8]) -> Option<Vec<u8>> {
-    let found = split_sections(component)
-        .into_iter()
-        .find(|piece| piece.id == of_component::CORE_MODULE)?;
+    let found = first_module(component)?;
     Some(component[found.content].to_vec())
 }
 
 /// Returns the component with another first core module.
 pub(crate) fn with_module(component: &[u8], module: &[u8]) -> Option<Vec<u8>> {
-    let found = split_sections(component)
-        .into_iter()
-        .find(|piece| piece.id == of_component::CORE_MODULE)?;
+    let found = first_module(component)?;
     let other = section(of_component::CORE_MODULE, module);
     Some([&component[..found.whole.start], &other, &component[found.whole.end..]].concat())
 }

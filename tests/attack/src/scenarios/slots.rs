@@ -10,7 +10,7 @@ use toolcell_tests::{call, ending, wait};
 use super::Scenario;
 use crate::fixture::{Fixture, load_for_good};
 use crate::rng::SeededRng;
-use crate::tally::{Fault, Tally};
+use crate::tally::{Tally, wrong};
 
 /// Calls of one case.
 pub(crate) const CALLS: u64 = 1_000;
@@ -36,22 +36,15 @@ impl Slots {
         let set_up = |placement| {
             let engine = stage.engine(placement).cells(1).build().expect("an engine");
             let guest = |pages, more_memories| {
-                let guest = Hostile {
-                    pages,
-                    more_memories,
-                    ..Hostile::new(Place::Execute, Misdeed::LeaveMarks)
-                };
+                let guest = Hostile::new(Place::Execute, Misdeed::LeaveMarks);
+                let guest = Hostile { pages, more_memories, ..guest };
                 let component = load_for_good(&engine, guest.component(), Grants::default());
                 // The first call on optimised code opens resources that all later calls share.
                 let _ = call(&component, "hostile", "{}", Limits::default());
                 component.tools()[0].clone()
             };
-            let all = |pages: &[u32]| {
-                pages
-                    .iter()
-                    .flat_map(|pages| EXTRA_MEMORIES.map(|more| guest(*pages, more)))
-                    .collect()
-            };
+            let each = |pages: &u32| EXTRA_MEMORIES.map(|more| guest(*pages, more));
+            let all = |pages: &[u32]| pages.iter().flat_map(each).collect();
             Guests {
                 frequent_guests: all(&FREQUENT_PAGES),
                 rare_guests: all(&RARE_PAGES),
@@ -76,8 +69,8 @@ impl Scenario for Slots {
             let mut endings = Vec::new();
             for tool in tools {
                 let call = ToolCall::new("1", "hostile", "{}");
-                endings
-                    .push(ending(&executor.call(&tool, call, CallOptions::default()).await.result));
+                let completion = executor.call(&tool, call, CallOptions::default()).await;
+                endings.push(ending(&completion.result));
             }
             endings
         });
@@ -85,11 +78,7 @@ impl Scenario for Slots {
             tally.record_result(if ending == "ok" {
                 Ok(())
             } else {
-                Err((
-                    Fault::Wrong,
-                    format!("{ending} instead of ok"),
-                    json!({"case": case}).to_string(),
-                ))
+                Err(wrong(format!("{ending} instead of ok"), json!({"case": case}).to_string()))
             });
         }
     }

@@ -1,14 +1,14 @@
 //! Tests the messages that a tool gets about a failure.
 
 use std::fs;
-use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use toolcell::grants::{Access, DirectoryQuota};
-use toolcell::{CallOptions, Event, Executor, ToolCall};
-use toolcell_tests::{own_process, wait};
+use toolcell::{CallOptions, Event};
+use toolcell_tests::own_process;
 
 use super::{BIG, expect, granted, load, tree};
+use crate::{complete, observed};
 
 /// Makes a write that does not fit, in a process with backtraces of errors turned on. Fails
 /// without: the host's own text in place of the error's, which then contains functions and paths of
@@ -23,12 +23,8 @@ fn file_error_text_reveals_nothing_of_the_host() {
         return;
     }
     let dir = tree();
-    let component = load(granted(&[(
-        "/data",
-        dir.path(),
-        Access::Write,
-        DirectoryQuota { bytes: 10, files: 10 },
-    )]));
+    let little = DirectoryQuota { bytes: 10, files: 10 };
+    let component = load(granted(&[("/data", dir.path(), Access::Write, little)]));
     expect(&component, &[(&["failure", "/data/a", "11"], "no storage space")]);
 }
 
@@ -44,18 +40,12 @@ fn wal_mode_database_is_logged() {
     }
     fs::write(dir.path().join("note.txt"), "SQLite format 3").expect("a file");
     let component = load(granted(&[("/data", dir.path(), Access::Read, BIG)]));
-    let (logged, tool) =
-        (Arc::<Mutex<Vec<String>>>::default(), component.tool("clerk").expect("the tool").clone());
-    let sink = Arc::clone(&logged);
-    let executor = Executor::new().with_events(move |event| {
-        if let Event::Log { message, .. } = event {
-            sink.lock().expect("no panic").push(message);
-        }
-    });
+    let (executor, logged) =
+        observed(|event| if let Event::Log { message, .. } = event { Some(message) } else { None });
     let steps = ["wal.db", "plain.db", "note.txt"]
         .map(|name| ["size", "look"].map(|word| [word.to_owned(), format!("/data/{name}")]));
-    let call = ToolCall::with_value("1", "clerk", &json!({ "steps": steps.concat() }));
-    wait(async move { executor.call(&tool, call, CallOptions::default()).await });
+    let steps = json!({ "steps": steps.concat() });
+    complete(&executor, &component.tools()[0], &steps, CallOptions::default());
     let logged = logged.lock().expect("no panic");
     assert!(
         matches!(&**logged, [only] if only.starts_with("`wal.db` is a SQLite database in WAL mode")),

@@ -17,13 +17,15 @@ use std::time::Duration;
 
 use serde_json::json;
 use tempfile::TempDir;
-use toolcell::component::LoadOptions;
 use toolcell::grants::{Access, Directory, DirectoryQuota};
 use toolcell::runtime::Placement;
 use toolcell::{
     CallOptions, Completion, Component, Engine, Error, Executor, Grants, Limits, Overlay, ToolCall,
 };
-use toolcell_tests::{context, engine, wait};
+use toolcell_test_guests::rows;
+use toolcell_tests::{engine, wait};
+
+use crate::of;
 
 /// The result of a write that does not fit: the host returns `insufficient-space`, which the C
 /// library of guests turns into `EIO`, like any failure of a stream. Without a stream in between it
@@ -46,9 +48,7 @@ fn granted(directories: &[(&str, &Path, Access, DirectoryQuota)]) -> Grants {
 }
 
 fn load_on(engine: &Engine, grants: Grants) -> Result<Component, Error> {
-    let (engine, bytes) = (engine.clone(), toolcell_test_guests::bytes("clerk"));
-    let options = LoadOptions { grants, ..LoadOptions::default() };
-    wait(async move { Component::load_with(&engine, bytes, options).await })
+    crate::load(engine, "clerk", grants)
 }
 
 fn load(grants: Grants) -> Component {
@@ -79,14 +79,14 @@ fn expect(component: &Component, steps: &[(&[&str], &str)]) {
 
 /// Like `expect`, on behalf of a tenant.
 fn expect_for(tenant: &str, component: &Component, steps: &[(&[&str], &str)]) {
-    expect_with(
-        component,
-        steps,
-        CallOptions {
-            context: context(&json!({ "tenant": tenant })).into(),
-            ..CallOptions::default()
-        },
-    );
+    expect_with(component, steps, of(tenant));
+}
+
+/// Like `expect`, with the steps and answers of a table.
+fn expect_rows(component: &Component, file: &str, table: &str) {
+    let steps = rows::<(Vec<&str>, &str)>(&format!("capabilities/files/{file}"), table);
+    let steps: Vec<_> = steps.iter().map(|(step, answer)| (step.as_slice(), *answer)).collect();
+    expect(component, &steps);
 }
 
 fn expect_with(component: &Component, steps: &[(&[&str], &str)], options: CallOptions) {

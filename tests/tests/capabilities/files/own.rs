@@ -6,11 +6,21 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use toolcell::grants::{Access, DirectoryQuota};
-use toolcell::runtime::{Deterministic, EngineBuilder};
-use toolcell::{CallOptions, Engine, Executor, Grants, Limits, Overlay, ToolCall};
-use toolcell_tests::{ending, wait};
+use toolcell::runtime::Deterministic;
+use toolcell::{CallOptions, Component, Engine, Executor, Grants, Limits, Overlay};
+use toolcell_tests::ending;
 
-use super::{BIG, FULL, answers, call, expect, granted, load, load_on, run, tree};
+use super::{
+    BIG, FULL, answers, call, expect, expect_rows, granted, load, load_on, narrowed, run, tree,
+};
+use crate::complete;
+
+/// Loads the tool on an engine with these fixed values.
+fn load_fixed(fixed: Deterministic, grants: Grants) -> Component {
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts");
+    let engine = Engine::builder().cells(4).cache(cache).deterministic(fixed);
+    load_on(&engine.build().expect("an engine"), grants).expect("it loads")
+}
 
 /// Fails without: the filter by rights.
 #[test]
@@ -22,13 +32,8 @@ fn environment_is_limited_to_grant_and_overlay() {
     expect(&component, &[(&["environment"], "LEFT=1 TAKEN=2")]);
     let mut overlay = Overlay::default();
     overlay.environment = Some(["LEFT".to_owned(), "PATH".to_owned()].into());
-    let completion = call(
-        &component,
-        "1",
-        &[&["environment"]],
-        CallOptions { overlay: Some(overlay.into()), ..CallOptions::default() },
-    );
-    assert_eq!(answers(&completion), ["LEFT=1"]);
+    let options = CallOptions { overlay: Some(overlay.into()), ..CallOptions::default() };
+    assert_eq!(answers(&call(&component, "1", &[&["environment"]], options)), ["LEFT=1"]);
 }
 
 fn with_scratch(room: DirectoryQuota) -> Grants {
@@ -43,48 +48,31 @@ fn left_behind(name: &str) -> Vec<PathBuf> {
         |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
     let of_cells = below(&std::env::temp_dir())
         .filter(|path| path.to_string_lossy().contains("toolcell-own-"));
-    of_cells
-        .flat_map(|dir| below(&dir))
-        .map(|dir| dir.join(name))
-        .filter(|path| path.exists())
-        .collect()
+    let of_calls = of_cells.flat_map(|dir| below(&dir)).map(|dir| dir.join(name));
+    of_calls.filter(|path| path.exists()).collect()
 }
 
 #[test]
 fn tmpdir_and_tmp_lead_to_scratch() {
     let component = load(with_scratch(DirectoryQuota::default()));
-    expect(
-        &component,
-        &[
-            (&["environment"], "TMPDIR=/scratch"),
-            (&["write", "/scratch/a", "3"], "done"),
-            (&["list", "/tmp"], "a"),
-            (&["rename", "/tmp/a", "/scratch/b"], "done"),
-        ],
-    );
+    expect_rows(&component, "own", "tmpdir_and_tmp_lead_to_scratch");
     // A granted directory keeps its own content at this path.
     let root = tree();
     fs::create_dir(root.path().join("tmp")).expect("a directory");
     fs::write(root.path().join("tmp/notes"), "x").expect("a file");
     let mut grants = granted(&[("/", root.path(), Access::Read, BIG)]);
     grants.scratch = Some(DirectoryQuota::default());
-    expect(
-        &load(grants),
-        &[(&["read", "/tmp/notes"], "x"), (&["write", "/scratch/a", "3"], "done")],
-    );
+    let steps: [(&[&str], &str); 2] =
+        [(&["read", "/tmp/notes"], "x"), (&["write", "/scratch/a", "3"], "done")];
+    expect(&load(grants), &steps);
 }
 
 #[test]
 fn random_device_never_repeats_even_with_a_seed() {
     for seed in [None, Some(7)] {
-        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts");
-        let engine = Engine::builder().cells(4).cache(cache);
         let fixed = Deterministic { seed, ..Deterministic::default() };
-        let engine = engine.deterministic(fixed).build().expect("an engine");
-        let drawn = run(
-            &load_on(&engine, Grants::default()).expect("it loads"),
-            &[&["random"], &["random"], &["chance"]],
-        );
+        let component = load_fixed(fixed, Grants::default());
+        let drawn = run(&component, &[&["random"], &["random"], &["chance"]]);
         assert!(drawn.iter().all(|bytes| bytes.len() == 32), "{drawn:?}");
         assert_eq!(drawn.iter().collect::<HashSet<_>>().len(), 3, "{drawn:?}");
     }
@@ -92,15 +80,7 @@ fn random_device_never_repeats_even_with_a_seed() {
 
 #[test]
 fn devices_need_no_grant() {
-    expect(
-        &load(Grants::default()),
-        &[
-            (&["read", "/dev/null"], ""),
-            (&["write", "/dev/null", "100000"], "done"),
-            (&["read", "/dev/zero"], "NotFound"),
-            (&["list", "/dev/null"], "NotADirectory"),
-        ],
-    );
+    expect_rows(&load(Grants::default()), "own", "devices_need_no_grant");
     // A granted directory of the same name is the tool's.
     let root = tree();
     fs::create_dir(root.path().join("dev")).expect("a directory");
@@ -132,13 +112,11 @@ fn scratch_directory_is_removed_after_the_call() {
         let mut steps = vec![vec!["write".to_owned(), path.clone(), "1".to_owned()]];
         steps.extend((0..40).map(|file| vec!["make".to_owned(), format!("/scratch/{file}")]));
         steps.push(vec![last.to_owned()]);
-        let tool = component.tool("clerk").expect("the tool").clone();
-        let made = ToolCall::with_value("1", "clerk", &serde_json::json!({ "steps": steps }));
         let limits =
             Limits { fuel: u64::MAX, timeout: Duration::from_secs(2), ..Limits::default() };
-        let ended = wait(async move {
-            Executor::new().with_limits(limits).call(&tool, made, CallOptions::default()).await
-        });
+        let (executor, steps) =
+            (Executor::new().with_limits(limits), serde_json::json!({ "steps": steps }));
+        let ended = complete(&executor, &component.tools()[0], &steps, CallOptions::default());
         assert_eq!(ending(&ended.result), expected);
         // A directory with much in it is removed on another thread.
         let patience = Instant::now() + Duration::from_secs(20);
@@ -152,20 +130,14 @@ fn scratch_directory_is_removed_after_the_call() {
 #[test]
 fn overlay_can_remove_the_scratch_directory() {
     let component = load(with_scratch(DirectoryQuota::default()));
-    let answer = answers(&call(
-        &component,
-        "1",
-        &[&["list", "/scratch"]],
-        super::narrowed(&["read /scratch"]),
-    ));
+    let options = narrowed(&["read /scratch"]);
+    let answer = answers(&call(&component, "1", &[&["list", "/scratch"]], options));
     assert_ne!(answer, [""]);
 }
 
 /// Returns the first random bytes of calls with these ids on a new engine.
-fn chance(make: impl Fn(EngineBuilder) -> EngineBuilder, ids: &[&str]) -> Vec<String> {
-    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts");
-    let engine = make(Engine::builder().cells(4).cache(cache)).build().expect("an engine");
-    let component = load_on(&engine, Grants::default()).expect("it loads");
+fn chance(fixed: Deterministic, ids: &[&str]) -> Vec<String> {
+    let component = load_fixed(fixed, Grants::default());
     let one = |id: &&str| {
         answers(&call(&component, id, &[&["chance"]], CallOptions::default())).remove(0)
     };
@@ -176,40 +148,25 @@ fn chance(make: impl Fn(EngineBuilder) -> EngineBuilder, ids: &[&str]) -> Vec<St
 fn seed_reproduces_the_randomness_of_a_call() {
     let seeded = |seed| {
         let fixed = Deterministic { seed: Some(seed), ..Deterministic::default() };
-        chance(|engine| engine.deterministic(fixed), &["1", "2", "1"])
+        chance(fixed, &["1", "2", "1"])
     };
     let first = seeded(7);
     assert_eq!((first[0] == first[2], first[0] == first[1]), (true, false), "{first:?}");
     assert_eq!(seeded(7), first);
     assert_ne!(seeded(8)[0], first[0]);
-    let free = chance(|engine| engine, &["1"; 200]);
-    assert_eq!(
-        free.iter().collect::<HashSet<_>>().len(),
-        200,
-        "no two calls share their first bytes"
-    );
+    // No two calls share their first bytes.
+    let free = chance(Deterministic::default(), &["1"; 200]);
+    assert_eq!(free.iter().collect::<HashSet<_>>().len(), 200);
 }
 
 #[test]
 fn frozen_clocks_stay_at_the_configured_time() {
-    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts");
     let date = UNIX_EPOCH + Duration::from_nanos(1_234_567_891_234);
-    let engine = Engine::builder()
-        .cells(4)
-        .cache(cache)
-        .deterministic(Deterministic {
-            now: Some(date),
-            frozen_clock: true,
-            ..Deterministic::default()
-        })
-        .build()
-        .expect("an engine");
-    let component = load_on(&engine, Grants::default()).expect("it loads");
+    let fixed = Deterministic { now: Some(date), frozen_clock: true, ..Deterministic::default() };
+    let component = load_fixed(fixed, Grants::default());
     for _ in 0..2 {
-        assert_eq!(
-            run(&component, &[&["date"], &["waits"], &["date"]]),
-            ["1234567000000", "still", "1234567000000"]
-        );
+        let taken = run(&component, &[&["date"], &["waits"], &["date"]]);
+        assert_eq!(taken, ["1234567000000", "still", "1234567000000"]);
     }
 }
 
@@ -230,32 +187,28 @@ fn stamps(answer: &str) -> Vec<u128> {
 /// Fails without: replacing the times of the disk.
 #[test]
 fn file_times_reveal_no_more_than_clocks() {
-    let (dir, cache) = (super::tree(), Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts"));
+    let dir = tree();
     let old = fs::File::create(dir.path().join("old")).expect("a file");
     let before =
         fs::FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_nanos(5_123_456_789));
     old.set_times(before).expect("a time");
-    let mut grants =
-        super::granted(&[("/data", dir.path(), toolcell::grants::Access::Write, super::BIG)]);
+    let mut grants = granted(&[("/data", dir.path(), Access::Write, BIG)]);
     grants.scratch = Some(DirectoryQuota::default());
     // A moment in 2001.
     let (start, minute) = (1_000_000_000_000_000_000, 60_000_000_000);
     let date = UNIX_EPOCH + Duration::from_nanos(start);
-    let builder = |now, frozen_clock| {
+    let load = |now, frozen_clock| {
         let fixed = Deterministic { now, frozen_clock, ..Deterministic::default() };
-        Engine::builder().cells(4).cache(&cache).deterministic(fixed)
+        load_fixed(fixed, grants.clone())
     };
-    for (engine, told) in [
-        (builder(None, false), 0..=u128::MAX),
-        (builder(Some(date), false), u128::from(start - minute)..=u128::from(start + minute)),
-        (builder(Some(date), true), u128::from(start)..=u128::from(start)),
+    let mut steps = STAMPED.to_vec();
+    steps.push(&["stamps", "stay", "/data/old"]);
+    for (component, told) in [
+        (load(None, false), 0..=u128::MAX),
+        (load(Some(date), false), u128::from(start - minute)..=u128::from(start + minute)),
+        (load(Some(date), true), u128::from(start)..=u128::from(start)),
     ] {
-        let component =
-            load_on(&engine.build().expect("an engine"), grants.clone()).expect("it loads");
-        let taken = run(
-            &component,
-            &[&STAMPED as &[&[&str]], &[&["stamps", "stay", "/data/old"]]].concat(),
-        );
+        let taken = run(&component, &steps);
         for time in [stamps(&taken[3]), stamps(&taken[4])].concat() {
             assert!(time % 1_000_000 == 0 && told.contains(&time), "{time} in {told:?}");
         }

@@ -50,16 +50,12 @@ fn swapped_directory_never_leads_outside() {
             }
         });
         let _over = Over(&over);
-        let readings =
-            (0..ROUNDS).map(|_| run(&component, &[&["again", "/data/door/word", "500"]]).remove(0));
-        let mut all = Vec::new();
-        for seen in readings {
-            all.push(seen);
-            if all.len() > 20
-                && all
-                    .iter()
-                    .any(|seen| seen.contains("inside") && seen.contains("PermissionDenied"))
-            {
+        let mut all = Vec::<String>::new();
+        for _ in 0..ROUNDS {
+            all.extend(run(&component, &[&["again", "/data/door/word", "500"]]));
+            let is_both =
+                |seen: &String| seen.contains("inside") && seen.contains("PermissionDenied");
+            if all.len() > 20 && all.iter().any(is_both) {
                 break;
             }
         }
@@ -67,10 +63,8 @@ fn swapped_directory_never_leads_outside() {
     });
     assert!(seen.iter().all(|seen| !seen.contains("CANARY")), "{seen:?}");
     assert!(seen.iter().any(|seen| seen.contains("inside")), "the door was never open: {seen:?}");
-    assert!(
-        seen.iter().any(|seen| seen.contains("PermissionDenied")),
-        "the door was never swapped: {seen:?}"
-    );
+    let is_swapped = seen.iter().any(|seen| seen.contains("PermissionDenied"));
+    assert!(is_swapped, "the door was never swapped: {seen:?}");
 }
 
 /// A file is swapped for a pipe, over and over, while a tool reads it: the pipe is refused without
@@ -125,10 +119,6 @@ fn no_path_escapes_without_openat2() {
             .output()
     });
     let output = filtered.join().expect("no panic").expect("it starts");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && said.contains("2 passed"),
-        "{said}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let [said, failed] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success() && said.contains("2 passed"), "{said}{failed}");
 }

@@ -1,6 +1,5 @@
 //! Processes that were granted the same directory share its room.
 
-use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -8,7 +7,8 @@ use toolcell::grants::{Access, DirectoryQuota};
 use toolcell::{CallOptions, Component, Engine};
 use toolcell_tests::ending;
 
-use super::{FULL, call, expect, granted, load_on, tree};
+use super::room::bytes_in;
+use super::{FULL, call, expect, expect_rows, granted, load_on, tree};
 
 /// The variables of a child process: the directory, the directory of counts, and the prefix of its
 /// files.
@@ -48,11 +48,6 @@ fn child_fills_its_granted_quota() {
     }
 }
 
-fn bytes_in(dir: &Path) -> u64 {
-    let entries = fs::read_dir(dir).expect("a directory").flatten();
-    entries.map(|entry| entry.metadata().map_or(0, |found| found.len())).sum()
-}
-
 /// Fails without: a count that processes share.
 #[test]
 fn processes_share_the_quota_exactly() {
@@ -64,15 +59,7 @@ fn processes_share_the_quota_exactly() {
     }
     assert_eq!(bytes_in(dir.path()), ROOM.bytes);
     let component = load(dir.path(), counts.path());
-    expect(
-        &component,
-        &[
-            (&["append", "/data/more", "1"], FULL),
-            (&["remove", "/data/0-0"], "done"),
-            (&["append", "/data/more", "100"], "done"),
-            (&["append", "/data/more", "1"], FULL),
-        ],
-    );
+    expect_rows(&component, "shared", "processes_share_the_quota_exactly");
 }
 
 /// A process is killed at random moments while this process uses the same directory: the remaining

@@ -1,16 +1,15 @@
 //! Paths outside of the granted directories do not exist for a tool, and observers are told of
 //! them.
 
-use std::sync::{Arc, Mutex};
-
 use serde_json::{Value, json};
 use toolcell::grants::{Access, Denial, Layer, Suggestion};
 use toolcell::runtime::Placement;
-use toolcell::{CallOptions, Completion, Component, Event, Executor, Grants, Overlay, ToolCall};
+use toolcell::{CallOptions, Completion, Component, Grants};
 use toolcell_test_guests::rows;
-use toolcell_tests::{engine, load_with, wait};
+use toolcell_tests::{engine, load_with};
 
-use super::{BIG, granted, load, tree};
+use super::{BIG, granted, load, narrowed, tree};
+use crate::{complete, denial, observed};
 
 /// Calls the only tool. Returns the completion, and the denials that observers got.
 fn called(
@@ -18,17 +17,9 @@ fn called(
     arguments: &Value,
     options: CallOptions,
 ) -> (Completion, Vec<Denial>) {
-    let heard = Arc::<Mutex<Vec<Denial>>>::default();
-    let sink = Arc::clone(&heard);
-    let executor = Executor::new().with_events(move |event| {
-        if let Event::Denied { denial, .. } = event {
-            sink.lock().expect("no panic").push(denial);
-        }
-    });
-    let tool = component.tools()[0].clone();
-    let call = ToolCall::with_value("1", &tool.definition().name, arguments);
-    let completion = wait(async move { executor.call(&tool, call, options).await });
-    let denials = heard.lock().expect("no panic").clone();
+    let (executor, denials) = observed(denial);
+    let completion = complete(&executor, &component.tools()[0], arguments, options);
+    let denials = std::mem::take(&mut *denials.lock().expect("no panic"));
     (completion, denials)
 }
 
@@ -69,16 +60,10 @@ fn ungranted_path_is_reported_with_its_directory() {
         }
     }
     // A file that is missing in a granted directory is no denial, nor is an empty root.
-    let (answers, denials) = denied(
-        &data,
-        &[&["read", "/data/missing"], &["read", "/data/there"]],
-        CallOptions::default(),
-    );
+    let steps: [&[&str]; 2] = [&["read", "/data/missing"], &["read", "/data/there"]];
+    let (answers, denials) = denied(&data, &steps, CallOptions::default());
     assert_eq!((answers[0].as_str(), answers[1].as_str(), denials.len()), ("NotFound", "x", 0));
-    let mut overlay = Overlay::default();
-    overlay.paths = Some(Vec::new());
-    let narrowed = CallOptions { overlay: Some(overlay.into()), ..CallOptions::default() };
-    let (_, denials) = denied(&data, &[&["read", "/data/there"]], narrowed);
+    let (_, denials) = denied(&data, &[&["read", "/data/there"]], narrowed(&[]));
     assert_eq!(denials.iter().map(|denial| denial.layer).collect::<Vec<_>>(), [Layer::Call]);
 }
 
@@ -107,13 +92,11 @@ fn denials_cover_only_declared_or_granted_paths() {
         grants.environment.insert("CITY".into(), "Bern".into());
         let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
         let component = load_with(&engine, bytes, grants).expect("it loads");
-        let (completion, denials) =
-            called(&component, &json!({ "day": "2026-03-03" }), CallOptions::default());
+        let day = json!({ "day": "2026-03-03" });
+        let (completion, denials) = called(&component, &day, CallOptions::default());
         let told = serde_json::to_string(&completion.result).expect("JSON");
         assert!(told.contains("/unit.txt: No such file or directory"), "{told}");
-        assert_eq!(
-            denials.iter().map(|denial| (denial.layer, &*denial.request)).collect::<Vec<_>>(),
-            expected
-        );
+        let denied = denials.iter().map(|denial| (denial.layer, &*denial.request));
+        assert_eq!(denied.collect::<Vec<_>>(), expected);
     }
 }

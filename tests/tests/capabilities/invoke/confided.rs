@@ -13,13 +13,13 @@ use toolcell::secrets::{Secret, StoredSecrets};
 use toolcell::tool::Invocation;
 use toolcell::{
     CallOptions, Component, Definition, Engine, Event, Executor, Grants, Limits, Registry, Tool,
-    ToolCall,
 };
 use toolcell_test_guests::{command_module, rows};
 use toolcell_tests::server::{Server, response};
 use toolcell_tests::{PLACEMENTS, tool, wait};
 
 use super::rule;
+use crate::{complete, observed};
 
 const VALUE: &str = "canary-4711-of-the-tool-5a";
 
@@ -41,15 +41,9 @@ impl Host {
     fn with(placement: Placement, mut says: Grants) -> Self {
         let server = Server::start(Ipv4Addr::LOCALHOST, |_| response("200 OK", ""));
         let secrets = StoredSecrets::default().with("token", Secret::new(VALUE).expect("a secret"));
-        let engine = Engine::builder()
-            .cells(4)
-            .placement(placement)
-            .keys(SqliteStore::in_memory())
-            .secrets(secrets);
-        let engine = engine
-            .cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/confided"))
-            .build()
-            .expect("an engine");
+        let engine = Engine::builder().cells(4).placement(placement).keys(SqliteStore::in_memory());
+        let cache = concat!(env!("CARGO_TARGET_TMPDIR"), "/confided");
+        let engine = engine.secrets(secrets).cache(cache).build().expect("an engine");
         let load = |grants: Grants, name: &str| tool(&engine, "messenger", name, grants);
         let mut reads = Grants::default();
         reads.reveal.insert("token".into());
@@ -63,10 +57,8 @@ impl Host {
             invocation.progress(1, None, Some(arguments["text"].to_string()));
             Err::<Value, _>(HandlerError::new(arguments["text"].to_string()).with_data(arguments))
         };
-        let echo = Tool::native(
-            Definition::new("echo", "Fails with its arguments.").expect("a definition"),
-            echo,
-        );
+        let definition = Definition::new("echo", "Fails with its arguments.").expect("a name");
+        let echo = Tool::native(definition, echo);
         let mut program = Command::new("program");
         // The thirds in order, over two lines, and longer than the limit of a result.
         let argv = ["write", "{b}\n{a}{c}, and then some more words"];
@@ -84,20 +76,16 @@ impl Host {
             program.tools()[0].clone().with_limits(short),
         ];
         registry.register_all(tools).expect("names");
-        let events = Arc::<Mutex<Vec<Event>>>::default();
-        let (seen, tools) = (Arc::clone(&events), registry.clone());
-        let executor = Executor::new()
-            .with_callable(move |name| tools.get(name))
-            .with_events(move |event: Event| seen.lock().expect("events").push(event));
+        let (executor, events) = observed(Some);
+        let tools = registry.clone();
+        let executor = executor.with_callable(move |name| tools.get(name));
         Self { executor, registry, server, events }
     }
 
     /// Returns all that a caller, observers and servers see of one call.
     fn shown(&self, name: &str, arguments: &Value) -> String {
-        let (executor, call) = (self.executor.clone(), ToolCall::with_value("1", name, arguments));
         let tool = self.registry.get(name).expect("a tool");
-        let result =
-            wait(async move { executor.call(&tool, call, CallOptions::default()).await }).result;
+        let result = complete(&self.executor, &tool, arguments, CallOptions::default()).result;
         let events = std::mem::take(&mut *self.events.lock().expect("events"));
         format!("{} {} {:?}", json!(result), json!(events), self.server.taken())
     }
@@ -123,10 +111,8 @@ fn sub_call_arguments_contain_no_secret() {
         for word in ["$all", "<$all>", "$1 $2 $3"] {
             let shown = host.confided("echo", &json!({"text": word, (word): 1, "deep": [[word]]}));
             assert!(!shows(&shown), "{word}: {shown}");
-            assert!(
-                shown.contains("removed from the arguments of the call of `echo`"),
-                "{word}: {shown}"
-            );
+            let told = "removed from the arguments of the call of `echo`";
+            assert!(shown.contains(told), "{word}: {shown}");
         }
         // Text without the value arrives unchanged.
         let shown = host.confided("echo", &json!({"text": "a\nb", "number": 1.50}));
@@ -149,14 +135,10 @@ fn called_tool_never_emits_callers_secret() {
             let shown = host.repeated(&thirds, how, &host.server.url("/"));
             assert!(shown.contains(r#"canary-4\",\"and\""#), "the thirds arrive: {shown}");
             assert!(!shows(&shown), "{how}: {shown}");
-            let is_denied =
-                ["value of a key", "swapped", "key", "url", "header", "body"].contains(&how);
+            let is_hidden = ["value of a key", "swapped", "url", "header", "body"].contains(&how);
+            let is_denied = is_hidden || how == "key";
             assert_eq!(shown.contains("tool_denied"), is_denied, "{how}: {shown}");
-            assert_eq!(
-                shown.contains("[redacted]"),
-                !matches!(how, "value of a key" | "swapped" | "url" | "header" | "body"),
-                "{how}: {shown}"
-            );
+            assert_eq!(shown.contains("[redacted]"), !is_hidden, "{how}: {shown}");
         }
         // One call further down, in its arguments and in its name.
         for (how, at) in [("on", "echo"), ("name", "")] {

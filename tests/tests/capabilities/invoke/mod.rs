@@ -15,18 +15,17 @@ use toolcell::{
     CallOptions, CallResult, Completion, Definition, Engine, Event, Executor, Grants, Limits,
     Overlay, Registry, Runner, Tool, ToolCall,
 };
-use toolcell_test_guests::bytes;
+use toolcell_test_guests::{bytes, rows};
 use toolcell_tests::{PLACEMENTS, context, load, load_with, wait};
+
+use crate::{complete, message, observed, of};
 
 /// Fuel units: far more than a thousand rounds of the tool `relay` take, far less than a million.
 const SOME_FUEL: u64 = 5_000_000;
 
 fn engine(placement: Placement, cells: u32) -> Engine {
-    let engine = Engine::builder()
-        .cells(cells)
-        .threads(1)
-        .placement(placement)
-        .keys(SqliteStore::in_memory());
+    let engine = Engine::builder().cells(cells).threads(1).placement(placement);
+    let engine = engine.keys(SqliteStore::in_memory());
     engine.cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/invoke")).build().expect("an engine")
 }
 
@@ -56,23 +55,16 @@ impl Host {
         registry.register_all(load("hello", Grants::default())).expect("registered");
         registry.register_all(load("notes", keys)).expect("registered");
         registry.register(relay.clone()).expect("registered");
-        let clock = Tool::native(
-            Definition::new("clock", "Tells the time.").expect("a definition"),
-            async |_: Value| json!("noon"),
-        );
+        let clock = Definition::new("clock", "Tells the time.").expect("a definition");
+        let clock = Tool::native(clock, async |_: Value| json!("noon"));
         registry.register(clock.expect("a tool")).expect("registered");
-        let events = Arc::<Mutex<Vec<Event>>>::default();
-        let seen = Arc::clone(&events);
-        let executor = Executor::new()
-            .with_callable(move |name| registry.get(name))
-            .with_events(move |event: Event| seen.lock().expect("events").push(event));
+        let (executor, events) = observed(Some);
+        let executor = executor.with_callable(move |name| registry.get(name));
         Self { executor, relay, events }
     }
 
     fn completion(&self, arguments: &Value, options: CallOptions) -> Completion {
-        let call = ToolCall::with_value("1", "relay", arguments);
-        let (executor, relay) = (self.executor.clone(), self.relay.clone());
-        wait(async move { executor.call(&relay, call, options).await })
+        complete(&self.executor, &self.relay, arguments, options)
     }
 
     /// Returns the ending of one call that `relay` makes.
@@ -113,22 +105,16 @@ fn tool_calls_only_granted_tools() {
     let host = Host::new(&engine(Placement::Cells, 4), &["gre*", "missing"]);
     assert_eq!(host.call_ending("greet", &greeting())["ok"], "Hello, Ada!");
     assert_eq!(host.call_ending("missing", &json!({}))["tool_error"]["reason"], "not_found");
-    assert_eq!(
-        host.call_ending("greet", &json!({"name": 5}))["refusal"]["kind"],
-        "invalid_arguments"
-    );
+    let refused = host.call_ending("greet", &json!({"name": 5}));
+    assert_eq!(refused["refusal"]["kind"], "invalid_arguments");
     let denied = host.call_ending("notes", &json!({"action": "list"}));
-    assert!(
-        denied["denied"].as_str().is_some_and(|told| told.contains(r#"invoke = ["notes"]"#)),
-        "{denied}"
-    );
+    let told = denied["denied"].as_str().unwrap_or_default();
+    assert!(told.contains(r#"invoke = ["notes"]"#), "{denied}");
     // An overlay of the call narrows this right like every other.
     let mut overlay = Overlay::default();
     overlay.invoke = Some(Vec::new());
-    let narrowed = host.completion(
-        &relayed("greet", &greeting()),
-        CallOptions { overlay: Some(overlay.into()), ..CallOptions::default() },
-    );
+    let options = CallOptions { overlay: Some(overlay.into()), ..CallOptions::default() };
+    let narrowed = host.completion(&relayed("greet", &greeting()), options);
     assert!(value(&narrowed.result)[0]["denied"].is_string());
 }
 
@@ -143,38 +129,25 @@ fn sub_calls_have_their_own_events_and_usage() {
     };
     let made = host.completion(&calls, options);
     let events = host.events.lock().expect("events");
-    let shown: Vec<_> = events
-        .iter()
-        .map(|event| match event {
-            Event::Started { id, name, .. } => format!("{name} {id} starts"),
-            Event::Completed { id, name, parent, .. } => {
-                format!(
-                    "{name} {id} ends{}",
-                    parent.as_ref().map(|parent| format!(" for {parent}")).unwrap_or_default()
-                )
-            }
-            Event::Progress { .. } | Event::Log { .. } | Event::Denied { .. } | _ => {
-                format!("{event:?}")
-            }
-        })
-        .collect();
-    let expected = [
-        "relay 1 starts",
-        "greet 1/1 starts",
-        "greet 1/1 ends for 1",
-        "greet 1/2 starts",
-        "greet 1/2 ends for 1",
-        "relay 1 ends",
-    ];
+    let show = |event: &Event| match event {
+        Event::Started { id, name, .. } => format!("{name} {id} starts"),
+        Event::Completed { id, name, parent: None, .. } => format!("{name} {id} ends"),
+        Event::Completed { id, name, parent: Some(parent), .. } => {
+            format!("{name} {id} ends for {parent}")
+        }
+        Event::Progress { .. } | Event::Log { .. } | Event::Denied { .. } | _ => {
+            format!("{event:?}")
+        }
+    };
+    let shown: Vec<_> = events.iter().map(show).collect();
+    let expected = rows::<&str>("capabilities/invoke", "sub_calls_have_their_own_events_and_usage");
     assert_eq!(shown, expected);
     let fuel =
         |event: &Event| if let Event::Completed { usage, .. } = event { usage.fuel } else { None };
     let used: Vec<_> = events.iter().filter_map(fuel).collect();
     let [one, other, all] = used[..] else { panic!("{used:?}") };
-    assert!(
-        one > 0 && other > 0 && all > one + other,
-        "the receipt has the calls that it led to: {used:?}"
-    );
+    // The receipt has the calls that it led to.
+    assert!(one > 0 && other > 0 && all > one + other, "{used:?}");
     assert_eq!(made.usage.fuel, Some(all));
 }
 
@@ -184,15 +157,10 @@ fn called_tool_has_no_more_rights_than_its_caller() {
     let add = json!({"action": "add", "title": "milk", "text": "two litres"});
     let bound = Host::new(&engine, &["notes", "clock"]);
     let told = bound.call_ending("notes", &add);
-    assert!(
-        told["error"]["message"].as_str().is_some_and(|told| told.contains("own NAME")),
-        "{told}"
-    );
-    assert_eq!(
-        bound.call_ending("clock", &json!({}))["refusal"]["kind"],
-        "not_allowed",
-        "no rights bind native code"
-    );
+    assert!(message(&told).contains("own NAME"), "{told}");
+    // No rights bind native code.
+    let refused = bound.call_ending("clock", &json!({}));
+    assert_eq!(refused["refusal"]["kind"], "not_allowed");
     let free = Host::new(&engine, &["own notes", "own clock"]);
     assert_eq!(free.call_ending("notes", &add)["ok"]["text"], "two litres");
     assert_eq!(free.call_ending("clock", &json!({}))["ok"], "noon");
@@ -202,19 +170,13 @@ fn called_tool_has_no_more_rights_than_its_caller() {
 fn called_tool_uses_the_callers_tenant_keys() {
     let host = Host::new(&engine(Placement::Cells, 4), &["own notes"]);
     let made = |tenant: &str, action: &Value| {
-        let options = CallOptions {
-            context: context(&json!({ "tenant": tenant })).into(),
-            ..CallOptions::default()
-        };
-        value(&host.completion(&relayed("notes", action), options).result)[0].clone()
+        value(&host.completion(&relayed("notes", action), of(tenant)).result)[0].clone()
     };
     let read = json!({"action": "get", "title": "milk"});
     for (tenant, text) in [("acme", "two litres"), ("globex", "none")] {
         assert!(made(tenant, &read)["error"].is_object(), "{tenant} has no such note yet");
-        assert_eq!(
-            made(tenant, &json!({"action": "add", "title": "milk", "text": text}))["ok"]["text"],
-            text
-        );
+        let add = json!({"action": "add", "title": "milk", "text": text});
+        assert_eq!(made(tenant, &add)["ok"]["text"], text);
     }
     assert_eq!(made("acme", &read)["ok"]["text"], "two litres");
 }
@@ -273,8 +235,8 @@ fn nested_calls_do_not_deadlock_on_one_cell() {
             let mut calls = JoinSet::new();
             for _ in 0..8 {
                 let (executor, relay) = (executor.clone(), relay.clone());
-                let call =
-                    ToolCall::with_value("1", "relay", &nested(Executor::DEFAULT_CALL_DEPTH));
+                let arguments = nested(Executor::DEFAULT_CALL_DEPTH);
+                let call = ToolCall::with_value("1", "relay", &arguments);
                 calls.spawn(
                     async move { executor.call(&relay, call, CallOptions::default()).await },
                 );
@@ -282,11 +244,8 @@ fn nested_calls_do_not_deadlock_on_one_cell() {
             calls.join_all().await
         };
         for made in wait(calls) {
-            assert_eq!(
-                innermost(&json!({"ok": value(&made.result)})),
-                &json!({"ok": []}),
-                "{placement:?}"
-            );
+            let ended = json!({"ok": value(&made.result)});
+            assert_eq!(innermost(&ended), &json!({"ok": []}), "{placement:?}");
         }
     }
 }
@@ -299,10 +258,8 @@ fn sub_calls_resolve_in_the_runs_registry() {
     let run = |registry: &Registry| {
         let runner = Runner::new(registry.clone());
         let call = ToolCall::with_value("1", "relay", &relayed("greet", &greeting()));
-        wait(async move { runner.run([call], Default::default()).await }).expect("it runs").messages
-            [0]
-        .content
-        .clone()
+        let run = wait(async move { runner.run([call], Default::default()).await });
+        run.expect("it runs").messages.remove(0).content
     };
     assert!(run(&registry).contains("not_found"), "the run has no such tool");
     let engine = engine(Placement::Cells, 2);

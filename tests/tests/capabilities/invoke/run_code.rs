@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 use toolcell::outcome::Halt;
@@ -16,6 +16,7 @@ use toolcell_test_guests::{bytes, rows};
 use toolcell_tests::{load_with, wait};
 
 use super::{SOME_FUEL, engine, rule, value};
+use crate::{complete, message, observed};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
@@ -30,11 +31,8 @@ static COMPONENT: LazyLock<Vec<u8>> = LazyLock::new(|| {
 /// Returns the first block of JavaScript in `docs/run-code.md`.
 fn page() -> String {
     let page = fs::read_to_string(Path::new(ROOT).join("docs/run-code.md")).expect("the page");
-    page.split("```js\n")
-        .nth(1)
-        .and_then(|rest| rest.split("```").next())
-        .expect("a block")
-        .to_owned()
+    let block = page.split("```js\n").nth(1).and_then(|rest| rest.split("```").next());
+    block.expect("a block").to_owned()
 }
 
 /// Six tools: four native ones, and two components.
@@ -90,11 +88,8 @@ impl Code {
     }
 
     fn run_with(&self, executor: Executor, code: &str, limits: Limits) -> Completion {
-        let (tool, call) =
-            (self.tool.clone(), ToolCall::with_value("1", "run_code", &json!({ "code": code })));
-        wait(async move {
-            executor.call(&tool, call, CallOptions { limits, ..CallOptions::default() }).await
-        })
+        let options = CallOptions { limits, ..CallOptions::default() };
+        complete(&executor, &self.tool, &json!({ "code": code }), options)
     }
 
     fn run(&self, code: &str) -> Completion {
@@ -108,60 +103,34 @@ impl Code {
     /// Returns the message of the tool's own failure.
     fn failure(&self, code: &str) -> String {
         let made = self.run(code);
-        let ended = serde_json::to_value(&made.result).expect("JSON");
-        ended["error"]["message"].as_str().unwrap_or_else(|| panic!("{ended}")).to_owned()
+        message(&json!(made.result)).to_owned()
     }
 }
 
 #[test]
 fn code_makes_six_calls_in_one_turn() {
-    let rules = [
-        "own find_place",
-        "own weather",
-        "own distance",
-        "own exchange_rate",
-        "calculator",
-        "markdown_to_html",
-    ];
-    let code = Code::new(grants(&rules), tools());
-    let events = Arc::<Mutex<Vec<Event>>>::default();
-    let seen = Arc::clone(&events);
-    let executor =
-        Executor::new().with_events(move |event: Event| seen.lock().expect("events").push(event));
+    let rules =
+        "own find_place,own weather,own distance,own exchange_rate,calculator,markdown_to_html";
+    let code = Code::new(grants(&rules.split(',').collect::<Vec<_>>()), tools());
+    let (executor, events) = observed(Some);
     let runner = Runner::new(code.registry.clone()).with_executor(executor);
     let call = ToolCall::with_value("1", "run_code", &json!({ "code": page() }));
     let outcome =
         wait(async move { runner.run([call], RunOptions::default()).await }).expect("it runs");
     let [message] = &outcome.messages[..] else { panic!("one message: {outcome:?}") };
-    assert!(
-        message.content.contains("<p><strong>Bern</strong>: 12.5 °C, 43.32 € by train</p>"),
-        "{message:?}"
-    );
+    let told = "<p><strong>Bern</strong>: 12.5 °C, 43.32 € by train</p>";
+    assert!(message.content.contains(told), "{message:?}");
 
     let events = events.lock().expect("events");
-    let started = |event: &Event| {
-        if let Event::Started { id, name, .. } = event {
-            Some(format!("{id} {name}"))
-        } else {
-            None
-        }
+    let started = |event: &Event| match event {
+        Event::Started { id, name, .. } => Some(format!("{id} {name}")),
+        Event::Completed { .. } | _ => None,
     };
-    let expected = [
-        "1 run_code",
-        "1/1 find_place",
-        "1/2 weather",
-        "1/3 distance",
-        "1/4 exchange_rate",
-        "1/5 calculator",
-        "1/6 markdown_to_html",
-    ];
+    let expected = rows::<&str>("capabilities/invoke/run_code", "code_makes_six_calls_in_one_turn");
     assert_eq!(events.iter().filter_map(started).collect::<Vec<_>>(), expected);
-    let receipt = |event: &Event| {
-        if let Event::Completed { name, usage, .. } = event {
-            Some((name.clone(), *usage))
-        } else {
-            None
-        }
+    let receipt = |event: &Event| match event {
+        Event::Completed { name, usage, .. } => Some((name.clone(), *usage)),
+        Event::Started { .. } | _ => None,
     };
     let receipts: Vec<_> = events.iter().filter_map(receipt).collect();
     assert_eq!(receipts.len(), 7, "{receipts:?}");
@@ -200,13 +169,9 @@ fn calls_in_code_are_limited_in_count_and_depth() {
     let deep = |levels: u32| format!("{nested} return run({levels});");
     assert_eq!(code.value(&deep(Executor::DEFAULT_CALL_DEPTH)), "deep");
     let told = code.failure(&deep(Executor::DEFAULT_CALL_DEPTH + 1));
-    assert!(
-        told.contains(&format!(
-            "tools can call tools at most {} levels deep",
-            Executor::DEFAULT_CALL_DEPTH
-        )),
-        "{told}"
-    );
+    let depth = Executor::DEFAULT_CALL_DEPTH;
+    let limit = format!("tools can call tools at most {depth} levels deep");
+    assert!(told.contains(&limit), "{told}");
 }
 
 #[test]
@@ -244,10 +209,8 @@ fn called_tool_endings_map_to_error_kinds() {
     let alone = code.run_with(Executor::new(), &told("works", ""), Limits::default());
     assert_eq!(value(&alone.result)[1], "unavailable");
     // An error that is not caught is the failure of the code, and names its line.
-    assert_eq!(
-        code.failure("\nawait tools.fails();"),
-        "line 2 of the code: tools.fails: no such place"
-    );
+    let failure = code.failure("\nawait tools.fails();");
+    assert_eq!(failure, "line 2 of the code: tools.fails: no such place");
 }
 
 #[test]
@@ -257,10 +220,8 @@ fn code_can_only_call_tools() {
         component.windows(interface.len()).any(|part| part == interface.as_bytes())
     };
     assert!(imports("toolcell:tool/invoke@"));
-    for interface in
-        ["http", "kv", "reveal", "secrets"].map(|name| format!("toolcell:tool/{name}@"))
-    {
-        assert!(!imports(&interface), "{interface}");
+    for name in ["http", "kv", "reveal", "secrets"] {
+        assert!(!imports(&format!("toolcell:tool/{name}@")), "{name}");
     }
     // Even if the operator grants more.
     let mut more = grants(&["own find_place"]);
@@ -268,14 +229,7 @@ fn code_can_only_call_tools() {
     more.kv.push("write *".parse().expect("a rule"));
     more.reveal.insert("token".to_owned());
     let code = Code::new(more, tools());
-    for asked in [
-        "fetch('https://example.com/')",
-        "sdk.kv.get('a')",
-        "sdk.kv.set('a', 1)",
-        "sdk.secrets.get('token')",
-        "sdk.secrets.reveal('token')",
-        "tools.weather()",
-    ] {
+    for asked in rows::<&str>("capabilities/invoke/run_code", "code_can_only_call_tools") {
         let asks = format!(
             "const sdk = await import('toolcell'); try {{ return await {asked}; }} catch (e) {{ return e.kind; }}"
         );

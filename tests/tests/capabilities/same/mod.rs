@@ -12,13 +12,15 @@ mod plain;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::json;
-use toolcell::component::LoadOptions;
 use toolcell::grants::{Access, Directory};
 use toolcell::runtime::Placement;
-use toolcell::{CallOptions, Component, Executor, Grants, Limits, ToolCall};
-use toolcell_tests::{engine, wait};
+use toolcell::{CallOptions, Executor, Grants, Limits};
+use toolcell_tests::engine;
+
+use crate::{complete, load};
 
 const OPERATIONS: &str = include_str!("operations.txt");
 const DIFFERENCES: &str = include_str!("differences.txt");
@@ -47,19 +49,11 @@ fn here(dir: &Path, script: &[String]) -> Vec<String> {
     let mut grants = Grants::default();
     grants.directories.push(Directory::new("/data", dir, Access::Write).expect("a name"));
     let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
-    let bytes = toolcell_test_guests::bytes("scribe");
-    let call = ToolCall::with_value("1", "scribe", &json!({ "script": script }));
-    let completion = wait(async move {
-        let options = LoadOptions { grants, ..LoadOptions::default() };
-        let component = Component::load_with(&engine, bytes, options).await.expect("it loads");
-        let tool = component.tool("scribe").expect("the tool");
-        let limits = Limits {
-            fuel: u64::MAX,
-            timeout: std::time::Duration::from_secs(60),
-            ..Limits::default()
-        };
-        Executor::new().with_limits(limits).call(tool, call, CallOptions::default()).await
-    });
+    let component = load(&engine, "scribe", grants).expect("it loads");
+    let limits = Limits { fuel: u64::MAX, timeout: Duration::from_secs(60), ..Limits::default() };
+    let executor = Executor::new().with_limits(limits);
+    let script = json!({ "script": script });
+    let completion = complete(&executor, &component.tools()[0], &script, CallOptions::default());
     let value = completion.result.value().unwrap_or_else(|| panic!("{completion:?}"));
     serde_json::from_str(value.as_str()).expect("a list of texts")
 }

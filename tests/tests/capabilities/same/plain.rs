@@ -69,17 +69,13 @@ fn call(script: &[String]) -> Val {
 
 /// Returns the contract's `context` with nothing in it.
 fn context_of_a_call() -> Val {
-    let none = || Val::Option(None);
-    record(vec![
-        ("session-id", none()),
-        ("request-id", none()),
-        ("thread-id", none()),
-        ("run-id", none()),
-        ("tenant", none()),
-        ("metadata", none()),
+    let none = |name| (name, Val::Option(None));
+    let ids = ["session-id", "request-id", "thread-id", "run-id", "tenant", "metadata"].map(none);
+    let rest = [
         ("remaining-ms", Val::U64(60_000)),
         ("attempt", Val::U32(1)),
-        ("resume", none()),
+        none("resume"),
         ("extensions", Val::List(Vec::new())),
-    ])
+    ];
+    record(ids.into_iter().chain(rest).collect())
 }

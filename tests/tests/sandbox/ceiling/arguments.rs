@@ -17,6 +17,7 @@ use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, own_process, wait};
 
 use super::{peak, side_by_side};
+use crate::load_guest;
 
 /// Concurrent calls.
 const CALLS: u32 = 64;
@@ -34,6 +35,12 @@ pub(crate) fn more_than_worst() -> String {
     format!(r#"{{"a":[{}]}}"#, vec![r#"{"":0}"#; items].join(","))
 }
 
+/// Returns a native tool that answers 1.
+fn one() -> Tool {
+    Tool::native(Definition::new("t", "").expect("a name"), async |_: Value| json!(1))
+        .expect("a tool")
+}
+
 /// Fails without: dropping the trees.
 #[test]
 fn large_arguments_cost_little_more_than_small_ones() {
@@ -41,13 +48,9 @@ fn large_arguments_cost_little_more_than_small_ones() {
         for placement in PLACEMENTS {
             let engine =
                 Engine::builder().cells(CALLS).placement(placement).build().expect("an engine");
-            let guest = Hostile {
-                answer: Answer::Value("1"),
-                ..Hostile::new(Place::Execute, Misdeed::AwaitAbort)
-            };
-            let waits = toolcell_tests::load(&engine, guest.component()).expect("it loads").tools()
-                [0]
-            .clone();
+            let guest = Hostile::new(Place::Execute, Misdeed::AwaitAbort);
+            let guest = Hostile { answer: Answer::Value("1"), ..guest };
+            let waits = load_guest(&engine, guest).tools()[0].clone();
             let (small, ended) = peak(|| side_by_side(&waits, "{}", CALLS));
             assert!(ended.iter().all(|end| end == "ok"), "{ended:?}");
             for (arguments, expected) in
@@ -73,11 +76,9 @@ fn large_arguments_cost_little_more_than_small_ones() {
 fn steps_do_not_retain_parsed_arguments() {
     own_process::run(module_path!(), "steps_do_not_retain_parsed_arguments", || {
         let engine = Engine::builder().build().expect("an engine");
-        let guest =
-            Hostile { answer: Answer::Value("1"), ..Hostile::new(Place::Execute, Misdeed::None) };
+        let guest = Hostile::answering(Answer::Value("1"));
         let registry = Registry::new();
-        let tools =
-            toolcell_tests::load(&engine, guest.component()).expect("it loads").tools().to_vec();
+        let tools = load_guest(&engine, guest).tools().to_vec();
         registry.register_all(tools).expect("a name of its own");
         let stepper = Stepper::new(registry);
         let steps = |arguments: &str| {
@@ -91,11 +92,8 @@ fn steps_do_not_retain_parsed_arguments() {
         let (large, steps) = peak(|| steps(&worst()));
         let is_good = |step: &Step| matches!(step, Step::History { success: true, .. });
         assert!(steps.len() == CALLS as usize && steps.iter().all(is_good), "{:?}", steps.first());
-        assert!(
-            large.saturating_sub(small) <= MOST,
-            "{} MiB more",
-            large.saturating_sub(small) >> 20
-        );
+        let more = large.saturating_sub(small);
+        assert!(more <= MOST, "{} MiB more", more >> 20);
     });
 }
 
@@ -141,10 +139,7 @@ fn large_argument_checks_have_bounded_concurrency() {
             }
             Vec::new()
         };
-        let tool =
-            Tool::native(Definition::new("t", "").expect("a name"), async |_: Value| json!(1))
-                .expect("a tool");
-        let tool = tool.with_validator(checks);
+        let tool = one().with_validator(checks);
         let large = format!(r#"{{"a":[{}]}}"#, vec![r#"{"":0}"#; 2000].join(","));
         let call = |arguments: &str| {
             let (tool, call) = (tool.clone(), ToolCall::new("1", "t", arguments));
@@ -152,14 +147,10 @@ fn large_argument_checks_have_bounded_concurrency() {
                 ending(&Executor::new().call(&tool, call, CallOptions::default()).await.result)
             }
         };
-        let busy: Vec<_> = (0..AT_ONCE)
-            .map(|_| {
-                std::thread::spawn({
-                    let call = call(&large);
-                    move || block_on(call)
-                })
-            })
-            .collect();
+        let busy = [(); AT_ONCE].map(|()| {
+            let call = call(&large);
+            std::thread::spawn(move || block_on(call))
+        });
         for _ in 0..AT_ONCE {
             entries.recv().expect("it is being checked");
         }
@@ -194,34 +185,23 @@ fn largest_checks_run_off_the_callers_thread() {
     let answer: Value = serde_json::from_str(&worst()).expect("JSON");
     let with_output =
         Definition::new("t", "").expect("a name").with_output(json!({"type": "object"}));
-    let plain = Definition::new("t", "").expect("a name");
     let large_answer =
         Tool::native(with_output, move |_: Value| ready(answer.clone())).expect("a tool");
-    let large_arguments = Tool::native(plain, async |_: Value| json!(1)).expect("a tool");
-    for (tool, arguments) in [(&large_arguments, worst()), (&large_answer, "{}".into())] {
+    for (tool, arguments) in [(&one(), worst()), (&large_answer, "{}".into())] {
         let executor = Executor::new().with_sealer(Sealer::new([7; 32]));
         let call = ToolCall::new("1", "t", arguments);
         let mut call = Box::pin(executor.call(tool, call, CallOptions::default()));
         let mut context = Context::from_waker(Waker::noop());
-        assert!(
-            call.as_mut().poll(&mut context).is_pending(),
-            "the check does not run in the caller's poll"
-        );
+        assert!(call.as_mut().poll(&mut context).is_pending(), "the caller's poll checks");
         assert_eq!(ending(&block_on(call).result), "ok");
     }
 }
 
 #[test]
 fn too_many_json_values_are_refused_with_the_limit() {
-    let tool = Tool::native(Definition::new("t", "").expect("a name"), async |_: Value| json!(1))
-        .expect("a tool");
     let called = |arguments: String| {
-        let tool = tool.clone();
-        wait(async move {
-            Executor::new()
-                .call(&tool, ToolCall::new("1", "t", arguments), CallOptions::default())
-                .await
-        })
+        let call = ToolCall::new("1", "t", arguments);
+        wait(async move { Executor::new().call(&one(), call, CallOptions::default()).await })
     };
     assert_eq!(ending(&called(worst()).result), "ok");
     let refused = called(more_than_worst());

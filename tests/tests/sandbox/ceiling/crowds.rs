@@ -17,9 +17,10 @@ use toolcell::{
     ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
-use toolcell_tests::{PLACEMENTS, ending, load, own_process, wait};
+use toolcell_tests::{PLACEMENTS, ending, own_process, wait};
 
 use super::{PATIENCE, peak, side_by_side};
+use crate::load_guest;
 
 /// Cells of an engine.
 pub(crate) const CELLS: u32 = 8;
@@ -55,7 +56,7 @@ impl Notes {
 /// Returns a component's tool that commits this misdeed.
 pub(crate) fn guest(engine: &Engine, misdeed: Misdeed) -> Tool {
     let guest = Hostile { answer: Answer::Value("1"), ..Hostile::new(Place::Execute, misdeed) };
-    load(engine, guest.component()).expect("it loads").tools()[0].clone()
+    load_guest(engine, guest).tools()[0].clone()
 }
 
 pub(crate) fn few_cells(placement: Placement) -> Engine {
@@ -68,6 +69,10 @@ pub(crate) fn assert_all_cells_are_free(engine: &Engine) {
     assert!(ended.iter().all(|end| end == "ok"), "{ended:?}");
 }
 
+fn patient() -> Executor {
+    Executor::new().with_limits(Limits { timeout: PATIENCE, ..Limits::default() })
+}
+
 fn native(name: &str) -> Tool {
     Tool::native(Definition::new(name, "").expect("a name"), async |_: Value| json!(1))
         .expect("a tool")
@@ -78,28 +83,19 @@ fn ten_thousand_concurrent_calls_each_end_once() {
     const CALLS: usize = 10_000;
     own_process::run(module_path!(), "ten_thousand_concurrent_calls_each_end_once", || {
         let engines = PLACEMENTS.map(few_cells);
-        let tools: Vec<_> = engines
-            .iter()
-            .map(|engine| guest(engine, Misdeed::None))
-            .chain([native("t")])
-            .collect();
-        for tool in tools {
+        let guests = engines.each_ref().map(|engine| guest(engine, Misdeed::None));
+        for tool in guests.into_iter().chain([native("t")]) {
             let notes = Notes::default();
             let noted = notes.clone();
-            let executor =
-                Executor::new().with_limits(Limits { timeout: PATIENCE, ..Limits::default() });
-            let executor = executor.with_events(move |event: Event| noted.take(&event));
+            let executor = patient().with_events(move |event: Event| noted.take(&event));
             let before = super::memory("VmRSS");
             let (most, ended) = peak(|| {
                 wait(async move {
                     let mut calls = JoinSet::new();
                     for number in 0..CALLS {
-                        let call = ToolCall::new(
-                            number.to_string(),
-                            tool.definition().name.as_str(),
-                            r#"{"name":"Ada"}"#,
-                        );
                         let (executor, tool) = (executor.clone(), tool.clone());
+                        let name = tool.definition().name.clone();
+                        let call = ToolCall::new(number.to_string(), name, r#"{"name":"Ada"}"#);
                         calls.spawn(async move {
                             ending(&executor.call(&tool, call, CallOptions::default()).await.result)
                         });
@@ -107,11 +103,8 @@ fn ten_thousand_concurrent_calls_each_end_once() {
                     calls.join_all().await
                 })
             });
-            assert!(
-                ended.len() == CALLS && ended.iter().all(|end| end == "ok"),
-                "{:?}",
-                ended.first()
-            );
+            let is_good = ended.len() == CALLS && ended.iter().all(|end| end == "ok");
+            assert!(is_good, "{:?}", ended.first());
             assert_eq!(notes.whole(), CALLS);
             let more = most.saturating_sub(before);
             eprintln!("{CALLS} calls at once: {} MiB", more >> 20);
@@ -150,18 +143,17 @@ fn observer_panics_and_drops_lose_no_event_or_cell() {
     for placement in PLACEMENTS {
         let engine = few_cells(placement);
         let hangs = async |_: Value| std::future::pending::<Value>().await;
+        let hangs = Tool::native(Definition::new("hangs", "").expect("a name"), hangs);
         let tools = [
             guest(&engine, Misdeed::None),
             guest(&engine, Misdeed::Spin),
             guest(&engine, Misdeed::AwaitAbort),
             guest(&engine, Misdeed::Abort),
             native("t"),
-            Tool::native(Definition::new("hangs", "").expect("a name"), hangs).expect("a tool"),
+            hangs.expect("a tool"),
         ];
         let notes = Notes::default();
-        let executor =
-            Executor::new().with_limits(Limits { timeout: PATIENCE, ..Limits::default() });
-        let executor = executor.with_events(panicking(&notes));
+        let executor = patient().with_events(panicking(&notes));
         let ended = wait(async move {
             let mut calls = JoinSet::new();
             for number in 0..CALLS {
@@ -170,23 +162,17 @@ fn observer_panics_and_drops_lose_no_event_or_cell() {
                 // From before the first poll to long after an answer.
                 let polls = number * 7 % 61;
                 calls.spawn(async move {
-                    dropped_after(polls, executor.call(&tool, call, CallOptions::default()))
-                        .await
-                        .is_some()
+                    let call = executor.call(&tool, call, CallOptions::default());
+                    dropped_after(polls, call).await.is_some()
                 });
             }
             calls.join_all().await
         });
         let unpolled = (0..CALLS).filter(|number| number * 7 % 61 == 0).count();
-        assert_eq!(
-            notes.whole(),
-            CALLS - unpolled,
-            "{placement:?}: a call that was polled once has both its events"
-        );
-        assert!(
-            ended.contains(&true) && ended.contains(&false),
-            "{placement:?}: some end by themselves and some do not"
-        );
+        // A call that was polled once has both its events.
+        assert_eq!(notes.whole(), CALLS - unpolled, "{placement:?}");
+        // Some end by themselves and some do not.
+        assert!(ended.contains(&true) && ended.contains(&false), "{placement:?}");
         assert_all_cells_are_free(&engine);
     }
 }
@@ -210,17 +196,10 @@ fn run_with_panicking_observer_has_all_messages() {
             let (runner, calls) = (runner.clone(), calls());
             async move { runner.run(calls, options()).await }
         });
-        let ids: Vec<_> = outcome
-            .expect("it runs")
-            .messages
-            .into_iter()
-            .map(|message| message.tool_call_id)
-            .collect();
-        assert_eq!(
-            ids,
-            (0..CALLS).map(|number| number.to_string()).collect::<Vec<_>>(),
-            "{placement:?}"
-        );
+        let messages = outcome.expect("it runs").messages;
+        let ids: Vec<_> = messages.into_iter().map(|message| message.tool_call_id).collect();
+        let expected: Vec<_> = (0..CALLS).map(|number| number.to_string()).collect();
+        assert_eq!(ids, expected, "{placement:?}");
         assert_eq!(notes.whole(), CALLS);
         // Dropping a stream after any number of events ends the calls that it began.
         for events in [0, 1, 7, 50] {

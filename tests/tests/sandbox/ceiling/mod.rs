@@ -32,6 +32,7 @@ const MEMORY: u64 = 24 << 20;
 /// Concurrent calls of one kind: every cell is taken, and some calls wait.
 const CALLS: u32 = CELLS + 8;
 const ROUNDS: usize = 2;
+const TOO_LARGE: &str = "invalid_return/too_large";
 /// A bound so high that no ending depends on time.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -73,17 +74,12 @@ fn side_by_side(tool: &Tool, arguments: &str, calls: u32) -> Vec<String> {
         });
         let mut running = JoinSet::new();
         for number in 0..calls {
-            let call = ToolCall::new(
-                number.to_string(),
-                tool.definition().name.as_str(),
-                arguments.as_str(),
-            );
             let (executor, tool) = (executor.clone(), tool.clone());
-            let options = CallOptions {
-                abort: signal.clone(),
-                stop_grace: Duration::MAX,
-                ..CallOptions::default()
-            };
+            let name = tool.definition().name.clone();
+            let call = ToolCall::new(number.to_string(), name, arguments.as_str());
+            let abort = signal.clone();
+            let options =
+                CallOptions { abort, stop_grace: Duration::MAX, ..CallOptions::default() };
             running.spawn(async move { ending(&executor.call(&tool, call, options).await.result) });
         }
         for _ in 0..calls {
@@ -111,18 +107,11 @@ fn under_the_ceiling() {
             for kind in kinds {
                 let ended = at_once(kind);
                 assert_eq!(ended.len(), CALLS as usize, "each has an end");
-                let strange: Vec<_> =
-                    ended.iter().filter(|end| !kind.ends.contains(&end.as_str())).collect();
-                assert!(
-                    strange.is_empty(),
-                    "{placement:?}, {round}: {strange:?} instead of {:?}",
-                    kind.ends
-                );
+                let strange = ended.iter().find(|end| !kind.ends.contains(&end.as_str()));
+                assert_eq!(strange, None, "{placement:?}, {round}: not {:?}", kind.ends);
             }
-            assert!(
-                at_once(good).iter().all(|end| end == "ok"),
-                "{placement:?}, after round {round}"
-            );
+            let is_good = at_once(good).iter().all(|end| end == "ok");
+            assert!(is_good, "{placement:?}, after round {round}");
         }
     }
 }
@@ -136,11 +125,8 @@ fn at_once(kind: &Kind) -> Vec<String> {
         let mut calls = JoinSet::new();
         for number in 0..CALLS {
             let (executor, tool) = (executor.clone(), tool.clone());
-            let call = ToolCall::new(
-                number.to_string(),
-                tool.definition().name.as_str(),
-                arguments.as_str(),
-            );
+            let name = tool.definition().name.clone();
+            let call = ToolCall::new(number.to_string(), name, arguments.as_str());
             calls.spawn(async move { executor.call(&tool, call, CallOptions::default()).await });
         }
         calls.join_all().await.iter().map(|completion| ending(&completion.result)).collect()
@@ -150,12 +136,8 @@ fn at_once(kind: &Kind) -> Vec<String> {
 /// Returns a good call, and calls that take all the memory that they can get, of every kind.
 fn kinds(placement: Placement) -> (Kind, Vec<Kind>) {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ceiling");
-    let builder = Engine::builder()
-        .cells(CELLS)
-        .placement(placement)
-        .cache(cache)
-        .keys(SqliteStore::in_memory());
-    let engine = builder.build().expect("an engine");
+    let builder = Engine::builder().cells(CELLS).placement(placement).cache(cache);
+    let engine = builder.keys(SqliteStore::in_memory()).build().expect("an engine");
     let load = |bytes: Vec<u8>| {
         let mut grants = Grants::default();
         grants.scratch = Some(DirectoryQuota { bytes: 4 << 20, files: 100 });
@@ -175,6 +157,7 @@ fn kinds(placement: Placement) -> (Kind, Vec<Kind>) {
     // More memories than a slot of the pool has: each cell asks the operating system for gigabytes,
     // and gets none.
     let large = Hostile { more_memories: 4, ..Hostile::new(Place::Execute, Misdeed::LeaveMarks) };
+    let hoards = load(Hostile::new(Place::Execute, Misdeed::Hoard).component());
     let kinds = vec![
         hostile(Misdeed::Hoard, &["handler_raised/unreachable+memory"]),
         hostile(Misdeed::LeaveMarks, &["ok"]),
@@ -186,20 +169,13 @@ fn kinds(placement: Placement) -> (Kind, Vec<Kind>) {
         hostile(Misdeed::HoardHandles, &["handler_raised/host_call"]),
         hostile(Misdeed::SayTooMuch, &["handler_raised/host_call"]),
         hostile(Misdeed::Chatter, &["handler_raised/host_call+host_calls"]),
-        answering(
-            Answer::Megabytes(1),
-            &["ok", "invalid_return/too_large", "invalid_return/not_json"],
-        ),
-        answering(Answer::Megabytes(12), &["invalid_return/too_large"]),
+        answering(Answer::Megabytes(1), &["ok", TOO_LARGE, "invalid_return/not_json"]),
+        answering(Answer::Megabytes(12), &[TOO_LARGE]),
         kind(load(Hostile::answering(Answer::Echo).component()), &echo, &["ok"]),
-        kind(load(bytes("clerk")), &writes.to_string(), &["ok", "invalid_return/too_large"]),
+        kind(load(bytes("clerk")), &writes.to_string(), &["ok", TOO_LARGE]),
         kind(load(bytes("clerk")), &flood.to_string(), &["handler_raised/host_call"]),
         kind(load(large.component()), "{}", &["handler_raised/limit_at_start"]),
-        kind(
-            load(Hostile::new(Place::Execute, Misdeed::Hoard).component()),
-            &arguments::worst(),
-            &["handler_raised/unreachable+memory"],
-        ),
+        kind(hoards, &arguments::worst(), &["handler_raised/unreachable+memory"]),
         kind(load(bare_hello()), &arguments::more_than_worst(), &["refusal/invalid_arguments"]),
     ];
     (kind(load(bare_hello()), r#"{"name": "Ada"}"#, &["ok"]), kinds)

@@ -8,13 +8,14 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use toolcell::{
-    CallOptions, Definition, Event, Executor, Limits, Registry, RunOptions, Runner, Tool, ToolCall,
+    CallOptions, Definition, Event, Executor, Registry, RunOptions, Runner, Tool, ToolCall,
 };
 use toolcell_test_guests::Misdeed;
 use toolcell_tests::PLACEMENTS;
 
 use super::PATIENCE;
 use super::crowds::{CELLS, Notes, assert_all_cells_are_free, few_cells, guest};
+use crate::any_fuel;
 
 /// Calls of each tool, each made alone, in the run, and in the stream.
 const CALLS: usize = 8;
@@ -76,11 +77,7 @@ fn calls_end_with_their_runtime() {
 fn begin(runtime: &Runtime, tools: [Tool; 3], notes: &Notes) -> UnboundedReceiver<Event> {
     let (seen, mut events) = unbounded_channel();
     let noted = notes.clone();
-    let executor = Executor::new().with_limits(Limits {
-        fuel: u64::MAX,
-        timeout: PATIENCE,
-        ..Limits::default()
-    });
+    let executor = Executor::new().with_limits(any_fuel(PATIENCE));
     let executor = executor.with_events(move |event: Event| {
         noted.take(&event);
         let _ = seen.send(event);
@@ -89,11 +86,8 @@ fn begin(runtime: &Runtime, tools: [Tool; 3], notes: &Notes) -> UnboundedReceive
         for number in 0..CALLS {
             for (which, tool) in tools.iter().cloned().enumerate() {
                 let executor = executor.clone();
-                let call = ToolCall::new(
-                    format!("{which}-{number}"),
-                    tool.definition().name.as_str(),
-                    "{}",
-                );
+                let name = tool.definition().name.clone();
+                let call = ToolCall::new(format!("{which}-{number}"), name, "{}");
                 tokio::spawn(
                     async move { executor.call(&tool, call, CallOptions::default()).await },
                 );

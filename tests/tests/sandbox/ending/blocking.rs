@@ -21,6 +21,11 @@ fn definition() -> Definition {
     Definition::new("t", "").expect("a name")
 }
 
+/// Returns the ending of a call without arguments.
+fn run_ending(tool: &Tool, options: CallOptions) -> String {
+    ending(&run(tool, &json!({}), options).result)
+}
+
 fn run(tool: &Tool, arguments: &Value, options: CallOptions) -> Completion {
     let (tool, call) = (tool.clone(), ToolCall::with_value("1", "t", arguments));
     let call = async move {
@@ -30,10 +35,8 @@ fn run(tool: &Tool, arguments: &Value, options: CallOptions) -> Completion {
 }
 
 fn short() -> CallOptions {
-    CallOptions {
-        limits: Limits { timeout: Duration::from_millis(30), ..Limits::default() },
-        ..CallOptions::default()
-    }
+    let limits = Limits { timeout: Duration::from_millis(30), ..Limits::default() };
+    CallOptions { limits, ..CallOptions::default() }
 }
 
 /// Returns a closure that signals its beginning, and returns when its gate is dropped.
@@ -59,10 +62,8 @@ fn blocking_handlers_end_as_the_contract_says() {
     });
     let fails = Tool::native_blocking(definition(), |_: Value| Err::<Value, _>("no such person"));
     let panics = Tool::native_blocking(definition(), |_: Value| -> Value { panic!("ouch") });
-    let lies =
-        Tool::native_blocking(definition().with_output(json!({"type": "integer"})), |_: Value| {
-            json!("one")
-        });
+    let number = definition().with_output(json!({"type": "integer"}));
+    let lies = Tool::native_blocking(number, |_: Value| json!("one"));
     for (tool, expected, value) in [
         (one, "ok", Some(r#"["hello","Ada"]"#)),
         (two, "ok", Some(r#""1""#)),
@@ -70,8 +71,8 @@ fn blocking_handlers_end_as_the_contract_says() {
         (panics, "handler_raised/native_panic", None),
         (lies, "invalid_return/schema", None),
     ] {
-        let completion =
-            run(&tool.expect("a tool"), &json!({"name": "Ada"}), CallOptions::default());
+        let (tool, arguments) = (tool.expect("a tool"), json!({"name": "Ada"}));
+        let completion = run(&tool, &arguments, CallOptions::default());
         let said = completion.result.value().map(|value| value.as_str());
         assert_eq!((ending(&completion.result).as_str(), said), (expected, value));
     }
@@ -113,23 +114,15 @@ fn stuck_closure_holds_only_its_own_thread() {
     let pool = BlockingPool::new(1);
     let (tool, begun, opens) = stuck(&pool);
     let other = Tool::native_blocking(definition(), |_: Value| json!(1)).expect("a tool");
-    assert_eq!(ending(&run(&tool, &json!({}), short()).result), "timeout/deadline");
+    assert_eq!(run_ending(&tool, short()), "timeout/deadline");
     begun.recv_timeout(PATIENCE).expect("it began");
     for _ in 0..2 {
-        assert_eq!(ending(&run(&tool, &json!({}), short()).result), "refusal/overloaded");
+        assert_eq!(run_ending(&tool, short()), "refusal/overloaded");
     }
     assert!(begun.try_recv().is_err(), "no more than the pool has threads");
-    assert_eq!(
-        ending(&run(&other, &json!({}), CallOptions::default()).result),
-        "ok",
-        "another pool"
-    );
+    assert_eq!(run_ending(&other, CallOptions::default()), "ok", "another pool");
     drop(opens);
-    assert_eq!(
-        ending(&run(&tool, &json!({}), CallOptions::default()).result),
-        "ok",
-        "its thread is back"
-    );
+    assert_eq!(run_ending(&tool, CallOptions::default()), "ok", "its thread is back");
 }
 
 #[test]
@@ -176,7 +169,7 @@ fn late_answer_is_a_timeout() {
     for tool in [native, blocking] {
         let tool = tool.expect("a tool");
         for _ in 0..10 {
-            assert_eq!(ending(&run(&tool, &json!({}), short()).result), "timeout/deadline");
+            assert_eq!(run_ending(&tool, short()), "timeout/deadline");
         }
     }
 }

@@ -23,10 +23,11 @@ use toolcell::{
     AbortSignal, CallOptions, Definition, Engine, Event, Executor, Grants, Limits, Registry,
     RunOptions, Runner, Tool, ToolCall,
 };
-use toolcell_test_guests::{Hostile, Misdeed, Place};
-use toolcell_tests::{PLACEMENTS, ending, load, tool, wait};
+use toolcell_test_guests::Misdeed;
+use toolcell_tests::{PLACEMENTS, ending, tool, wait};
 
 use super::PATIENCE;
+use crate::{any_fuel, load_misdeed};
 
 const CANCELLED: &str = "handler_exit/cancelled";
 
@@ -36,11 +37,7 @@ fn definition() -> Definition {
 
 /// An executor with limits of hours: so a call that ends in a test was ended by its caller.
 fn executor() -> Executor {
-    Executor::new().with_limits(Limits {
-        fuel: u64::MAX,
-        timeout: Duration::from_secs(3600),
-        ..Limits::default()
-    })
+    Executor::new().with_limits(any_fuel(Duration::from_secs(3600)))
 }
 
 /// Makes a call that must end in time, and returns its ending.
@@ -72,6 +69,25 @@ impl Drop for Noted {
     }
 }
 
+/// Returns a signal, and the options of a call that it stops after a grace.
+fn stoppable(stop_grace: Duration) -> (AbortSignal, CallOptions) {
+    let abort = AbortSignal::new();
+    (abort.clone(), CallOptions { abort, stop_grace, ..CallOptions::default() })
+}
+
+/// Returns a tool that ends when it sees the signal.
+fn listens() -> Tool {
+    let listens = async |_: Value, invocation: Arc<Invocation>| {
+        invocation.abort.raised().await;
+        json!("closed")
+    };
+    Tool::native(definition(), listens).expect("a tool")
+}
+
+fn is_start(event: &Event) -> bool {
+    matches!(event, Event::Started { .. })
+}
+
 /// Without a grace, the call is over when it is next polled.
 #[test]
 fn stop_without_grace_is_immediate() {
@@ -82,8 +98,8 @@ fn stop_without_grace_is_immediate() {
         let _noted = Noted(note);
         pending().await
     });
-    let (stuck, signal, executor) = (stuck.expect("a tool"), AbortSignal::new(), executor());
-    let options = CallOptions { abort: signal.clone(), ..CallOptions::default() };
+    let (stuck, executor) = (stuck.expect("a tool"), executor());
+    let (signal, options) = stoppable(AbortSignal::DEFAULT_GRACE);
     let mut running = pin!(executor.call(&stuck, ToolCall::new("1", "t", "{}"), options));
     let mut context = Context::from_waker(Waker::noop());
     assert!(running.as_mut().poll(&mut context).is_pending() && !dropped.load(SeqCst));
@@ -95,27 +111,17 @@ fn stop_without_grace_is_immediate() {
 /// During the grace a handler that sees the signal may end by itself; one that does not is ended.
 #[test]
 fn handler_may_end_within_the_grace() {
-    let listens = Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| {
-        invocation.abort.raised().await;
-        json!("closed")
-    });
     let deaf = Tool::native(definition(), async |_: Value| -> Value { pending().await });
-    let (listens, deaf) = (listens.expect("a tool"), deaf.expect("a tool"));
-    let started = |event: &Event| matches!(event, Event::Started { .. });
+    let (listens, deaf) = (listens(), deaf.expect("a tool"));
     for (tool, grace, expected) in [
         (&listens, PATIENCE, "ok"),
         (&listens, Duration::MAX, "ok"),
         (&deaf, Duration::from_millis(10), CANCELLED),
         (&deaf, Duration::ZERO, CANCELLED),
     ] {
-        let signal = AbortSignal::new();
-        let options =
-            CallOptions { abort: signal.clone(), stop_grace: grace, ..CallOptions::default() };
-        assert_eq!(
-            call_ending(raising(&signal, started), tool, &json!({}), options),
-            expected,
-            "{grace:?}"
-        );
+        let (signal, options) = stoppable(grace);
+        let ending = call_ending(raising(&signal, is_start), tool, &json!({}), options);
+        assert_eq!(ending, expected, "{grace:?}");
     }
 }
 
@@ -130,9 +136,8 @@ fn call_stopped_before_start_runs_only_with_grace() {
             note.store(true, SeqCst);
             json!(1)
         });
-        let signal = AbortSignal::new();
+        let (signal, options) = stoppable(grace);
         signal.raise();
-        let options = CallOptions { abort: signal, stop_grace: grace, ..CallOptions::default() };
         let ending = call_ending(executor(), &tool.expect("a tool"), &json!({}), options);
         assert_eq!((ending.as_str(), ran.load(SeqCst)), expected);
     }
@@ -143,32 +148,18 @@ fn call_stopped_before_start_runs_only_with_grace() {
 fn stopped_guest_is_cancelled_and_frees_its_cell() {
     for placement in PLACEMENTS {
         let engine = Engine::builder().placement(placement).cells(1).build().expect("an engine");
-        let guest = |misdeed| {
-            load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("loads")
-        };
-        for (misdeed, at) in [
-            (Misdeed::Spin, (|event| matches!(event, Event::Started { .. })) as fn(&Event) -> bool),
-            (Misdeed::Chatter, |event| matches!(event, Event::Log { .. })),
-            (Misdeed::Sleep, |event| matches!(event, Event::Started { .. })),
-        ] {
-            let signal = AbortSignal::new();
-            let options = CallOptions { abort: signal.clone(), ..CallOptions::default() };
-            let unlimited = Limits::unlimited();
-            let executor = raising(&signal, at);
-            let ending = call_ending(
-                executor,
-                &guest(misdeed).tools()[0],
-                &json!({}),
-                CallOptions { limits: unlimited, ..options },
-            );
+        let is_log = |event: &Event| matches!(event, Event::Log { .. });
+        let table: [(Misdeed, fn(&Event) -> bool); 3] =
+            [(Misdeed::Spin, is_start), (Misdeed::Chatter, is_log), (Misdeed::Sleep, is_start)];
+        for (misdeed, at) in table {
+            let (signal, options) = stoppable(AbortSignal::DEFAULT_GRACE);
+            let options = CallOptions { limits: Limits::unlimited(), ..options };
+            let guest = load_misdeed(&engine, misdeed).tools()[0].clone();
+            let ending = call_ending(raising(&signal, at), &guest, &json!({}), options);
             assert_eq!(ending, CANCELLED, "{misdeed:?}, {placement:?}");
         }
-        let next = call_ending(
-            executor(),
-            &guest(Misdeed::None).tools()[0],
-            &json!({}),
-            CallOptions::default(),
-        );
+        let good = load_misdeed(&engine, Misdeed::None).tools()[0].clone();
+        let next = call_ending(executor(), &good, &json!({}), CallOptions::default());
         assert_eq!(next, "ok", "{placement:?}");
     }
 }
@@ -183,8 +174,7 @@ fn stop_closes_a_request_in_flight() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of loopback");
         let address = listener.local_addr().expect("its address");
         let (tells, told) = mpsc::channel();
-        let signal = AbortSignal::new();
-        let raised = signal.clone();
+        let (raised, options) = stoppable(AbortSignal::DEFAULT_GRACE);
         thread::spawn(move || {
             let (mut peer, _) = listener.accept().expect("a request");
             let mut piece = [0; 4096];
@@ -194,12 +184,8 @@ fn stop_closes_a_request_in_flight() {
             let _ = tells.send("closed");
         });
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stops");
-        let engine = Engine::builder()
-            .placement(placement)
-            .cells(2)
-            .cache(cache)
-            .build()
-            .expect("an engine");
+        let engine = Engine::builder().placement(placement).cells(2).cache(cache);
+        let engine = engine.build().expect("an engine");
         let rule: HttpRule = format!("GET,POST http://{address}").parse().expect("a rule");
         let mut grants = Grants::default();
         grants.http.push(rule.with_private(["127.0.0.0/8".parse().expect("a network")]));
@@ -208,12 +194,7 @@ fn stop_closes_a_request_in_flight() {
             "fetch" => json!({"url": format!("http://{address}/")}),
             _ => json!({"authority": address.to_string(), "path": "/", "body": "some"}),
         };
-        let ending = call_ending(
-            executor(),
-            &tool,
-            &arguments,
-            CallOptions { abort: signal, ..CallOptions::default() },
-        );
+        let ending = call_ending(executor(), &tool, &arguments, options);
         assert_eq!(ending, CANCELLED, "{component}, {placement:?}");
         assert_eq!(told.recv_timeout(PATIENCE), Ok("closed"), "{component}, {placement:?}");
     }
@@ -250,10 +231,8 @@ impl Scene {
     }
 
     fn calls(calls: &[(&str, &str)]) -> Vec<ToolCall> {
-        calls
-            .iter()
-            .map(|(id, does)| ToolCall::with_value(*id, "t", &json!({"do": does})))
-            .collect()
+        let call = |(id, does): &(&str, &str)| ToolCall::with_value(*id, "t", &json!({"do": does}));
+        calls.iter().map(call).collect()
     }
 
     /// Returns a runner that calls `act` at each event of a run: `started a`, `completed a`.
@@ -313,18 +292,13 @@ fn call_of_a_run_can_be_cancelled_by_id() {
         });
         let calls =
             Scene::calls(&[("a", "gate"), ("b", "stuck"), ("waits", "gate"), ("d", "gate")]);
-        let options = RunOptions {
-            max_concurrency: Some(2),
-            canceller: Some(canceller.clone()),
-            ..RunOptions::default()
-        };
+        let kept = Some(canceller.clone());
+        let options =
+            RunOptions { max_concurrency: Some(2), canceller: kept, ..RunOptions::default() };
         let expected =
             [("a", r#"through"#), ("b", WAS_CANCELLED), ("d", "through"), ("waits", WAS_CANCELLED)];
-        assert_eq!(
-            contents(runner, calls, options, is_stream),
-            said(&expected),
-            "stream: {is_stream}"
-        );
+        let contents = contents(runner, calls, options, is_stream);
+        assert_eq!(contents, said(&expected), "stream: {is_stream}");
         let mut ran = std::mem::take(&mut *scene.ran.lock().expect("no panic"));
         ran.sort();
         assert_eq!(ran, ["a", "b", "d"], "stream: {is_stream}");
@@ -337,22 +311,17 @@ fn call_of_a_run_can_be_cancelled_by_id() {
 #[test]
 fn stopped_run_has_a_message_for_every_call() {
     for is_stream in [false, true] {
-        let (scene, signal) = (Scene::new(), AbortSignal::new());
-        let raised = signal.clone();
+        let (scene, (signal, call)) = (Scene::new(), stoppable(AbortSignal::DEFAULT_GRACE));
         let runner = scene.runner(move |event| {
             if event == "started b" {
-                raised.raise();
+                signal.raise();
             }
         });
         let calls = Scene::calls(&[("a", "stuck"), ("b", "stuck"), ("c", "stuck")]);
-        let call = CallOptions { abort: signal, ..CallOptions::default() };
         let options = RunOptions { max_concurrency: Some(2), call, ..RunOptions::default() };
         let expected = ["a", "b", "c"].map(|id| (id, WAS_CANCELLED));
-        assert_eq!(
-            contents(runner, calls, options, is_stream),
-            said(&expected),
-            "stream: {is_stream}"
-        );
+        let contents = contents(runner, calls, options, is_stream);
+        assert_eq!(contents, said(&expected), "stream: {is_stream}");
         assert_eq!(scene.ran.lock().expect("no panic").len(), 2, "stream: {is_stream}");
     }
 }
@@ -360,26 +329,18 @@ fn stopped_run_has_a_message_for_every_call() {
 /// The grace of a run holds for each of its calls, cancelled alone or together.
 #[test]
 fn run_grace_applies_to_each_call() {
-    let listens = Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| {
-        invocation.abort.raised().await;
-        json!("closed")
-    });
     let registry = Registry::new();
-    registry.register(listens.expect("a tool")).expect("a new name");
-    let (signal, canceller) = (AbortSignal::new(), CallCanceller::new());
-    let (raised, cancels) = (signal.clone(), canceller.clone());
+    registry.register(listens()).expect("a new name");
+    let ((raised, call), canceller) = (stoppable(PATIENCE), CallCanceller::new());
+    let cancels = canceller.clone();
     let executor = executor().with_events(move |event: Event| match event {
         Event::Started { id, .. } if id == "b" => cancels.cancel("a"),
         Event::Completed { id, .. } if id == "a" => raised.raise(),
         Event::Progress { .. } | _ => {}
     });
     let runner = Runner::new(registry).with_executor(executor);
-    let options = RunOptions {
-        call: CallOptions { abort: signal, stop_grace: PATIENCE, ..CallOptions::default() },
-        canceller: Some(canceller),
-        max_concurrency: Some(2),
-        ..RunOptions::default()
-    };
+    let canceller = Some(canceller);
+    let options = RunOptions { call, canceller, max_concurrency: Some(2), ..RunOptions::default() };
     let calls = Scene::calls(&[("a", ""), ("b", "")]);
     let contents = contents(runner, calls, options, false);
     assert_eq!(contents, said(&[("a", "closed"), ("b", "closed")]));

@@ -9,15 +9,16 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolcell::grants::{HttpRule, Injection, SecretGrant};
 use toolcell::http::{Egress, ResolveFuture, Resolver};
-use toolcell::kv::{Entry, KeyStore, Namespace, Page, StoreError};
 use toolcell::runtime::Placement;
 use toolcell::secrets::{SecretFuture, SecretSource};
 use toolcell::{CallOptions, Engine, Executor, Grants, Limits, Tool, ToolCall};
-use toolcell_test_guests::{Hostile, Misdeed, Place};
+use toolcell_test_guests::Misdeed;
 use toolcell_tests::server::{answering, silent};
-use toolcell_tests::{PLACEMENTS, ending, load, tool, wait};
+use toolcell_tests::{PLACEMENTS, ending, tool, wait};
 
 use super::PATIENCE;
+use crate::load_misdeed;
+use crate::watched_store::WatchedStore;
 
 /// Calls of each kind, in each placement. They run together, so that the host is busy when their
 /// deadlines pass.
@@ -42,51 +43,6 @@ struct NoSecret;
 impl SecretSource for NoSecret {
     fn secret<'a>(&'a self, _tenant: Option<&'a str>, _name: &'a str) -> SecretFuture<'a> {
         Box::pin(pending())
-    }
-}
-
-/// A store that does not return until its gate is dropped.
-struct Gated(Mutex<mpsc::Receiver<()>>);
-
-impl Gated {
-    fn wait<T>(&self) -> Result<T, StoreError> {
-        let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        Err(StoreError::Unavailable("the gate is gone".into()))
-    }
-}
-
-impl KeyStore for Gated {
-    fn get(&self, _: &Namespace, _: &str) -> Result<Option<Entry>, StoreError> {
-        self.wait()
-    }
-
-    fn set(
-        &self,
-        _: &Namespace,
-        _: &str,
-        _: &[u8],
-        _: Option<Duration>,
-    ) -> Result<u64, StoreError> {
-        self.wait()
-    }
-
-    fn delete(&self, _: &Namespace, _: &str) -> Result<bool, StoreError> {
-        self.wait()
-    }
-
-    fn compare_and_swap(
-        &self,
-        _: &Namespace,
-        _: &str,
-        _: Option<u64>,
-        _: &[u8],
-        _: Option<Duration>,
-    ) -> Result<Option<u64>, StoreError> {
-        self.wait()
-    }
-
-    fn list(&self, _: &Namespace, _: &str, _: Option<&str>, _: usize) -> Result<Page, StoreError> {
-        self.wait()
     }
 }
 
@@ -155,15 +111,8 @@ fn pollable_wait_times_out_as_blocked() {
         let sleeps = tool(&engine, "mischief", "sleeps", Grants::default());
         assert_blocked("a list", placement, &sleeps, &json!({}), CALLS);
         for misdeed in [Misdeed::Sleep, Misdeed::SleepLongest, Misdeed::AwaitAbort] {
-            let guest =
-                load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("loads");
-            assert_blocked(
-                &format!("{misdeed:?}"),
-                placement,
-                &guest.tools()[0],
-                &json!({}),
-                CALLS,
-            );
+            let guest = load_misdeed(&engine, misdeed).tools()[0].clone();
+            assert_blocked(&format!("{misdeed:?}"), placement, &guest, &json!({}), CALLS);
         }
     }
 }
@@ -188,10 +137,8 @@ fn request_wait_times_out_as_blocked() {
 #[test]
 fn name_lookup_wait_times_out_as_blocked() {
     for placement in PLACEMENTS {
-        let engine = engine(placement)
-            .egress(Egress::new().with_resolver(NoAnswer))
-            .build()
-            .expect("an engine");
+        let egress = Egress::new().with_resolver(NoAnswer);
+        let engine = engine(placement).egress(egress).build().expect("an engine");
         let fetch = tool(&engine, "fetch", "fetch", reaching("http://one.example"));
         assert_blocked("a name", placement, &fetch, &json!({"url": "http://one.example/"}), CALLS);
     }
@@ -215,8 +162,13 @@ fn secret_wait_times_out_as_blocked() {
 #[test]
 fn store_wait_times_out_as_blocked() {
     for placement in PLACEMENTS {
-        let (opens, gate) = mpsc::channel();
-        let engine = engine(placement).keys(Gated(Mutex::new(gate))).build().expect("an engine");
+        let (opens, gate) = mpsc::channel::<()>();
+        let gate = Mutex::new(gate);
+        // Does not return until the gate is dropped.
+        let store = WatchedStore::new(move |_, _| {
+            let _ = gate.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        });
+        let engine = engine(placement).keys(store).build().expect("an engine");
         let mut grants = Grants::default();
         grants.kv.push("write notes/*".parse().expect("a rule"));
         let notes = tool(&engine, "notes", "notes", grants);

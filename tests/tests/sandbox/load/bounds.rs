@@ -5,9 +5,10 @@ use toolcell::runtime::Placement;
 use toolcell::{Component, Error, Limits};
 use toolcell_test_guests::Hostile;
 use toolcell_tests::binary::{self, list, module, number, of_component, of_module, section};
-use toolcell_tests::{PLACEMENTS, call, ending, engine, load, load_ending};
+use toolcell_tests::{PLACEMENTS, ending, engine, load, load_ending};
 
-use super::{ENGINE, answers, echo};
+use super::{ENGINE, Kind, answers, echo};
+use crate::call_guest;
 
 /// A component with this many functions, which have no bodies.
 fn functions(count: usize) -> Vec<u8> {
@@ -35,32 +36,36 @@ fn nested(levels: usize) -> Vec<u8> {
     })
 }
 
-/// A component with this many globals.
+/// A component with a module of these sections.
+fn with_module(sections: &[u8]) -> Vec<u8> {
+    binary::component(&section(of_component::CORE_MODULE, &module(sections)))
+}
+
+/// A section with this many globals: each is a constant i32 of 0.
 fn globals(count: usize) -> Vec<u8> {
-    // A constant i32 of 0.
-    let globals = list(count, &[0x7f, 0, 0x41, 0, 0x0b].repeat(count));
-    binary::component(&section(
-        of_component::CORE_MODULE,
-        &binary::module(&section(of_module::GLOBALS, &globals)),
-    ))
+    section(of_module::GLOBALS, &list(count, &[0x7f, 0, 0x41, 0, 0x0b].repeat(count)))
 }
 
 /// A component with one passive segment of this many table elements.
 fn elements(count: usize) -> Vec<u8> {
     let segment = [&[1, 0], list(count, &vec![0; count]).as_slice()].concat();
-    let elements = section(of_module::ELEMENTS, &list(1, &segment));
-    binary::component(&section(of_component::CORE_MODULE, &binary::module(&elements)))
+    with_module(&section(of_module::ELEMENTS, &list(1, &segment)))
 }
 
 /// A component of fifty thousand globals, in `count - 1` instances (the component's own count is
 /// one).
 fn instances(count: usize) -> Vec<u8> {
-    [globals(50_000), core_instances(0, count - 1)].concat()
+    [with_module(&globals(50_000)), core_instances(0, count - 1)].concat()
 }
 
 /// An instance section with this many instances of a module without imports.
 fn core_instances(module: u8, count: usize) -> Vec<u8> {
     section(of_component::CORE_INSTANCES, &list(count, &[0, module, 0].repeat(count)))
+}
+
+/// An instance section with this many instances of a component without imports.
+fn component_instances(component: u8, count: usize) -> Vec<u8> {
+    section(of_component::INSTANCES, &list(count, &[0, component, 0].repeat(count)))
 }
 
 /// A component with this many different types in a module.
@@ -70,8 +75,7 @@ fn types(count: usize) -> Vec<u8> {
             (0..15).map(|bit| if number >> bit & 1 == 0 { 0x7f } else { 0x7e }).collect();
         [&[0x60], list(15, &parameters).as_slice(), &[0]].concat()
     });
-    let types = section(of_module::TYPES, &list(count, &distinct.collect::<Vec<_>>()));
-    binary::component(&section(of_component::CORE_MODULE, &module(&types)))
+    with_module(&section(of_module::TYPES, &list(count, &distinct.collect::<Vec<_>>())))
 }
 
 /// A component with one type that takes this many bytes: an instance type with types inside.
@@ -80,11 +84,8 @@ fn type_bytes(bytes: usize) -> Vec<u8> {
     // inside takes two.
     let (inside, odd) = ((bytes - 5) / 2, (bytes - 5) % 2);
     let declared = [[1, 0x7f].repeat(inside - odd), [1, 0x6b, 0x7f].repeat(odd)].concat();
-    let declared = list(inside, &declared);
-    binary::component(&section(
-        of_component::TYPES,
-        &list(1, &[&[0x42], declared.as_slice()].concat()),
-    ))
+    let declared = [vec![0x42], list(inside, &declared)].concat();
+    binary::component(&section(of_component::TYPES, &list(1, &declared)))
 }
 
 /// Components that would cost the compiler or the parser too much are refused before they cost
@@ -95,7 +96,9 @@ fn oversized_components_are_refused() {
     let table: [(&str, usize, Make); 10] = [
         ("types of the component", 20_000, types),
         ("bytes of the component's types", 1 << 20, type_bytes),
-        ("globals, exports and table items of the component", 200_000, globals),
+        ("globals, exports and table items of the component", 200_000, |count| {
+            with_module(&globals(count))
+        }),
         ("globals, exports and table items of the component", 200_000, elements),
         ("bytes of the component", 64 << 20, |bytes| {
             binary::component(&vec![0; bytes - binary::COMPONENT.len()])
@@ -110,10 +113,8 @@ fn oversized_components_are_refused() {
         let within = load(&ENGINE, make(limit)).expect_err("it has no tools");
         assert!(!within.to_string().contains(what), "{within}");
         let beyond = load(&ENGINE, make(limit + 1)).expect_err(what);
-        assert_eq!(
-            beyond.to_string(),
-            format!("{what}: {} is over the limit of {limit}", limit + 1)
-        );
+        let expected = format!("{what}: {} is over the limit of {limit}", limit + 1);
+        assert_eq!(beyond.to_string(), expected);
         assert!(beyond.is_component() && !beyond.hint().is_empty(), "{beyond:?}");
     }
     let within = load(&ENGINE, instances(60)).expect_err("it has no tools");
@@ -156,45 +157,23 @@ fn chain(count: usize) -> Hostile {
 #[test]
 fn oversized_definitions_are_refused() {
     type Make = fn(usize) -> Hostile;
-    type Kind = fn(&Error) -> bool;
     let nested = |levels: usize| {
         parameters(format!("{}{{}}{}", r#"{"x":"#.repeat(levels - 1), "}".repeat(levels - 1)))
     };
+    let tools = |listed: usize| Hostile { listed: listed as u32, ..echo() };
+    let described = |bytes: usize| Hostile { description: text(bytes), ..echo() };
+    let titled = |bytes: usize| {
+        parameters(format!(r#"{{"title":"{}"}}"#, text(bytes - r#"{"title":""}"#.len())))
+    };
+    let definition: Kind = Error::is_definition;
     let table: [(&str, usize, Make, Kind); 7] = [
-        ("nested deeper than 119 levels", 119, nested, Error::is_definition),
-        (
-            "tools of the component: 257",
-            256,
-            |listed| Hostile { listed: listed as u32, ..echo() },
-            Error::is_component,
-        ),
-        (
-            "over 4096 bytes",
-            4096,
-            |bytes| Hostile { description: text(bytes), ..echo() },
-            Error::is_definition,
-        ),
-        (
-            "65537 bytes; at most 65536",
-            65_536,
-            |bytes| {
-                parameters(format!(r#"{{"title":"{}"}}"#, text(bytes - r#"{"title":""}"#.len())))
-            },
-            Error::is_definition,
-        ),
-        (
-            "more than 2000 subschemas",
-            2000,
-            |count| any_of(count - 1, "true"),
-            Error::is_definition,
-        ),
-        ("more than 400 subschemas", 400, chain, Error::is_definition),
-        (
-            "201 patterns; at most 200",
-            200,
-            |count| any_of(count, r#"{"pattern":"a"}"#),
-            Error::is_definition,
-        ),
+        ("nested deeper than 119 levels", 119, nested, definition),
+        ("tools of the component: 257", 256, tools, Error::is_component),
+        ("over 4096 bytes", 4096, described, definition),
+        ("65537 bytes; at most 65536", 65_536, titled, definition),
+        ("more than 2000 subschemas", 2000, |count| any_of(count - 1, "true"), definition),
+        ("more than 400 subschemas", 400, chain, definition),
+        ("201 patterns; at most 200", 200, |n| any_of(n, r#"{"pattern":"a"}"#), definition),
     ];
     let keeping = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
     for (what, limit, make, is) in table {
@@ -214,10 +193,8 @@ fn oversized_definitions_are_refused() {
 
 /// A valid tool, with core instances beside its own, each with these tables.
 fn beside(instances: usize, tables: usize) -> Vec<u8> {
-    instantiated(
-        instances,
-        &section(of_module::TABLES, &list(tables, &[0x70, 0, 1].repeat(tables))),
-    )
+    let tables = list(tables, &[0x70, 0, 1].repeat(tables));
+    instantiated(instances, &section(of_module::TABLES, &tables))
 }
 
 /// A valid tool, with instances of a module of these sections beside its own.
@@ -229,18 +206,15 @@ fn instantiated(instances: usize, sections: &[u8]) -> Vec<u8> {
 
 /// A valid tool, with `count` copies of a component that has four instances of this many globals.
 fn copies(globals_of_each: usize, count: usize) -> Vec<u8> {
-    let inner = [globals(globals_of_each), core_instances(0, 4)].concat();
+    let inner = [with_module(&globals(globals_of_each)), core_instances(0, 4)].concat();
+    let inner = section(of_component::COMPONENT, &inner);
     // Instances of component 1; component 0 is the guest's own interface.
-    let copies = section(of_component::INSTANCES, &list(count, &[0, 1, 0].repeat(count)));
-    [echo().component(), section(of_component::COMPONENT, &inner), copies].concat()
+    [echo().component(), inner, component_instances(1, count)].concat()
 }
 
 /// Each copy of a component multiplies the instances inside of it.
 #[test]
 fn items_are_counted_per_instance() {
-    let globals = |count: usize| {
-        section(of_module::GLOBALS, &list(count, &[0x7f, 0, 0x41, 0, 0x0b].repeat(count)))
-    };
     for (bytes, loads) in [
         (instantiated(1, &globals(60_000)), true),
         (instantiated(63, &globals(60_000)), false),
@@ -253,10 +227,8 @@ fn items_are_counted_per_instance() {
             assert!(answers(&loaded.expect("it fits")));
         } else {
             let error = loaded.expect_err("too many");
-            assert!(
-                error.is_component() && error.to_string().contains("times its instances"),
-                "{error}"
-            );
+            let is_counted = error.to_string().contains("times its instances");
+            assert!(error.is_component() && is_counted, "{error}");
         }
     }
 }
@@ -264,9 +236,8 @@ fn items_are_counted_per_instance() {
 /// A component that makes `of_each` instances of the next one on each level, down to an empty one.
 fn multiplied(of_each: usize, levels: usize) -> Vec<u8> {
     (1..levels).fold(binary::COMPONENT.to_vec(), |inner, _| {
-        let instances =
-            section(of_component::INSTANCES, &list(of_each, &[0, 0, 0].repeat(of_each)));
-        binary::component(&[section(of_component::COMPONENT, &inner), instances].concat())
+        let inner = section(of_component::COMPONENT, &inner);
+        binary::component(&[inner, component_instances(0, of_each)].concat())
     })
 }
 
@@ -276,13 +247,12 @@ fn multiplied_beside(of_each: usize, count: u8) -> Vec<u8> {
     let parts = (1..count).map(|index| {
         // An alias of the component with this index in the enclosing component.
         let alias = section(of_component::ALIASES, &list(1, &[4, 2, 1, index - 1]));
-        let instances =
-            section(of_component::INSTANCES, &list(of_each, &[0, 0, 0].repeat(of_each)));
-        section(of_component::COMPONENT, &binary::component(&[alias, instances].concat()))
+        let content = [alias, component_instances(0, of_each)].concat();
+        section(of_component::COMPONENT, &binary::component(&content))
     });
     let parts: Vec<u8> = parts.flatten().collect();
-    let all = section(of_component::INSTANCES, &list(1, &[0, count - 1, 0]));
-    binary::component(&[section(of_component::COMPONENT, binary::COMPONENT), parts, all].concat())
+    let first = section(of_component::COMPONENT, binary::COMPONENT);
+    binary::component(&[first, parts, component_instances(count - 1, 1)].concat())
 }
 
 /// Fails without: multiplying the counts of nested instances.
@@ -341,12 +311,8 @@ fn component_over_call_limits_ends_the_call() {
         let large = section(of_module::MEMORIES, &list(1, &[vec![0], number(32 << 4)].concat()));
         let component: Component = load(&engine, instantiated(1, &large)).expect("it fits");
         for (mebibytes, expected) in [(40, "ok"), (32, "handler_raised/limit_at_start+memory")] {
-            let completion = call(
-                &component,
-                "hostile",
-                "{}",
-                Limits { memory: mebibytes << 20, ..Limits::default() },
-            );
+            let completion =
+                call_guest(&component, Limits { memory: mebibytes << 20, ..Limits::default() });
             assert_eq!(ending(&completion.result), expected, "{placement:?}");
         }
     }

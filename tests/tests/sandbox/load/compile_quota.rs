@@ -10,12 +10,13 @@ use toolcell::clock::ManualClock;
 use toolcell::component::LoadOptions;
 use toolcell::runtime::{EngineBuilder, Optimise};
 use toolcell::{CallOptions, Component, Engine, Error, Event, Executor, ToolCall};
-use toolcell_test_guests::{Hostile, Misdeed, Place};
+use toolcell_test_guests::Misdeed;
 use toolcell_tests::binary::{CUSTOM, section};
 use toolcell_tests::{load, wait, wait_here};
 
 use super::tiers::Workshop;
 use super::{Scratch, answers, echo};
+use crate::load_misdeed;
 
 /// Uploads that are refused: for each, the host reads the bytes.
 const FLOOD: usize = 1000;
@@ -28,11 +29,8 @@ fn load_for(engine: &Engine, tenant: &str, bytes: Vec<u8>) -> Result<Component, 
 
 /// Returns an engine that gives each tenant one compilation a minute by this clock.
 fn engine(builder: EngineBuilder, clock: &ManualClock) -> Engine {
-    let builder = builder
-        .optimise(Optimise::Never)
-        .compiles_per_minute(1)
-        .quota_clock(Arc::new(clock.clone()));
-    builder.build().expect("an engine")
+    let builder = builder.optimise(Optimise::Never).compiles_per_minute(1);
+    builder.quota_clock(Arc::new(clock.clone())).build().expect("an engine")
 }
 
 /// One tool in different bytes: with a custom section that has no effect.
@@ -48,10 +46,8 @@ fn compile_quota_refuses_only_the_flooding_tenant() {
     assert!(!load_for(&engine, "a", version(0)).expect("the first of the minute").is_cached());
     for number in 1..FLOOD {
         let refused = load_for(&engine, "a", version(number)).expect_err("the minute's is spent");
-        assert!(
-            refused.is_quota() && refused.retry_after() == Some(Duration::from_secs(60)),
-            "{refused:?}"
-        );
+        let found = (refused.is_quota(), refused.retry_after());
+        assert_eq!(found, (true, Some(Duration::from_secs(60))), "{refused:?}");
     }
     // Kept code costs nothing, no matter which tenant compiled it.
     for tenant in ["a", "b"] {
@@ -112,9 +108,7 @@ fn load_without_a_free_cell_loses_nothing() {
         for (builder, is_kept) in [(scratch.builder(), true), (Engine::builder(), false)] {
             scope.spawn(move || {
                 let engine = engine(builder.cells(1), &ManualClock::new());
-                let sleeper =
-                    load(&engine, Hostile::new(Place::Execute, Misdeed::Sleep).component())
-                        .expect("loads");
+                let sleeper = load_misdeed(&engine, Misdeed::Sleep);
                 let (begins, begun) = mpsc::channel();
                 let executor =
                     Executor::new().with_events(move |event: Event| drop(begins.send(event)));
@@ -127,24 +121,17 @@ fn load_without_a_free_cell_loses_nothing() {
                 }));
                 let refused = load_for(&engine, "a", version(0)).expect_err("no cell");
                 assert!(refused.is_environment() && refused.retry_after().is_some(), "{refused:?}");
-                assert!(
-                    !refused.is_component() && refused.hint().contains("more cells"),
-                    "{refused:?}"
-                );
+                assert!(!refused.is_component(), "{refused:?}");
+                assert!(refused.hint().contains("more cells"), "{refused:?}");
                 drop(busy);
                 let loaded = load_for(&engine, "a", version(0)).expect("it loads");
                 assert!(loaded.is_cached() == is_kept && answers(&loaded), "{is_kept}");
-                assert!(
-                    load_for(&engine, "a", version(1))
-                        .expect_err("the minute's is spent")
-                        .is_quota()
-                );
-                let again = load_for(&engine, "a", version(0)).map(|again| answers(&again));
-                assert!(if is_kept {
-                    again.expect("it is kept")
-                } else {
-                    again.expect_err("spent").is_quota()
-                });
+                let spent = load_for(&engine, "a", version(1)).expect_err("the minute's is spent");
+                assert!(spent.is_quota(), "{spent:?}");
+                match load_for(&engine, "a", version(0)) {
+                    Ok(again) => assert!(is_kept && answers(&again)),
+                    Err(spent) => assert!(!is_kept && spent.is_quota(), "{spent:?}"),
+                }
             });
         }
     });

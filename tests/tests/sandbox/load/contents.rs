@@ -14,6 +14,11 @@ fn custom(name: &str, data: &[u8]) -> Vec<u8> {
     section(CUSTOM, &[&text(name), data].concat())
 }
 
+/// The content of a name section with the name of its module.
+fn module_name(name: &str) -> Vec<u8> {
+    [&[0][..], &number(text(name).len()), &text(name)].concat()
+}
+
 /// A component with one module of these sections.
 fn component(sections: &[Vec<u8>]) -> Vec<u8> {
     let module = [MODULE, &sections.concat()].concat();
@@ -43,21 +48,16 @@ fn contents_list_producers_and_modules() {
 
 #[test]
 fn section_bytes_are_counted_by_kind() {
-    let name = [&[0][..], &number(text("tool").len()), &text("tool")].concat();
-    let whole = component(&[
-        custom(".debug_info", &[0; 1000]),
-        custom("name", &name),
-        custom("mine", &[0; 10]),
-    ]);
+    let name = module_name("tool");
+    let sections: [(&str, &[u8]); 3] =
+        [(".debug_info", &[0; 1000]), ("name", &name), ("mine", &[0; 10])];
+    let whole = component(&sections.map(|(name, data)| custom(name, data)));
     let contents = Contents::of(&whole).expect("it is a component");
     assert_eq!(contents.modules[0].name, "tool");
-    let sizes = [
-        ("debug_information", 1000),
-        ("names", name.len() as u64),
-        ("other_custom", 10),
-        ("code", 0),
-    ];
-    for (kind, size) in sizes {
+    let names = name.len() as u64;
+    for (kind, size) in
+        [("debug_information", 1000), ("names", names), ("other_custom", 10), ("code", 0)]
+    {
         assert_eq!(contents.size(kind), size, "{kind}");
     }
     assert_eq!(sum(&contents), whole.len() as u64);
@@ -66,8 +66,8 @@ fn section_bytes_are_counted_by_kind() {
 #[test]
 fn libpython_module_identifies_python() {
     let named = |module: &str| {
-        let name = [&[0][..], &number(text(module).len()), &text(module)].concat();
-        Contents::of(&component(&[custom("name", &name)])).expect("it is a component")
+        let name = custom("name", &module_name(module));
+        Contents::of(&component(&[name])).expect("it is a component")
     };
     let python = named("libpython3.14.so");
     assert!(python.is_python() && python.producers[0].version == "3.14", "{:?}", python.producers);
@@ -86,11 +86,8 @@ fn untrusted_producers_are_truncated_and_bounded() {
         Contents::of(&component(&[custom("producers", &producers)])).expect("it is a component");
     assert_eq!(contents.producers.len(), 100);
     let is_short = |name: &str| name.len() < 500 && !name.chars().any(char::is_control);
-    assert!(
-        contents.producers.iter().all(|producer| is_short(&producer.name)),
-        "{:?}",
-        contents.producers[0]
-    );
+    let are_short = contents.producers.iter().all(|producer| is_short(&producer.name));
+    assert!(are_short, "{:?}", contents.producers[0]);
     let torn = component(&[custom("producers", &[200, 3, 1]), custom("name", &[0, 255])]);
     assert_eq!(Contents::of(&torn).expect("only the claims are malformed").producers, []);
 }

@@ -15,12 +15,12 @@ use std::sync::LazyLock;
 
 use toolcell::component::{ImportStatus, Inspection};
 use toolcell::runtime::{EngineBuilder, Optimise};
-use toolcell::{Component, Definition, Engine, Error};
+use toolcell::{Component, Definition, Engine, Error, Grants};
 use toolcell_test_guests::{Answer, Hostile, bare_hello, bytes, rows};
-use toolcell_tests::binary::{COMPONENT, CUSTOM, MODULE, list, of_component, section};
+use toolcell_tests::binary::{COMPONENT, CUSTOM, list, of_component, section};
 use toolcell_tests::{call, ending, load, load_ending};
 
-use crate::tight;
+use crate::{load_guest, tight};
 
 static ENGINE: LazyLock<Engine> =
     LazyLock::new(|| Engine::builder().cells(4).build().expect("an engine"));
@@ -47,26 +47,19 @@ fn non_components_are_refused_with_a_reason() {
     let scratch = Scratch::new();
     assert!(!load(&scratch.engine(), echo().component()).expect("loads").is_cached());
     let precompiled = fs::read(&scratch.files("code")[0]).expect("an artifact");
-    let beside = [COMPONENT, b"\x00"].concat();
     for (bytes, needle) in [
-        (&b""[..], "an empty file"),
-        (b"\0asm", "an unknown format"),
-        (b"\0asm\x0e\0\x01\0", "an unknown version"),
-        (b"\0asm\x0d\0\x02\0", "an unknown version"),
-        (b"(component)", "WebAssembly text"),
-        (b"\n\t (module)", "WebAssembly text"),
-        (MODULE, "a core WebAssembly module"),
-        (b"\x7fELF\x02\x01\x01\0", "native or precompiled code"),
-        (&precompiled, "native or precompiled code"),
-        (b"PK\x03\x04\x14\0\0\0", "a zip archive"),
-        (b"\x1f\x8b\x08\0\0\0\0\0", "gzip-compressed"),
-        (b"#!/bin/sh\necho hello\n", "an unknown format"),
-        (b"Not WebAssembly at all.", "an unknown format"),
+        (&precompiled[..], "native or precompiled code"),
         (&[0xff; 4096], "an unknown format"),
-        (&beside, "malformed"),
         (COMPONENT, "does not export `toolcell:tool/tool`"),
     ] {
         assert_refused(load(&ENGINE, bytes.to_vec()), Error::is_component, needle);
+    }
+    // Each character stands for a byte.
+    for (text, needle) in
+        rows::<(&str, &str)>("sandbox/load", "non_components_are_refused_with_a_reason")
+    {
+        let bytes = text.chars().map(|byte| u8::try_from(byte).expect("a byte")).collect();
+        assert_refused(load(&ENGINE, bytes), Error::is_component, needle);
     }
 }
 
@@ -81,11 +74,9 @@ fn every_truncation_is_refused() {
                 assert!(whole[end] == CUSTOM && answers(&component), "{end} of {}", whole.len())
             }
             Err(error) => {
-                assert!(
-                    error.is_component() && !error.to_string().contains("engine panicked"),
-                    "{end}: {error}"
-                );
-                assert!(!error.hint().is_empty());
+                let is_good =
+                    !error.to_string().contains("engine panicked") && !error.hint().is_empty();
+                assert!(error.is_component() && is_good, "{end}: {error}");
             }
         }
     }
@@ -116,47 +107,23 @@ fn mutated_components_do_no_harm() {
             Err(error) => {
                 let kinds = [error.is_component(), error.is_definition(), error.is_not_granted()];
                 assert_eq!(kinds.iter().filter(|is| **is).count(), 1, "{round}: {error:?}");
-                assert!(
-                    !error.to_string().contains("engine panicked") && !error.hint().is_empty(),
-                    "{round}: {error}"
-                );
+                let is_panic = error.to_string().contains("engine panicked");
+                assert!(!is_panic && !error.hint().is_empty(), "{round}: {error}");
             }
         }
     }
-    assert!(
-        (1..299).contains(&loaded),
-        "{loaded} of 300 load: the mutations are too mild or too rough"
-    );
+    assert!((1..299).contains(&loaded), "{loaded} of 300 load: too mild or too rough mutations");
     assert!(answers(&load(&ENGINE, whole).expect("the component itself")));
 }
 
 #[test]
 fn invalid_definitions_are_refused() {
-    let (definition, component): (Kind, Kind) = (Error::is_definition, Error::is_component);
-    let long: &'static str = "x".repeat(65).leak();
-    for (guest, is, needle) in [
-        (Hostile { name: "not a name", ..echo() }, definition, "`not a name` is not a tool name"),
-        (Hostile { name: "", ..echo() }, definition, "`` is not a tool name"),
-        (Hostile { name: long, ..echo() }, definition, "is not a tool name"),
-        (
-            Hostile { name: "a\u{1b}[31m", ..echo() },
-            definition,
-            r"`a\u{1b}[31m` is not a tool name",
-        ),
-        (Hostile { listed: 2, ..echo() }, definition, "two tools of this name"),
-        (Hostile { listed: 0, ..echo() }, component, "returns no tools"),
-        (
-            Hostile { parameters: Some(r#"{"type": "array"}"#), ..echo() },
-            definition,
-            "arguments are always an object",
-        ),
-        (Hostile { parameters: Some("{"), ..echo() }, definition, "`hostile` is not valid"),
-        (
-            Hostile { parameters: Some(r#"{"$ref": "http://127.0.0.1:9/x"}"#), ..echo() },
-            definition,
-            "`hostile` is not valid",
-        ),
-    ] {
+    type Row = (&'static str, u32, Option<&'static str>, bool, &'static str);
+    for (name, listed, parameters, is_definition, needle) in
+        rows::<Row>("sandbox/load", "invalid_definitions_are_refused")
+    {
+        let is: Kind = if is_definition { Error::is_definition } else { Error::is_component };
+        let guest = Hostile { name, listed, parameters, ..echo() };
         assert_refused(load(&ENGINE, guest.component()), is, needle);
     }
 }
@@ -167,7 +134,7 @@ fn unusable_keyword_is_reported_as_unenforced() {
         (Hostile { parameters: Some(r#"{"type": 7}"#), ..echo() }, "parameters/type"),
         (Hostile { output: Some(r#"{"type": "text"}"#), ..echo() }, "output/type"),
     ] {
-        let component = load(&ENGINE, guest.component()).expect("it loads");
+        let component = load_guest(&ENGINE, guest);
         let told: Vec<_> = component.described().flat_map(Definition::unenforced).collect();
         assert!(told.len() == 1 && told[0].contains(place), "{told:?}");
     }
@@ -183,10 +150,7 @@ fn unknown_imports_are_refused_by_name() {
     assert_eq!(examination.size, bytes.len() as u64);
     let expected = (name.to_owned(), ImportStatus::NeedsGrant);
     assert_eq!(examination.imports, std::slice::from_ref(&expected));
-    assert_eq!(
-        examination.ungranted(&toolcell::Grants::default()).collect::<Vec<_>>(),
-        [&expected]
-    );
+    assert_eq!(examination.ungranted(&Grants::default()).collect::<Vec<_>>(), [&expected]);
     assert_refused(load(&ENGINE, bytes), Error::is_not_granted, name);
 }
 
@@ -219,14 +183,9 @@ fn component_larger_than_a_slot_runs_unpooled() {
     let scratch = Scratch::new();
     for (more_memories, pooled) in [(0, true), (3, true), (4, false), (7, false)] {
         for cached in [false, true] {
-            let component =
-                load(&scratch.engine(), Hostile { more_memories, ..echo() }.component())
-                    .expect("it loads");
-            assert_eq!(
-                (component.is_pooled(), component.is_cached()),
-                (pooled, cached),
-                "{more_memories}"
-            );
+            let component = load_guest(&scratch.engine(), Hostile { more_memories, ..echo() });
+            let found = (component.is_pooled(), component.is_cached());
+            assert_eq!(found, (pooled, cached), "{more_memories}");
             assert!(answers(&component), "{more_memories}");
         }
     }
@@ -256,10 +215,9 @@ impl Scratch {
     }
 
     fn files(&self, extension: &str) -> Vec<PathBuf> {
-        let entries = fs::read_dir(self.path())
-            .expect("the cache")
-            .map(|entry| entry.expect("an entry").path());
-        entries.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
+        let entries = fs::read_dir(self.path()).expect("the cache");
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        paths.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
     }
 }
 
@@ -274,11 +232,8 @@ fn second_load_comes_from_the_cache() {
     assert!(first.definitions().eq(second.definitions()));
     let [one, two] = [first, second]
         .map(|component| call(&component, "calculator", r#"{"expression": "6 * 7"}"#, tight()));
-    assert_eq!(
-        (one.result.value().expect("an answer").as_str(), one.usage.fuel),
-        ("42", two.usage.fuel)
-    );
-    assert_eq!(one.result, two.result);
+    assert_eq!(one.result.value().expect("an answer").as_str(), "42");
+    assert_eq!((one.result, one.usage.fuel), (two.result, two.usage.fuel));
 }
 
 /// A guest that gives its tool another name at each `describe` keeps the first one: the host does
@@ -395,18 +350,10 @@ fn disabled_proposals_are_refused_by_name() {
         let loaded = load(&ENGINE, toolcell_test_guests::with_text(text));
         assert_refused(loaded, Error::is_component, &named(names));
     }
-    for (function, names) in [
-        (0x1f, "component async"),
-        (0x24, "component async"),
-        (0x26, "component threads"),
-        (0x1e, "component error contexts"),
-    ] {
+    for (function, names) in rows::<(u8, &str)>("sandbox/load", "disabled_canonical_functions") {
         let canon = section(of_component::CANON, &list(1, &[function]));
-        assert_refused(
-            load(&ENGINE, [echo().component(), canon].concat()),
-            Error::is_component,
-            &named(names),
-        );
+        let loaded = load(&ENGINE, [echo().component(), canon].concat());
+        assert_refused(loaded, Error::is_component, &named(names));
     }
     // A component that would run something by itself: its first function, without arguments and
     // results.

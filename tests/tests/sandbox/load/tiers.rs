@@ -3,13 +3,12 @@
 
 use std::fs;
 use std::io::Read as _;
-use std::path::Path;
 use std::time::Duration;
 
 use toolcell::component::CodeTier;
 use toolcell::runtime::{EngineBuilder, Optimise};
 use toolcell::{Component, Engine, Limits};
-use toolcell_test_guests::{Hostile, Misdeed, Place, bytes, compile_bomb};
+use toolcell_test_guests::{Hostile, Misdeed, Place, bytes, compile_bomb, rows};
 use toolcell_tests::{call, load, load_ending, wait};
 
 use super::{Scratch, answers, echo};
@@ -26,11 +25,8 @@ impl Workshop {
         let shop = Self { guest, scratch: Scratch::new() };
         for (tier, optimise) in [("quick", Optimise::Never), ("optimised", Optimise::First)] {
             let made = Scratch::new();
-            load(
-                &made.builder().optimise(optimise).build().expect("an engine"),
-                shop.guest.clone(),
-            )
-            .expect("it loads");
+            let engine = made.builder().optimise(optimise).build().expect("an engine");
+            load(&engine, shop.guest.clone()).expect("it loads");
             fs::copy(&made.files("code")[0], shop.file(tier)).expect("copied");
         }
         shop
@@ -56,11 +52,8 @@ impl Workshop {
             r#"cd "{}"; tier=${{0%/*}}; echo $tier >>orders; case $tier in optimised) {optimised};; esac; exec cat $tier"#,
             self.scratch.0.path().display()
         );
-        self.scratch.builder().compile_in(
-            "/bin/sh",
-            ["-c", script.as_str()],
-            Duration::from_secs(seconds),
-        )
+        let time = Duration::from_secs(seconds);
+        self.scratch.builder().compile_in("/bin/sh", ["-c", script.as_str()], time)
     }
 
     fn load(&self, engine: EngineBuilder) -> (Engine, Component) {
@@ -90,11 +83,8 @@ fn component_answers_before_it_is_optimised() {
     assert!(answers(&component));
     assert_eq!((component.code(), component.is_cached()), (CodeTier::Quick, false));
     let (_, other) = shop.load(shop.scratch.builder().optimise(Optimise::Never));
-    assert_eq!(
-        (other.code(), other.is_cached()),
-        (CodeTier::Unoptimised, true),
-        "the quick code was not kept"
-    );
+    let found = (other.code(), other.is_cached());
+    assert_eq!(found, (CodeTier::Unoptimised, true), "the quick code was not kept");
 
     fs::write(gate, "go\n").expect("the optimiser is at the gate");
     assert_eq!(last(&component), CodeTier::Optimised);
@@ -132,11 +122,8 @@ fn failed_optimisation_is_tried_once() {
     for script in ["kill -XCPU $$", "exit 3", "exit 101"] {
         let shop = Workshop::new(echo().component());
         let (engine, component) = shop.load(shop.builder(script));
-        assert_eq!(
-            (last(&component), component.code()),
-            (CodeTier::Unoptimised, CodeTier::Unoptimised),
-            "{script}"
-        );
+        let found = [last(&component), component.code()];
+        assert_eq!(found, [CodeTier::Unoptimised; 2], "{script}");
         assert!(answers(&component));
         let again = load(&engine, shop.guest.clone()).expect("it loads");
         assert_eq!((last(&again), again.is_cached()), (CodeTier::Unoptimised, true));
@@ -160,15 +147,11 @@ fn failed_optimisation_is_remembered_without_cache() {
         r#"cd "{}"; echo $0 >>orders; case $0 in quick*) exec cat quick;; esac; exit 3"#,
         shop.scratch.0.path().display()
     );
-    let engine = Engine::builder()
-        .compile_in("/bin/sh", ["-c", &script], Duration::from_secs(60))
-        .build()
-        .unwrap();
+    let engine = Engine::builder().compile_in("/bin/sh", ["-c", &script], Duration::from_secs(60));
+    let engine = engine.build().expect("an engine");
     for _ in 0..2 {
-        assert_eq!(
-            last(&load(&engine, shop.guest.clone()).expect("it loads")),
-            CodeTier::Unoptimised
-        );
+        let component = load(&engine, shop.guest.clone()).expect("it loads");
+        assert_eq!(last(&component), CodeTier::Unoptimised);
     }
     assert_eq!(shop.orders(), ["quick/60", "optimised/120", "quick/60"]);
 }
@@ -226,36 +209,24 @@ fn both_tiers_give_equal_results_and_fuel() {
     let engines = [Optimise::Never, Optimise::First]
         .map(|optimise| Engine::builder().cells(4).optimise(optimise).build().expect("an engine"));
     let limits = Limits { fuel: 50_000_000, memory: 8 << 20, ..Limits::default() };
-    let guests: [(Vec<u8>, &str, &str); 9] = [
-        (bytes("calculator"), "calculator", r#"{"expression": "2 * (3 + 4) - sqrt(16) / 0.1"}"#),
-        (bytes("calculator"), "calculator", r#"{"expression": "("}"#),
-        (bytes("jq"), "jq", r#"{"filter": "map(.a * 2) | add", "input": [{"a": 1}, {"a": 2.5}]}"#),
-        (
-            bytes("text_stats"),
-            "text_stats",
-            r#"{"text": "One sentence. And one more, with ünïcode."}"#,
-        ),
-        (Hostile::new(Place::Execute, Misdeed::Abort).component(), "hostile", "{}"),
-        (Hostile::new(Place::Execute, Misdeed::ReadOutside).component(), "hostile", "{}"),
-        (Hostile::new(Place::Execute, Misdeed::BurnFuel).component(), "hostile", "{}"),
-        (Hostile::new(Place::Execute, Misdeed::Hoard).component(), "hostile", "{}"),
-        (echo().component(), "hostile", r#"{"a": [1, 2, 3]}"#),
-    ];
-    for (guest, tool, arguments) in guests {
+    for (name, arguments) in
+        rows::<(&str, &str)>("sandbox/load", "both_tiers_give_equal_results_and_fuel")
+    {
+        let (guest, tool) = match Misdeed::named(name) {
+            Some(misdeed) => (Hostile::new(Place::Execute, misdeed).component(), "hostile"),
+            None => (bytes(name), name),
+        };
         let [quick, optimised] = engines.each_ref().map(|engine| {
             let component = load(engine, guest.clone()).expect("it loads");
             (call(&component, tool, arguments, limits), component)
         });
-        assert_eq!(
-            [quick.1.code(), optimised.1.code()],
-            [CodeTier::Unoptimised, CodeTier::Optimised]
-        );
-        let text = |completion: &toolcell::Completion| {
-            serde_json::to_string(&completion.result).expect("JSON")
-        };
-        assert_eq!(text(&quick.0), text(&optimised.0), "{tool} {arguments}");
-        assert_eq!(quick.0.usage.fuel, optimised.0.usage.fuel, "{tool} {arguments}");
-        assert!(quick.0.usage.fuel.is_some_and(|fuel| fuel > 0), "{tool} {arguments}");
+        let tiers = [quick.1.code(), optimised.1.code()];
+        assert_eq!(tiers, [CodeTier::Unoptimised, CodeTier::Optimised], "{name} {arguments}");
+        let [one, other] = [&quick.0, &optimised.0]
+            .map(|completion| serde_json::to_string(&completion.result).expect("JSON"));
+        assert_eq!(one, other, "{name} {arguments}");
+        assert_eq!(quick.0.usage.fuel, optimised.0.usage.fuel, "{name} {arguments}");
+        assert!(quick.0.usage.fuel.is_some_and(|fuel| fuel > 0), "{name} {arguments}");
     }
 }
 
@@ -265,9 +236,8 @@ fn optimisation_keeps_the_described_names() {
     let guest = Hostile { name: "unsteady", unsteady: true, ..echo() }.component();
     let scratch = Scratch::new();
     let name = |optimise: Optimise| {
-        let component =
-            load(&scratch.builder().optimise(optimise).build().expect("an engine"), guest.clone());
-        let component = component.expect("it loads");
+        let engine = scratch.builder().optimise(optimise).build().expect("an engine");
+        let component = load(&engine, guest.clone()).expect("it loads");
         last(&component);
         assert!(answers(&component));
         component.tools()[0].definition().name.clone()
@@ -303,14 +273,11 @@ fn tampered_tier_is_recompiled() {
             let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
             let other =
                 name.strip_suffix("-quick").map_or_else(|| format!("{name}-quick"), str::to_owned);
-            move_to(path, &path.with_file_name(other).with_extension(part));
+            let to = path.with_file_name(other).with_extension(part);
+            fs::rename(path, to).expect("renamed");
         }
         assert!(!is_cached(), "{optimise:?}: one tier's entry passes for the other's");
     }
-}
-
-fn move_to(from: &Path, to: &Path) {
-    fs::rename(from, to).expect("renamed");
 }
 
 /// One engine loads the same bytes several times at once.

@@ -10,32 +10,11 @@ use toolcell::http::{Egress, ResolveFuture, Resolver};
 use toolcell::kv::SqliteStore;
 use toolcell::runtime::Placement;
 use toolcell::secrets::{Secret, StoredSecrets};
-use toolcell_test_guests::{Function, functions};
+use toolcell_test_guests::{Function, functions, rows};
 use toolcell_tests::{PLACEMENTS, own_process};
 
 use super::watch::{self, Moment, When};
 use super::{Host, Visitor, silence_intended_panics};
-
-/// For each linked crate: its name, its folder of WIT that the host is built from, and the packages
-/// in it.
-const LINKED: [(&str, &str, &[&str]); 3] = [
-    (
-        "wasmtime-wasi",
-        "src/p2/wit",
-        &["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random"],
-    ),
-    ("wasmtime-wasi-http", "wit", &["wasi:http"]),
-    ("toolcell", "../../wit", &["toolcell:tool"]),
-];
-
-/// Functions that no tool can call, by the beginnings of their names, and the reasons.
-const OUT_OF_REACH: [(&str, &str, &str); 5] = [
-    ("run", "", "is for a component to export"),
-    ("incoming-handler", "", "is for a component to export"),
-    ("tool", "", "is for a component to export"),
-    ("types", "[method]incoming-request.", "of a server: no function gives a tool one"),
-    ("types", "[static]response-outparam.", "of a server: no function gives a tool one"),
-];
 
 /// Functions that do not return.
 const DOORS: [&str; 2] = ["exit", "exit-with-code"];
@@ -43,10 +22,7 @@ const DOORS: [&str; 2] = ["exit", "exit-with-code"];
 /// Returns the folder of a package that this test was built from.
 fn folder(metadata: &Value, name: &str) -> PathBuf {
     let packages = metadata["packages"].as_array().expect("packages");
-    let package = packages
-        .iter()
-        .find(|package| package["name"] == name)
-        .unwrap_or_else(|| panic!("no `{name}`"));
+    let package = packages.iter().find(|package| package["name"] == name).expect(name);
     let manifest = package["manifest_path"].as_str().expect("a path");
     Path::new(manifest).parent().expect("a folder").to_owned()
 }
@@ -57,10 +33,8 @@ fn metadata() -> Value {
     let cargo = || Command::new(std::env::var_os("CARGO").expect("cargo runs this test"));
     let version = cargo().arg("-vV").output().expect("cargo runs").stdout;
     let version = String::from_utf8(version).expect("text");
-    let platform = version
-        .lines()
-        .find_map(|line| line.strip_prefix("host: "))
-        .expect("cargo names its platform");
+    let platform = version.lines().find_map(|line| line.strip_prefix("host: "));
+    let platform = platform.expect("cargo names its platform");
     let arguments =
         ["metadata", "--format-version=1", "--locked", "--offline", "--filter-platform", platform];
     let asked = cargo().args(arguments).output().expect("cargo runs");
@@ -72,11 +46,13 @@ fn metadata() -> Value {
 /// generated from.
 fn in_reach() -> BTreeSet<Function> {
     let metadata = metadata();
-    let linked = LINKED
-        .iter()
-        .flat_map(|(name, wit, packages)| functions(&folder(&metadata, name).join(wit), packages));
+    let linked = rows::<(&str, &str, Vec<&str>)>("sandbox/panics", "linked");
+    let linked = linked
+        .into_iter()
+        .flat_map(|(name, wit, packages)| functions(&folder(&metadata, name).join(wit), &packages));
+    let out_of_reach = rows::<(&str, &str, &str)>("sandbox/panics", "out_of_reach");
     let is_in_reach = |(module, function): &Function| {
-        OUT_OF_REACH.iter().all(|(of, begins, _)| module != of || !function.starts_with(begins))
+        out_of_reach.iter().all(|(of, begins, _)| module != of || !function.starts_with(begins))
     };
     linked.filter(is_in_reach).collect()
 }
@@ -93,13 +69,8 @@ impl Resolver for Known {
 fn visitor(placement: Placement) -> Visitor {
     let secrets = StoredSecrets::default()
         .with("token", Secret::new("canary-of-the-visitor").expect("a secret"));
-    Visitor::at(&Host::new(
-        placement,
-        None,
-        secrets,
-        SqliteStore::in_memory(),
-        Egress::new().with_resolver(Known),
-    ))
+    let egress = Egress::new().with_resolver(Known);
+    Visitor::at(&Host::new(placement, None, secrets, SqliteStore::in_memory(), egress))
 }
 
 #[test]
@@ -115,19 +86,14 @@ fn panic_in_any_host_function_ends_only_its_call() {
                 assert_eq!(visitor.leaves_by(door), "handler_exit/exited");
             }
             let moments = watch::seen();
-            let called: BTreeSet<_> =
-                moments.iter().map(|(function, _)| function.clone()).collect();
+            let called = moments.iter().map(|(function, _)| function.clone()).collect();
             let forgotten: Vec<_> = in_reach().difference(&called).cloned().collect();
             assert!(forgotten.is_empty(), "no visitor calls {forgotten:?}");
             for (panics, moment) in (1..).zip(&moments) {
                 let (ended, after) = at(&visitor, moment);
                 assert_eq!(ended, "handler_raised/host_panic", "{placement:?}, {moment:?}");
-                assert_eq!(
-                    after,
-                    "ok",
-                    "{placement:?}, after {moment:?}: {:?}",
-                    visitor.guest.result()
-                );
+                let result = visitor.guest.result();
+                assert_eq!(after, "ok", "{placement:?}, after {moment:?}: {result:?}");
                 assert_eq!(visitor.guest.statistics().panics, panics, "{placement:?}, {moment:?}");
             }
             assert!(moments.iter().any(|(_, when)| *when == When::Returns));

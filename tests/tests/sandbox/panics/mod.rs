@@ -96,12 +96,12 @@ impl Host {
         egress: Egress,
     ) -> Self {
         let url = format!("http://{HOST}:{}/", server().port());
-        let builder = Engine::builder()
-            .cells(1)
-            .placement(placement)
-            .open_files(6)
-            .quarantine_after(quarantine);
-        let builder = builder.secrets(secrets).keys(keys).egress(egress.with_connections(1));
+        let builder = Engine::builder().cells(1).placement(placement).open_files(6);
+        let builder = builder
+            .quarantine_after(quarantine)
+            .secrets(secrets)
+            .keys(keys)
+            .egress(egress.with_connections(1));
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("panics");
         let engine = builder.cache(cache).build().expect("an engine");
         let rule: HttpRule = format!("GET,POST {url}").parse().expect("a rule");
@@ -133,9 +133,9 @@ impl Guest {
     }
 
     fn new(tool: Tool) -> Self {
-        let (registry, name, events) =
-            (Registry::new(), tool.definition().name.clone(), Arc::<Mutex<Vec<Event>>>::default());
+        let (registry, name) = (Registry::new(), tool.definition().name.clone());
         registry.register(tool).expect("the only one");
+        let events = Arc::<Mutex<Vec<Event>>>::default();
         let heard = Arc::clone(&events);
         let executor = Executor::new().with_events(move |event: Event| lock(&heard).push(event));
         Self { runner: Runner::new(registry).with_executor(executor), name, events }

@@ -4,42 +4,32 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::num::NonZero;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use toolcell::http::{Egress, ResolveFuture, Resolver};
-use toolcell::kv::{Entry, KeyStore, Namespace, Page, SqliteStore, StoreError};
 use toolcell::runtime::Placement;
 use toolcell::secrets::{KnownFuture, Secret, SecretFuture, SecretSource, StoredSecrets};
 use toolcell_tests::PLACEMENTS;
 
 use super::{Host, ON_PURPOSE, Visitor, lock, silence_intended_panics};
+use crate::watched_store::WatchedStore;
 
 /// The functions that an embedder implements, by name.
 pub(crate) const PARTS: [&str; 8] =
     ["secret", "known", "get", "set", "delete", "compare_and_swap", "list", "resolve"];
 
 /// Parts that panic in a chosen function, a chosen number of times.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Parts {
     told: Arc<Mutex<Option<(&'static str, u32)>>>,
     entered: Arc<Mutex<BTreeSet<&'static str>>>,
-    keys: Arc<SqliteStore>,
-}
-
-impl Default for Parts {
-    fn default() -> Self {
-        Self {
-            told: Arc::default(),
-            entered: Arc::default(),
-            keys: Arc::new(SqliteStore::in_memory()),
-        }
-    }
 }
 
 impl Parts {
     pub(crate) fn host(&self, placement: Placement, quarantine: Option<NonZero<u32>>) -> Host {
         let egress = Egress::new().with_resolver(self.clone());
-        Host::new(placement, quarantine, self.clone(), self.clone(), egress)
+        let parts = self.clone();
+        let keys = WatchedStore::new(move |part, _| parts.enter(part));
+        Host::new(placement, quarantine, self.clone(), keys, egress)
     }
 
     pub(crate) fn panic_in(&self, part: &'static str, times: u32) {
@@ -58,11 +48,8 @@ impl Parts {
     fn enter(&self, part: &'static str) {
         lock(&self.entered).insert(part);
         let mut told = lock(&self.told);
-        let left = told
-            .as_mut()
-            .filter(|(panics, left)| *panics == part && *left > 0)
-            .map(|(_, left)| left);
-        let is_told = left.map(|left| *left -= 1).is_some();
+        let found = told.as_mut().filter(|(panics, left)| *panics == part && *left > 0);
+        let is_told = found.map(|(_, left)| *left -= 1).is_some();
         drop(told);
         assert!(!is_told, "{ON_PURPOSE}");
     }
@@ -94,52 +81,6 @@ impl Resolver for Parts {
     }
 }
 
-impl KeyStore for Parts {
-    fn get(&self, whose: &Namespace, key: &str) -> Result<Option<Entry>, StoreError> {
-        self.enter("get");
-        self.keys.get(whose, key)
-    }
-
-    fn set(
-        &self,
-        whose: &Namespace,
-        key: &str,
-        data: &[u8],
-        ttl: Option<Duration>,
-    ) -> Result<u64, StoreError> {
-        self.enter("set");
-        self.keys.set(whose, key, data, ttl)
-    }
-
-    fn delete(&self, whose: &Namespace, key: &str) -> Result<bool, StoreError> {
-        self.enter("delete");
-        self.keys.delete(whose, key)
-    }
-
-    fn compare_and_swap(
-        &self,
-        whose: &Namespace,
-        key: &str,
-        expected: Option<u64>,
-        data: &[u8],
-        ttl: Option<Duration>,
-    ) -> Result<Option<u64>, StoreError> {
-        self.enter("compare_and_swap");
-        self.keys.compare_and_swap(whose, key, expected, data, ttl)
-    }
-
-    fn list(
-        &self,
-        whose: &Namespace,
-        prefix: &str,
-        cursor: Option<&str>,
-        most: usize,
-    ) -> Result<Page, StoreError> {
-        self.enter("list");
-        self.keys.list(whose, prefix, cursor, most)
-    }
-}
-
 #[test]
 fn panic_in_embedder_part_ends_only_its_call() {
     silence_intended_panics();
@@ -149,12 +90,8 @@ fn panic_in_embedder_part_ends_only_its_call() {
         for (panics, part) in (1..).zip(PARTS) {
             parts.panic_in(part, 1);
             assert_eq!(visitor.stays(), "handler_raised/host_panic", "{placement:?}, {part}");
-            assert_eq!(
-                visitor.stays(),
-                "ok",
-                "{placement:?}, after {part}: {:?}",
-                visitor.guest.result()
-            );
+            let (end, result) = (visitor.stays(), visitor.guest.result());
+            assert_eq!(end, "ok", "{placement:?}, after {part}: {result:?}");
             assert_eq!(visitor.guest.statistics().panics, panics, "{placement:?}, {part}");
         }
     }

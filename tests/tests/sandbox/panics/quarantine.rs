@@ -4,11 +4,12 @@ use std::num::NonZero;
 
 use toolcell::call::{LogLevel, LogSource};
 use toolcell::{Definition, Event, Tool};
-use toolcell_test_guests::{Hostile, Misdeed, Place};
-use toolcell_tests::{PLACEMENTS, load};
+use toolcell_test_guests::Misdeed;
+use toolcell_tests::PLACEMENTS;
 
 use super::parts::Parts;
 use super::{Guest, ON_PURPOSE, Visitor, lock, silence_intended_panics};
+use crate::load_misdeed;
 
 #[test]
 fn component_that_panics_the_host_is_quarantined() {
@@ -29,22 +30,14 @@ fn component_that_panics_the_host_is_quarantined() {
             for _ in 0..3 {
                 assert_eq!(visitor.stays(), "ok", "good calls change nothing");
                 assert!(!component.is_quarantined());
-                assert_eq!(
-                    panics(),
-                    ("handler_raised/host_panic".to_owned(), true),
-                    "{placement:?}, {round}"
-                );
+                let expected = ("handler_raised/host_panic".to_owned(), true);
+                assert_eq!(panics(), expected, "{placement:?}, {round}");
             }
-            assert!(
-                component.is_quarantined() && visitor.guest.tells_of_it(),
-                "{placement:?}, {round}"
-            );
+            let is_told = component.is_quarantined() && visitor.guest.tells_of_it();
+            assert!(is_told, "{placement:?}, {round}");
             // It is refused before it has a cell, which would ask for the secret first.
-            assert_eq!(
-                panics(),
-                ("refusal/quarantined".to_owned(), false),
-                "{placement:?}, {round}"
-            );
+            let expected = ("refusal/quarantined".to_owned(), false);
+            assert_eq!(panics(), expected, "{placement:?}, {round}");
             let neighbour = Guest::of(&host.load("hello"));
             assert_eq!(neighbour.call(r#"{"name": "Ada"}"#), "ok", "another component");
             component.reinstate();
@@ -67,10 +60,8 @@ fn quarantine_refuses_waiting_calls() {
     parts.panic_in("list", u32::MAX);
     let mut ended = visitor.stays_at_once(CALLS);
     ended.sort();
-    assert_eq!(
-        ended,
-        [vec!["handler_raised/host_panic"; 3], vec!["refusal/quarantined"; CALLS - 3]].concat()
-    );
+    let expected = [vec!["handler_raised/host_panic"; 3], vec!["refusal/quarantined"; CALLS - 3]];
+    assert_eq!(ended, expected.concat());
 }
 
 /// Failures of the guest itself, and panics of an embedder's handler, do not count for the
@@ -83,8 +74,7 @@ fn guest_traps_do_not_cause_quarantine() {
         (Misdeed::Abort, "handler_raised/unreachable"),
         (Misdeed::Recurse, "handler_raised/stack_overflow"),
     ] {
-        let component = load(&host.engine, Hostile::new(Place::Execute, misdeed).component())
-            .expect("it loads");
+        let component = load_misdeed(&host.engine, misdeed);
         let guest = Guest::of(&component);
         for _ in 0..5 {
             assert_eq!(guest.call("{}"), expected);
@@ -92,9 +82,8 @@ fn guest_traps_do_not_cause_quarantine() {
         assert!(!component.is_quarantined() && guest.statistics().panics == 0);
     }
     let panics = async |_: serde_json::Value| -> serde_json::Value { panic!("{ON_PURPOSE}") };
-    let tool =
-        Tool::native(Definition::new("native", "").expect("a name"), panics).expect("a tool");
-    let guest = Guest::new(tool);
+    let native = Definition::new("native", "").expect("a name");
+    let guest = Guest::new(Tool::native(native, panics).expect("a tool"));
     for panics in 1..4 {
         assert_eq!(guest.call("{}"), "handler_raised/native_panic");
         assert_eq!(guest.statistics().panics, panics, "it is a panic all the same");

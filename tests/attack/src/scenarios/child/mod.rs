@@ -75,12 +75,8 @@ pub fn run_scenario(options: &ScenarioArgs) {
         }
     }));
     let program = env::current_exe().expect("this program");
-    let stage = Fixture {
-        seed: options.seed,
-        cache: program.with_file_name("attack-cache"),
-        program,
-        temp: env::temp_dir(),
-    };
+    let (cache, temp) = (program.with_file_name("attack-cache"), env::temp_dir());
+    let stage = Fixture { seed: options.seed, program, cache, temp };
     let mut theatre = set_up(options.theatre, &stage);
     let row = run_cases(options, &stage, theatre.as_mut());
     drop(theatre);
@@ -125,25 +121,18 @@ fn run_cases(options: &ScenarioArgs, stage: &Fixture, theatre: &mut dyn Scenario
     let mut spent = Spent { bound: Fixture::bound(), peak: memory().1, ..Spent::default() };
     if let Some((baseline, tried)) = baseline {
         let over = Reading::after_settling(baseline, &stage.temp);
-        spent.fds = over.fds;
-        spent.threads = over.threads;
-        spent.files = over.files;
-        spent.slope = if tally.tried - tried >= MIN_ATTEMPTS {
-            slope(&samples[samples.len() / 2..])
-        } else {
-            None
-        };
+        (spent.fds, spent.threads, spent.files) = (over.fds, over.threads, over.files);
+        if tally.tried - tried >= MIN_ATTEMPTS {
+            spent.slope = slope(&samples[samples.len() / 2..]);
+        }
         for (what, count) in [
             ("file descriptors", over.fds),
             ("threads", over.threads),
             ("temporary files", over.files),
         ] {
             if count > 0 {
-                tally.note(
-                    Fault::Leak,
-                    what,
-                    format!("{count} over the {baseline:?} after {tried} attempts"),
-                );
+                let detail = format!("{count} over the {baseline:?} after {tried} attempts");
+                tally.note(Fault::Leak, what, detail);
             }
         }
     }

@@ -49,11 +49,8 @@ pub(crate) fn spellings(address: IpAddr) -> Vec<String> {
         }
     };
     let ([a, b, c, d], number) = (v4.octets(), u32::from(v4));
-    let wide = |text: String| {
-        text.chars()
-            .map(|c| char::from_u32(u32::from(c) + 0xfee0).expect("a wide letter"))
-            .collect::<String>()
-    };
+    let wide = |c: char| char::from_u32(u32::from(c) + 0xfee0).expect("a wide letter");
+    let widened: String = v4.to_string().replace('.', "\u{e}").chars().map(wide).collect();
     vec![
         v4.to_string(),
         format!("{v4}."),
@@ -65,7 +62,7 @@ pub(crate) fn spellings(address: IpAddr) -> Vec<String> {
         format!("0x{a:x}.0x{b:x}.0x{c:x}.0x{d:x}"),
         format!("{a}.{b}.{}", u32::from(c) << 8 | u32::from(d)),
         format!("{a}.{}", number & 0xff_ffff),
-        wide(v4.to_string().replace('.', "\u{e}")).replace('\u{feee}', "\u{3002}"),
+        widened.replace('\u{feee}', "\u{3002}"),
         v4.to_string().bytes().map(|byte| format!("%{byte:02x}")).collect(),
         format!("[::ffff:{v4}]"),
         format!("[::FFFF:{:x}:{:x}]", number >> 16, number & 0xffff),

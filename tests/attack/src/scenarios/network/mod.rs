@@ -21,7 +21,7 @@ use toolcell_tests::{load_with, wait};
 use super::Scenario;
 use crate::fixture::Fixture;
 use crate::rng::SeededRng;
-use crate::tally::{Fault, Tally};
+use crate::tally::{Fault, Tally, wrong};
 use addresses::{all, disguised, spellings};
 use listener::Forbidden;
 
@@ -69,23 +69,16 @@ impl Network {
         let resolver = Rebinding::default();
         let egress = Egress::new().with_resolver(resolver.clone());
         // A path `/to/<hex>` redirects to the address in it.
-        let answer = |request: &str| match request
-            .split(' ')
-            .nth(1)
-            .and_then(|path| path.strip_prefix("/to/"))
-        {
-            Some(place) => {
-                response(&format!("302 Found\r\nlocation: http://{}/", decode_hex(place)), "")
-            }
-            None => response("200 OK", "allowed"),
+        let answer = |request: &str| {
+            let path = request.split(' ').nth(1).unwrap_or_default();
+            let Some(place) = path.strip_prefix("/to/") else {
+                return response("200 OK", "allowed");
+            };
+            response(&format!("302 Found\r\nlocation: http://{}/", decode_hex(place)), "")
         };
-        Self {
-            seed: stage.seed,
-            engine: stage.engine(Placement::Cells).egress(egress).build().expect("an engine"),
-            resolver,
-            forbidden: Forbidden::start(),
-            allowed: Server::start(ALLOWED, answer),
-        }
+        let engine = stage.engine(Placement::Cells).egress(egress).build().expect("an engine");
+        let (forbidden, allowed) = (Forbidden::start(), Server::start(ALLOWED, answer));
+        Self { seed: stage.seed, engine, resolver, forbidden, allowed }
     }
 
     /// Loads a tool with grants for all of these URLs, although no tool may reach them.
@@ -188,10 +181,8 @@ impl Scenario for Network {
                 let tool = &tools.iter().find(|(known, _)| *known == name).expect("a tool").1;
                 let result = result_of(tool, &arguments);
                 let arrived = self.allowed.taken().concat();
-                let stays = arrived
-                    .lines()
-                    .next()
-                    .is_none_or(|line| line.split(' ').nth(1).is_some_and(is_origin_form));
+                let is_plain = |line: &str| line.split(' ').nth(1).is_some_and(is_origin_form);
+                let stays = arrived.lines().next().is_none_or(is_plain);
                 let detail = || {
                     format!("{address} as {spelt}: {arguments} gave {result}; arrived {arrived}")
                 };
@@ -201,14 +192,10 @@ impl Scenario for Network {
                     || result.contains("cannot be reached")
                     || result.contains("in time")
                 {
-                    judgement = Err((
-                        Fault::Connection,
-                        format!("{way:?}: a connection was tried"),
-                        detail(),
-                    ));
+                    let what = format!("{way:?}: a connection was tried");
+                    judgement = Err((Fault::Connection, what, detail()));
                 } else if !stays {
-                    judgement =
-                        Err((Fault::Wrong, format!("{way:?}: not in origin form"), detail()));
+                    judgement = Err(wrong(format!("{way:?}: not in origin form"), detail()));
                 }
             }
             tally.record_result(judgement);
@@ -217,11 +204,8 @@ impl Scenario for Network {
 
     fn close(&mut self, tally: &mut Tally) {
         if self.forbidden.is_new() {
-            tally.record_failure(
-                Fault::Connection,
-                "after all",
-                "a connection came when all was over",
-            );
+            let detail = "a connection came when all was over";
+            tally.record_failure(Fault::Connection, "after all", detail);
         }
     }
 }

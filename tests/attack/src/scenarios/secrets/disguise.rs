@@ -2,35 +2,24 @@
 
 mod forms;
 
+use std::sync::LazyLock;
+
 pub(crate) use forms::disguised;
 
 /// The encodings.
-pub(crate) const DISGUISES: [&str; 12] = [
-    "plain",
-    "upper",
-    "base64",
-    "base64_shifted",
-    "base64_url",
-    "hex",
-    "hex_upper",
-    "percent",
-    "component",
-    "escaped",
-    "reversed",
-    "halves",
-];
+pub(crate) static DISGUISES: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let disguises = "plain upper base64 base64_shifted base64_url hex hex_upper percent component \
+                     escaped reversed halves";
+    disguises.split(' ').collect()
+});
 
 /// Finds a value in all its encodings.
 pub(crate) struct Finder(Vec<(&'static str, String)>);
 
 impl Finder {
     pub(crate) fn of(value: &str) -> Self {
-        Self(
-            DISGUISES
-                .iter()
-                .flat_map(|disguise| needles(value, disguise).map(|needle| (*disguise, needle)))
-                .collect(),
-        )
+        let all = |disguise| needles(value, disguise).map(move |needle| (disguise, needle));
+        Self(DISGUISES.iter().copied().flat_map(all).collect())
     }
 
     /// Returns the encoding in which the text contains the value.
@@ -61,13 +50,11 @@ mod tests {
     #[test]
     fn finder_detects_every_disguise() {
         let finder = Finder::of("cnry-Ab3+/=xyZ0123456789");
-        for disguise in DISGUISES {
+        for disguise in DISGUISES.iter() {
             let text = format!("a{}z", disguised("cnry-Ab3+/=xyZ0123456789", disguise));
             assert!(finder.find(&text).is_some(), "{disguise}");
-            assert!(
-                finder.find(&serde_json::json!([text]).to_string()).is_some(),
-                "{disguise} in JSON"
-            );
+            let json = serde_json::json!([text]).to_string();
+            assert!(finder.find(&json).is_some(), "{disguise} in JSON");
         }
         assert_eq!(finder.find("nothing of the kind: cnry-Ab3"), None);
     }

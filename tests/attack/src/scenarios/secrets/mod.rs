@@ -4,7 +4,7 @@
 mod disguise;
 
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use serde_json::json;
 use toolcell::grants::{HttpRule, Injection, SecretGrant};
@@ -25,24 +25,11 @@ use crate::fixture::{Fixture, load_for_good};
 use crate::tally::{Fault, Tally};
 
 /// The ways out of a cell.
-const EXITS: [&str; 16] = [
-    "reflected",
-    "result",
-    "member",
-    "error",
-    "question",
-    "halt",
-    "panic",
-    "log",
-    "stdout",
-    "stderr",
-    "progress",
-    "keys",
-    "url",
-    "query",
-    "header",
-    "body",
-];
+static EXITS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let exits = "reflected result member error question halt panic log stdout stderr progress keys \
+                 url query header body";
+    exits.split(' ').collect()
+});
 
 /// Collects what the library's spans and events write.
 #[derive(Clone, Default)]
@@ -98,29 +85,18 @@ impl Secrets {
         };
         let bound = Server::start(Ipv4Addr::LOCALHOST, echo);
         let other = Server::start(Ipv4Addr::LOCALHOST, |_| response("200 OK", "thanks"));
-        let rule = |text: String| {
-            let rule: HttpRule = text.parse().expect("a rule");
-            rule.with_private(["127.0.0.0/8".parse().expect("a network")])
-        };
         let mut grants = Grants::default();
-        for method in ["GET", "POST"] {
-            grants.http.extend(
-                [&bound, &other].map(|server| rule(format!("{method} {}", server.url("/")))),
-            );
-        }
-        grants
-            .secrets
-            .insert("token".into(), SecretGrant::new(rule(bound.url("/api")), Injection::Bearer));
+        grants.http.extend([&bound, &other].map(|server| server.rule("GET,POST", "/")));
+        let api: HttpRule = bound.url("/api").parse().expect("a rule");
+        let api = api.with_private(["127.0.0.0/8".parse().expect("a network")]);
+        let secret = SecretGrant::new(api, Injection::Bearer);
+        grants.secrets.insert("token".into(), secret);
         grants.reveal.insert("token".into());
         grants.kv.push("write *".parse().expect("a rule"));
         let secrets =
             StoredSecrets::default().with("token", Secret::new(canary.as_str()).expect("a secret"));
-        let engine = stage
-            .engine(Placement::Cells)
-            .secrets(secrets)
-            .keys(SqliteStore::in_memory())
-            .build()
-            .expect("an engine");
+        let engine = stage.engine(Placement::Cells).secrets(secrets).keys(SqliteStore::in_memory());
+        let engine = engine.build().expect("an engine");
         let (events, traces) = (Arc::new(Mutex::new(String::new())), Traces::default());
         let seen = Arc::clone(&events);
         let executor = Executor::new().with_events(move |event: Event| {
@@ -147,11 +123,8 @@ impl Scenario for Secrets {
             (EXITS[case as usize / DISGUISES.len()], DISGUISES[case as usize % DISGUISES.len()]);
         let to = if exit == "reflected" { self.bound.url("/api/") } else { self.other.url("/") };
         let tool = self.leaker.tools()[0].clone();
-        let call = ToolCall::with_value(
-            "1",
-            "leaker",
-            &json!({"disguise": disguise, "exit": exit, "to": to}),
-        );
+        let arguments = json!({"disguise": disguise, "exit": exit, "to": to});
+        let call = ToolCall::with_value("1", "leaker", &arguments);
         let executor = self.executor.clone();
         let completion =
             wait(async move { executor.call(&tool, call, CallOptions::default()).await });
@@ -165,19 +138,13 @@ impl Scenario for Secrets {
         ];
         // The server that the secret is bound to may receive it.
         drop(self.bound.taken());
-        let found: Vec<_> = places
-            .iter()
-            .filter(|(_, text)| self.finder.find(text).is_some())
-            .map(|(place, _)| *place)
-            .collect();
+        let shows = places.iter().filter(|(_, text)| self.finder.find(text).is_some());
+        let found: Vec<_> = shows.map(|(place, _)| *place).collect();
         tally.record_result(if found.is_empty() {
             Ok(())
         } else {
-            Err((
-                Fault::Canary,
-                format!("`{disguise}` by `{exit}`"),
-                format!("found in {}: {completion:?}", found.join(", ")),
-            ))
+            let detail = format!("found in {}: {completion:?}", found.join(", "));
+            Err((Fault::Canary, format!("`{disguise}` by `{exit}`"), detail))
         });
     }
 }

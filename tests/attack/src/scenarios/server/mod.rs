@@ -29,7 +29,7 @@ use toolcell_test_guests::bytes;
 use super::Scenario;
 use crate::fixture::{Fixture, load_for_good};
 use crate::rng::SeededRng;
-use crate::tally::{Fault, Tally};
+use crate::tally::{Failure, Fault, Tally, wrong};
 
 /// The tools of the tenant `globex`: all but `submit_plan` and `spin`.
 const GLOBEX: [&str; 4] = ["book_table", "panics", "opens", "chatters"];
@@ -74,14 +74,10 @@ impl Server {
             let loaded = load_for_good(&engine, bytes(component), toolcell::Grants::default());
             registry.register_all(loaded.tools().iter().cloned()).expect("tools");
         }
-        let served =
-            ServedTools::new(&registry).with_tenant("acme", Tenant::default()).with_tenant(
-                "globex",
-                Tenant {
-                    tools: Some(GLOBEX.map(|name| name.parse().expect("a rule")).into()),
-                    ..Tenant::default()
-                },
-            );
+        let tools = Some(GLOBEX.map(|name| name.parse().expect("a rule")).into());
+        let served = ServedTools::new(&registry)
+            .with_tenant("acme", Tenant::default())
+            .with_tenant("globex", Tenant { tools, ..Tenant::default() });
         let artifacts = Artifacts::temporary(ArtifactOptions::default()).expect("a directory");
         let clock = ManualClock::new();
         let sealer = Sealer::generate().expect("randomness").with_clock(Arc::new(clock.clone()));
@@ -96,30 +92,16 @@ impl Server {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");
-        let protected = routes(
-            service.clone(),
-            McpOptions { stop_grace: Duration::ZERO, ..McpOptions::default() },
-        );
+        let mcp = McpOptions { stop_grace: Duration::ZERO, ..McpOptions::default() };
+        let protected = routes(service.clone(), mcp);
         let options = ListenOptions { protected, ..ListenOptions::default() };
-        let server = runtime.block_on(HttpServer::bind(
-            service,
-            Authenticator::api_keys(keys.clone()),
-            options,
-        ));
+        let authenticator = Authenticator::api_keys(keys.clone());
+        let server = runtime.block_on(HttpServer::bind(service, authenticator, options));
         let server = server.expect("a port");
         let address = server.address();
         runtime.spawn(server.serve(std::future::pending()));
-        Self {
-            seed: stage.seed,
-            address,
-            acme,
-            acme_too,
-            revoked,
-            globex,
-            clock,
-            _runtime: runtime,
-            _keys: keys,
-        }
+        let (seed, _runtime, _keys) = (stage.seed, runtime, keys);
+        Self { seed, address, acme, acme_too, revoked, globex, clock, _runtime, _keys }
     }
 
     /// Sends a request, and returns the whole answer.
@@ -128,7 +110,7 @@ impl Server {
     }
 
     /// Checks that a tool's text arrives as a value in a message, never as a message.
-    fn forge(&self, dice: &mut SeededRng) -> Result<(), (Fault, String, String)> {
+    fn forge(&self, dice: &mut SeededRng) -> Result<(), Failure> {
         let mut words = String::new();
         for _ in 0..dice.number(1..6) {
             words.push_str(dice.pick(&ENDS));
@@ -147,7 +129,7 @@ impl Server {
             _ => mcp(name, &arguments),
         };
         let answer = self.sent(&self.globex, line, &headers, &body.to_string());
-        let wrong = |what: &str| (Fault::Wrong, format!("{what}, {line}"), answer.clone());
+        let wrong = |what: &str| wrong(format!("{what}, {line}"), answer.clone());
         if !answer.starts_with("HTTP/1.1 200") {
             return Err(wrong("the call was not answered"));
         }
@@ -170,22 +152,18 @@ impl Server {
 
     /// Checks that a tenant cannot reach another tenant's artifacts, questions and running calls:
     /// neither by their ids, nor by a difference between answers.
-    fn probe_isolation(
-        &self,
-        case: u64,
-        dice: &mut SeededRng,
-    ) -> Result<(), (Fault, String, String)> {
+    fn probe_isolation(&self, case: u64, dice: &mut SeededRng) -> Result<(), Failure> {
         let content = dice.letters(40);
         let kept = json_of(&self.sent(&self.acme, "POST /v1/artifacts", "", &content));
         let id = kept["id"].as_str().unwrap_or_default().to_owned();
         let unknown: String = (0..64).map(|_| dice.pick(&["0", "7", "a", "f"])).collect();
         for line in ["GET /v1/artifacts/", "DELETE /v1/artifacts/"] {
-            self.same(&format!("{line}{id}"), &format!("{line}{unknown}"), "", (&id, &unknown))?;
+            self.same(&format!("{line}{id}"), &format!("{line}{unknown}"), (&id, &unknown))?;
         }
         let still = self.sent(&self.acme, &format!("GET /v1/artifacts/{id}"), "", "");
         let removed = self.sent(&self.acme, &format!("DELETE /v1/artifacts/{id}"), "", "");
         if !still.ends_with(&content) || !removed.starts_with("HTTP/1.1 204") {
-            return Err((Fault::Wrong, "an artifact of another tenant is gone".into(), still));
+            return Err(wrong("an artifact of another tenant is gone", still));
         }
 
         // The state of a question, sent with another tenant's key.
@@ -196,11 +174,7 @@ impl Server {
         resumed["resume"] = json!({"answer": {"name": "Eve"}, "state": state});
         let stolen = json_of(&self.sent(&self.globex, "POST /v1/calls", "", &resumed.to_string()));
         if !state.is_string() || !stolen["outcome"]["refusal"].is_object() {
-            return Err((
-                Fault::Wrong,
-                "a question of another tenant was answered".into(),
-                stolen.to_string(),
-            ));
+            return Err(wrong("a question of another tenant was answered", stolen.to_string()));
         }
 
         // A running call, cancelled by its id.
@@ -216,60 +190,49 @@ impl Server {
             std::thread::yield_now();
         }
         let other = format!("nothing-{case}");
-        let compared = self.same(
-            &format!("DELETE /v1/calls/{running}"),
-            &format!("DELETE /v1/calls/{other}"),
-            "",
-            (&running, &other),
-        );
+        let [one, another] = [&running, &other].map(|id| format!("DELETE /v1/calls/{id}"));
+        let compared = self.same(&one, &another, (&running, &other));
         let seen = usage(&self.globex);
         let cancelled = self.sent(&self.acme, &format!("DELETE /v1/calls/{running}"), "", "");
         let ended = json_of(&call.join().unwrap_or_default());
         compared?;
         if seen != Some(0) || !cancelled.starts_with("HTTP/1.1 202") {
-            return Err((
-                Fault::Wrong,
-                "a call of another tenant was seen or cancelled".into(),
-                cancelled,
-            ));
+            return Err(wrong("a call of another tenant was seen or cancelled", cancelled));
         }
         if ended["outcome"]["tool_error"]["cause"]["status"] != "cancelled" {
-            return Err((
-                Fault::Wrong,
-                "a cancelled call ended otherwise".into(),
-                ended.to_string(),
-            ));
+            return Err(wrong("a cancelled call ended otherwise", ended.to_string()));
         }
         Ok(())
     }
 
     /// Checks that a hidden tool and a missing one get the same answer, and so do refused keys.
-    fn compare(&self, dice: &mut SeededRng) -> Result<(), (Fault, String, String)> {
+    fn compare(&self, dice: &mut SeededRng) -> Result<(), Failure> {
         if dice.one_in(8) {
             let made_up = format!("tck_{}", dice.letters(43));
             let (_, headers, body) = mcp(HIDDEN, &json!({}));
             let body = body.to_string();
-            let (line, headers, body) = dice.pick(&[
-                ("GET /v1/tools", "", ""),
-                ("POST /v1/calls", "", "{}"),
-                ("POST /mcp", &*headers, &*body),
-            ]);
+            let call = ("POST /v1/calls", "", "{}");
+            let (line, headers, body) =
+                dice.pick(&[("GET /v1/tools", "", ""), call, ("POST /mcp", &*headers, &*body)]);
             let answers = [&self.revoked, &made_up]
                 .map(|key| normal(&self.sent(key, line, headers, body), key));
             return same(&answers, line);
         }
         let missing = dice.letters(HIDDEN.len()).to_lowercase();
-        let calls =
-            |name: &str| json!({"calls": [{"id": "a", "name": name, "arguments": {}}]}).to_string();
+        let calls = |name: &str| json!({"calls": [{"id": "a", "name": name, "arguments": {}}]});
         let some = |name: &str| {
-            json!({"calls": [{"id": "a", "name": name, "arguments": {}}], "unknown_tools": "answer"}).to_string()
+            let mut calls = calls(name);
+            calls["unknown_tools"] = json!("answer");
+            calls.to_string()
         };
         let one = |name: &str| json!({"name": name}).to_string();
         let route =
             dice.pick(&["calls", "batch", "runs", "steps", "answer", "streamed", "tool", "mcp"]);
         let made = |name: &str| match route {
             "calls" => ("POST /v1/calls".to_owned(), String::new(), one(name)),
-            "batch" | "runs" | "steps" => (format!("POST /v1/{route}"), String::new(), calls(name)),
+            "batch" | "runs" | "steps" => {
+                (format!("POST /v1/{route}"), String::new(), calls(name).to_string())
+            }
             "answer" => ("POST /v1/batch".to_owned(), String::new(), some(name)),
             "streamed" => ("POST /v1/runs".to_owned(), String::new(), some(name)),
             "tool" => (format!("GET /v1/tools/{name}"), String::new(), String::new()),
@@ -287,20 +250,12 @@ impl Server {
 
     /// Checks that `globex` gets 404 and the same answer to both requests, apart from these two
     /// ids.
-    fn same(
-        &self,
-        one: &str,
-        other: &str,
-        body: &str,
-        ids: (&str, &str),
-    ) -> Result<(), (Fault, String, String)> {
-        let answers = [(one, ids.0), (other, ids.1)].map(|(line, id)| {
-            let answer = self.sent(&self.globex, line, "", body);
-            normal(&answer, id)
-        });
+    fn same(&self, one: &str, other: &str, ids: (&str, &str)) -> Result<(), Failure> {
+        let answers = [(one, ids.0), (other, ids.1)]
+            .map(|(line, id)| normal(&self.sent(&self.globex, line, "", ""), id));
         let route = one.split(ids.0).next().unwrap_or_default();
         if !answers[0].starts_with("HTTP/1.1 404") {
-            return Err((Fault::Wrong, format!("{route} of another tenant"), answers[0].clone()));
+            return Err(wrong(format!("{route} of another tenant"), answers[0].clone()));
         }
         same(&answers, route)
     }
@@ -338,11 +293,8 @@ fn mcp(name: &str, arguments: &Value) -> (&'static str, String, Value) {
         "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
          Mcp-Method: tools/call\r\nMcp-Name: {name}\r\n"
     );
-    (
-        "POST /mcp",
-        headers,
-        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}),
-    )
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    ("POST /mcp", headers, body)
 }
 
 fn sent(address: SocketAddr, key: &str, line: &str, headers: &str, body: &str) -> String {
@@ -371,11 +323,8 @@ fn normal(answer: &str, name: &str) -> String {
     for line in answer.replace(name, "NAME").lines() {
         let lower = line.to_ascii_lowercase();
         let is_length = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if is_length
-            || ["date:", "content-length:", "x-request-id:"]
-                .iter()
-                .any(|header| lower.starts_with(header))
-        {
+        let varying = ["date:", "content-length:", "x-request-id:"];
+        if is_length || varying.iter().any(|header| lower.starts_with(header)) {
             continue;
         }
         let mut line = line.to_owned();
@@ -392,10 +341,10 @@ fn normal(answer: &str, name: &str) -> String {
     lines.join("\n")
 }
 
-fn same(answers: &[String; 2], what: &str) -> Result<(), (Fault, String, String)> {
+fn same(answers: &[String; 2], what: &str) -> Result<(), Failure> {
     let [one, other] = answers;
     if one == other {
         return Ok(());
     }
-    Err((Fault::Wrong, format!("a difference of answers: {what}"), format!("{one}\n---\n{other}")))
+    Err(wrong(format!("a difference of answers: {what}"), format!("{one}\n---\n{other}")))
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Server, json_of, mcp};
 use crate::rng::SeededRng;
-use crate::tally::Fault;
+use crate::tally::{Failure, wrong};
 
 /// The time after which a question cannot be answered any more: its lifetime and one more.
 const EXPIRED_AFTER: Duration = Duration::from_secs(24 * 60 * 60 + 1);
@@ -27,7 +27,7 @@ enum Form {
 impl Server {
     /// Checks that a state is accepted unchanged, from the key, for the tool and the arguments that
     /// it was made for, until it expires, and in no other case.
-    pub(super) fn check_states(&self, dice: &mut SeededRng) -> Result<(), (Fault, String, String)> {
+    pub(super) fn check_states(&self, dice: &mut SeededRng) -> Result<(), Failure> {
         let form = dice.pick(&[Form::Resume, Form::RequestState]);
         let arguments = json!({"date": "2030-05-04", "time": "18:30", "party_size": 2});
         let other_arguments = json!({"date": "2030-05-04", "time": "18:30", "party_size": 3});
@@ -38,18 +38,14 @@ impl Server {
             Form::RequestState => asked["result"]["requestState"].as_str(),
         };
         let Some(state) = state else {
-            return Err((Fault::Wrong, "the tool asked nothing".into(), asked.to_string()));
+            return Err(wrong("the tool asked nothing", asked.to_string()));
         };
         let mut forged = Vec::new();
         for _ in 0..8 {
             let at = dice.index(state.len());
             let (mut changed, mut cut) = (state.to_owned().into_bytes(), state.to_owned());
-            changed[at] = *ALPHABET
-                .iter()
-                .cycle()
-                .skip(dice.index(64))
-                .find(|byte| **byte != changed[at])
-                .unwrap_or(&b'A');
+            let mut letters = ALPHABET.iter().cycle().skip(dice.index(64));
+            changed[at] = *letters.find(|byte| **byte != changed[at]).unwrap_or(&b'A');
             cut.truncate(at);
             forged.extend([String::from_utf8(changed).unwrap_or_default(), cut]);
         }
@@ -75,17 +71,14 @@ impl Server {
         {
             let (code, answer) = answered(key, tool, arguments, state);
             if code != expected {
-                return Err((
-                    Fault::Wrong,
-                    format!("a state was answered by `{code}`, not `{expected}`"),
-                    answer.to_string(),
-                ));
+                let what = format!("a state was answered by `{code}`, not `{expected}`");
+                return Err(wrong(what, answer.to_string()));
             }
         }
         self.clock.advance(EXPIRED_AFTER);
         let (code, answer) = answered(&self.acme, TOOL, &arguments, state);
         if code != "resume_expired" {
-            return Err((Fault::Wrong, "a state was accepted too late".into(), answer.to_string()));
+            return Err(wrong("a state was accepted too late", answer.to_string()));
         }
         Ok(())
     }

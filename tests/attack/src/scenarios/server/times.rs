@@ -37,16 +37,11 @@ impl Server {
             ("an artifact of another tenant and none", [artifact(&id), artifact(&unknown)]),
             ("a revoked key and an unknown one", [listing(&self.revoked), listing(&made_up)]),
         ] {
-            let ratios: Vec<f64> = (0..TIMES)
-                .map(|_| self.ratio(&requests))
-                .take_while(|ratio| *ratio > RATIO)
-                .collect();
+            let ratios = (0..TIMES).map(|_| self.ratio(&requests));
+            let ratios: Vec<f64> = ratios.take_while(|ratio| *ratio > RATIO).collect();
             if ratios.len() == TIMES {
-                tally.record_failure(
-                    Fault::Slow,
-                    format!("a difference of times: {what}"),
-                    format!("{ratios:?}"),
-                );
+                let what = format!("a difference of times: {what}");
+                tally.record_failure(Fault::Slow, what, format!("{ratios:?}"));
             } else {
                 tally.record_success();
             }
