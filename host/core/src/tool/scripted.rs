@@ -1,6 +1,6 @@
 //! A handler that answers from a script, for tests of the code around a handler.
 //!
-//! The tests of retries and of the circuit breaker give [`Scripted`] a list of answers, such as
+//! The tests of middleware, retries and the circuit breaker give [`Scripted`] answers, such as
 //! busy, trap or hang, and a clock that they control. It gives one answer for each call, repeats
 //! the last one, and records the attempt number and the time of each call.
 

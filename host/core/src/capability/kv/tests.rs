@@ -229,7 +229,7 @@ fn only_cursors_from_a_page_of_the_list_are_valid() {
 /// The clock panics in the middle of a write: the store is unchanged, and the next write works.
 #[test]
 fn panicking_clock_leaves_the_store_unchanged() {
-    for Subject { name, store, hand, _dir } in empty_stores(Quota::default()) {
+    for Subject { _dir, name, store, hand } in empty_stores(Quota::default()) {
         let space = notes();
         store.set(&space, "a", b"1", None).unwrap();
         let operations: [&dyn Fn(); 5] = [

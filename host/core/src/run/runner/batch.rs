@@ -190,7 +190,9 @@ mod tests {
         assert_eq!(told.collect::<Vec<_>>(), expected);
         assert_eq!((outcome.messages[1].name.as_str(), outcome.halted), ("gret", None));
         let outcome = asked(RunOptions { on_tool_error: OnToolError::Halt, ..answer() }).unwrap();
-        let Some(RunHalt::ToolError { tool_call_id, .. }) = outcome.halted else { panic!() };
+        let Some(RunHalt::ToolError { tool_call_id, .. }) = &outcome.halted else {
+            panic!("{outcome:?}")
+        };
         assert_eq!(tool_call_id, "c1");
     }
 

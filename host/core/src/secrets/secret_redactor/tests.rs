@@ -41,6 +41,8 @@ fn tool_outcomes_and_errors_contain_no_secret() {
     for row in rows::<Value>("secrets/secret_redactor", "outcomes") {
         let text = row.to_string().replace("VALUE", VALUE);
         let mut outcome: Outcome = serde_json::from_str(&text).unwrap();
+        let kept = serde_json::to_string(&outcome).unwrap();
+        assert_eq!(kept.matches(VALUE).count(), text.matches(VALUE).count(), "{text}");
         redactor().outcome(&mut outcome);
         let shown = serde_json::to_string(&outcome).unwrap();
         // The bytes of media are base64 here.

@@ -110,7 +110,8 @@ async fn server_without_a_valid_certificate_is_refused() {
                 RootCertificates::default().with_pem(site.authority.as_bytes()).unwrap()
             }
             "default" => RootCertificates::default(),
-            _ => RootCertificates::none(),
+            "none" => RootCertificates::none(),
+            unknown => panic!("{unknown}"),
         };
         let result = request(&site, host, roots).await;
         assert_eq!(kind(&result), expected, "{host} with {trusted}: {result:?}");

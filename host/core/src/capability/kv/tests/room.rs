@@ -38,7 +38,7 @@ fn rows(store: &SqliteStore) -> Vec<Vec<u8>> {
 /// a namespace's usage.
 #[test]
 fn empty_namespace_uses_no_space() {
-    for Subject { name, store, hand, _dir } in empty_stores(Quota::default()) {
+    for Subject { _dir, name, store, hand } in empty_stores(Quota::default()) {
         for at in 0..100 {
             hand.set(at);
             let space = Namespace::new(Some(&format!("tenant {at}")), "notes");
