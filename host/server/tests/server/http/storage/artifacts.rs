@@ -146,7 +146,7 @@ async fn artifact_errors_match_the_documented_table() {
     for (case, reply) in &replies {
         let (_, status, code) =
             rows.iter().find(|(row, ..)| row == case).unwrap_or_else(|| panic!("no row: {case}"));
-        assert_eq!((reply.status, &reply.code()), (*status, code), "{case}: {reply:?}");
+        assert_eq!((reply.status, &*reply.code()), (*status, *code), "{case}: {reply:?}");
     }
     // A full disk is simulated inside the crate: `http::artifacts::tests` reads the row.
     let elsewhere = "an upload for which the disk of the server has no room";

@@ -20,7 +20,7 @@ fn chunked(key: &str) -> String {
     format!("{head}Transfer-Encoding: chunked\r\n\r\n")
 }
 
-/// Checks that the request can be made later.
+/// Checks that the server refused the request for one second.
 #[track_caller]
 fn is_overloaded(reply: &Reply) {
     reply.is_refused(429, "overloaded");
