@@ -71,14 +71,16 @@ fn settings_on_each_page_start_working_server() {
         let (program, words) = words.split_first().expect("a command");
         assert_eq!(program, "toolcell");
         assert!(words.iter().any(|word| word == CONFIG), "{words:?}");
-        let words = words.iter().map(|word| word.replace(CONFIG, &config));
-        // The client chooses the working directory.
-        let [opened, listed, called] =
-            session(place.command().current_dir("/").args(words).args(more));
-        assert_eq!(opened["serverInfo"]["name"], "toolcell", "{opened}");
-        assert_eq!(opened["protocolVersion"], REVISION, "{opened}");
-        assert_eq!(listed["tools"][0]["name"], "greet", "{listed}");
-        assert_eq!(called["content"][0]["text"], "Hello, Ada!", "{called}");
+        // The client chooses the working directory; with that of the file, its name is enough.
+        for (folder, config) in [(Path::new("/"), &*config), (place.path(), "toolcell.toml")] {
+            let words = words.iter().map(|word| word.replace(CONFIG, config));
+            let [opened, listed, called] =
+                session(place.command().current_dir(folder).args(words).args(more));
+            assert_eq!(opened["serverInfo"]["name"], "toolcell", "{config}: {opened}");
+            assert_eq!(opened["protocolVersion"], REVISION, "{config}: {opened}");
+            assert_eq!(listed["tools"][0]["name"], "greet", "{config}: {listed}");
+            assert_eq!(called["content"][0]["text"], "Hello, Ada!", "{config}: {called}");
+        }
     };
     copied.iter().for_each(|words| answers(words, &[]));
     // The option that the pages add for a configuration with tenants.
