@@ -72,6 +72,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// Defines the tests that run the cases of these components.
 macro_rules! cases {
     ($($name:ident)*) => { $(
         #[test]
@@ -111,6 +112,7 @@ fn tools_import_only_used_interfaces() {
     }
 }
 
+/// Lists components without cases here, each with the place of its tests.
 macro_rules! tested_elsewhere {
     ($($name:ident: $_place:literal,)*) => { $(fn $name() {})* };
 }

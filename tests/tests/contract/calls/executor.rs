@@ -373,11 +373,13 @@ fn timeouts_need_no_caller_runtime() {
         PLACEMENTS.map(|placement| guest(&narrow(placement), hostile(Misdeed::Sleep)));
     let stuck = greeter(async |_: Value| -> Value { pending().await });
     let executor = Executor::new().with_limits(within(30));
-    for (tool, arguments) in [(cells, "{}"), (inline, "{}"), (stuck, ADA)] {
+    for (place, tool, arguments) in
+        [("cells", cells, "{}"), ("inline", inline, "{}"), ("native", stuck, ADA)]
+    {
         let call = ToolCall::new("1", tool.definition().name.as_str(), arguments);
         let called = executor.call(&tool, call, CallOptions::default());
         let completion = futures_executor::block_on(called);
-        assert_eq!(ending(&completion.result), "timeout/blocked", "{tool:?}");
+        assert_eq!(ending(&completion.result), "timeout/blocked", "{place}");
     }
 }
 

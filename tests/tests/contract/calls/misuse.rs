@@ -97,8 +97,8 @@ fn wrong_closure_error_shows_the_right_form() {
         let said = said(&libraries, make, wrong);
         let [error, ..] = said.as_slice() else { panic!("{why}: it compiles") };
         let all = error.to_string();
-        let said_first = [&error["code"]["code"], &error["level"], &error["message"]];
-        assert_eq!(said_first, ["E0277", "error", message], "{why}: {all}");
+        let told = [&error["code"]["code"], &error["level"], &error["message"]];
+        assert_eq!(told, ["E0277", "error", message], "{why}: {all}");
         assert!(all.contains(elsewhere), "{why}: {all}");
         // The label stands at the closure, the note below.
         let spans = error["spans"].as_array().expect("spans");

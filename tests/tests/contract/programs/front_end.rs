@@ -155,9 +155,9 @@ fn context_reaches_the_handler_unchanged() {
         let metadata = context.metadata.as_ref().map(|metadata| metadata.to_value());
         json!([call.id, call.name, context.thread_id, context.run_id, metadata])
     });
-    let options = context(&json!({"thread_id": "thread", "metadata": {"device": "phone"}}));
+    let context = context(&json!({"thread_id": "thread", "metadata": {"device": "phone"}}));
     let call = ToolCall::new("call-7", "where", "{}");
-    let completion = wait_here(Executor::new().call(&tool, call, inside(options)));
+    let completion = wait_here(Executor::new().call(&tool, call, inside(context)));
     let told = completion.result.value().map(|value| value.to_value());
     assert_eq!(told, Some(json!(["call-7", "where", "thread", null, {"device": "phone"}])));
 }

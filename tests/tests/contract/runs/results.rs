@@ -125,7 +125,8 @@ fn halted_run_reports_it_in_the_last_event() {
         let on_tool_error = match policy {
             "continue" => OnToolError::Continue,
             "halt" => OnToolError::Halt,
-            _ => OnToolError::decide(|_, _| panic!("policy bug")),
+            "panics" => OnToolError::decide(|_, _| panic!("policy bug")),
+            other => panic!("there is no policy `{other}`"),
         };
         let options = RunOptions { on_tool_error, ..at_most(8) };
         let mut told = events(calls(ends), options.clone());

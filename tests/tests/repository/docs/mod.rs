@@ -41,7 +41,8 @@ struct Block<'a> {
 /// nor a session, which the command's tests run.
 fn pages() -> Vec<Page> {
     fn walk(folder: &Path, pages: &mut Vec<Page>) {
-        for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let entry = entry.expect("an entry");
             let (path, name) = (entry.path(), entry.file_name());
             let name = name.to_string_lossy();
             let is_skipped =
@@ -157,6 +158,7 @@ fn all_pages(check: Check) {
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n\n"));
 }
 
+/// Lists the checks by name, and defines the test of each, which checks all pages.
 macro_rules! checks {
     ($($name:ident: $check:path,)*) => {
         const CHECKS: &[(&str, Check)] = &[$((stringify!($check), $check)),*];

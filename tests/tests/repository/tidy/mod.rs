@@ -349,6 +349,7 @@ fn unread_tables(files: &[File]) -> Vec<String> {
 /// Returns complaints about files.
 type Check = fn(&[File]) -> Vec<String>;
 
+/// Lists the checks by name, and defines the test of each, which checks the repository.
 macro_rules! rules {
     ($($name:ident: $check:ident,)*) => {
         const CHECKS: &[(&str, Check)] = &[$((stringify!($check), $check)),*];
