@@ -7,8 +7,8 @@ use crate::memory::DATA;
 
 /// The size of the memory in bytes.
 const SIZE: &str = "(i32.mul (memory.size) (i32.const 65536))";
-/// The functions that misdeeds import, by the beginning of their calls. The first three read or write
-/// the guest's memory.
+/// The functions that misdeeds import, by the beginning of their calls. The first three read or
+/// write the guest's memory.
 static IMPORTS: [(&str, &str); 8] = [
     ("(call $log", r#"(import "toolcell:tool/log@0.1.0" "log" (func $log (param i32 i32 i32)))"#),
     (
@@ -150,8 +150,8 @@ impl Misdeed {
         matches!(self, Self::HoardHandles | Self::KeepSome)
     }
 
-    /// Returns the instructions: those of `wat/misdeeds.yaml`, with the parts that its names in braces
-    /// stand for.
+    /// Returns the instructions: those of `wat/misdeeds.yaml`, with the parts that its names in
+    /// braces stand for.
     pub(crate) fn code(self) -> String {
         static CODES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
             serde_norway::from_str(include_str!("wat/misdeeds.yaml")).expect("texts by name")

@@ -59,7 +59,8 @@ fn guest_ends_as_the_contract_says() {
             let limits = match limits {
                 "little fuel" => little,
                 "little time" => quick,
-                _ => Limits::default(),
+                "usual" => Limits::default(),
+                _ => panic!("{limits}"),
             };
             let completion = call(&component, tool, arguments, limits);
             let end = ending(&completion.result);

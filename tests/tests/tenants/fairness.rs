@@ -232,7 +232,8 @@ fn call_of_an_undefined_tenant_is_refused() {
         let executor = match tenants {
             "any" => &open,
             "a" => &some,
-            _ => &own,
+            "a and none" => &own,
+            _ => panic!("{tenants}"),
         };
         let before = MADE.load(Ordering::SeqCst);
         let case = format!("{tenants}: {tenant:?}");

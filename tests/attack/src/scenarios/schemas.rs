@@ -31,8 +31,9 @@ impl Schemas {
 }
 
 static PATTERNS: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    let patterns = r"^(a+)+$ (x{1,1000}){1000} (a|a)*b (.*)*(.*)*x ^(([a-z])+.)+[A-Z]([a-z])+$ \p{L}{500}
-        (?:a{0,255}){0,255} [\s\S]{60000} (?=a)a (a)\1 ((((((((((a*)*)*)*)*)*)*)*)*)*) [";
+    let patterns = r"^(a+)+$ (x{1,1000}){1000} (a|a)*b (.*)*(.*)*x ^(([a-z])+.)+[A-Z]([a-z])+$
+        \p{L}{500} (?:a{0,255}){0,255} [\s\S]{60000} (?=a)a (a)\1
+        ((((((((((a*)*)*)*)*)*)*)*)*)*) [";
     patterns.split_whitespace().collect()
 });
 
