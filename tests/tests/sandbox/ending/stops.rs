@@ -88,6 +88,10 @@ fn is_start(event: &Event) -> bool {
     matches!(event, Event::Started { .. })
 }
 
+fn is_log(event: &Event) -> bool {
+    matches!(event, Event::Log { .. })
+}
+
 /// Without a grace, the call is over when it is next polled.
 #[test]
 fn stop_without_grace_is_immediate() {
@@ -148,10 +152,8 @@ fn call_stopped_before_start_runs_only_with_grace() {
 fn stopped_guest_is_cancelled_and_frees_its_cell() {
     for placement in PLACEMENTS {
         let engine = Engine::builder().placement(placement).cells(1).build().expect("an engine");
-        let is_log = |event: &Event| matches!(event, Event::Log { .. });
-        let table: [(Misdeed, fn(&Event) -> bool); 3] =
-            [(Misdeed::Spin, is_start), (Misdeed::Chatter, is_log), (Misdeed::Sleep, is_start)];
-        for (misdeed, at) in table {
+        for misdeed in [Misdeed::Spin, Misdeed::Chatter, Misdeed::Sleep] {
+            let at = if misdeed == Misdeed::Chatter { is_log } else { is_start };
             let (signal, options) = stoppable(AbortSignal::DEFAULT_GRACE);
             let options = CallOptions { limits: Limits::unlimited(), ..options };
             let guest = load_misdeed(&engine, misdeed).tools()[0].clone();
