@@ -19,13 +19,17 @@ mod times;
 mod tls;
 mod wire;
 
-use std::sync::{Arc, LazyLock};
-use std::time::Instant;
+use std::sync::LazyLock;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use parking_lot::Mutex;
 use toolcell_contract::definition::Definition;
-use toolcell_contract::grants::{Grants, HttpRule};
+use toolcell_contract::grants::{Grants, HttpRule, Injection, SecretGrant};
+use toolcell_test_guests::rows;
 
 use super::*;
+use crate::secrets::secret::Secret;
 use server::Server;
 
 /// A complete response.

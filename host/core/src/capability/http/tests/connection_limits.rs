@@ -5,11 +5,10 @@
 //! lookups. A request of another tenant succeeds in the meantime, and all permits are free
 //! afterwards.
 
-use parking_lot::Mutex;
+use futures_util::future::join_all;
 
 use super::*;
 use crate::tenant::state::TenantState;
-use futures_util::future::join_all;
 
 fn budget_of(tenant: Option<&str>) -> Budget {
     Budget::of(&TenantState::of(tenant))

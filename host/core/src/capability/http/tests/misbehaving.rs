@@ -9,7 +9,6 @@ use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
 use tokio::io::AsyncWriteExt as _;
-use toolcell_test_guests::rows;
 
 use super::server::{Lookup, head};
 use super::*;

@@ -6,13 +6,9 @@
 //! tests: after a denial the call sends nothing more, and a text that looks like a token is
 //! reported and sent.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use parking_lot::Mutex;
 use toolcell_contract::grants::rights::Layer;
 
 use super::*;
-use crate::secrets::secret::Secret;
 
 const OTHERS: &str = "canary-4711-of-another";
 const OWN: &str = "canary-1234-of-the-tool";

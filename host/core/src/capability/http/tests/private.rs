@@ -10,8 +10,6 @@ use std::net::{IpAddr, Ipv4Addr};
 use toolcell_contract::grants::addresses::{is_allowed_address, is_public};
 use toolcell_contract::grants::rights::Layer;
 
-use toolcell_test_guests::rows;
-
 use super::server::Scripted;
 use super::*;
 

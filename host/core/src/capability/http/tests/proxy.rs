@@ -8,10 +8,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
 use tokio::io::{AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::TcpStream;
-use toolcell_test_guests::rows;
 
 use super::server::{Scripted, head};
 use super::tls::{echo_server_name, only, start_site};

@@ -5,14 +5,10 @@
 //! in pieces give one result without the value. Ordinary text must stay unchanged. Text that nearly
 //! matches must not cost more time.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
-
-use toolcell_test_guests::rows;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 
 use super::*;
 use crate::secrets::redact::REPLACEMENT;
-use crate::secrets::secret::Secret;
 
 const SECRETS: [&str; 4] =
     ["hunter2-canary", "k\u{fc}y/+?&= \"'\\~!*()", "AAAAAAAAAAAA", "????>>>>~~~~"];

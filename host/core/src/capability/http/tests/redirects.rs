@@ -6,12 +6,7 @@
 
 use std::sync::OnceLock;
 
-use parking_lot::Mutex;
-use toolcell_contract::grants::{Injection, SecretGrant};
-use toolcell_test_guests::rows;
-
 use super::*;
-use crate::secrets::secret::Secret;
 
 /// The requests that arrived, and the target of each redirect.
 #[derive(Default)]

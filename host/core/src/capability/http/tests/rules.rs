@@ -3,8 +3,6 @@
 //! The test builds 20,000 random host names from confusing pieces (other cases, full-width dots,
 //! escapes). It compares the decision of the rights with a comparison of the labels.
 
-use toolcell_test_guests::rows;
-
 use super::*;
 
 /// Number of seeds for host names.

@@ -4,14 +4,11 @@
 //! authorities and years, and check the result and the words of the error. Other tests: a server
 //! without TLS where `https` was granted, and malformed PEM text.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
-use toolcell_test_guests::rows;
 
 use super::server::Scripted;
 use super::*;

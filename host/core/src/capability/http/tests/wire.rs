@@ -4,8 +4,6 @@
 //! written. Reserved or ambiguous headers, ungranted requests and requests beyond the budget of a
 //! call do not reach the server. A compressed response is returned as it is.
 
-use toolcell_test_guests::rows;
-
 use super::*;
 
 /// Headers that a request must not have: names and values. Guests send the same list by
