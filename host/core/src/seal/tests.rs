@@ -1,7 +1,4 @@
 //! Tests of sealed texts, and of all the ways in which they fail to open.
-//!
-//! A text must open only unchanged, with the same key, in its lifetime, for the call that asked,
-//! and reveal neither state nor key.
 
 use serde_json::json;
 use toolcell_test_guests::rows;

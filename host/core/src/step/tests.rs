@@ -1,7 +1,4 @@
 //! Tests of the log lines and of the time limit of a step.
-//!
-//! They collect the log of this crate for steps that succeed, fail, are stopped or are malformed.
-//! The executor's own timeout must not shorten a step; the limits of the turn may.
 
 use futures_util::FutureExt as _;
 use std::fmt::Write as _;

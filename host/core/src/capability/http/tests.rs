@@ -1,9 +1,5 @@
-//! Tests of the HTTP client: requests to servers that run on this machine.
-//!
-//! This file has the common parts: rights for the loopback address, simple requests, a function
-//! that sends one and reads the response, and `kind`, which names the kind of an error after a
-//! check that its text shows nothing confidential. Each submodule tests one subject. The servers
-//! are in `server`.
+//! Tests of the HTTP client: requests to servers that run on this machine. This file has the parts
+//! that the submodules share, each of which tests one subject.
 
 mod connection_limits;
 mod credentials;

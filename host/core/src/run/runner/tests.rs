@@ -1,8 +1,5 @@
-//! Tests of runs with native tools: every rule of a batch.
-//!
-//! They cover messages and events of each outcome, the check before the first call, policies and
-//! encoders that fail, concurrency, aborts, and registry changes during a run. Components run
-//! through the same path in the end-to-end tests.
+//! Tests of runs with native tools: every rule of a batch. Components run through the same path in
+//! the end-to-end tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,8 +1,4 @@
 //! Tests that no part of a tool's result, error or event shows a secret.
-//!
-//! One secret is put into each field of every outcome and error; the redacted form must not contain
-//! it. A table of JSON texts checks that redacted JSON stays valid JSON: with escapes, with names
-//! that become equal, with numbers, and with a value that is split over strings.
 
 use toolcell_test_guests::rows;
 

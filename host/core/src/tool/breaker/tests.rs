@@ -1,8 +1,5 @@
-//! Tests of the circuit breaker: which failures count, which calls are admitted, and the record of
-//! every end.
-//!
-//! They use a scripted handler and a clock that the test moves, and cover probes, late calls from
-//! before an opening, panics, and several breakers around one tool.
+//! Tests of the circuit breaker, with a scripted handler and a clock that the test moves: which
+//! failures count, which calls are admitted, and the record of every end.
 
 use std::task::{Context, Waker};
 

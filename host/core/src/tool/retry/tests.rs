@@ -1,7 +1,5 @@
 //! Tests of retries: the schedules as tables, and which failures are retried, when and how often.
-//!
-//! They use a scripted handler and a clock that moves by itself. Two run in real time: the end of a
-//! wait at the deadline, and the time of each attempt.
+//! The clock moves by itself; two tests run in real time.
 
 use std::task::{Context, Waker};
 

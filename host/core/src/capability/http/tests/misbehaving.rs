@@ -1,9 +1,4 @@
 //! Tests of servers that break HTTP, flood the client, close too early or never answer.
-//!
-//! A table has byte strings that a server sends and the expected kind of result, from valid answers
-//! to ambiguous lengths. Further tests check that floods are read only up to a limit, that a
-//! truncated body is an error, that one deadline covers every stage, and that a dropped request or
-//! body frees its connection.
 
 use std::panic::AssertUnwindSafe;
 

@@ -1,10 +1,5 @@
-//! Tests of the outbound scan, which searches a tool's request for secrets before it is sent.
-//!
-//! One secret belongs to another destination, one to the tool and is bound to a path. A table puts
-//! them into URL, headers and body, whole, encoded, split over headers, spelled out and compressed;
-//! each request is denied or sent as expected, and no denied request reaches the server. Further
-//! tests: after a denial the call sends nothing more, and a text that looks like a token is
-//! reported and sent.
+//! Tests of the outbound scan, which searches a tool's request for secrets before it is sent. One
+//! secret belongs to another destination, one to the tool and is bound to a path.
 
 use toolcell_contract::grants::rights::Layer;
 

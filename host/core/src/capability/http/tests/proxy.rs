@@ -1,10 +1,4 @@
-//! Tests of requests through the operator's proxy.
-//!
-//! A small proxy on this machine records the heads that it receives. The tests check that it is
-//! asked for a checked address and never for a name or a private address, that the certificate is
-//! still checked, that its refusals become errors, that its password is never shown, and that
-//! replaced settings apply to clones. The last test checks which failures the callback for missing
-//! connections reports.
+//! Tests of requests through the operator's proxy, and of the report of missing connections.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,9 +1,4 @@
 //! Tests of the redactor: each form in which a secret may be echoed, in one piece and in many.
-//!
-//! The tests encode values in all supported forms (base64, hex, escapes, lists of numbers,
-//! reversed, split, spelled out) and check that [`Redactor::redact`] and the redaction of a stream
-//! in pieces give one result without the value. Ordinary text must stay unchanged. Text that nearly
-//! matches must not cost more time.
 
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 

@@ -1,8 +1,5 @@
 //! Tests of certificates: only one of the requested host, from a trusted authority, is accepted.
-//!
-//! Each site is a TLS server with a certificate authority of its own. The tests vary names,
-//! authorities and years, and check the result and the words of the error. Other tests: a server
-//! without TLS where `https` was granted, and malformed PEM text.
+//! Each site is a TLS server with a certificate authority of its own.
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::ServerConfig;

@@ -1,8 +1,4 @@
 //! Tests of the bytes that arrive at a server, and of requests that are never sent.
-//!
-//! An echoing server shows the request line, the single `host` header and the length as they were
-//! written. Reserved or ambiguous headers, ungranted requests and requests beyond the budget of a
-//! call do not reach the server. A compressed response is returned as it is.
 
 use super::*;
 

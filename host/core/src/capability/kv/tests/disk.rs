@@ -1,9 +1,6 @@
 //! Tests of a store on disk: other processes, kills, damaged files and a full disk.
 //!
 //! The test program starts itself again as a child that writes and reports each acknowledged value.
-//! Children are killed at random moments; all that was acknowledged must be there. Files are
-//! damaged, relabelled or given wrong permissions; then opening fails with a hint, or reads return
-//! what was written.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};

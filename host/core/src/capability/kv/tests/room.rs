@@ -1,9 +1,5 @@
-//! Tests of the space that a store uses, and a check of its tables for all tests of `kv`.
-//!
-//! [`audit`] checks the version row of a namespace, which must exist exactly if the namespace has
-//! keys. The tests check that an empty namespace leaves no row, that versions continue after a
-//! deletion, that expired keys do not count against the quota, and that a lowered quota keeps
-//! existing values.
+//! Tests of the space that a store uses, and a check of its tables for all tests of `kv`: a
+//! namespace has a version row exactly if it has keys.
 
 use super::*;
 

@@ -1,9 +1,4 @@
 //! Tests of each way in which a compile worker ends, with a shell in the compiler's place.
-//!
-//! Scripts exit with each code or die by each signal; the result must be the right error, and say
-//! if another attempt makes sense. Further tests check the time limits, the bound on output, a
-//! worker that is killed when its result is not needed, the format of the order, and that a worker
-//! inherits no descriptors.
 
 use toolcell_test_guests::rows;
 

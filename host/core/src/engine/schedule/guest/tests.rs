@@ -1,10 +1,7 @@
 //! Tests of the lanes that a guest's slices run in, and of what remains of a killed guest.
 //!
 //! Futures take the place of guests (the WebAssembly code of tools): they record the thread of each
-//! slice, and are interrupted a given number of times. The tests check that mostly interrupted
-//! calls begin in the slow lane, that a wait at the beginning does not count, that flows are served
-//! in turn, that a killed guest gives back all that it held, in a poll, between polls and in a
-//! queue, and which thread drops it.
+//! slice, and are interrupted a given number of times.
 
 use std::time::{Duration, Instant};
 

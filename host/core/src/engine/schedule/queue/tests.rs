@@ -1,9 +1,5 @@
-//! Tests of the queue for cells: who gets a cell, who waits, and in which order.
-//!
-//! Scripts of letters name the tenants of calls; a capital letter must wait. The tests check how
-//! many cells (fresh WebAssembly instances, one for each call) and places a tenant leaves to
-//! others, the order in which freed cells are given, calls that leave the queue, tenants that are
-//! forgotten, the bound on waiting text, and the counts for metrics.
+//! Tests of the queue for cells (fresh WebAssembly instances, one for each call): who gets a cell,
+//! who waits, and in which order. Scripts of letters name the tenants of calls.
 
 use std::pin::Pin;
 use std::task::{Context, Waker};
