@@ -158,15 +158,22 @@ fn script(quota: Quota, table: &str) {
         for line in rows::<&str>("capability/kv", table) {
             let (operation, expected) = line.split_once(" = ").unwrap_or((line, "ok"));
             let answer = run(&subject, &mut namespace, operation);
-            assert_eq!(answer, expand(expected), "{}: {line}", subject.name);
+            assert_eq!(answer, expand(expected), "{}, {table}: {line}", subject.name);
             audit(&subject.store, &namespace);
         }
     }
 }
 
 #[test]
-fn writes_get_new_versions_and_swaps_check_them() {
-    script(Quota::default(), "writes_get_new_versions_and_swaps_check_them");
+fn stores_answer_scripts_of_operations() {
+    for table in [
+        "writes_get_new_versions_and_swaps_check_them",
+        "expired_keys_never_come_back",
+        "key_lists_are_sorted_and_paged",
+        "versions_are_never_reused",
+    ] {
+        script(Quota::default(), table);
+    }
 }
 
 #[test]
@@ -175,18 +182,8 @@ fn keys_have_one_to_1024_bytes() {
 }
 
 #[test]
-fn expired_keys_never_come_back() {
-    script(Quota::default(), "expired_keys_never_come_back");
-}
-
-#[test]
 fn quotas_are_exact() {
     script(Quota { bytes: 20, keys: 3, value: 10 }, "quotas_are_exact");
-}
-
-#[test]
-fn key_lists_are_sorted_and_paged() {
-    script(Quota::default(), "key_lists_are_sorted_and_paged");
 }
 
 #[test]

@@ -49,13 +49,6 @@ fn empty_namespace_uses_no_space() {
     }
 }
 
-/// A caller that remembers a version of a removed namespace does not mistake a new value for the
-/// old one. Fails without: versions that continue after the removal.
-#[test]
-fn versions_are_never_reused() {
-    script(Quota::default(), "versions_are_never_reused");
-}
-
 /// All keys of the namespace have expired. One write removes them.
 #[test]
 fn expired_keys_do_not_count_against_the_quota() {
