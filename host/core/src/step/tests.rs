@@ -80,9 +80,7 @@ fn step_log_line_depends_on_the_outcome() {
         .unwrap();
     registry.register(Tool::manual(Definition::new("manual", "").unwrap()).unwrap()).unwrap();
     let stepper = Stepper::new(registry);
-    for (call, expected) in
-        rows::<(Value, Option<(&str, &str)>)>("step", "step_log_line_depends_on_the_outcome")
-    {
+    for (call, expected) in rows::<(Value, Option<(&str, &str)>)>("step", "log_lines") {
         let lines = lines(&stepper, call);
         let seen: Vec<_> =
             lines.iter().map(|(level, line)| (level.as_str(), line.as_str())).collect();

@@ -112,10 +112,8 @@ mod tests {
     /// Fails without: latency classes.
     #[test]
     fn mostly_interrupted_calls_leave_the_fast_lane() {
-        let table = "mostly_interrupted_calls_leave_the_fast_lane";
-        for (parts, is_quick) in
-            rows::<(Vec<(&str, usize)>, bool)>("engine/schedule/latency_class", table)
-        {
+        let table = rows::<(Vec<(&str, usize)>, bool)>("engine/schedule/latency_class", "calls");
+        for (parts, is_quick) in table {
             let calls: String = parts.iter().map(|(calls, times)| calls.repeat(*times)).collect();
             let latency_class = LatencyClass::default();
             calls.chars().for_each(|call| latency_class.note(call == 's'));

@@ -119,10 +119,7 @@ fn all_events(
 #[test]
 fn each_outcome_is_a_message_and_matching_events() {
     let (runner, ran) = runner();
-    let table = rows::<(&str, &str, &str, bool, &str)>(
-        "run/runner",
-        "each_outcome_is_a_message_and_matching_events",
-    );
+    let table = rows::<(&str, &str, &str, bool, &str)>("run/runner", "outcomes");
     let ends: Vec<_> = table.iter().map(|(end, say, ..)| (*end, *say)).collect();
     let outcome = run(&runner, calls(&ends), short_timeout());
     let found = outcome.messages.iter().map(|found| (found.content.as_str(), found.is_error));

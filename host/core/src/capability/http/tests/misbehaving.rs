@@ -10,9 +10,7 @@ use super::*;
 
 #[tokio::test]
 async fn valid_answers_parse_and_malformed_ones_are_errors() {
-    for (answer, expected) in
-        rows::<(&str, &str)>("capability/http/misbehaving", "misbehaving_answers_are_errors")
-    {
+    for (answer, expected) in rows::<(&str, &str)>("capability/http/misbehaving", "answers") {
         let server = Server::responding(answer).await;
         let result = fetch(&server).await;
         assert_eq!(kind(&result), expected, "{answer:?}: {result:?}");
@@ -55,10 +53,8 @@ async fn flooding(first: &'static str, again: impl Into<Vec<u8>>) -> Server {
 
 #[tokio::test]
 async fn response_flood_is_read_up_to_its_bound() {
-    for (first, [before, text, after], times, expected) in rows::<(&str, [&str; 3], usize, &str)>(
-        "capability/http/misbehaving",
-        "response_flood_is_read_up_to_its_bound",
-    ) {
+    let floods = rows::<(&str, [&str; 3], usize, &str)>("capability/http/misbehaving", "floods");
+    for (first, [before, text, after], times, expected) in floods {
         let server = flooding(first, [before, &text.repeat(times), after].concat()).await;
         let (rights, budget) = (local(&server), Budget::new(1, 1 << 20, 256 << 10));
         let result = in_time(spend(&Egress::new(), &rights, &budget, get(&server.url("/")))).await;
@@ -79,9 +75,8 @@ async fn hundred_headers_are_accepted_a_thousand_refused() {
 #[tokio::test]
 async fn truncated_body_is_an_error() {
     // Bytes that a server sends before it closes its connection may arrive before a reset, or not.
-    for (answer, closed, reset) in
-        rows::<(&str, &str, Vec<&str>)>("capability/http/misbehaving", "truncated_body_is_an_error")
-    {
+    let truncated = rows::<(&str, &str, Vec<&str>)>("capability/http/misbehaving", "truncated");
+    for (answer, closed, reset) in truncated {
         for is_reset in [false, true] {
             let server = Server::start(move |mut stream| async move {
                 head(&mut stream).await;
@@ -115,9 +110,8 @@ async fn slow_drip(first: &'static str, again: &'static [u8]) -> Server {
 #[tokio::test]
 async fn one_deadline_covers_every_stage() {
     let silent = Server::responding("").await;
-    let table = "one_deadline_covers_every_stage";
     let mut stages = Vec::new();
-    for (first, again) in rows::<(&str, &str)>("capability/http/misbehaving", table) {
+    for (first, again) in rows::<(&str, &str)>("capability/http/misbehaving", "stages") {
         stages.push((slow_drip(first, again.as_bytes()).await, "http", Bytes::new()));
     }
     let reads_nothing = Server::start(|stream| async move {

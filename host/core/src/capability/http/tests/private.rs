@@ -69,10 +69,8 @@ fn only_public_addresses_are_let_through() {
 
 #[test]
 fn rule_networks_admit_only_named_private_addresses() {
-    for (network, address, expected) in rows::<(&str, IpAddr, bool)>(
-        "capability/http/private",
-        "rule_networks_admit_only_named_private_addresses",
-    ) {
+    let networks = rows::<(&str, IpAddr, bool)>("capability/http/private", "networks");
+    for (network, address, expected) in networks {
         let is_allowed = is_allowed_address(address, &[network.parse().unwrap()]);
         assert_eq!(is_allowed, expected, "{address} with {network}");
     }
@@ -172,9 +170,7 @@ async fn next_address_is_tried_when_one_fails() {
 /// resolved address.
 #[test]
 fn private_host_hint_contains_its_rule() {
-    for (url, expected) in
-        rows::<(&str, &str)>("capability/http/private", "private_host_hint_contains_its_rule")
-    {
+    for (url, expected) in rows::<(&str, &str)>("capability/http/private", "hints") {
         let error = SendError::private(Method::Get, &Target::parse(url).unwrap());
         let SendError::Private(host) = error else { panic!("{error:?}") };
         let hint = host.hint();
@@ -186,9 +182,7 @@ fn private_host_hint_contains_its_rule() {
 /// resolves to, because observers may be other people than the operator.
 #[test]
 fn private_network_denial_reports_its_grant() {
-    for (url, grant) in
-        rows::<(&str, &str)>("capability/http/private", "private_network_denial_reports_its_grant")
-    {
+    for (url, grant) in rows::<(&str, &str)>("capability/http/private", "denials") {
         let error = SendError::private(Method::Get, &Target::parse(url).unwrap());
         let denial = error.denial().expect("it is told");
         assert_eq!((denial.layer, &denial.request), (Layer::Network, &format!("GET {url}")));

@@ -56,10 +56,8 @@ async fn send_through_proxy(
 async fn proxied_requests_go_to_checked_addresses() {
     let site = start_site(&["good.example"], echo_server_name).await;
     let plain = Server::responding(ok("plain")).await;
-    for (url, answer, is_trusted, is_allowed, expected) in rows::<(&str, &str, bool, bool, &str)>(
-        "capability/http/proxy",
-        "proxied_requests_go_to_checked_addresses",
-    ) {
+    let requests = rows::<(&str, &str, bool, bool, &str)>("capability/http/proxy", "requests");
+    for (url, answer, is_trusted, is_allowed, expected) in requests {
         let port = if url.starts_with("https") { site.server.port } else { plain.port };
         let url = url.replace("PORT", &port.to_string());
         let roots = if is_trusted { only(&site.authority) } else { RootCertificates::default() };
@@ -77,9 +75,7 @@ async fn proxied_requests_go_to_checked_addresses() {
 
 #[test]
 fn bad_proxy_url_is_refused_without_its_password() {
-    for url in
-        rows::<&str>("capability/http/proxy", "bad_proxy_url_is_refused_without_its_password")
-    {
+    for url in rows::<&str>("capability/http/proxy", "bad_urls") {
         let fault = Proxy::new(url).unwrap_err();
         assert!(
             !fault.to_string().contains("secret") && fault.hint.contains("http://proxy"),

@@ -17,9 +17,7 @@ async fn sent_text(outgoing: impl Fn(&Server) -> Outgoing) -> String {
 
 #[tokio::test]
 async fn request_has_origin_form_and_one_host() {
-    let cases =
-        rows::<(&str, &str)>("capability/http/wire", "request_has_origin_form_and_one_host");
-    for (path, expected) in cases {
+    for (path, expected) in rows::<(&str, &str)>("capability/http/wire", "paths") {
         let seen = sent_text(|server| get(&server.url(path))).await;
         let first = seen.lines().next().unwrap().replace("%5E", "^");
         assert_eq!(first, format!("GET {expected} HTTP/1.1"), "{path}");

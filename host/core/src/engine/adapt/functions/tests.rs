@@ -177,10 +177,8 @@ fn numbers_are_exact_or_refused() {
     let converted = |shape: &Shape, value: &Value| {
         from_json(shape, value, "").ok().and_then(|read| to_json(shape, &read))
     };
-    for (kind, given, expected) in rows::<(&str, Value, Option<Value>)>(
-        "engine/adapt/functions",
-        "numbers_are_exact_or_refused",
-    ) {
+    let numbers = rows::<(&str, Value, Option<Value>)>("engine/adapt/functions", "numbers");
+    for (kind, given, expected) in numbers {
         let kind = INTEGERS.into_iter().find(|known| format!("{known:?}") == kind).expect(kind);
         assert_eq!(converted(&Shape::Integer(kind), &given), expected, "{kind:?}: {given}");
     }
@@ -203,9 +201,7 @@ fn fault_has_path_and_expectation() {
         ("case".into(), Shape::Variant(vec![("a".into(), None), ("b".into(), Some(Shape::Bool))])),
         ("some".into(), Shape::Option(Box::new(Shape::Option(Box::new(Shape::Bool))))),
     ]);
-    for (given, path, expected) in
-        rows::<(Value, &str, &str)>("engine/adapt/functions", "fault_has_path_and_expectation")
-    {
+    for (given, path, expected) in rows::<(Value, &str, &str)>("engine/adapt/functions", "faults") {
         let fault = from_json(&shape, &given, "").unwrap_err();
         assert_eq!((fault.path.as_str(), fault.expected().as_str()), (path, expected), "{given}");
     }

@@ -125,8 +125,7 @@ mod tests {
 
     #[test]
     fn names_are_demangled_without_their_hash() {
-        let table = "names_are_demangled_without_their_hash";
-        for (mangled, name) in rows::<(&str, &str)>("engine/cell/classify/frames", table) {
+        for (mangled, name) in rows::<(&str, &str)>("engine/cell/classify/frames", "mangled") {
             assert_eq!(readable(mangled), name);
         }
     }
@@ -141,8 +140,7 @@ mod tests {
 
     #[test]
     fn only_author_functions_are_kept() {
-        let table = "only_author_functions_are_kept";
-        for (all, kept) in rows::<(Vec<&str>, Vec<&str>)>("engine/cell/classify/frames", table) {
+        for (all, kept) in rows::<(Vec<&str>, Vec<&str>)>("engine/cell/classify/frames", "stacks") {
             let own: Vec<_> = all.iter().copied().filter(|name| !is_library(name)).collect();
             assert_eq!(own, kept, "{all:?}");
         }

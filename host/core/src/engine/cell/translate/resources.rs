@@ -92,8 +92,7 @@ mod tests {
 
     #[test]
     fn bad_resources_extension_is_an_invalid_return() {
-        let table = "bad_resources_extension_is_an_invalid_return";
-        for (named, detail) in rows::<(Value, &str)>("engine/cell/translate/resources", table) {
+        for (named, detail) in rows::<(Value, &str)>("engine/cell/translate/resources", "bad") {
             let rule = apply(&Value::into(named.clone()), &mut parts()).expect_err("an error");
             let ReturnRule::NotJson { field, detail: found } = rule else { panic!("{rule:?}") };
             assert!(field == "extensions.resources" && found.contains(detail), "{named}: {found}");

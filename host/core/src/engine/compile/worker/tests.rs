@@ -14,10 +14,8 @@ fn worker(script: &str) -> Worker {
 #[test]
 fn worker_exit_maps_to_compile_result() {
     // `is_lasting`: the component's fault, which another attempt would repeat.
-    for (script, expected, is_lasting) in rows::<(&str, Result<&str, &str>, bool)>(
-        "engine/compile/worker",
-        "worker_exit_maps_to_compile_result",
-    ) {
+    let exits = rows::<(&str, Result<&str, &str>, bool)>("engine/compile/worker", "exits");
+    for (script, expected, is_lasting) in exits {
         let (worker, watch) = (worker(script), Watch::unattended());
         let ended = worker.compile(Tier::Quick, Priority::Foreground, b"bytes", watch);
         assert_eq!(!matches!(ended, Err(NoCode::Interrupted(_))), is_lasting, "{script}");

@@ -65,8 +65,7 @@ fn slow_class() -> Arc<LatencyClass> {
 fn mostly_interrupted_calls_start_in_slow_lane() {
     let (lanes, latency_class, trail) =
         (Lanes::new(1).unwrap(), Arc::<LatencyClass>::default(), Trail::default());
-    let calls =
-        rows::<(_, &str)>("engine/schedule/guest", "mostly_interrupted_calls_start_in_slow_lane");
+    let calls = rows::<(_, &str)>("engine/schedule/guest", "calls");
     for (number, (ticks, expected)) in calls.into_iter().enumerate() {
         wait(started(&lanes, &latency_class, stopped(ticks, 'a', &trail)));
         let mut threads: Vec<_> = trail.lock().drain(..).map(|(_, thread)| thread).collect();
