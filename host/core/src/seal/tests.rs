@@ -10,12 +10,8 @@ const KEY: [u8; KEY_BYTES] = [7; KEY_BYTES];
 
 /// The origin of the call with these arguments.
 fn origin(arguments: &Value) -> Origin<'static> {
-    Origin {
-        tenant: Some("acme"),
-        tool: "book",
-        digest: Some("sha256:1"),
-        arguments: fingerprint(arguments),
-    }
+    let arguments = fingerprint(arguments);
+    Origin { tenant: Some("acme"), tool: "book", digest: Some("sha256:1"), arguments }
 }
 
 fn text(sealed: &Json) -> String {

@@ -73,12 +73,9 @@ fn lines(stepper: &Stepper, call: Value) -> Vec<(Level, String)> {
 #[test]
 fn step_log_line_depends_on_the_outcome() {
     let registry = Registry::new();
-    registry
-        .register(
-            Tool::native(Definition::new("greet", "").unwrap(), async |_: Value| json!(1)).unwrap(),
-        )
-        .unwrap();
-    registry.register(Tool::manual(Definition::new("manual", "").unwrap()).unwrap()).unwrap();
+    let greet = Tool::native(Definition::new("greet", "").unwrap(), async |_: Value| json!(1));
+    let manual = Tool::manual(Definition::new("manual", "").unwrap());
+    registry.register_all([greet.unwrap(), manual.unwrap()]).unwrap();
     let stepper = Stepper::new(registry);
     for (call, expected) in rows::<(Value, Option<(&str, &str)>)>("step", "log_lines") {
         let lines = lines(&stepper, call);

@@ -21,7 +21,7 @@ use crate::run::policy::{OnToolError, Verdict};
 use crate::tool::Tool;
 use crate::tool::handler::options::CallOptions;
 
-fn wait<T>(future: impl Future<Output = T>) -> T {
+pub(super) fn wait<T>(future: impl Future<Output = T>) -> T {
     Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
@@ -55,7 +55,7 @@ fn runner() -> (Runner, Arc<AtomicUsize>) {
     (Runner::new(registry).with_executor(Executor::new().without_sealer()), ran)
 }
 
-fn runner_of(tool: Result<Tool, Error>) -> Runner {
+pub(super) fn runner_of(tool: Result<Tool, Error>) -> Runner {
     let registry = Registry::new();
     registry.register(tool.unwrap()).unwrap();
     Runner::new(registry)

@@ -67,8 +67,7 @@ async fn run(
 
 #[tokio::test]
 async fn only_transient_failures_are_retried() {
-    type Row = (Vec<ScriptedAnswer>, Vec<u64>);
-    for (script, expected) in rows::<Row>("tool/retry", "only_transient_failures_are_retried") {
+    for (script, expected) in rows::<(Vec<ScriptedAnswer>, Vec<u64>)>("tool/retry", "scripts") {
         let (result, calls) = run(&script, Retry::fixed(SECOND), SECOND * 30).await;
         let at: Vec<_> = calls.iter().map(|(_, at)| *at).collect();
         assert_eq!(at, expected, "{script:?}");

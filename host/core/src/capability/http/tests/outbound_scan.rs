@@ -20,10 +20,8 @@ fn scan_secrets(bound_to: &str, seen: &Arc<Mutex<Vec<&'static str>>>) -> Secrets
     let seen = Arc::clone(seen);
     let tell = Box::new(move |kind| seen.lock().push(kind));
     let bound = vec![(bound_to.parse().unwrap(), secret(OWN))];
-    Secrets {
-        scan: Some(OutboundScan { others, own, bound, on_suspect: tell }),
-        ..Secrets::default()
-    }
+    let scan = Some(OutboundScan { others, own, bound, on_suspect: tell });
+    Secrets { scan, ..Secrets::default() }
 }
 
 fn with_body(mut outgoing: Outgoing, body: impl Into<Bytes>) -> Outgoing {
