@@ -317,10 +317,9 @@ fn stream_does_not_run_ahead_of_its_reader() {
         let (mut settled, mut events, mut ahead) = (0, 0, 0);
         while let Some(event) = stream.next().await {
             events += 1;
-            settled += usize::from(matches!(
-                event,
-                RunEvent::Settled { settled: SettledCall::Encoded { .. }, .. }
-            ));
+            let is_end =
+                matches!(event, RunEvent::Settled { settled: SettledCall::Encoded { .. }, .. });
+            settled += usize::from(is_end);
             ahead = ahead.max(ran.load(Ordering::Relaxed) - settled);
         }
         (events, ahead)

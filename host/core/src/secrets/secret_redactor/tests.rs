@@ -8,10 +8,8 @@ use crate::secrets::secret::Secret;
 const VALUE: &str = "canary-4711-of-the-test";
 
 fn redactor() -> SecretRedactor {
-    SecretRedactor(
-        Redactor::new(vec![Secret::new(VALUE).unwrap(), Secret::new("1234567890123").unwrap()])
-            .unwrap(),
-    )
+    let values = [VALUE, "1234567890123"].map(|value| Secret::new(value).unwrap());
+    SecretRedactor(Redactor::new(values.into()).unwrap())
 }
 
 fn json(text: &str) -> String {

@@ -25,15 +25,13 @@ async fn valid_answers_parse_and_malformed_ones_are_errors() {
 #[tokio::test]
 async fn redirect_is_returned_not_followed() {
     let elsewhere = Server::echoing().await;
-    let answer = format!(
-        "HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n",
-        elsewhere.url("/")
-    );
+    let url = elsewhere.url("/");
+    let answer = format!("HTTP/1.1 302 Found\r\nlocation: {url}\r\ncontent-length: 0\r\n\r\n");
     let server = Server::responding(answer).await;
     let response = fetch(&server).await.unwrap();
     assert_eq!(response.status(), 302);
-    assert_eq!(response.headers()["location"], elsewhere.url("/"));
-    let next = send(&Egress::new(), &local(&server), get(&elsewhere.url("/"))).await;
+    assert_eq!(response.headers()["location"], url);
+    let next = send(&Egress::new(), &local(&server), get(&url)).await;
     assert_eq!((kind(&next), elsewhere.connections()), ("denied", 0));
 }
 

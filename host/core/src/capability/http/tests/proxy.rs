@@ -77,10 +77,8 @@ async fn proxied_requests_go_to_checked_addresses() {
 fn bad_proxy_url_is_refused_without_its_password() {
     for url in rows::<&str>("capability/http/proxy", "bad_urls") {
         let fault = Proxy::new(url).unwrap_err();
-        assert!(
-            !fault.to_string().contains("secret") && fault.hint.contains("http://proxy"),
-            "{url}: {fault}"
-        );
+        let text = fault.to_string();
+        assert!(!text.contains("secret") && fault.hint.contains("http://proxy"), "{url}: {text}");
     }
 }
 

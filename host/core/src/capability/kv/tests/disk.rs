@@ -140,10 +140,8 @@ fn locked_store_is_busy_after_the_time_limit() {
     let other = Connection::open(dir.path().join(FILE)).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let busy = store.set(&notes(), "k", b"other", None).unwrap_err();
-    assert!(
-        matches!(&busy, StoreError::Busy(problem) if problem.contains("in use by other processes")),
-        "{busy}"
-    );
+    let StoreError::Busy(problem) = &busy else { panic!("{busy}") };
+    assert!(problem.contains("in use by other processes"), "{problem}");
     assert_eq!(value(&store, "k"), b"value", "reading waits for no writer");
     other.execute_batch("ROLLBACK").unwrap();
     store.set(&notes(), "k", b"other", None).unwrap();
@@ -244,9 +242,7 @@ fn spawn_writer(dir: &Path, values: &str) -> Child {
 /// The child process. Does nothing without its parent.
 #[test]
 fn child_writes_until_killed() {
-    let Some(dir) = std::env::var_os(CHILD) else {
-        return;
-    };
+    let Some(dir) = std::env::var_os(CHILD) else { return };
     let values = std::env::var("TOOLCELL_TEST_VALUES").unwrap().parse().unwrap_or(u64::MAX);
     let store = open(Path::new(&dir));
     let first = store.get(&notes(), "next").unwrap().map_or(0, |entry| entry.version);

@@ -133,9 +133,8 @@ mod tests {
     /// Each level of these names doubles the length of the demangled name.
     #[test]
     fn exponential_demangled_name_is_cut() {
-        let mangled =
-            format!("_RINvC1a1f{}", "T".repeat(500) + &"u".repeat(500) + &"E".repeat(500));
-        assert!(readable(&mangled).len() <= NAME_CHARS);
+        let levels = ["T", "u", "E"].map(|letter| letter.repeat(500)).concat();
+        assert!(readable(&format!("_RINvC1a1f{levels}")).len() <= NAME_CHARS);
     }
 
     #[test]

@@ -65,13 +65,8 @@ mod tests {
 
     fn parts() -> Vec<Part> {
         let media = Media { mime_type: "application/pdf".into(), data: vec![1, 2] };
-        let link = Part::ResourceLink {
-            uri: "x:y".into(),
-            name: None,
-            description: None,
-            mime_type: None,
-            size: None,
-        };
+        let link = json!({"type": "resource_link", "uri": "x:y"});
+        let link = serde_json::from_value(link).expect("a link");
         vec![Part::Text { text: "a,b".into() }, Part::Image(media), link]
     }
 

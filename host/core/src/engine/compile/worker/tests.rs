@@ -2,6 +2,7 @@
 
 use toolcell_test_guests::rows;
 
+use super::Priority::{Background, Foreground};
 use super::*;
 
 const QUICK: CompileOrder = CompileOrder { tier: Tier::Quick, seconds: 60 };
@@ -17,7 +18,7 @@ fn worker_exit_maps_to_compile_result() {
     let exits = rows::<(&str, Result<&str, &str>, bool)>("engine/compile/worker", "exits");
     for (script, expected, is_lasting) in exits {
         let (worker, watch) = (worker(script), Watch::unattended());
-        let ended = worker.compile(Tier::Quick, Priority::Foreground, b"bytes", watch);
+        let ended = worker.compile(Tier::Quick, Foreground, b"bytes", watch);
         assert_eq!(!matches!(ended, Err(NoCode::Interrupted(_))), is_lasting, "{script}");
         let ended =
             ended.map_err(|none| Error::from(none).to_string().replace(" (core dumped)", ""));
@@ -32,10 +33,8 @@ fn worker_exit_maps_to_compile_result() {
 #[test]
 fn awaited_compile_ends_within_30_seconds() {
     let worker = Worker { limit: Engine::DEFAULT_COMPILE_TIME, ..worker("exec echo $0") };
-    assert!(worker.seconds(Priority::Foreground) + LAST_SECOND < 30);
-    for (haste, order) in
-        [(Priority::Foreground, "quick/25\n"), (Priority::Background, "quick/50\n")]
-    {
+    assert!(worker.seconds(Foreground) + LAST_SECOND < 30);
+    for (haste, order) in [(Foreground, "quick/25\n"), (Background, "quick/50\n")] {
         let starved = Duration::from_secs(worker.seconds(haste)) * 10;
         assert!(worker.wall(haste) > starved, "a compiler that has a tenth of a core is killed");
         let told = worker.compile(Tier::Quick, haste, b"", Watch::unattended()).unwrap();
@@ -85,9 +84,8 @@ fn compile_worker_inherits_only_its_streams() {
     let file = tempfile::tempfile().unwrap();
     // This descriptor lacks the flag that would close it in the child.
     let _inherited = rustix::io::dup(&file).unwrap();
-    let told = worker("echo /proc/self/fd/*")
-        .compile(Tier::Quick, Priority::Foreground, b"", Watch::unattended())
-        .unwrap();
+    let (worker, watch) = (worker("echo /proc/self/fd/*"), Watch::unattended());
+    let told = worker.compile(Tier::Quick, Foreground, b"", watch).unwrap();
     // The last one is the directory that the shell lists.
     assert_eq!(String::from_utf8(told).unwrap().split_whitespace().count(), 4);
 }
