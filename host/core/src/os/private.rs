@@ -237,11 +237,8 @@ pub(crate) mod tests {
         }
         let missing: io::Error = open(&at("missing")).unwrap_err().into();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
-        for (mode, expected) in [
-            (0o600, "fit"),
-            (0o640, "can be read or written by others"),
-            (0o602, "can be read or written by others"),
-        ] {
+        let shared = "can be read or written by others";
+        for (mode, expected) in [(0o600, "fit"), (0o640, shared), (0o602, shared)] {
             set_mode(&at("file"), mode);
             assert_eq!(result_text(alone(&open(&at("file")).unwrap())), expected, "{mode:o}");
             assert_eq!(result_text(check_closed(&at("file"))), expected, "{mode:o}");

@@ -1,7 +1,4 @@
 //! Tests of sealed texts, and of all the ways in which they fail to open.
-//!
-//! A text must open only unchanged, with the same key, in its lifetime, for the call that asked,
-//! and reveal neither state nor key.
 
 use serde_json::json;
 use toolcell_test_guests::rows;
@@ -11,13 +8,10 @@ use crate::os::clock::ManualClock;
 
 const KEY: [u8; KEY_BYTES] = [7; KEY_BYTES];
 
-fn origin(arguments: &Value) -> Origin<'_> {
-    Origin {
-        tenant: Some("acme"),
-        tool: "book",
-        digest: Some("sha256:1"),
-        arguments: fingerprint(arguments),
-    }
+/// The origin of the call with these arguments.
+fn origin(arguments: &Value) -> Origin<'static> {
+    let arguments = fingerprint(arguments);
+    Origin { tenant: Some("acme"), tool: "book", digest: Some("sha256:1"), arguments }
 }
 
 fn text(sealed: &Json) -> String {
@@ -28,11 +22,6 @@ fn question_with(state: Option<&Json>) -> Question {
     let mut question = Question::new("Really?");
     question.state = state.cloned();
     question
-}
-
-/// The origin of the call with other arguments.
-fn with_arguments<'a>(asked: &Origin<'a>, arguments: &Value) -> Origin<'a> {
-    Origin { arguments: fingerprint(arguments), ..*asked }
 }
 
 fn seal(sealer: &Sealer, origin: &Origin<'_>, state: Option<&Json>) -> Result<Json, ToolError> {
@@ -54,8 +43,7 @@ fn json(text: &str) -> Json {
 
 #[test]
 fn sealed_state_round_trips() {
-    let (sealer, arguments) = (Sealer::new(KEY), json!({}));
-    let origin = origin(&arguments);
+    let (sealer, origin) = (Sealer::new(KEY), origin(&json!({})));
     for state in
         [None, Some("null"), Some("\"\""), Some("{ \"seats\" : 2.50 }"), Some("\"ü\\u0000\"")]
     {
@@ -69,15 +57,14 @@ fn sealed_state_round_trips() {
 #[test]
 fn state_opens_only_for_the_same_call() {
     let sealer = Sealer::new(KEY);
-    let arguments = json!({ "day": "1", "seats": [2, { "b": 1, "a": null }] });
-    let asked = origin(&arguments);
+    let asked = origin(&json!({ "day": "1", "seats": [2, { "b": 1, "a": null }] }));
     let sealed = seal(&sealer, &asked, None).unwrap();
     let respelt: Value =
         serde_json::from_str(r#" {"seats":[2,{"a":null, "b":1}],"day":"\u0031"}"#).unwrap();
-    assert_eq!(open(&sealer, &with_arguments(&asked, &respelt), Some(&sealed)), Ok(None));
+    assert_eq!(open(&sealer, &origin(&respelt), Some(&sealed)), Ok(None));
 
     for arguments in rows::<Value>("seal", "other_arguments") {
-        let opened = open(&sealer, &with_arguments(&asked, &arguments), Some(&sealed));
+        let opened = open(&sealer, &origin(&arguments), Some(&sealed));
         assert_eq!(opened, Err(ResumeFault::OtherArguments), "{arguments}");
     }
     for (other, fault) in [
@@ -94,14 +81,14 @@ fn state_opens_only_for_the_same_call() {
     }
     // Arguments as a client that parses and rewrites JSON may send them.
     let respelt = json!({ "seats": [2.0, { "a": null, "b": 1 }], "day": "1" });
-    assert!(open(&sealer, &with_arguments(&asked, &respelt), Some(&sealed)).is_ok());
-    let sealed = seal(&sealer, &with_arguments(&asked, &json!({ "n": 1e16 })), None).unwrap();
+    assert!(open(&sealer, &origin(&respelt), Some(&sealed)).is_ok());
+    let sealed = seal(&sealer, &origin(&json!({ "n": 1e16 })), None).unwrap();
     for (n, expected) in [
         (10_000_000_000_000_000_u64, Ok(None)),
         (10_000_000_000_000_001_u64, Err(ResumeFault::OtherArguments)),
     ] {
-        let origin = with_arguments(&asked, &json!({ "n": n }));
-        assert_eq!(open(&sealer, &origin, Some(&sealed)), expected, "{n}");
+        let opened = open(&sealer, &origin(&json!({ "n": n })), Some(&sealed));
+        assert_eq!(opened, expected, "{n}");
     }
 }
 
@@ -111,8 +98,8 @@ fn state_opens_only_within_its_lifetime() {
     let sealer =
         Sealer::new(KEY).with_lifetime(Duration::from_secs(60)).with_clock(Arc::new(clock.clone()));
     let patient = sealer.clone().with_lifetime(Duration::MAX);
-    let arguments = json!({});
-    let sealed = seal(&sealer, &origin(&arguments), None).unwrap();
+    let origin = origin(&json!({}));
+    let sealed = seal(&sealer, &origin, None).unwrap();
     // It can be opened twice within its lifetime, and not after it. A new lifetime does not change
     // texts that are already sealed.
     for (passed, expected) in [
@@ -122,17 +109,16 @@ fn state_opens_only_within_its_lifetime() {
         (u64::MAX / 2, Err(ResumeFault::Expired)),
     ] {
         clock.advance(Duration::from_millis(passed));
-        let opened = open(&patient, &origin(&arguments), Some(&sealed));
+        let opened = open(&patient, &origin, Some(&sealed));
         assert_eq!(opened, expected, "after {passed} ms more");
     }
-    let ever = seal(&patient, &origin(&arguments), None).unwrap();
-    assert_eq!(open(&sealer, &origin(&arguments), Some(&ever)), Ok(None));
+    let ever = seal(&patient, &origin, None).unwrap();
+    assert_eq!(open(&sealer, &origin, Some(&ever)), Ok(None));
 }
 
 #[test]
 fn any_change_to_sealed_text_is_detected() {
-    let (sealer, arguments) = (Sealer::new(KEY), json!({}));
-    let origin = origin(&arguments);
+    let (sealer, origin) = (Sealer::new(KEY), origin(&json!({})));
     let sealed = text(&seal(&sealer, &origin, Some(&Json::null())).unwrap());
     let tampered = |text: &str| {
         assert_eq!(open(&sealer, &origin, Some(&json(text))), Err(ResumeFault::Tampered), "{text}")
@@ -157,8 +143,7 @@ fn any_change_to_sealed_text_is_detected() {
 
 #[test]
 fn unsealed_or_foreign_state_does_not_open() {
-    let (sealer, arguments) = (Sealer::new(KEY), json!({}));
-    let origin = origin(&arguments);
+    let (sealer, origin) = (Sealer::new(KEY), origin(&json!({})));
     let opened = |state: Option<Json>| open(&sealer, &origin, state.as_ref());
     assert_eq!(opened(None), Err(ResumeFault::Missing));
     let other_key = seal(&Sealer::new([8; KEY_BYTES]), &origin, None).unwrap();
@@ -176,8 +161,7 @@ fn unsealed_or_foreign_state_does_not_open() {
 /// The seal contains the schema, so a client cannot answer a different question.
 #[test]
 fn answer_is_checked_against_the_sealed_schema() {
-    let (sealer, arguments) = (Sealer::new(KEY), json!({}));
-    let origin = origin(&arguments);
+    let (sealer, origin) = (Sealer::new(KEY), origin(&json!({})));
     let left = json("left");
     let question =
         question_with(Some(&left)).with_answer_schema(json!({"type": "integer", "minimum": 1}));
@@ -204,23 +188,23 @@ fn answer_is_checked_against_the_sealed_schema() {
 
 #[test]
 fn largest_state_fits_into_one_command_argument() {
-    let (sealer, arguments) = (Sealer::new(KEY), json!({}));
+    let (sealer, origin) = (Sealer::new(KEY), origin(&json!({})));
     let of = |bytes: u64| json(&"x".repeat(usize::try_from(bytes).unwrap() - 2));
-    let sealed = seal(&sealer, &origin(&arguments), Some(&of(Sealer::MAX_STATE))).unwrap();
+    let sealed = seal(&sealer, &origin, Some(&of(Sealer::MAX_STATE))).unwrap();
     assert_eq!(sealed.as_str().len(), MAX_SEALED);
     const { assert!(MAX_SEALED < 128 << 10) };
-    assert_eq!(open(&sealer, &origin(&arguments), Some(&sealed)), Ok(Some(of(Sealer::MAX_STATE))));
+    assert_eq!(open(&sealer, &origin, Some(&sealed)), Ok(Some(of(Sealer::MAX_STATE))));
     let (limit, actual) = (Sealer::MAX_STATE, Sealer::MAX_STATE + 1);
     let refused = ToolError::InvalidReturn(ReturnRule::StateTooLarge { limit, actual });
-    assert_eq!(seal(&sealer, &origin(&arguments), Some(&of(actual))), Err(refused));
+    assert_eq!(seal(&sealer, &origin, Some(&of(actual))), Err(refused));
 }
 
 #[test]
 fn sealed_text_reveals_no_state_or_key() {
-    let (sealer, arguments) = (Sealer::new(KEY), json!({}));
+    let (sealer, origin) = (Sealer::new(KEY), origin(&json!({})));
     let secret = json("the name of the rose");
-    let sealed = seal(&sealer, &origin(&arguments), Some(&secret)).unwrap();
-    let again = seal(&sealer, &origin(&arguments), Some(&secret)).unwrap();
+    let sealed = seal(&sealer, &origin, Some(&secret)).unwrap();
+    let again = seal(&sealer, &origin, Some(&secret)).unwrap();
     assert_ne!(text(&sealed), text(&again), "equal states are not seen to be equal");
     let bytes = URL_SAFE_NO_PAD.decode(&text(&sealed)[PREFIX.len()..]).unwrap();
     for open in [b"rose".as_slice(), b"acme", b"book", b"sha256"] {

@@ -106,8 +106,7 @@ mod tests {
 
     #[test]
     fn step_timeout_variable_has_a_minimum() {
-        let table = "step_timeout_variable_has_a_minimum";
-        for (text, expected) in rows::<(Option<&str>, Option<u64>)>("step/config", table) {
+        for (text, expected) in rows::<(Option<&str>, Option<u64>)>("step/config", "timeouts") {
             let config = StepConfig::from_vars(|name| {
                 text.filter(|_| name == StepConfig::TIMEOUT_VARIABLE).map(str::to_owned)
             });

@@ -149,8 +149,7 @@ mod tests {
 
     #[test]
     fn call_needs_a_name_and_object_arguments() {
-        let table = "call_needs_a_name_and_object_arguments";
-        for (payload, expected) in rows::<(Value, Result<Value, &str>)>("step/raw_call", table) {
+        for (payload, expected) in rows::<(Value, Result<Value, &str>)>("step/raw_call", "calls") {
             match (RawCall::from(&payload).parse(100), expected) {
                 (Ok(judged), Ok(expected)) => {
                     assert_eq!(judged.arguments().to_value(), expected, "{payload}")

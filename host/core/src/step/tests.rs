@@ -1,7 +1,4 @@
 //! Tests of the log lines and of the time limit of a step.
-//!
-//! They collect the log of this crate for steps that succeed, fail, are stopped or are malformed.
-//! The executor's own timeout must not shorten a step; the limits of the turn may.
 
 use futures_util::FutureExt as _;
 use std::fmt::Write as _;
@@ -76,16 +73,11 @@ fn lines(stepper: &Stepper, call: Value) -> Vec<(Level, String)> {
 #[test]
 fn step_log_line_depends_on_the_outcome() {
     let registry = Registry::new();
-    registry
-        .register(
-            Tool::native(Definition::new("greet", "").unwrap(), async |_: Value| json!(1)).unwrap(),
-        )
-        .unwrap();
-    registry.register(Tool::manual(Definition::new("manual", "").unwrap()).unwrap()).unwrap();
+    let greet = Tool::native(Definition::new("greet", "").unwrap(), async |_: Value| json!(1));
+    let manual = Tool::manual(Definition::new("manual", "").unwrap());
+    registry.register_all([greet.unwrap(), manual.unwrap()]).unwrap();
     let stepper = Stepper::new(registry);
-    for (call, expected) in
-        rows::<(Value, Option<(&str, &str)>)>("step", "step_log_line_depends_on_the_outcome")
-    {
+    for (call, expected) in rows::<(Value, Option<(&str, &str)>)>("step", "log_lines") {
         let lines = lines(&stepper, call);
         let seen: Vec<_> =
             lines.iter().map(|(level, line)| (level.as_str(), line.as_str())).collect();

@@ -63,10 +63,8 @@ mod tests {
     #[test]
     fn open_files_are_bounded_in_total_and_per_tenant() {
         let files = descriptors(5);
-        let take = |tenant| {
-            take(&files, &TenantState::of(tenant))
-                .map_err(|LimitReached(hit)| (hit.kind, hit.limit))
-        };
+        let hit = |LimitReached(hit)| (hit.kind, hit.limit);
+        let take = |tenant| take(&files, &TenantState::of(tenant)).map_err(hit);
         let mut hog: Vec<_> = (0..3).map(|_| take(Some("hog")).unwrap()).collect();
         assert_eq!(take(Some("hog")).err(), Some((LimitKind::OpenFiles, 3)));
         let others = [take(Some("other")).unwrap(), take(None).unwrap()];

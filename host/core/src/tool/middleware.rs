@@ -105,9 +105,8 @@ mod tests {
     use crate::os::clock::ManualClock;
     use crate::tool::scripted::{Scripted, ScriptedAnswer, assert_delegates, invocation};
 
-    struct Switch {
-        is_on: bool,
-    }
+    /// Answers by itself if it is on.
+    struct Switch(bool);
 
     impl Middleware for Switch {
         fn call<'a>(
@@ -115,7 +114,7 @@ mod tests {
             next: &'a dyn Handler,
             invocation: Arc<Invocation>,
         ) -> HandlerFuture<'a> {
-            if self.is_on {
+            if self.0 {
                 return Box::pin(async { CallResult::Outcome(Outcome::ok(json!("middleware"))) });
             }
             next.call(invocation)
@@ -127,7 +126,7 @@ mod tests {
         let clock = ManualClock::new();
         for (is_on, expected) in [(true, json!("middleware")), (false, Value::Null)] {
             let inner = Arc::new(Scripted::new(&clock, &[ScriptedAnswer::Ok]));
-            let handler = Layered { middleware: Switch { is_on }, inner: inner.clone() };
+            let handler = Layered { middleware: Switch(is_on), inner: inner.clone() };
             let call = Arc::new(invocation(&clock, Duration::from_secs(1)));
             let result = handler.call(call).await;
             assert_eq!(result, CallResult::Outcome(Outcome::ok(expected)));

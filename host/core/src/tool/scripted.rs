@@ -1,8 +1,5 @@
-//! A handler that answers from a script, for tests of the code around a handler.
-//!
-//! The tests of middleware, retries and the circuit breaker give [`Scripted`] answers, such as
-//! busy, trap or hang, and a clock that they control. It gives one answer for each call, repeats
-//! the last one, and records the attempt number and the time of each call.
+//! A handler that answers from a script, for tests of middleware, retries and the circuit breaker.
+//! It records the attempt number and the time of each call.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

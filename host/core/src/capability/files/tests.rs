@@ -1,10 +1,5 @@
 //! Tests of granted directories: the count when they are opened, and the removal of scratch
 //! directories.
-//!
-//! The tests open grants on temporary directories. They check that the count follows no link and
-//! counts a file with two names once, that a scratch directory is removed without the targets of
-//! its links, small or large, and that a lack of file descriptors is not reported as a missing
-//! directory.
 
 #![allow(
     clippy::field_reassign_with_default,

@@ -1,9 +1,5 @@
-//! Tests of the HTTP client: requests to servers that run on this machine.
-//!
-//! This file has the common parts: rights for the loopback address, simple requests, a function
-//! that sends one and reads the response, and `kind`, which names the kind of an error after a
-//! check that its text shows nothing confidential. Each submodule tests one subject. The servers
-//! are in `server`.
+//! Tests of the HTTP client: requests to servers that run on this machine. This file has the parts
+//! that the submodules share, each of which tests one subject.
 
 mod connection_limits;
 mod credentials;
@@ -19,13 +15,17 @@ mod times;
 mod tls;
 mod wire;
 
-use std::sync::{Arc, LazyLock};
-use std::time::Instant;
+use std::sync::LazyLock;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use parking_lot::Mutex;
 use toolcell_contract::definition::Definition;
-use toolcell_contract::grants::{Grants, HttpRule};
+use toolcell_contract::grants::{Grants, HttpRule, Injection, SecretGrant};
+use toolcell_test_guests::rows;
 
 use super::*;
+use crate::secrets::secret::Secret;
 use server::Server;
 
 /// A complete response.

@@ -65,8 +65,7 @@ mod tests {
     /// Names that resemble each other or the encoding itself.
     #[test]
     fn distinct_namespaces_have_distinct_names() {
-        let words =
-            rows::<&str>("capability/kv/namespace", "distinct_namespaces_have_distinct_names");
+        let words = rows::<&str>("capability/kv/namespace", "words");
         let tenants = || words.iter().copied().map(Some).chain([None]);
         let all: Vec<_> = tenants()
             .flat_map(|tenant| words.iter().map(move |component| Namespace::new(tenant, component)))

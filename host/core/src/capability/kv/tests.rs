@@ -2,8 +2,7 @@
 //!
 //! A script has lines such as `set a one = 1`, one operation each. Each script runs against a store
 //! in memory and against one on disk, with a clock that the test sets. After each line, the
-//! tables of the namespace are checked for consistency. Submodules test what scripts cannot:
-//! processes, threads, random operations and space.
+//! tables of the namespace are checked for consistency.
 
 mod disk;
 mod model;
@@ -158,15 +157,22 @@ fn script(quota: Quota, table: &str) {
         for line in rows::<&str>("capability/kv", table) {
             let (operation, expected) = line.split_once(" = ").unwrap_or((line, "ok"));
             let answer = run(&subject, &mut namespace, operation);
-            assert_eq!(answer, expand(expected), "{}: {line}", subject.name);
+            assert_eq!(answer, expand(expected), "{}, {table}: {line}", subject.name);
             audit(&subject.store, &namespace);
         }
     }
 }
 
 #[test]
-fn writes_get_new_versions_and_swaps_check_them() {
-    script(Quota::default(), "writes_get_new_versions_and_swaps_check_them");
+fn stores_answer_scripts_of_operations() {
+    for table in [
+        "writes_get_new_versions_and_swaps_check_them",
+        "expired_keys_never_come_back",
+        "key_lists_are_sorted_and_paged",
+        "versions_are_never_reused",
+    ] {
+        script(Quota::default(), table);
+    }
 }
 
 #[test]
@@ -175,32 +181,18 @@ fn keys_have_one_to_1024_bytes() {
 }
 
 #[test]
-fn expired_keys_never_come_back() {
-    script(Quota::default(), "expired_keys_never_come_back");
-}
-
-#[test]
 fn quotas_are_exact() {
     script(Quota { bytes: 20, keys: 3, value: 10 }, "quotas_are_exact");
-}
-
-#[test]
-fn key_lists_are_sorted_and_paged() {
-    script(Quota::default(), "key_lists_are_sorted_and_paged");
 }
 
 #[test]
 fn namespaces_are_isolated() {
     script(Quota::default(), "namespaces_are_isolated");
     for subject in empty_stores(Quota::default()) {
-        let spaces = [
-            Namespace::new(None, "t"),
-            Namespace::new(Some(""), "t"),
-            Namespace::new(Some("t"), ""),
-        ];
-        for (at, space) in spaces.iter().enumerate() {
-            assert_eq!(subject.store.list(space, "", None, 5).unwrap().keys.len(), 0, "{at}");
-            subject.store.set(space, "k", space.component().as_bytes(), None).unwrap();
+        for (tenant, component) in [(None, "t"), (Some(""), "t"), (Some("t"), "")] {
+            let space = Namespace::new(tenant, component);
+            assert_eq!(subject.store.list(&space, "", None, 5).unwrap().keys.len(), 0, "{space:?}");
+            subject.store.set(&space, "k", component.as_bytes(), None).unwrap();
         }
     }
 }

@@ -286,8 +286,7 @@ mod tests {
     #[test]
     fn argv_is_built_from_template_and_arguments() {
         let arguments = json!({ "filter": ".a | {b}", "n": "2", "args": ["-c", "two words"] });
-        let table = "argv_is_built_from_template_and_arguments";
-        for (argv, expected) in rows::<(Argv, Vec<&str>)>("engine/adapt/component_kind", table) {
+        for (argv, expected) in rows::<(Argv, Vec<&str>)>("engine/adapt/component_kind", "argv") {
             let command = command(argv, CommandInput::Text);
             assert_eq!(command.words(&arguments), expected, "{:?}", command.argv);
         }
@@ -295,10 +294,9 @@ mod tests {
 
     #[test]
     fn command_schema_follows_its_template() {
-        for (argv, stdin, names, required, is_open) in rows::<(Argv, _, Vec<String>, Value, bool)>(
-            "engine/adapt/component_kind",
-            "command_schema_follows_its_template",
-        ) {
+        let schemas =
+            rows::<(Argv, _, Vec<String>, Value, bool)>("engine/adapt/component_kind", "schemas");
+        for (argv, stdin, names, required, is_open) in schemas {
             let command = command(argv, stdin);
             let schema = command.definition().unwrap().parameters.unwrap();
             let found: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();

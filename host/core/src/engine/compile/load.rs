@@ -146,15 +146,9 @@ mod tests {
         let cache = engine.compiler.cache.as_ref().unwrap();
         let artifact = engine.compiler.artifact(&digest(&empty_instance()), &ComponentKind::Tools);
         cache.put(&artifact.name(Tier::Quick), b"no code", b"[]").unwrap();
-        let loaded = load(
-            Arc::clone(&engine.compiler),
-            empty_instance(),
-            &Grants::default(),
-            LinkOptions::default(),
-            OnMissingGrant::Refused,
-            None,
-            None,
-        );
+        let (compiler, missing) = (Arc::clone(&engine.compiler), OnMissingGrant::Refused);
+        let (bytes, grants, link) = (empty_instance(), Grants::default(), LinkOptions::default());
+        let loaded = load(compiler, bytes, &grants, link, missing, None, None);
         let failed = loaded.err().expect("it is not loaded").to_string();
         assert!(failed.contains("the compiler process failed"), "{failed}");
         assert!(artifact.get(Tier::Quick).is_some(), "it is gone");

@@ -295,9 +295,7 @@ mod tests {
 
     #[test]
     fn file_formats_are_recognised() {
-        for (text, found) in
-            rows::<(&str, &str)>("engine/compile/scan", "file_formats_are_recognised")
-        {
+        for (text, found) in rows::<(&str, &str)>("engine/compile/scan", "formats") {
             let bytes: Vec<_> = text.chars().map(|byte| u8::try_from(byte).unwrap()).collect();
             let error = outline(&bytes).unwrap_err();
             assert!(error.is_component() && error.to_string().ends_with(found), "{error}");
@@ -309,10 +307,8 @@ mod tests {
     fn core_module_error_names_its_host_and_remedy() {
         let module = |text: &str| toolcell_test_guests::module(&format!("(module {text})"));
         let import = |from: &str| module(&format!(r#"(import "{from}" "f" (func))"#));
-        for (imported, section, found, hint) in rows::<(Option<&str>, &str, &str, &str)>(
-            "engine/compile/scan",
-            "core_module_error_names_its_host_and_remedy",
-        ) {
+        let table = rows::<(Option<&str>, &str, &str, &str)>("engine/compile/scan", "core_modules");
+        for (imported, section, found, hint) in table {
             let mut bytes = imported.map_or_else(|| module(""), import);
             bytes.extend(section.bytes());
             let error = outline(&bytes).unwrap_err();

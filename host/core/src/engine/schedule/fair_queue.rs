@@ -167,19 +167,15 @@ mod tests {
     /// Fails without: turns (first come, first served).
     #[test]
     fn flows_are_served_in_turn() {
-        for (steps, expected) in
-            rows::<(&str, &str)>("engine/schedule/fair_queue", "flows_are_served_in_turn")
-        {
+        for (steps, expected) in rows::<(&str, &str)>("engine/schedule/fair_queue", "flows") {
             assert_eq!(served(steps, |_| true), expected, "{steps}");
         }
     }
 
     #[test]
     fn skipped_items_cost_their_flow_no_turn() {
-        let table = "skipped_items_cost_their_flow_no_turn";
-        for (steps, dead, expected) in
-            rows::<(&str, char, &str)>("engine/schedule/fair_queue", table)
-        {
+        let skipped = rows::<(&str, char, &str)>("engine/schedule/fair_queue", "skipped");
+        for (steps, dead, expected) in skipped {
             assert_eq!(served(steps, |item| *item != dead), expected, "{steps} without {dead}");
         }
     }

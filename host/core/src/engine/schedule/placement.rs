@@ -287,10 +287,8 @@ mod tests {
                 Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();
             let invocation = Arc::new(Invocation::scripted("t", Limits::default()));
             let scheduler = &engine.compiler.scheduler;
-            let quarantine = Arc::new(Quarantine::after(
-                std::num::NonZero::new(2),
-                Arc::new(crate::os::clock::SystemClock),
-            ));
+            let clock = Arc::new(crate::os::clock::SystemClock);
+            let quarantine = Arc::new(Quarantine::after(std::num::NonZero::new(2), clock));
             for expected in [Ok(()), Err(Refusal::Quarantined)] {
                 let question = |_| async { panic!("a bug") };
                 let class = Arc::default();

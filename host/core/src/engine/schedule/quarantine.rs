@@ -115,9 +115,8 @@ mod tests {
     /// within an hour.
     #[test]
     fn panics_count_for_an_hour() {
-        let table =
-            rows::<([u64; 2], bool)>("engine/schedule/quarantine", "panics_count_for_an_hour");
-        for (apart, is_admitted) in table {
+        let pauses = rows::<([u64; 2], bool)>("engine/schedule/quarantine", "pauses");
+        for (apart, is_admitted) in pauses {
             let expected = if is_admitted { Ok(()) } else { Err(Refusal::Quarantined) };
             let clock = ManualClock::new();
             let quarantine = Quarantine::after(NonZero::new(3), Arc::new(clock.clone()));

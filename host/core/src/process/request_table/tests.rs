@@ -1,8 +1,5 @@
-//! Tests of the request table of a worker process, without a child process.
-//!
-//! They play the events of a worker (answers, deaths, messages) with invented times, and check
-//! which requests end, which are sent again, how long the pause is, and that messages and requests
-//! are bounded.
+//! Tests of the request table of a worker process, without a child process: they play the events of
+//! a worker (answers, deaths, messages) with invented times.
 
 use toolcell_contract::call::AbortSignal;
 use toolcell_contract::event::{CallEvents, Event, EventSink, Events, LogLevel};

@@ -127,7 +127,6 @@ pub(crate) fn usual_concurrency(calls: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::future::Future;
     use std::sync::Arc;
 
     use serde_json::{Value, json};
@@ -136,16 +135,12 @@ mod tests {
 
     use super::*;
     use crate::executor::Executor;
-    use crate::run::registry::Registry;
     use crate::run::runner::Runner;
+    use crate::run::runner::tests::{runner_of, wait};
     use crate::tool::Tool;
     use crate::tool::handler::Invocation;
 
     const SECOND: Duration = Duration::from_secs(1);
-
-    fn wait<T>(future: impl Future<Output = T>) -> T {
-        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
-    }
 
     /// A runner of a tool that returns the context and the time that it was given.
     fn runner(definition: Definition) -> Runner {
@@ -158,9 +153,7 @@ mod tests {
             let Invocation { context, limits, .. } = &*invocation;
             json!([limits.timeout.as_secs(), context.session_id, context.request_id])
         };
-        let registry = Registry::new();
-        registry.register(Tool::native(definition, tells).unwrap().with_limits(limits)).unwrap();
-        Runner::new(registry)
+        runner_of(Tool::native(definition, tells).map(|tool| tool.with_limits(limits)))
     }
 
     fn message_contents(runner: &Runner, options: RunOptions) -> Vec<String> {

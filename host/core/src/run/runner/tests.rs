@@ -1,8 +1,5 @@
-//! Tests of runs with native tools: every rule of a batch.
-//!
-//! They cover messages and events of each outcome, the check before the first call, policies and
-//! encoders that fail, concurrency, aborts, and registry changes during a run. Components run
-//! through the same path in the end-to-end tests.
+//! Tests of runs with native tools: every rule of a batch. Components run through the same path in
+//! the end-to-end tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +21,7 @@ use crate::run::policy::{OnToolError, Verdict};
 use crate::tool::Tool;
 use crate::tool::handler::options::CallOptions;
 
-fn wait<T>(future: impl Future<Output = T>) -> T {
+pub(super) fn wait<T>(future: impl Future<Output = T>) -> T {
     Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
@@ -58,7 +55,7 @@ fn runner() -> (Runner, Arc<AtomicUsize>) {
     (Runner::new(registry).with_executor(Executor::new().without_sealer()), ran)
 }
 
-fn runner_of(tool: Result<Tool, Error>) -> Runner {
+pub(super) fn runner_of(tool: Result<Tool, Error>) -> Runner {
     let registry = Registry::new();
     registry.register(tool.unwrap()).unwrap();
     Runner::new(registry)
@@ -122,10 +119,7 @@ fn all_events(
 #[test]
 fn each_outcome_is_a_message_and_matching_events() {
     let (runner, ran) = runner();
-    let table = rows::<(&str, &str, &str, bool, &str)>(
-        "run/runner",
-        "each_outcome_is_a_message_and_matching_events",
-    );
+    let table = rows::<(&str, &str, &str, bool, &str)>("run/runner", "outcomes");
     let ends: Vec<_> = table.iter().map(|(end, say, ..)| (*end, *say)).collect();
     let outcome = run(&runner, calls(&ends), short_timeout());
     let found = outcome.messages.iter().map(|found| (found.content.as_str(), found.is_error));
@@ -323,10 +317,9 @@ fn stream_does_not_run_ahead_of_its_reader() {
         let (mut settled, mut events, mut ahead) = (0, 0, 0);
         while let Some(event) = stream.next().await {
             events += 1;
-            settled += usize::from(matches!(
-                event,
-                RunEvent::Settled { settled: SettledCall::Encoded { .. }, .. }
-            ));
+            let is_end =
+                matches!(event, RunEvent::Settled { settled: SettledCall::Encoded { .. }, .. });
+            settled += usize::from(is_end);
             ahead = ahead.max(ran.load(Ordering::Relaxed) - settled);
         }
         (events, ahead)

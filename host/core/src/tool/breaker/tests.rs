@@ -1,8 +1,5 @@
-//! Tests of the circuit breaker: which failures count, which calls are admitted, and the record of
-//! every end.
-//!
-//! They use a scripted handler and a clock that the test moves, and cover probes, late calls from
-//! before an opening, panics, and several breakers around one tool.
+//! Tests of the circuit breaker, with a scripted handler and a clock that the test moves: which
+//! failures count, which calls are admitted, and the record of every end.
 
 use std::task::{Context, Waker};
 
@@ -83,8 +80,7 @@ fn breaker(clock: &ManualClock, failures: u32) -> Breaker {
 
 #[tokio::test]
 async fn only_busy_timeout_and_crash_open_the_breaker() {
-    let table = "only_busy_timeout_and_crash_open_the_breaker";
-    for (say, expected) in rows::<(ScriptedAnswer, &str)>("tool/breaker", table) {
+    for (say, expected) in rows::<(ScriptedAnswer, &str)>("tool/breaker", "single_answers") {
         let bench = Bench::new(0);
         assert_eq!((bench.call(say).await, bench.state()), (None, expected), "{say:?}");
     }
@@ -92,9 +88,8 @@ async fn only_busy_timeout_and_crash_open_the_breaker() {
 
 #[tokio::test]
 async fn breaker_opens_rests_and_probes() {
-    type Row = (u64, &'static str, ScriptedAnswer, Option<u64>, &'static str);
     let bench = Bench::new(2);
-    let table = rows::<Row>("tool/breaker", "breaker_opens_rests_and_probes");
+    let table = rows::<(_, &str, ScriptedAnswer, Option<u64>, &str)>("tool/breaker", "opening");
     for (line, (seconds, found, say, refused, left)) in table.into_iter().enumerate() {
         bench.clock.advance(Duration::from_secs(seconds));
         let seen = (bench.state(), bench.call(say).await, bench.state());
@@ -239,9 +234,8 @@ async fn breaker_works_despite_panicking_clock() {
 
 #[tokio::test]
 async fn breaker_closes_after_consecutive_successes() {
-    type Row = (u64, ScriptedAnswer, Option<u64>, &'static str);
     let bench = Bench::changed(1, |breaker| breaker.with_successes_to_close(3));
-    let table = rows::<Row>("tool/breaker", "breaker_closes_after_consecutive_successes");
+    let table = rows::<(_, ScriptedAnswer, Option<u64>, &str)>("tool/breaker", "closing");
     for (line, (seconds, say, refused, left)) in table.into_iter().enumerate() {
         bench.clock.advance(Duration::from_secs(seconds));
         assert_eq!((bench.call(say).await, bench.state()), (refused, left), "line {line}");
@@ -258,13 +252,11 @@ async fn breaker_closes_after_consecutive_successes() {
 
 #[tokio::test]
 async fn failure_rule_decides_which_failures_count() {
-    type Row = (&'static str, ScriptedAnswer, &'static str);
     type Rule = fn(&Failure) -> bool;
     let is_word: Rule = |failure| matches!(failure, Failure::Error(_));
     let is_late: Rule = |failure| matches!(failure, Failure::ToolError(ToolError::Timeout(_)));
     let bench = |rule: Rule| Bench::changed(1, |breaker| breaker.with_failure_rule(rule));
-    let table = rows::<Row>("tool/breaker", "failure_rule_decides_which_failures_count");
-    for (name, say, expected) in table {
+    for (name, say, expected) in rows::<(&str, ScriptedAnswer, &str)>("tool/breaker", "rules") {
         let bench = bench(match name {
             "word" => is_word,
             "late" => is_late,

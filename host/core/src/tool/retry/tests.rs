@@ -1,7 +1,5 @@
 //! Tests of retries: the schedules as tables, and which failures are retried, when and how often.
-//!
-//! They use a scripted handler and a clock that moves by itself. Two run in real time: the end of a
-//! wait at the deadline, and the time of each attempt.
+//! The clock moves by itself; two tests run in real time.
 
 use std::task::{Context, Waker};
 
@@ -69,8 +67,7 @@ async fn run(
 
 #[tokio::test]
 async fn only_transient_failures_are_retried() {
-    type Row = (Vec<ScriptedAnswer>, Vec<u64>);
-    for (script, expected) in rows::<Row>("tool/retry", "only_transient_failures_are_retried") {
+    for (script, expected) in rows::<(Vec<ScriptedAnswer>, Vec<u64>)>("tool/retry", "scripts") {
         let (result, calls) = run(&script, Retry::fixed(SECOND), SECOND * 30).await;
         let at: Vec<_> = calls.iter().map(|(_, at)| *at).collect();
         assert_eq!(at, expected, "{script:?}");

@@ -1,15 +1,9 @@
 //! Tests that one tenant or one call cannot take all connections or name lookups.
-//!
-//! Servers that never finish a response, and a resolver that never answers, keep permits in use. A
-//! tenant gets a quarter of the connections and of the lookups, a call eight connections and four
-//! lookups. A request of another tenant succeeds in the meantime, and all permits are free
-//! afterwards.
 
-use parking_lot::Mutex;
+use futures_util::future::join_all;
 
 use super::*;
 use crate::tenant::state::TenantState;
-use futures_util::future::join_all;
 
 fn budget_of(tenant: Option<&str>) -> Budget {
     Budget::of(&TenantState::of(tenant))

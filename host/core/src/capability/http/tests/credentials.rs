@@ -1,17 +1,6 @@
 //! Tests of secrets that the host adds to requests, and of responses that echo them.
-//!
-//! They check the place of each kind of injection (bearer, basic, header, query), the refusal of a
-//! request that the secret is not bound to or that sets the place itself, and the redaction of an
-//! echoed value in status line, headers and body: also spread over headers, in chunks, or
-//! compressed without a declaration. A response in a declared compression is refused.
-
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use toolcell_contract::grants::{Injection, SecretGrant};
-use toolcell_test_guests::rows;
 
 use super::*;
-use crate::secrets::secret::Secret;
 
 /// A value that can be spelled out.
 const VALUE_SPELLED: &str = "canary-4711-of-the-test";

@@ -1,24 +1,16 @@
 //! Tests of servers that break HTTP, flood the client, close too early or never answer.
-//!
-//! A table has byte strings that a server sends and the expected kind of result, from valid answers
-//! to ambiguous lengths. Further tests check that floods are read only up to a limit, that a
-//! truncated body is an error, that one deadline covers every stage, and that a dropped request or
-//! body frees its connection.
 
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
 use tokio::io::AsyncWriteExt as _;
-use toolcell_test_guests::rows;
 
 use super::server::{Lookup, head};
 use super::*;
 
 #[tokio::test]
 async fn valid_answers_parse_and_malformed_ones_are_errors() {
-    for (answer, expected) in
-        rows::<(&str, &str)>("capability/http/misbehaving", "misbehaving_answers_are_errors")
-    {
+    for (answer, expected) in rows::<(&str, &str)>("capability/http/misbehaving", "answers") {
         let server = Server::responding(answer).await;
         let result = fetch(&server).await;
         assert_eq!(kind(&result), expected, "{answer:?}: {result:?}");
@@ -33,15 +25,13 @@ async fn valid_answers_parse_and_malformed_ones_are_errors() {
 #[tokio::test]
 async fn redirect_is_returned_not_followed() {
     let elsewhere = Server::echoing().await;
-    let answer = format!(
-        "HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n",
-        elsewhere.url("/")
-    );
+    let url = elsewhere.url("/");
+    let answer = format!("HTTP/1.1 302 Found\r\nlocation: {url}\r\ncontent-length: 0\r\n\r\n");
     let server = Server::responding(answer).await;
     let response = fetch(&server).await.unwrap();
     assert_eq!(response.status(), 302);
-    assert_eq!(response.headers()["location"], elsewhere.url("/"));
-    let next = send(&Egress::new(), &local(&server), get(&elsewhere.url("/"))).await;
+    assert_eq!(response.headers()["location"], url);
+    let next = send(&Egress::new(), &local(&server), get(&url)).await;
     assert_eq!((kind(&next), elsewhere.connections()), ("denied", 0));
 }
 
@@ -61,10 +51,8 @@ async fn flooding(first: &'static str, again: impl Into<Vec<u8>>) -> Server {
 
 #[tokio::test]
 async fn response_flood_is_read_up_to_its_bound() {
-    for (first, [before, text, after], times, expected) in rows::<(&str, [&str; 3], usize, &str)>(
-        "capability/http/misbehaving",
-        "response_flood_is_read_up_to_its_bound",
-    ) {
+    let floods = rows::<(&str, [&str; 3], usize, &str)>("capability/http/misbehaving", "floods");
+    for (first, [before, text, after], times, expected) in floods {
         let server = flooding(first, [before, &text.repeat(times), after].concat()).await;
         let (rights, budget) = (local(&server), Budget::new(1, 1 << 20, 256 << 10));
         let result = in_time(spend(&Egress::new(), &rights, &budget, get(&server.url("/")))).await;
@@ -85,9 +73,8 @@ async fn hundred_headers_are_accepted_a_thousand_refused() {
 #[tokio::test]
 async fn truncated_body_is_an_error() {
     // Bytes that a server sends before it closes its connection may arrive before a reset, or not.
-    for (answer, closed, reset) in
-        rows::<(&str, &str, Vec<&str>)>("capability/http/misbehaving", "truncated_body_is_an_error")
-    {
+    let truncated = rows::<(&str, &str, Vec<&str>)>("capability/http/misbehaving", "truncated");
+    for (answer, closed, reset) in truncated {
         for is_reset in [false, true] {
             let server = Server::start(move |mut stream| async move {
                 head(&mut stream).await;
@@ -121,9 +108,8 @@ async fn slow_drip(first: &'static str, again: &'static [u8]) -> Server {
 #[tokio::test]
 async fn one_deadline_covers_every_stage() {
     let silent = Server::responding("").await;
-    let table = "one_deadline_covers_every_stage";
     let mut stages = Vec::new();
-    for (first, again) in rows::<(&str, &str)>("capability/http/misbehaving", table) {
+    for (first, again) in rows::<(&str, &str)>("capability/http/misbehaving", "stages") {
         stages.push((slow_drip(first, again.as_bytes()).await, "http", Bytes::new()));
     }
     let reads_nothing = Server::start(|stream| async move {

@@ -1,18 +1,9 @@
-//! Tests of the outbound scan, which searches a tool's request for secrets before it is sent.
-//!
-//! One secret belongs to another destination, one to the tool and is bound to a path. A table puts
-//! them into URL, headers and body, whole, encoded, split over headers, spelled out and compressed;
-//! each request is denied or sent as expected, and no denied request reaches the server. Further
-//! tests: after a denial the call sends nothing more, and a text that looks like a token is
-//! reported and sent.
+//! Tests of the outbound scan, which searches a tool's request for secrets before it is sent. One
+//! secret belongs to another destination, one to the tool and is bound to a path.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use parking_lot::Mutex;
 use toolcell_contract::grants::rights::Layer;
 
 use super::*;
-use crate::secrets::secret::Secret;
 
 const OTHERS: &str = "canary-4711-of-another";
 const OWN: &str = "canary-1234-of-the-tool";
@@ -29,10 +20,8 @@ fn scan_secrets(bound_to: &str, seen: &Arc<Mutex<Vec<&'static str>>>) -> Secrets
     let seen = Arc::clone(seen);
     let tell = Box::new(move |kind| seen.lock().push(kind));
     let bound = vec![(bound_to.parse().unwrap(), secret(OWN))];
-    Secrets {
-        scan: Some(OutboundScan { others, own, bound, on_suspect: tell }),
-        ..Secrets::default()
-    }
+    let scan = Some(OutboundScan { others, own, bound, on_suspect: tell });
+    Secrets { scan, ..Secrets::default() }
 }
 
 fn with_body(mut outgoing: Outgoing, body: impl Into<Bytes>) -> Outgoing {

@@ -1,16 +1,9 @@
 //! Tests that no request reaches a private address, unless a rule names its network.
-//!
-//! A list of 126 private addresses is checked alone, in each spelling that a URL allows, and as the
-//! answer of a resolver. A rule that names a network allows the addresses in it and no others, also
-//! where IPv6 embeds IPv4. The tests also check that each request resolves its name once, that only
-//! allowed addresses of an answer are tried, and that hints and denials show the right grant.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use toolcell_contract::grants::addresses::{is_allowed_address, is_public};
 use toolcell_contract::grants::rights::Layer;
-
-use toolcell_test_guests::rows;
 
 use super::server::Scripted;
 use super::*;
@@ -76,10 +69,8 @@ fn only_public_addresses_are_let_through() {
 
 #[test]
 fn rule_networks_admit_only_named_private_addresses() {
-    for (network, address, expected) in rows::<(&str, IpAddr, bool)>(
-        "capability/http/private",
-        "rule_networks_admit_only_named_private_addresses",
-    ) {
+    let networks = rows::<(&str, IpAddr, bool)>("capability/http/private", "networks");
+    for (network, address, expected) in networks {
         let is_allowed = is_allowed_address(address, &[network.parse().unwrap()]);
         assert_eq!(is_allowed, expected, "{address} with {network}");
     }
@@ -179,9 +170,7 @@ async fn next_address_is_tried_when_one_fails() {
 /// resolved address.
 #[test]
 fn private_host_hint_contains_its_rule() {
-    for (url, expected) in
-        rows::<(&str, &str)>("capability/http/private", "private_host_hint_contains_its_rule")
-    {
+    for (url, expected) in rows::<(&str, &str)>("capability/http/private", "hints") {
         let error = SendError::private(Method::Get, &Target::parse(url).unwrap());
         let SendError::Private(host) = error else { panic!("{error:?}") };
         let hint = host.hint();
@@ -193,9 +182,7 @@ fn private_host_hint_contains_its_rule() {
 /// resolves to, because observers may be other people than the operator.
 #[test]
 fn private_network_denial_reports_its_grant() {
-    for (url, grant) in
-        rows::<(&str, &str)>("capability/http/private", "private_network_denial_reports_its_grant")
-    {
+    for (url, grant) in rows::<(&str, &str)>("capability/http/private", "denials") {
         let error = SendError::private(Method::Get, &Target::parse(url).unwrap());
         let denial = error.denial().expect("it is told");
         assert_eq!((denial.layer, &denial.request), (Layer::Network, &format!("GET {url}")));

@@ -1,17 +1,9 @@
-//! Tests of requests through the operator's proxy.
-//!
-//! A small proxy on this machine records the heads that it receives. The tests check that it is
-//! asked for a checked address and never for a name or a private address, that the certificate is
-//! still checked, that its refusals become errors, that its password is never shown, and that
-//! replaced settings apply to clones. The last test checks which failures the callback for missing
-//! connections reports.
+//! Tests of requests through the operator's proxy, and of the report of missing connections.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
 use tokio::io::{AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::TcpStream;
-use toolcell_test_guests::rows;
 
 use super::server::{Scripted, head};
 use super::tls::{echo_server_name, only, start_site};
@@ -64,10 +56,8 @@ async fn send_through_proxy(
 async fn proxied_requests_go_to_checked_addresses() {
     let site = start_site(&["good.example"], echo_server_name).await;
     let plain = Server::responding(ok("plain")).await;
-    for (url, answer, is_trusted, is_allowed, expected) in rows::<(&str, &str, bool, bool, &str)>(
-        "capability/http/proxy",
-        "proxied_requests_go_to_checked_addresses",
-    ) {
+    let requests = rows::<(&str, &str, bool, bool, &str)>("capability/http/proxy", "requests");
+    for (url, answer, is_trusted, is_allowed, expected) in requests {
         let port = if url.starts_with("https") { site.server.port } else { plain.port };
         let url = url.replace("PORT", &port.to_string());
         let roots = if is_trusted { only(&site.authority) } else { RootCertificates::default() };
@@ -85,14 +75,10 @@ async fn proxied_requests_go_to_checked_addresses() {
 
 #[test]
 fn bad_proxy_url_is_refused_without_its_password() {
-    for url in
-        rows::<&str>("capability/http/proxy", "bad_proxy_url_is_refused_without_its_password")
-    {
+    for url in rows::<&str>("capability/http/proxy", "bad_urls") {
         let fault = Proxy::new(url).unwrap_err();
-        assert!(
-            !fault.to_string().contains("secret") && fault.hint.contains("http://proxy"),
-            "{url}: {fault}"
-        );
+        let text = fault.to_string();
+        assert!(!text.contains("secret") && fault.hint.contains("http://proxy"), "{url}: {text}");
     }
 }
 

@@ -1,17 +1,10 @@
-//! Tests a chain of redirects that a tool follows itself.
-//!
-//! Two servers, one of them with TLS, answer each request with a redirect to the next of ten hops:
-//! other paths, hosts, schemes and a metadata service. Each hop is sent once with a secret and once
-//! without. Every hop is checked anew, and the secret arrives only where it is bound to.
+//! Tests a chain of redirects that a tool follows itself. Two servers, one of them with TLS, answer
+//! each request with a redirect to the next of ten hops. Each hop is sent once with a secret and
+//! once without.
 
 use std::sync::OnceLock;
 
-use parking_lot::Mutex;
-use toolcell_contract::grants::{Injection, SecretGrant};
-use toolcell_test_guests::rows;
-
 use super::*;
-use crate::secrets::secret::Secret;
 
 /// The requests that arrived, and the target of each redirect.
 #[derive(Default)]
@@ -27,10 +20,8 @@ impl RedirectLog {
         let path = request.split(' ').nth(1).unwrap();
         let hop: usize = path.rsplit('/').next().unwrap().parse().unwrap();
         let hops = self.hops.get().unwrap();
-        format!(
-            "HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n",
-            hops[hop % hops.len()]
-        )
+        let next = &hops[hop % hops.len()];
+        format!("HTTP/1.1 302 Found\r\nlocation: {next}\r\ncontent-length: 0\r\n\r\n")
     }
 }
 

@@ -1,9 +1,5 @@
-//! Tests that a suffix rule such as `https://.example.com` allows only hosts below that name.
-//!
-//! The test builds 20,000 random host names from confusing pieces (other cases, full-width dots,
-//! escapes). It compares the decision of the rights with a comparison of the labels.
-
-use toolcell_test_guests::rows;
+//! Tests that a suffix rule such as `https://.example.com` allows only hosts below that name, with
+//! random host names of confusing pieces: other cases, full-width dots, escapes.
 
 use super::*;
 

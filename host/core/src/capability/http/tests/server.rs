@@ -1,9 +1,4 @@
 //! Test servers on the loopback interface, and resolvers that answer from a list or by a function.
-//!
-//! A [`Server`] handles each connection with one function: it sends fixed bytes, echoes the
-//! request, or does what the test gives it. It counts connections. A [`Scripted`] resolver returns
-//! a list of answers again and again, and counts lookups. A [`Lookup`] answers each name with an
-//! address, or never. The other tests of `http` use them.
 
 use std::collections::VecDeque;
 use std::io;

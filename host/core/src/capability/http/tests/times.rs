@@ -1,9 +1,5 @@
 //! Tests of the time limits that a tool sets for the parts of a request, and of the names of budget
-//! errors.
-//!
-//! A server pauses before its answer and in the middle of it. Each of the limits for connecting,
-//! the first byte and the pauses between bytes ends only its own part, with the matching error.
-//! Connecting includes the lookup, the wait for a free connection and TLS.
+//! errors. Connecting includes the lookup, the wait for a free connection and TLS.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 

@@ -1,17 +1,11 @@
 //! Tests of certificates: only one of the requested host, from a trusted authority, is accepted.
-//!
-//! Each site is a TLS server with a certificate authority of its own. The tests vary names,
-//! authorities and years, and check the result and the words of the error. Other tests: a server
-//! without TLS where `https` was granted, and malformed PEM text.
+//! Each site is a TLS server with a certificate authority of its own.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
-use toolcell_test_guests::rows;
 
 use super::server::Scripted;
 use super::*;
@@ -99,10 +93,8 @@ async fn request(site: &Site, host: &str, roots: RootCertificates) -> Result<Inc
 async fn server_without_a_valid_certificate_is_refused() {
     let site = start_site(&["good.example", "127.0.0.1"], echo_server_name).await;
     let other = self::start_site(&["good.example"], echo_server_name).await;
-    for (host, trusted, expected, said) in rows::<(&str, &str, &str, &str)>(
-        "capability/http/tls",
-        "server_without_a_valid_certificate_is_refused",
-    ) {
+    let sites = rows::<(&str, &str, &str, &str)>("capability/http/tls", "sites");
+    for (host, trusted, expected, said) in sites {
         let roots = match trusted {
             "own" => only(&site.authority),
             "other" => only(&other.authority),
@@ -121,10 +113,8 @@ async fn server_without_a_valid_certificate_is_refused() {
 
 #[tokio::test]
 async fn certificate_error_names_the_fault() {
-    for (host, years, is_trusted, expected) in rows::<(&str, (_, _), bool, &str)>(
-        "capability/http/tls",
-        "certificate_error_names_the_fault",
-    ) {
+    let faults = rows::<(&str, (_, _), bool, &str)>("capability/http/tls", "faults");
+    for (host, years, is_trusted, expected) in faults {
         let site = valid_in(&["good.example"], years, echo_server_name).await;
         let roots = if is_trusted { only(&site.authority) } else { RootCertificates::default() };
         let fault = request(&site, host, roots).await.unwrap_err().to_string();

@@ -1,9 +1,6 @@
 //! Tests of a store on disk: other processes, kills, damaged files and a full disk.
 //!
 //! The test program starts itself again as a child that writes and reports each acknowledged value.
-//! Children are killed at random moments; all that was acknowledged must be there. Files are
-//! damaged, relabelled or given wrong permissions; then opening fails with a hint, or reads return
-//! what was written.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -143,10 +140,8 @@ fn locked_store_is_busy_after_the_time_limit() {
     let other = Connection::open(dir.path().join(FILE)).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let busy = store.set(&notes(), "k", b"other", None).unwrap_err();
-    assert!(
-        matches!(&busy, StoreError::Busy(problem) if problem.contains("in use by other processes")),
-        "{busy}"
-    );
+    let StoreError::Busy(problem) = &busy else { panic!("{busy}") };
+    assert!(problem.contains("in use by other processes"), "{problem}");
     assert_eq!(value(&store, "k"), b"value", "reading waits for no writer");
     other.execute_batch("ROLLBACK").unwrap();
     store.set(&notes(), "k", b"other", None).unwrap();
@@ -173,14 +168,20 @@ fn damaged_data_is_never_returned() {
         fs::write(&file, content).unwrap();
         match SqliteStore::open(dir.path()) {
             Err(error) => refused += usize::from(error.is_environment()),
-            Ok(store) => (0..20).for_each(|key| match store.get(&notes(), &format!("k{key}")) {
-                Ok(entry) => assert!(entry.is_none_or(|entry| entry.data == [key; 3000]), "{at}"),
-                Err(StoreError::Unavailable(problem)) => {
-                    assert!(problem.contains("damaged"), "{problem}");
-                    refused += 1;
+            Ok(store) => {
+                for key in 0..20 {
+                    match store.get(&notes(), &format!("k{key}")) {
+                        Ok(entry) => {
+                            assert!(entry.is_none_or(|entry| entry.data == [key; 3000]), "{at}")
+                        }
+                        Err(StoreError::Unavailable(problem)) => {
+                            assert!(problem.contains("damaged"), "{problem}");
+                            refused += 1;
+                        }
+                        Err(error) => panic!("{error}"),
+                    }
                 }
-                Err(error) => panic!("{error}"),
-            }),
+            }
         }
     }
     assert!(refused > 0);
@@ -241,9 +242,7 @@ fn spawn_writer(dir: &Path, values: &str) -> Child {
 /// The child process. Does nothing without its parent.
 #[test]
 fn child_writes_until_killed() {
-    let Some(dir) = std::env::var_os(CHILD) else {
-        return;
-    };
+    let Some(dir) = std::env::var_os(CHILD) else { return };
     let values = std::env::var("TOOLCELL_TEST_VALUES").unwrap().parse().unwrap_or(u64::MAX);
     let store = open(Path::new(&dir));
     let first = store.get(&notes(), "next").unwrap().map_or(0, |entry| entry.version);

@@ -1,9 +1,4 @@
 //! Compares random operations on a store with a simple map in memory.
-//!
-//! Ten thousand operations of two tenants and two components run against each kind of store, with a
-//! small quota and short times to live. After each one, the answer must equal that of the model of
-//! its namespace. Values contain their owner's name, so a value of another namespace would be
-//! noticed.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,4 @@
 //! Tests of several threads that use one namespace of a store.
-//!
-//! Eight threads count up one key by compare-and-swap, and no increment may be lost. One thread
-//! adds and removes keys while another one reads pages of a list; the keys that stay must be on
-//! exactly one page each.
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,9 +1,5 @@
-//! Tests of the space that a store uses, and a check of its tables for all tests of `kv`.
-//!
-//! [`audit`] checks the version row of a namespace, which must exist exactly if the namespace has
-//! keys. The tests check that an empty namespace leaves no row, that versions continue after a
-//! deletion, that expired keys do not count against the quota, and that a lowered quota keeps
-//! existing values.
+//! Tests of the space that a store uses, and a check of its tables for all tests of `kv`: a
+//! namespace has a version row exactly if it has keys.
 
 use super::*;
 
@@ -51,13 +47,6 @@ fn empty_namespace_uses_no_space() {
             audit(&store, &space);
         }
     }
-}
-
-/// A caller that remembers a version of a removed namespace does not mistake a new value for the
-/// old one. Fails without: versions that continue after the removal.
-#[test]
-fn versions_are_never_reused() {
-    script(Quota::default(), "versions_are_never_reused");
 }
 
 /// All keys of the namespace have expired. One write removes them.

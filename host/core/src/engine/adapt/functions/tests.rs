@@ -1,9 +1,5 @@
-//! Tests that values of every type survive the conversion from JSON to wasmtime and back.
-//!
-//! Random types and values are generated with proptest. Each value must fit its schema and return
-//! unchanged; any other value is a fault or also returns unchanged. Tables check the limits of
-//! numbers and the texts and paths of faults. The last test sends random values through a component
-//! that returns its argument.
+//! Tests that values of every type survive the conversion from JSON to wasmtime and back. Random
+//! types and values are generated with proptest.
 
 use std::sync::Arc;
 
@@ -19,26 +15,14 @@ use toolcell_contract::schema::Schema;
 use toolcell_test_guests::rows;
 
 use super::schema;
-use super::shape::{Integer, Shape};
+use super::shape::Integer::{self, S8, S16, S32, S64, U8, U16, U32, U64};
+use super::shape::Shape;
 use super::value::{from_json, to_json};
 use crate::engine::adapt::component_kind::{ComponentBytes, ComponentKind};
 use crate::engine::{Engine, LoadOptions, Optimise};
 use crate::tool::handler::Invocation;
 
-const INTEGERS: [Integer; 8] = [
-    Integer::S8,
-    Integer::U8,
-    Integer::S16,
-    Integer::U16,
-    Integer::S32,
-    Integer::U32,
-    Integer::S64,
-    Integer::U64,
-];
-
-fn boxed(shape: Shape) -> Box<Shape> {
-    Box::new(shape)
-}
+const INTEGERS: [Integer; 8] = [S8, U8, S16, U16, S32, U32, S64, U64];
 
 /// Numbers the names, so that no two are equal.
 fn with_unique_names<T>(prefix: &str, items: Vec<T>) -> Vec<(String, T)> {
@@ -65,20 +49,17 @@ fn any_shape() -> impl Strategy<Value = Shape> {
     leaf.prop_recursive(4, 24, 4, |inner| {
         prop_oneof![
             inner.clone().prop_map(|shape| {
-                if shape == Shape::Integer(Integer::U8) {
-                    Shape::Bytes
-                } else {
-                    Shape::List(boxed(shape))
-                }
+                let is_byte = shape == Shape::Integer(U8);
+                if is_byte { Shape::Bytes } else { Shape::List(Box::new(shape)) }
             }),
-            inner.clone().prop_map(|shape| Shape::Option(boxed(shape))),
+            inner.clone().prop_map(|shape| Shape::Option(Box::new(shape))),
             vec(inner.clone(), 1..4).prop_map(Shape::Tuple),
             vec(inner.clone(), 1..4)
                 .prop_map(|fields| Shape::Record(with_unique_names("field", fields))),
             vec(option::of(inner.clone()), 1..4)
                 .prop_map(|cases| Shape::Variant(with_unique_names("case", cases))),
             (option::of(inner.clone()), option::of(inner))
-                .prop_map(|(ok, error)| Shape::Result(ok.map(boxed), error.map(boxed))),
+                .prop_map(|(ok, error)| Shape::Result(ok.map(Box::new), error.map(Box::new))),
         ]
     })
 }
@@ -196,10 +177,8 @@ fn numbers_are_exact_or_refused() {
     let converted = |shape: &Shape, value: &Value| {
         from_json(shape, value, "").ok().and_then(|read| to_json(shape, &read))
     };
-    for (kind, given, expected) in rows::<(&str, Value, Option<Value>)>(
-        "engine/adapt/functions",
-        "numbers_are_exact_or_refused",
-    ) {
+    let numbers = rows::<(&str, Value, Option<Value>)>("engine/adapt/functions", "numbers");
+    for (kind, given, expected) in numbers {
         let kind = INTEGERS.into_iter().find(|known| format!("{known:?}") == kind).expect(kind);
         assert_eq!(converted(&Shape::Integer(kind), &given), expected, "{kind:?}: {given}");
     }
@@ -218,13 +197,11 @@ fn numbers_are_exact_or_refused() {
 #[test]
 fn fault_has_path_and_expectation() {
     let shape = Shape::Record(vec![
-        ("list".into(), Shape::List(boxed(Shape::Tuple(vec![Shape::Bool, Shape::Char])))),
+        ("list".into(), Shape::List(Box::new(Shape::Tuple(vec![Shape::Bool, Shape::Char])))),
         ("case".into(), Shape::Variant(vec![("a".into(), None), ("b".into(), Some(Shape::Bool))])),
-        ("some".into(), Shape::Option(boxed(Shape::Option(boxed(Shape::Bool))))),
+        ("some".into(), Shape::Option(Box::new(Shape::Option(Box::new(Shape::Bool))))),
     ]);
-    for (given, path, expected) in
-        rows::<(Value, &str, &str)>("engine/adapt/functions", "fault_has_path_and_expectation")
-    {
+    for (given, path, expected) in rows::<(Value, &str, &str)>("engine/adapt/functions", "faults") {
         let fault = from_json(&shape, &given, "").unwrap_err();
         assert_eq!((fault.path.as_str(), fault.expected().as_str()), (path, expected), "{given}");
     }

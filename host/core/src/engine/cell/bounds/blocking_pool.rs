@@ -239,14 +239,26 @@ mod tests {
     use super::*;
     use crate::os::clock;
 
-    type Gate = Arc<Mutex<mpsc::Receiver<()>>>;
+    /// Work that reports its start, and returns when `opens` is dropped.
+    struct HeldWork {
+        opens: mpsc::Sender<()>,
+        gate: Arc<Mutex<mpsc::Receiver<()>>>,
+        began: mpsc::Sender<()>,
+        begun: mpsc::Receiver<()>,
+    }
 
-    /// Work that reports its start, and returns when the gate is dropped.
-    fn blocked_work(gate: &Gate, began: &mpsc::Sender<()>) -> impl FnOnce() + Send + 'static {
-        let (gate, began) = (Arc::clone(gate), began.clone());
-        move || {
-            began.send(()).unwrap();
-            let _ = gate.lock().recv();
+    impl HeldWork {
+        fn new() -> Self {
+            let ((opens, gate), (began, begun)) = (mpsc::channel(), mpsc::channel());
+            Self { opens, gate: Arc::new(Mutex::new(gate)), began, begun }
+        }
+
+        fn piece(&self) -> impl FnOnce() + Send + 'static + use<> {
+            let (gate, began) = (Arc::clone(&self.gate), self.began.clone());
+            move || {
+                began.send(()).unwrap();
+                let _ = gate.lock().recv();
+            }
         }
     }
 
@@ -261,32 +273,25 @@ mod tests {
         before(deadline, work).await.expect("it is held up")
     }
 
-    /// Returns a pool, the ends of a gate, and those of a channel that reports starts.
-    fn pool() -> (Arc<IoPool>, mpsc::Sender<()>, Gate, mpsc::Sender<()>, mpsc::Receiver<()>) {
-        let ((opens, gate), (began, begun)) = (mpsc::channel(), mpsc::channel());
-        (IoPool::new("test"), opens, Arc::new(Mutex::new(gate)), began, begun)
-    }
-
     /// Fails without: a share for each tenant; permits that are held until the work returns.
     #[test]
     fn stuck_work_blocks_only_its_own_tenant() {
-        let (shares, opens, gate, began, begun) = pool();
+        let (pool, work) = (IoPool::new("test"), HeldWork::new());
         clock::sleeps().unwrap().block_on(async {
-            let cells: Vec<_> = (0..OF_TENANT).map(|_| cell_of(&shares, Some("hog"))).collect();
-            let out: Vec<_> =
-                cells.iter().map(|way| way.start(blocked_work(&gate, &began))).collect();
+            let cells: Vec<_> = (0..OF_TENANT).map(|_| cell_of(&pool, Some("hog"))).collect();
+            let out: Vec<_> = cells.iter().map(|way| way.start(work.piece())).collect();
             for _ in &out {
-                begun.recv().unwrap();
+                work.begun.recv().unwrap();
             }
             // Its calls end; the work continues.
             drop(out);
-            let cell = cell_of(&shares, Some("hog"));
+            let cell = cell_of(&pool, Some("hog"));
             assert!(matches!(in_time(cell.run(|| ())).await, Err(Unserved::Blocked)));
             for other in [Some("other"), Some(""), None] {
-                let done = in_time(cell_of(&shares, other).run(|| 7)).await;
+                let done = in_time(cell_of(&pool, other).run(|| 7)).await;
                 assert_eq!(done.unwrap(), 7, "{other:?}");
             }
-            drop(opens);
+            drop(work.opens);
             // Work that returns gives its permit back.
             cells[0].share.abandoned.subscribe().wait_for(|left| *left == 0).await.unwrap();
             assert_eq!(in_time(cell.run(|| 7)).await.unwrap(), 7);
@@ -296,16 +301,16 @@ mod tests {
     /// One tenant has many cells and more work than its share. Fails without: the share.
     #[test]
     fn busy_tenant_delays_only_itself() {
-        let (shares, opens, gate, began, begun) = pool();
+        let (pool, work) = (IoPool::new("test"), HeldWork::new());
         clock::sleeps().unwrap().block_on(async {
-            let start = |_| cell_of(&shares, Some("busy")).start(blocked_work(&gate, &began));
+            let start = |_| cell_of(&pool, Some("busy")).start(work.piece());
             let busy: Vec<_> = (0..THREADS).map(start).collect();
             for _ in 0..OF_TENANT {
-                begun.recv().unwrap();
+                work.begun.recv().unwrap();
             }
-            assert_eq!(in_time(cell_of(&shares, Some("other")).run(|| 7)).await.unwrap(), 7);
-            assert!(begun.try_recv().is_err(), "no more than its share has begun");
-            drop(opens);
+            assert_eq!(in_time(cell_of(&pool, Some("other")).run(|| 7)).await.unwrap(), 7);
+            assert!(work.begun.try_recv().is_err(), "no more than its share has begun");
+            drop(work.opens);
             let done = join_all(busy).await;
             assert!(done.iter().all(Result::is_ok), "and all of it is done in the end");
         });
@@ -314,17 +319,17 @@ mod tests {
     /// Fails without: one semaphore for all work of a cell.
     #[test]
     fn cell_runs_two_blocking_tasks_at_once() {
-        let (shares, opens, gate, began, begun) = pool();
+        let (pool, work) = (IoPool::new("test"), HeldWork::new());
         clock::sleeps().unwrap().block_on(async {
-            let cell = cell_of(&shares, None);
-            let work: Vec<_> = (0..8).map(|_| cell.start(blocked_work(&gate, &began))).collect();
+            let cell = cell_of(&pool, None);
+            let eight: Vec<_> = (0..8).map(|_| cell.start(work.piece())).collect();
             for _ in 0..OF_CELL {
-                begun.recv().unwrap();
+                work.begun.recv().unwrap();
             }
-            assert_eq!(in_time(cell_of(&shares, None).run(|| 7)).await.unwrap(), 7);
-            assert!(begun.try_recv().is_err());
-            drop(opens);
-            assert!(join_all(work).await.iter().all(Result::is_ok));
+            assert_eq!(in_time(cell_of(&pool, None).run(|| 7)).await.unwrap(), 7);
+            assert!(work.begun.try_recv().is_err());
+            drop(work.opens);
+            assert!(join_all(eight).await.iter().all(Result::is_ok));
         });
     }
 

@@ -271,10 +271,9 @@ mod tests {
             Ends,
         }
         use GuestAction::{Calls, Ends, GoesOn, IsAnswered, IsServed, Waits, Yields};
-        for (before, after, expected) in rows::<(Vec<GuestAction>, Vec<GuestAction>, bool)>(
-            "engine/cell/bounds/run_state",
-            "later_steps_do_not_change_state_at_deadline",
-        ) {
+        type Steps = Vec<GuestAction>;
+        let table = rows::<(Steps, Steps, bool)>("engine/cell/bounds/run_state", "steps");
+        for (before, after, expected) in table {
             let mut run_state = Arc::new(RunState::default());
             let context = Context::from_waker(Waker::noop());
             let go = |run_state: &Arc<RunState>, does: GuestAction| {

@@ -125,8 +125,7 @@ mod tests {
 
     #[test]
     fn names_are_demangled_without_their_hash() {
-        let table = "names_are_demangled_without_their_hash";
-        for (mangled, name) in rows::<(&str, &str)>("engine/cell/classify/frames", table) {
+        for (mangled, name) in rows::<(&str, &str)>("engine/cell/classify/frames", "mangled") {
             assert_eq!(readable(mangled), name);
         }
     }
@@ -134,15 +133,13 @@ mod tests {
     /// Each level of these names doubles the length of the demangled name.
     #[test]
     fn exponential_demangled_name_is_cut() {
-        let mangled =
-            format!("_RINvC1a1f{}", "T".repeat(500) + &"u".repeat(500) + &"E".repeat(500));
-        assert!(readable(&mangled).len() <= NAME_CHARS);
+        let levels = ["T", "u", "E"].map(|letter| letter.repeat(500)).concat();
+        assert!(readable(&format!("_RINvC1a1f{levels}")).len() <= NAME_CHARS);
     }
 
     #[test]
     fn only_author_functions_are_kept() {
-        let table = "only_author_functions_are_kept";
-        for (all, kept) in rows::<(Vec<&str>, Vec<&str>)>("engine/cell/classify/frames", table) {
+        for (all, kept) in rows::<(Vec<&str>, Vec<&str>)>("engine/cell/classify/frames", "stacks") {
             let own: Vec<_> = all.iter().copied().filter(|name| !is_library(name)).collect();
             assert_eq!(own, kept, "{all:?}");
         }

@@ -200,16 +200,14 @@ mod tests {
 
     #[test]
     fn repeated_stack_lines_are_collapsed() {
-        let table = "repeated_stack_lines_are_collapsed";
-        for (words, shown) in rows::<(&str, &str)>("engine/cell/classify", table) {
+        for (words, shown) in rows::<(&str, &str)>("engine/cell/classify", "stacks") {
             assert_eq!(fold_repeats(words), shown);
         }
     }
 
     #[test]
     fn panic_text_is_extracted() {
-        for (words, text) in rows::<(&str, &str)>("engine/cell/classify", "panic_text_is_extracted")
-        {
+        for (words, text) in rows::<(&str, &str)>("engine/cell/classify", "panics") {
             assert_eq!(panic_text(words), text);
         }
     }

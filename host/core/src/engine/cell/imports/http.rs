@@ -250,10 +250,8 @@ mod tests {
     /// A method or URL that cannot be parsed makes no request, and no right is checked.
     #[test]
     fn bad_method_or_url_makes_no_request() {
-        for (method, url, expected) in rows::<(&str, &str, bool)>(
-            "engine/cell/imports/http",
-            "bad_method_or_url_makes_no_request",
-        ) {
+        let requests = rows::<(&str, &str, bool)>("engine/cell/imports/http", "requests");
+        for (method, url, expected) in requests {
             let (method, url) = (method.to_owned(), url.to_owned());
             let request =
                 http::Request { method, url, headers: Vec::new(), body: None, timeout_ms: None };

@@ -157,8 +157,7 @@ mod tests {
 
     #[test]
     fn import_status_depends_on_name_and_version() {
-        let table = "import_status_depends_on_name_and_version";
-        for (name, expected) in rows::<(&str, &str)>("engine/cell/imports", table) {
+        for (name, expected) in rows::<(&str, &str)>("engine/cell/imports", "names") {
             assert_eq!(format!("{:?}", status(name)), expected, "{name}");
         }
     }

@@ -222,16 +222,14 @@ mod tests {
         for (bytes, text) in rows::<(Vec<u8>, &str)>("engine/cell/output/lines", "escaped") {
             assert_eq!(escape_utf8(&bytes), text);
         }
-        for (bytes, expected) in rows::<(Vec<u8>, usize)>("engine/cell/output/lines", "unfinished")
-        {
-            assert_eq!(unfinished(&bytes), expected, "{bytes:?}");
+        for (bytes, count) in rows::<(Vec<u8>, usize)>("engine/cell/output/lines", "unfinished") {
+            assert_eq!(unfinished(&bytes), count, "{bytes:?}");
         }
     }
 
     #[test]
     fn long_message_keeps_its_head_and_stack() {
-        let invocation = Invocation::scripted("t", Limits::default());
-        let lines = Lines::new(Arc::new(invocation));
+        let lines = Lines::new(Arc::new(Invocation::scripted("t", Limits::default())));
         let mut stream = GuestStream::Logged(lines.clone(), LogSource::Stderr);
         let message = format!("ValueError: no such city: {}", "é".repeat(10_000));
         for part in
@@ -247,8 +245,7 @@ mod tests {
 
     #[test]
     fn many_line_message_keeps_its_head_and_end() {
-        let invocation = Invocation::scripted("t", Limits::default());
-        let lines = Lines::new(Arc::new(invocation));
+        let lines = Lines::new(Arc::new(Invocation::scripted("t", Limits::default())));
         let faults: String = (0..1000).map(|row| format!("row {row} is no date: é\n")).collect();
         let message = format!("ValueError: 1000 rows are wrong\n{faults}    at read (tool.py:7)\n");
         lines.write(LogSource::Stderr, message.as_bytes());

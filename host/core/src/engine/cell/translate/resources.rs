@@ -65,13 +65,8 @@ mod tests {
 
     fn parts() -> Vec<Part> {
         let media = Media { mime_type: "application/pdf".into(), data: vec![1, 2] };
-        let link = Part::ResourceLink {
-            uri: "x:y".into(),
-            name: None,
-            description: None,
-            mime_type: None,
-            size: None,
-        };
+        let link = json!({"type": "resource_link", "uri": "x:y"});
+        let link = serde_json::from_value(link).expect("a link");
         vec![Part::Text { text: "a,b".into() }, Part::Image(media), link]
     }
 
@@ -92,8 +87,7 @@ mod tests {
 
     #[test]
     fn bad_resources_extension_is_an_invalid_return() {
-        let table = "bad_resources_extension_is_an_invalid_return";
-        for (named, detail) in rows::<(Value, &str)>("engine/cell/translate/resources", table) {
+        for (named, detail) in rows::<(Value, &str)>("engine/cell/translate/resources", "bad") {
             let rule = apply(&Value::into(named.clone()), &mut parts()).expect_err("an error");
             let ReturnRule::NotJson { field, detail: found } = rule else { panic!("{rule:?}") };
             assert!(field == "extensions.resources" && found.contains(detail), "{named}: {found}");

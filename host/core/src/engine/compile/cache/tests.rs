@@ -1,10 +1,5 @@
 //! Tests of the cache of compiled code: which entries are used, which are not, and how room is
 //! made.
-//!
-//! Entries with a changed byte, a copied name or the key of another directory must be refused and
-//! removed; files that cannot be read now must stay. Keys with wrong permissions are replaced.
-//! Further tests cover the order of eviction, entries in use, foreign files in the directory, and
-//! several caches that share it at once.
 
 use tempfile::TempDir;
 

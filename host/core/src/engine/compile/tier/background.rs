@@ -247,7 +247,6 @@ mod tests {
 
     #[test]
     fn panic_ends_only_its_own_job() {
-        let panics = job::<()>(1);
-        panics.run();
+        job::<()>(1).run();
     }
 }

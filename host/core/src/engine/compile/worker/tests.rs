@@ -1,12 +1,8 @@
 //! Tests of each way in which a compile worker ends, with a shell in the compiler's place.
-//!
-//! Scripts exit with each code or die by each signal; the result must be the right error, and say
-//! if another attempt makes sense. Further tests check the time limits, the bound on output, a
-//! worker that is killed when its result is not needed, the format of the order, and that a worker
-//! inherits no descriptors.
 
 use toolcell_test_guests::rows;
 
+use super::Priority::{Background, Foreground};
 use super::*;
 
 const QUICK: CompileOrder = CompileOrder { tier: Tier::Quick, seconds: 60 };
@@ -19,12 +15,10 @@ fn worker(script: &str) -> Worker {
 #[test]
 fn worker_exit_maps_to_compile_result() {
     // `is_lasting`: the component's fault, which another attempt would repeat.
-    for (script, expected, is_lasting) in rows::<(&str, Result<&str, &str>, bool)>(
-        "engine/compile/worker",
-        "worker_exit_maps_to_compile_result",
-    ) {
+    let exits = rows::<(&str, Result<&str, &str>, bool)>("engine/compile/worker", "exits");
+    for (script, expected, is_lasting) in exits {
         let (worker, watch) = (worker(script), Watch::unattended());
-        let ended = worker.compile(Tier::Quick, Priority::Foreground, b"bytes", watch);
+        let ended = worker.compile(Tier::Quick, Foreground, b"bytes", watch);
         assert_eq!(!matches!(ended, Err(NoCode::Interrupted(_))), is_lasting, "{script}");
         let ended =
             ended.map_err(|none| Error::from(none).to_string().replace(" (core dumped)", ""));
@@ -39,10 +33,8 @@ fn worker_exit_maps_to_compile_result() {
 #[test]
 fn awaited_compile_ends_within_30_seconds() {
     let worker = Worker { limit: Engine::DEFAULT_COMPILE_TIME, ..worker("exec echo $0") };
-    assert!(worker.seconds(Priority::Foreground) + LAST_SECOND < 30);
-    for (haste, order) in
-        [(Priority::Foreground, "quick/25\n"), (Priority::Background, "quick/50\n")]
-    {
+    assert!(worker.seconds(Foreground) + LAST_SECOND < 30);
+    for (haste, order) in [(Foreground, "quick/25\n"), (Background, "quick/50\n")] {
         let starved = Duration::from_secs(worker.seconds(haste)) * 10;
         assert!(worker.wall(haste) > starved, "a compiler that has a tenth of a core is killed");
         let told = worker.compile(Tier::Quick, haste, b"", Watch::unattended()).unwrap();
@@ -92,9 +84,8 @@ fn compile_worker_inherits_only_its_streams() {
     let file = tempfile::tempfile().unwrap();
     // This descriptor lacks the flag that would close it in the child.
     let _inherited = rustix::io::dup(&file).unwrap();
-    let told = worker("echo /proc/self/fd/*")
-        .compile(Tier::Quick, Priority::Foreground, b"", Watch::unattended())
-        .unwrap();
+    let (worker, watch) = (worker("echo /proc/self/fd/*"), Watch::unattended());
+    let told = worker.compile(Tier::Quick, Foreground, b"", watch).unwrap();
     // The last one is the directory that the shell lists.
     assert_eq!(String::from_utf8(told).unwrap().split_whitespace().count(), 4);
 }

@@ -1,10 +1,7 @@
 //! Tests of the lanes that a guest's slices run in, and of what remains of a killed guest.
 //!
 //! Futures take the place of guests (the WebAssembly code of tools): they record the thread of each
-//! slice, and are interrupted a given number of times. The tests check that mostly interrupted
-//! calls begin in the slow lane, that a wait at the beginning does not count, that flows are served
-//! in turn, that a killed guest gives back all that it held, in a poll, between polls and in a
-//! queue, and which thread drops it.
+//! slice, and are interrupted a given number of times.
 
 use std::time::{Duration, Instant};
 
@@ -68,8 +65,7 @@ fn slow_class() -> Arc<LatencyClass> {
 fn mostly_interrupted_calls_start_in_slow_lane() {
     let (lanes, latency_class, trail) =
         (Lanes::new(1).unwrap(), Arc::<LatencyClass>::default(), Trail::default());
-    let calls =
-        rows::<(_, &str)>("engine/schedule/guest", "mostly_interrupted_calls_start_in_slow_lane");
+    let calls = rows::<(_, &str)>("engine/schedule/guest", "calls");
     for (number, (ticks, expected)) in calls.into_iter().enumerate() {
         wait(started(&lanes, &latency_class, stopped(ticks, 'a', &trail)));
         let mut threads: Vec<_> = trail.lock().drain(..).map(|(_, thread)| thread).collect();

@@ -1,9 +1,5 @@
-//! Tests of the queue for cells: who gets a cell, who waits, and in which order.
-//!
-//! Scripts of letters name the tenants of calls; a capital letter must wait. The tests check how
-//! many cells (fresh WebAssembly instances, one for each call) and places a tenant leaves to
-//! others, the order in which freed cells are given, calls that leave the queue, tenants that are
-//! forgotten, the bound on waiting text, and the counts for metrics.
+//! Tests of the queue for cells (fresh WebAssembly instances, one for each call): who gets a cell,
+//! who waits, and in which order. Scripts of letters name the tenants of calls.
 
 use std::pin::Pin;
 use std::task::{Context, Waker};
@@ -43,9 +39,7 @@ fn is_as_new(queue: &Queue, cells: usize) -> bool {
 /// without: a tenant's bound.
 #[test]
 fn tenant_leaves_others_as_many_cells_as_it_holds() {
-    for (cells, calls) in
-        rows::<(_, &str)>("engine/schedule/queue", "tenant_leaves_others_as_many_cells_as_it_holds")
-    {
+    for (cells, calls) in rows::<(_, &str)>("engine/schedule/queue", "taken") {
         let queue = Queue::new(cells);
         let mut taken = Vec::new();
         for (number, tenant) in calls.chars().enumerate() {
@@ -85,10 +79,8 @@ fn tenant_leaves_cells_to_other_defined_tenants() {
 /// served).
 #[test]
 fn freed_cell_goes_to_tenant_with_fewest_cells() {
-    for (cells, have, wait, end, next) in rows::<(_, &str, &str, &str, &str)>(
-        "engine/schedule/queue",
-        "freed_cell_goes_to_tenant_with_fewest_cells",
-    ) {
+    let freed = rows::<(_, &str, &str, &str, &str)>("engine/schedule/queue", "freed");
+    for (cells, have, wait, end, next) in freed {
         let queue = Queue::new(cells);
         let mut held: Vec<_> =
             have.chars().map(|tenant| (tenant, now(&queue, tenant).expect(have))).collect();

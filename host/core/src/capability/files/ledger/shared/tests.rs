@@ -1,9 +1,5 @@
-//! Tests of a directory's count that two processes share.
-//!
-//! Each process is represented by a ledger (the count of a directory) of its own with its own
-//! locks, in one test process. The tests check that both see one quota, that a deleted file counts
-//! until its last handle is closed, that a turn that never ended leads to a new count, that the
-//! bytes of a dead process are freed, and that the wait for the lock ends after its time limit.
+//! Tests of a directory's count that two processes share. Each process is represented by a ledger
+//! (the count of a directory) of its own with its own locks, in one test process.
 
 use std::fs;
 use std::sync::Arc;
