@@ -224,8 +224,7 @@ fn state_is_sealed_for_observers_and_size_limited() {
         let state = "s".repeat(arguments["bytes"].as_u64().unwrap_or_default() as usize);
         Outcome::AskUser(Question::new("Really?").with_state(json!(state)))
     });
-    let seen = Log::new();
-    let sink = seen.clone();
+    let (seen, sink) = Log::shared();
     let executor = sealing().with_events(move |event: Event| sink.push(format!("{event:?}")));
     let ask = |bytes: u64| {
         let arguments = json!({ "bytes": bytes }).to_string();

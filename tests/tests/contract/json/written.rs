@@ -179,8 +179,7 @@ fn real_call_results_round_trip_through_json() {
         .map(|end| ToolCall::with_value(*end, "t", &json!({ "end": end })))
         .chain([ToolCall::new("refused", "t", "[]"), ToolCall::new("manual", "manual", "")])
         .collect();
-    let heard = Log::new();
-    let events = heard.clone();
+    let (heard, events) = Log::shared();
     let limits = Limits { timeout: Duration::from_millis(20), ..Limits::unlimited() };
     let options = RunOptions { call: limited(limits), ..RunOptions::default() };
     let executor =

@@ -222,8 +222,7 @@ fn tools_see_the_turns_context() {
 #[test]
 fn deliberate_mode_blocks_other_tools() {
     let chat = chat();
-    let notices = Log::new();
-    let told = notices.clone();
+    let (notices, told) = Log::shared();
     let stepper =
         Stepper::new(chat.registry).with_observer(move |event: StepEvent| told.push(form(&event)));
     let mut turn = Turn::default();

@@ -26,8 +26,7 @@ fn started_event_waits_for_a_cell() {
     for placement in PLACEMENTS {
         let engine = Engine::builder().placement(placement).cells(1).build().expect("an engine");
         let tool = guest(&engine, Hostile::new(Place::Execute, Misdeed::AwaitAbort));
-        let log = Log::new();
-        let sink = log.clone();
+        let (log, sink) = Log::shared();
         let executor = Executor::new().with_events(move |event: Event| {
             sink.push(if let Event::Completed { id, result, .. } = &event {
                 format!("completed {id} {}", ending(result))

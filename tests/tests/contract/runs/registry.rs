@@ -93,8 +93,7 @@ fn call_is_counted_once_from_each_caller() {
 fn blank_arguments_are_an_empty_object() {
     for blank in ["", " ", "\n\t ", "{}"] {
         for caller in CALLERS {
-            let seen = Log::new();
-            let sink = seen.clone();
+            let (seen, sink) = Log::shared();
             let definition = named("t").with_parameters(json!({"maxProperties": 0}));
             let tool =
                 Tool::native(definition, move |arguments: Value, invocation: Arc<Invocation>| {
@@ -108,8 +107,7 @@ fn blank_arguments_are_an_empty_object() {
     // The arguments that the tool of a component gets.
     let component = component(Placement::Inline, "mischief");
     let tool = component.tool("services").expect("the tool");
-    let events = Log::new();
-    let sink = events.clone();
+    let (events, sink) = Log::shared();
     let executor = Executor::new().with_events(move |event: Event| {
         if let Event::Started { arguments, .. } = event {
             sink.push(arguments);

@@ -47,8 +47,7 @@ fn success_keeps_its_tool_open() {
 /// Stage 7.
 #[test]
 fn trigger_notifies_observers_not_the_model() {
-    let seen = Log::new();
-    let sink = seen.clone();
+    let (seen, sink) = Log::shared();
     let agent = Loop::new().with(|stepper| {
         stepper.with_observer(move |event| {
             sink.push(event);

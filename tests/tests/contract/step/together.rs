@@ -28,8 +28,7 @@ fn at_most(calls: usize) -> StepConfig {
 /// end.
 #[test]
 fn step_all_runs_concurrently_and_records_in_order() {
-    let told = Log::new();
-    let sink = told.clone();
+    let (told, sink) = Log::shared();
     let agent = Loop::configured(at_most(2)).with(|stepper| {
         stepper.with_observer(move |event| {
             if let StepEvent::TriggerNotice { tool, .. } = event {
