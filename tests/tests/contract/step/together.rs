@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use toolcell::message::{EncodeError, EncodeInput};
-use toolcell::run::{RunHalt, Verdict};
+use toolcell::run::Verdict;
 use toolcell::step::{Deliberate, Step, StepConfig, StepEvent};
 use toolcell::{OnToolError, Turn};
 use toolcell_test_guests::rows;
@@ -185,31 +185,20 @@ fn policy_decides_the_response_to_the_model() {
         |id: &str, outcome: &str| json!({"id": id, "name": "say", "args": {"outcome": outcome}});
     let agent =
         Loop::new().with(|stepper| stepper.with_on_tool_error(policy).with_encoder(encoder));
-    let calls = [
-        call("ok", ""),
-        call("instead", "error"),
-        call("halts", "panic"),
-        call("panic", "error"),
-        call("bad", "error"),
-    ];
+    let table = rows::<(&str, &str, Value, bool, Option<Value>)>(
+        "contract/step/together",
+        "policy_decides_the_response_to_the_model",
+    );
+    let calls = table.iter().map(|(id, outcome, ..)| call(id, outcome));
     let mut turn = allowing(["say"]);
     let steps = agent.step_all(calls, &mut turn);
-    let halted = |id: &str, exception: Option<&str>| {
-        let exception = exception.map(str::to_owned);
-        Some(RunHalt::ToolError { tool_call_id: id.into(), exception })
-    };
-    let why = "the policy function of the run panicked: policy bug";
-    for (step, (expected, is_error, halted)) in steps.iter().zip([
-        (json!("ok"), false, None),
-        (json!("{\"instead of\":\"no such city\"}"), false, None),
-        (json!({"error": "the handler panicked: ouch"}), true, halted("halts", None)),
-        (json!({"error": why}), true, halted("panic", Some("panicked: policy bug"))),
-        (json!({"error": "the result could not be encoded: no text"}), true, halted("bad", None)),
-    ]) {
+    assert_eq!(steps.len(), table.len());
+    for (step, (id, _, expected, is_error, halted)) in steps.iter().zip(table) {
         let Step::History { end_turn, entry, .. } = step else { panic!("{step:?}") };
         let told = response(step)["result"].take();
-        assert_eq!((told, entry.message().is_error), (expected, is_error));
-        assert_eq!((&entry.halted, *end_turn), (&halted, halted.is_some()));
+        assert_eq!((told, entry.message().is_error), (expected, is_error), "{id}");
+        let expected = (json!(halted), halted.is_some());
+        assert_eq!((json!(entry.halted), *end_turn), expected, "{id}");
     }
     assert_eq!(words(&steps[..1]), ["history/ok"]);
     assert_eq!(words(&steps[1..]), ["history/failed"; 4]);
