@@ -15,11 +15,11 @@ use anyhow::{Context as _, Result};
 use tokio::runtime::{Builder, Runtime};
 use toolcell::component::LoadOptions;
 use toolcell::runtime::Placement;
-use toolcell::{CallOptions, Component, Engine, Executor, Grants, Tool};
+use toolcell::{Component, Engine, Executor, Grants, Tool};
 use toolcell_author::{ErrorKind, Language};
 use toolcell_benches::floor::Floor;
 use toolcell_benches::timing::{Contender, interleaved};
-use toolcell_benches::tools::{optimised_with, to};
+use toolcell_benches::tools::{must_answer, optimised_with};
 
 const ROUNDS: usize = 15;
 const CALLS: usize = 300;
@@ -116,11 +116,7 @@ fn measure(
     targets: &Targets,
 ) -> Result<()> {
     let executor = Executor::new();
-    let call = |tool: &Tool| {
-        let answered =
-            runtime.block_on(executor.call(tool, to(tool, arguments), CallOptions::default()));
-        assert!(answered.result.value().is_some(), "{answered:?}");
-    };
+    let call = |tool: &Tool| runtime.block_on(must_answer(&executor, tool, arguments));
     println(&format!(
         "{title}: {} bytes {}",
         bytes.len(),
@@ -169,8 +165,7 @@ fn measure(
 async fn answered(bytes: &[u8], (name, arguments): (&str, &str)) -> Result<()> {
     let component = Component::load(&Engine::builder().build()?, bytes.to_vec()).await?;
     let tool = component.tool(name).context("the tool")?;
-    let answered = Executor::new().call(tool, to(tool, arguments), CallOptions::default()).await;
-    anyhow::ensure!(answered.result.value().is_some(), "{answered:?}");
+    must_answer(&Executor::new(), tool, arguments).await;
     Ok(())
 }
 

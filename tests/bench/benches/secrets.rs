@@ -13,8 +13,9 @@ use toolcell::grants::{HttpRule, Injection, SecretGrant};
 use toolcell::kv::SqliteStore;
 use toolcell::runtime::Placement;
 use toolcell::secrets::{Secret, StoredSecrets};
-use toolcell::{CallOptions, Component, Engine, Executor, Grants, Tool, ToolCall};
+use toolcell::{Component, Engine, Executor, Grants, Tool};
 use toolcell_benches::timing::{Contender, Summary, interleaved};
+use toolcell_benches::tools::must_answer;
 use toolcell_test_guests::{Answer, Hostile};
 use toolcell_tests::server::{Server, response};
 
@@ -149,11 +150,7 @@ fn compare(
         .map(|count| Ok((format!("{count} secrets"), tool(*count)?)))
         .collect::<Result<Vec<_>>>()?;
     let executor = Executor::new();
-    let call = |tool: &Tool| {
-        let call = ToolCall::new("call-1", tool.definition().name.as_str(), arguments);
-        let answered = runtime.block_on(executor.call(tool, call, CallOptions::default()));
-        assert!(answered.result.value().is_some(), "{answered:?}");
-    };
+    let call = |tool: &Tool| runtime.block_on(must_answer(&executor, tool, arguments));
     let mut contenders: Vec<_> =
         tools.iter().map(|(name, tool)| Contender::new(name, || call(tool))).collect();
     let summaries = interleaved(&mut contenders, ROUNDS, CALLS);

@@ -71,8 +71,9 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn call() -> Vec<u8> {
-    post("/v1/calls", "", &json!({"name": "hostile", "arguments": {"text": "hello"}}).to_string())
+fn call(headers: &str) -> Vec<u8> {
+    let body = json!({"name": "hostile", "arguments": {"text": "hello"}});
+    post("/v1/calls", headers, &body.to_string())
 }
 
 fn mcp_call() -> Vec<u8> {
@@ -120,8 +121,8 @@ fn echo(runtime: &Runtime) -> Result<SocketAddr> {
 fn calls(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()> {
     let server = serve(servers, ServedTools::new(registry), Authenticator::open(), 256)?;
     let contenders = [
-        ("axum route that echoes", echo(servers)?, call()),
-        ("HTTP call", server.address, call()),
+        ("axum route that echoes", echo(servers)?, call("")),
+        ("HTTP call", server.address, call("")),
         ("MCP call", server.address, mcp_call()),
     ];
     for (name, address, request) in &contenders {
@@ -208,7 +209,7 @@ fn calls(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()
 fn reload(clients: &Runtime, server: &Server, registry: &Registry) -> Result<()> {
     let replaced = clients.block_on(async {
         let calls = tokio::spawn({
-            let (address, request) = (server.address, call());
+            let (address, request) = (server.address, call(""));
             async move { load(address, &request, CONNECTIONS, 4 * EACH, None).await }
         });
         let mut replaced = 0;
@@ -242,14 +243,7 @@ fn quota(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()
         },
     );
     let server = serve(servers, served, Authenticator::api_keys(keys), 256)?;
-    let of = |key: &str| {
-        let authorization = format!("Authorization: Bearer {key}\r\n");
-        post(
-            "/v1/calls",
-            &authorization,
-            &json!({"name": "hostile", "arguments": {"text": "hello"}}).to_string(),
-        )
-    };
+    let of = |key: &str| call(&format!("Authorization: Bearer {key}\r\n"));
     let (good, greedy) = (of(good.key.expose()), of(greedy.key.expose()));
     let mut tails = [const { Vec::new() }; 2];
     let mut refused = 0;

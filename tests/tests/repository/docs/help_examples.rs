@@ -12,14 +12,6 @@ use super::{commands, copy_examples, shell, write_private};
 /// Commands that call, show or check the tools of a component, and change nothing outside the
 /// folder.
 const RUN: [&str; 8] = ["run", "batch", "inspect", "list", "tools", "learn", "explain", "check"];
-/// Examples that do not succeed, and their exit codes: a question, an answer without a question,
-/// dry runs.
-const ENDINGS: [(&str, i32); 4] = [
-    ("toolcell run desk.wasm book_table '{\"party_size\": 2}'", 11),
-    ("toolcell run desk.wasm book_table --answer", 21),
-    ("toolcell explain file_search.wasm", 21),
-    ("toolcell batch --calls response.json", 21),
-];
 /// Examples that name no component, because it is built or configured: only their options are
 /// parsed.
 const PARSED: [&str; 1] = ["toolcell run"];
@@ -81,7 +73,8 @@ fn check_example(
     }
     let place = if named.ends_with(".wasm") { bare } else { configured };
     let (status, told) = typed(line, place);
-    let ending = ENDINGS.iter().find(|(start, _)| example.starts_with(start));
+    let endings = rows::<(&str, i32)>("repository/docs", "endings_of_help_examples");
+    let ending = endings.iter().find(|(start, _)| example.starts_with(start));
     let expected = ending.map_or(0, |(_, status)| *status);
     (status != Some(expected)).then(|| format!("{status:?}, not {expected}: {told}"))
 }
