@@ -41,30 +41,25 @@ fn main() -> Result<()> {
 
 /// English words, as in most answers.
 fn english() -> String {
-    let words = [
+    mixed(&[
         "the ", "quick ", "brown ", "report ", "of ", "2026 ", "says ", "that ", "3,141 ",
         "orders ", "came, ",
-    ];
-    let mut number = 1_u32;
-    let chosen = std::iter::repeat_with(|| {
-        number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        words[(number >> 16) as usize % words.len()]
-    });
-    cut(chosen.take(BYTES).collect())
+    ])
 }
 
 /// Text in which no prefix of an encoded secret can be ruled out quickly.
 fn base64_like() -> String {
-    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut number = 1_u32;
-    let chosen = std::iter::repeat_with(|| {
-        number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        char::from(letters[(number >> 20) as usize % letters.len()])
-    });
-    cut(chosen.take(BYTES).collect())
+    let letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    mixed(&letters.split_inclusive(|_: char| true).collect::<Vec<_>>())
 }
 
-fn cut(mut text: String) -> String {
+/// Returns a text of these pieces in a pseudo-random order.
+fn mixed(pieces: &[&str]) -> String {
+    let (mut number, mut text) = (1_u32, String::new());
+    while text.len() < BYTES {
+        number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        text += pieces[(number >> 20) as usize % pieces.len()];
+    }
     text.truncate(BYTES);
     text
 }
