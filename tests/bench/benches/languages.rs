@@ -18,7 +18,7 @@ use toolcell::runtime::Placement;
 use toolcell::{Component, Engine, Executor, Grants, Tool};
 use toolcell_author::{ErrorKind, Language};
 use toolcell_benches::floor::Floor;
-use toolcell_benches::timing::{Contender, interleaved};
+use toolcell_benches::timing::{Contender, interleaved, micros, percentile};
 use toolcell_benches::tools::{must_answer, optimised_with};
 
 const ROUNDS: usize = 15;
@@ -198,10 +198,7 @@ fn first_call(
         call(component.tool(name).context("the tool")?);
         calls.push(began.elapsed());
     }
-    let median = |times| {
-        toolcell_benches::timing::percentile(&mut toolcell_benches::timing::micros(times), 50.0)
-            / 1000.0
-    };
+    let median = |times| percentile(&mut micros(times), 50.0) / 1000.0;
     Ok((median(loads), median(calls)))
 }
 

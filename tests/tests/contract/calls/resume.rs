@@ -273,14 +273,7 @@ fn listing_passes_no_unopened_state_to_tools() {
 /// arguments.
 #[test]
 fn reformatted_numbers_are_the_same_arguments() {
-    let tool = native("ask", async |_: Value, invocation: Arc<Invocation>| {
-        if invocation.context.resume.is_some() {
-            Outcome::ok(json!(1))
-        } else {
-            Outcome::AskUser(Question::new("?"))
-        }
-    });
-    let executor = sealing();
+    let (tool, executor) = (stateless(), sealing());
     let table = rows::<(&str, &str, &str)>(
         "contract/calls/resume",
         "reformatted_numbers_are_the_same_arguments",

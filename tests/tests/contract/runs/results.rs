@@ -19,6 +19,8 @@ use toolcell_tests::{ending, wait_here};
 
 use crate::{at_most, drained, named, native};
 
+const CASES: &str = "contract/runs/results";
+
 /// Returns a tool that ends as its arguments say.
 fn scripted() -> Tool {
     let definition = named("t").with_attribute("team", json!("north"));
@@ -26,7 +28,7 @@ fn scripted() -> Tool {
         "type": "object",
         "properties": {"n": {"type": "integer"}, "m": {"type": "boolean"}},
     }));
-    let outcomes = Arc::new(rows::<(&str, Outcome)>("contract/runs/results", "outcomes"));
+    let outcomes = Arc::new(rows::<(&str, Outcome)>(CASES, "outcomes"));
     let tool = Tool::native(definition, async move |arguments: Value| {
         let end = arguments["end"].as_str().unwrap_or_default();
         match end {
@@ -105,9 +107,7 @@ fn view(call: &ToolCall) -> ResultView {
 #[test]
 fn halted_run_reports_it_in_the_last_event() {
     let table = "halted_run_reports_it_in_the_last_event";
-    for (ends, policy, expected) in
-        rows::<(Vec<&str>, &str, Option<Value>)>("contract/runs/results", table)
-    {
+    for (ends, policy, expected) in rows::<(Vec<&str>, &str, Option<Value>)>(CASES, table) {
         let ends = &*ends;
         let on_tool_error = match policy {
             "continue" => OnToolError::Continue,
@@ -153,8 +153,7 @@ fn question_options_and_schema_are_unchanged() {
 /// The content of a success that goes to every provider.
 #[test]
 fn message_without_a_value_is_the_content() {
-    let table = "message_without_a_value_is_the_content";
-    for (end, content) in rows::<(&str, &str)>("contract/runs/results", table) {
+    for (end, content) in rows::<(&str, &str)>(CASES, "message_without_a_value_is_the_content") {
         let outcome = run(calls(&[end]), RunOptions::default());
         let message = &outcome.messages[0];
         assert_eq!((message.content.as_str(), message.is_error), (content, false), "{end}");
@@ -176,9 +175,8 @@ fn message_without_a_value_is_the_content() {
 
 #[test]
 fn failure_text_is_the_same_everywhere() {
-    for (tool, arguments, expected) in
-        rows::<(&str, &str, &str)>("contract/runs/results", "failure_text_is_the_same_everywhere")
-    {
+    let table = "failure_text_is_the_same_everywhere";
+    for (tool, arguments, expected) in rows::<(&str, &str, &str)>(CASES, table) {
         let call = ToolCall::new("c", tool, arguments);
         let view = view(&call);
         assert_eq!(view.message.as_deref(), Some(expected));
@@ -196,10 +194,8 @@ fn failure_text_is_the_same_everywhere() {
 
 #[test]
 fn result_view_of_a_failure_is_complete() {
-    for (end, rest) in rows::<(&str, Map<String, Value>)>(
-        "contract/runs/results",
-        "result_view_of_a_failure_is_complete",
-    ) {
+    let table = "result_view_of_a_failure_is_complete";
+    for (end, rest) in rows::<(&str, Map<String, Value>)>(CASES, table) {
         let mut expected =
             json!({"tool_call_id": "c0", "tool": "t", "attributes": {"team": "north"}});
         expected.as_object_mut().expect("an object").extend(rest);
@@ -234,9 +230,7 @@ fn run_reports_usage_of_each_call() {
 /// shown.
 #[test]
 fn panic_payload_is_reported() {
-    for (end, expected) in
-        rows::<(&str, &str)>("contract/runs/results", "panic_payload_is_reported")
-    {
+    for (end, expected) in rows::<(&str, &str)>(CASES, "panic_payload_is_reported") {
         let outcome = run(calls(&[end]), RunOptions::default());
         let expected = json!({"error": expected}).to_string();
         assert_eq!(outcome.messages[0].content, expected, "{end}");
