@@ -18,7 +18,7 @@ use toolcell::runtime::Placement;
 use toolcell::{Component, Engine, Executor, Grants, Tool};
 use toolcell_author::{ErrorKind, Language};
 use toolcell_benches::floor::Floor;
-use toolcell_benches::timing::{Contender, interleaved, micros, percentile};
+use toolcell_benches::timing::{Contender, Summary, interleaved, micros, percentile};
 use toolcell_benches::tools::{must_answer, optimised_with};
 
 const ROUNDS: usize = 15;
@@ -145,11 +145,9 @@ fn measure(
         CALLS,
     );
     let [floor, ours] = summaries.as_slice() else { anyhow::bail!("two contenders") };
-    for summary in [floor, ours] {
-        println(&format!(
-            "  {:28} p50 {:8.1}   p99 {:8.1}   rounds {:.1} to {:.1}",
-            summary.name, summary.p50, summary.p99, summary.spread.0, summary.spread.1
-        ))?;
+    for Summary { name, p50, p99, spread: (low, high) } in [floor, ours] {
+        let times = format!("p50 {p50:8.1}   p99 {p99:8.1}   rounds {low:.1} to {high:.1}");
+        println(&format!("  {name:28} {times}"))?;
     }
     let ratio = ours.p50 / floor.p50;
     println(&format!(

@@ -282,11 +282,8 @@ fn streams(servers: &Runtime, clients: &Runtime) -> Result<()> {
     let before = many::resident()?;
     let began = Instant::now();
     let open = clients.block_on(async {
-        let request = post(
-            "/v1/runs",
-            "",
-            &json!({"calls": [{"id": "1", "name": "wait", "arguments": {}}]}).to_string(),
-        );
+        let body = json!({"calls": [{"id": "1", "name": "wait", "arguments": {}}]});
+        let request = post("/v1/runs", "", &body.to_string());
         let mut open = Vec::with_capacity(STREAMS);
         for number in 0..STREAMS {
             let mut connection = Connection::open(server.address).await?;

@@ -30,21 +30,12 @@ const CORE: &str = "host/core/src/";
 const LIBRARY: [&str; 3] = ["host/contract/src/", "host/provider/src/", CORE];
 /// The packages that it re-exports, as a path names them.
 const PARTS: [&str; 2] = ["toolcell_contract", "toolcell_provider"];
-/// The modules of the core library in layers: a module uses only its own layer and those above in
-/// this list. The picture in ARCHITECTURE.md shows them from the last to the first.
-const LAYERS: [(&str, &[&str]); 11] = [
-    ("the operating system", &["os"]),
-    ("tenants", &["tenant"]),
-    ("secrets", &["secrets"]),
-    ("capabilities", &["capability"]),
-    ("tools", &["tool"]),
-    ("engine", &["engine"]),
-    ("seals", &["seal"]),
-    ("the executor", &["executor"]),
-    ("runs", &["run"]),
-    ("steps", &["step"]),
-    ("processes", &["process"]),
-];
+
+/// Returns the modules of the core library in layers: a module uses only its own layer and those
+/// above in this list. The picture in ARCHITECTURE.md shows them from the last to the first.
+fn layers() -> Vec<(&'static str, Vec<&'static str>)> {
+    rows("repository/tidy", "layers")
+}
 
 fn too_long(files: &[File]) -> Vec<String> {
     let is_reason = |line: &str| REASONS.iter().any(|reason| line.starts_with(reason));
@@ -90,12 +81,13 @@ fn engine_made_elsewhere(files: &[File]) -> Vec<String> {
 }
 
 fn upward_uses(files: &[File]) -> Vec<String> {
-    let layer = |module: &str| LAYERS.iter().position(|(_, modules)| modules.contains(&module));
+    let layers = layers();
+    let layer = |module: &str| layers.iter().position(|(_, modules)| modules.contains(&module));
     let mut complaints = Vec::new();
     for (module, file) in core(files).filter(|(module, _)| *module != "lib") {
         let Some(own) = layer(module) else {
             complaints.push(format!(
-                "{} stands in no layer: give `{module}` a place in `LAYERS`",
+                "{} stands in no layer: give `{module}` a place in `layers` of tidy.yaml",
                 file.path
             ));
             continue;
@@ -108,7 +100,7 @@ fn upward_uses(files: &[File]) -> Vec<String> {
                 match layer(used) {
                     Some(layer) if layer <= own => {}
                     Some(layer) => complaints
-                        .push(format!("{} uses `{used}` of {}", file.path, LAYERS[layer].0)),
+                        .push(format!("{} uses `{used}` of {}", file.path, layers[layer].0)),
                     None => {
                         complaints.push(format!("{}: `{}` names no module", file.path, line.trim()))
                     }
