@@ -19,7 +19,7 @@ use super::{Recorded, blocking, example};
 use crate::{Log, form, native, registry};
 
 /// The tools of a chat, and the number of its own handlers that have run.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Chat {
     registry: Registry,
     ran: Arc<AtomicUsize>,
@@ -30,12 +30,7 @@ struct Chat {
 }
 
 fn chat() -> Chat {
-    let chat = Chat {
-        registry: Registry::new(),
-        ran: Arc::default(),
-        started: Arc::default(),
-        cancelled: Arc::default(),
-    };
+    let chat = Chat::default();
     let state = chat.clone();
     let draw = native("draw", async move |arguments: Value| {
         state.ran.fetch_add(1, SeqCst);

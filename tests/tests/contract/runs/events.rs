@@ -138,14 +138,10 @@ fn stream_reports_ends_in_completion_order() {
     for order in [["c", "a", "b"], ["b", "c", "a"], ["c", "b", "a"]] {
         let gates: Arc<[(&str, Notify)]> = ["a", "b", "c"].map(|id| (id, Notify::new())).into();
         let waited = Arc::clone(&gates);
-        let waits = native("t", move |_: Value, invocation: Arc<Invocation>| {
-            let gates = Arc::clone(&waited);
-            async move {
-                let mut gates = gates.iter();
-                let gate = gates.find(|(id, _)| *id == invocation.call.id);
-                gate.expect("one for each call").1.notified().await;
-                json!(null)
-            }
+        let waits = native("t", async move |_: Value, invocation: Arc<Invocation>| {
+            let gate = waited.iter().find(|(id, _)| *id == invocation.call.id);
+            gate.expect("one for each call").1.notified().await;
+            json!(null)
         });
         let calls = ["a", "b", "c"].map(|id| ToolCall::new(id, "t", "{}"));
         let mut stream = Runner::new(registry([waits])).stream(calls, at_most(3));

@@ -21,17 +21,13 @@ fn tool(name: &str, answer: &str) -> Tool {
     let answer = answer.to_owned();
     let parameters = json!({"type": "object", "properties": {"fails": {"type": "string"}}});
     let definition = named(name).with_parameters(parameters);
-    let handler = move |arguments: Value| {
-        let answer = answer.clone();
-        async move {
-            match arguments["fails"].as_str() {
-                Some("panic") => panic!("ouch"),
-                Some(words) => Err(words.to_owned()),
-                None => Ok(json!(answer)),
-            }
-        }
-    };
-    Tool::native(definition, handler).expect("a tool")
+    let tool =
+        Tool::native(definition, async move |arguments: Value| match arguments["fails"].as_str() {
+            Some("panic") => panic!("ouch"),
+            Some(words) => Err(words.to_owned()),
+            None => Ok(json!(answer)),
+        });
+    tool.expect("a tool")
 }
 
 fn call(arguments: &str) -> ToolCall {
@@ -202,11 +198,7 @@ fn last_error_is_kept() {
     assert_eq!(form(&registry.last_error("t")), expected);
     registry.clear_statistics();
     assert_eq!(told(&registry), None);
-    let words = Arc::new("é".repeat(5000));
-    let long = native("long", move |_: Value| {
-        let words = Arc::clone(&words);
-        async move { Err::<Value, _>(words.to_string()) }
-    });
+    let long = native("long", async |_: Value| Err::<Value, _>("é".repeat(5000)));
     registry.register(long.clone()).expect("new");
     crate::call(&Executor::new(), &long, "{}");
     assert_eq!(registry.last_error("long").expect("it failed").message, "é".repeat(1000));

@@ -38,10 +38,7 @@ fn step_all_runs_concurrently_and_records_in_order() {
     });
     let gate = Arc::new(Semaphore::new(0));
     let (waits, opens) = (Arc::clone(&gate), gate);
-    let waits = native("waits", move |_: Value| {
-        let gate = Arc::clone(&waits);
-        async move { json!(gate.acquire_owned().await.is_ok()) }
-    });
+    let waits = native("waits", async move |_: Value| json!(waits.acquire().await.is_ok()));
     let opens = native("opens", move |_: Value| {
         opens.add_permits(1);
         std::future::ready(json!("opened"))
@@ -67,14 +64,11 @@ fn step_all_respects_max_concurrency() {
         let agent = Loop::configured(at_most(most));
         let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
         let counter = Arc::clone(&counts);
-        agent.register(native("counted", move |_: Value| {
-            let counter = Arc::clone(&counter);
-            async move {
-                counter.1.fetch_max(counter.0.fetch_add(1, SeqCst) + 1, SeqCst);
-                tokio::task::yield_now().await;
-                counter.0.fetch_sub(1, SeqCst);
-                json!(null)
-            }
+        agent.register(native("counted", async move |_: Value| {
+            counter.1.fetch_max(counter.0.fetch_add(1, SeqCst) + 1, SeqCst);
+            tokio::task::yield_now().await;
+            counter.0.fetch_sub(1, SeqCst);
+            json!(null)
         }));
         let steps = agent.step_all(vec![calling("counted"); 20], &mut Turn::default());
         assert_eq!(words(&steps), ["history/ok"; 20]);
