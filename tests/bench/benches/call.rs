@@ -127,11 +127,8 @@ fn rate(call: &(dyn Fn() + Sync), threads: usize) -> f64 {
 fn table(title: &str, summaries: &[Summary], target: f64) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "\n{title}: {ROUNDS} rounds of {CALLS} calls, microseconds")?;
-    writeln!(
-        out,
-        "  {:32} {:>8} {:>8} {:>8} {:>17}  target",
-        "", "p50", "p99", "x floor", "p50 of rounds"
-    )?;
+    let columns = "     p50      p99  x floor     p50 of rounds  target";
+    writeln!(out, "  {:32} {columns}", "")?;
     let floor = summaries.first().map_or(f64::NAN, |floor| floor.p50);
     for (index, summary) in summaries.iter().enumerate() {
         let Summary { name, p50, p99, spread: (low, high) } = summary;

@@ -89,10 +89,8 @@ fn main() -> Result<()> {
                 runtime.block_on(answered(&bytes, ("greet", GREET)))?;
                 let first = began.elapsed().as_secs_f64();
                 println(&format!("\n{title}: built in {:.2} s", built.time.as_secs_f64()))?;
-                println(&format!(
-                    "  from `new` to the first answer: {first:.2} s {}",
-                    within(first, FIRST_ANSWER_S)
-                ))?;
+                let verdict = within(first, FIRST_ANSWER_S);
+                println(&format!("  from `new` to the first answer: {first:.2} s {verdict}"))?;
                 measure(&runtime, title, &bytes, ("greet", GREET), targets)?;
             }
             Err(error) if error.kind() == ErrorKind::Toolchain => {
@@ -117,11 +115,8 @@ fn measure(
 ) -> Result<()> {
     let executor = Executor::new();
     let call = |tool: &Tool| runtime.block_on(must_answer(&executor, tool, arguments));
-    println(&format!(
-        "{title}: {} bytes {}",
-        bytes.len(),
-        within(bytes.len() as f64, targets.bytes)
-    ))?;
+    let verdict = within(bytes.len() as f64, targets.bytes);
+    println(&format!("{title}: {} bytes {verdict}", bytes.len()))?;
     let (loading, first) = first_call(runtime, bytes, name, &call)?;
     println(&format!(
         "  first call from the cache: {first:.2} ms {}, loading it before: {loading:.2} ms",
