@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use tokio::runtime::{Builder, Runtime};
 use toolcell::runtime::Placement;
-use toolcell::{CallOptions, Engine, Executor, Tool};
+use toolcell::{Engine, Executor, Tool};
 use toolcell_benches::floor::Floor;
 use toolcell_benches::timing::{Contender, Summary, interleaved, percentile};
-use toolcell_benches::tools::{optimised, to};
+use toolcell_benches::tools::{must_answer, optimised};
 use toolcell_test_guests::{Answer, Hostile};
 
 const ROUNDS: usize = 15;
@@ -23,20 +23,10 @@ const SUM: &str = r#"{"expression":"2 * (3 + 4) - sqrt(16)"}"#;
 
 fn main() -> Result<()> {
     let bench = Bench::new()?;
-    bench.one_call(
-        "tiny echo guest",
-        &echo().component(),
-        "hostile",
-        TEXT,
-        &[2.0, f64::INFINITY],
-    )?;
-    bench.one_call(
-        "calculator (Rust, JSON in and out)",
-        &toolcell_test_guests::bytes("calculator"),
-        "calculator",
-        SUM,
-        &[1.25, f64::INFINITY],
-    )?;
+    bench.one_call("tiny echo guest", &echo().component(), ("hostile", TEXT), 2.0)?;
+    let calculator = toolcell_test_guests::bytes("calculator");
+    let title = "calculator (Rust, JSON in and out)";
+    bench.one_call(title, &calculator, ("calculator", SUM), 1.25)?;
     bench.two_threads()
 }
 
@@ -64,26 +54,19 @@ impl Bench {
         self.runtime.block_on(optimised(engine, bytes, name))
     }
 
+    /// Measures a call. The target is the ratio of an inline call to the floor.
     fn one_call(
         &self,
         title: &str,
         bytes: &[u8],
-        name: &str,
-        arguments: &str,
-        targets: &[f64],
+        (name, arguments): (&str, &str),
+        target: f64,
     ) -> Result<()> {
         let floor = Floor::new(bytes, name)?;
         let (inline, cells) =
             (self.tool(&self.inline, bytes, name)?, self.tool(&self.cells, bytes, name)?);
         let executor = Executor::new();
-        let call = |tool: &Tool| {
-            let answered = self.runtime.block_on(executor.call(
-                tool,
-                to(tool, arguments),
-                CallOptions::default(),
-            ));
-            assert!(answered.result.value().is_some(), "{answered:?}");
-        };
+        let call = |tool: &Tool| self.runtime.block_on(must_answer(&executor, tool, arguments));
         let summaries = interleaved(
             &mut [
                 Contender::new("raw wasmtime (the floor)", || {
@@ -95,7 +78,7 @@ impl Bench {
             ROUNDS,
             CALLS,
         );
-        table(title, &summaries, targets)
+        table(title, &summaries, target)
     }
 
     /// Compares calls per second of two threads with those of one, inline and raw.
@@ -107,28 +90,15 @@ impl Bench {
         let raw = || {
             floor.call(TEXT).expect("a good call");
         };
-        let inline = || {
-            let answered = futures_executor::block_on(executor.call(
-                &tool,
-                to(&tool, TEXT),
-                CallOptions::default(),
-            ));
-            assert!(answered.result.value().is_some(), "{answered:?}");
-        };
+        let inline = || futures_executor::block_on(must_answer(&executor, &tool, TEXT));
         let mut out = std::io::stdout().lock();
         writeln!(out, "\ntwo threads against one, calls per second (target: at least 1.25 x)")?;
         for (name, call) in
             [("raw wasmtime", &raw as &(dyn Fn() + Sync)), ("Executor::call, inline", &inline)]
         {
             let mut gains: Vec<f64> = (0..ROUNDS).map(|_| rate(call, 2) / rate(call, 1)).collect();
-            let spread = (percentile(&mut gains, 0.0), percentile(&mut gains, 100.0));
-            writeln!(
-                out,
-                "  {name:32} {:.2} x   spread {:.2} to {:.2}",
-                percentile(&mut gains, 50.0),
-                spread.0,
-                spread.1
-            )?;
+            let [low, p50, high] = [0.0, 50.0, 100.0].map(|part| percentile(&mut gains, part));
+            writeln!(out, "  {name:32} {p50:.2} x   spread {low:.2} to {high:.2}")?;
         }
         Ok(())
     }
@@ -154,32 +124,19 @@ fn rate(call: &(dyn Fn() + Sync), threads: usize) -> f64 {
     done.load(Ordering::Relaxed) as f64 / start.elapsed().as_secs_f64()
 }
 
-fn table(title: &str, summaries: &[Summary], targets: &[f64]) -> Result<()> {
+fn table(title: &str, summaries: &[Summary], target: f64) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "\n{title}: {ROUNDS} rounds of {CALLS} calls, microseconds")?;
-    writeln!(
-        out,
-        "  {:32} {:>8} {:>8} {:>8} {:>17}  target",
-        "", "p50", "p99", "x floor", "p50 of rounds"
-    )?;
+    let columns = "     p50      p99  x floor     p50 of rounds  target";
+    writeln!(out, "  {:32} {columns}", "")?;
     let floor = summaries.first().map_or(f64::NAN, |floor| floor.p50);
     for (index, summary) in summaries.iter().enumerate() {
-        let target = match index.checked_sub(1).and_then(|index| targets.get(index)) {
-            Some(target) if target.is_finite() => {
-                format!(
-                    "<= {target} x: {}",
-                    if summary.p50 / floor <= *target { "met" } else { "missed" }
-                )
-            }
-            _ => String::new(),
-        };
-        let Summary { name, p50, p99, spread } = summary;
+        let Summary { name, p50, p99, spread: (low, high) } = summary;
         let ratio = p50 / floor;
-        writeln!(
-            out,
-            "  {name:32} {p50:8.2} {p99:8.2} {ratio:8.2} {:8.2} {:8.2}  {target}",
-            spread.0, spread.1
-        )?;
+        let verdict = if ratio <= target { "met" } else { "missed" };
+        let target = if index == 1 { format!("<= {target} x: {verdict}") } else { String::new() };
+        write!(out, "  {name:32} {p50:8.2} {p99:8.2} {ratio:8.2}")?;
+        writeln!(out, " {low:8.2} {high:8.2}  {target}")?;
     }
     Ok(())
 }

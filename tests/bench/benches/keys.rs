@@ -43,16 +43,12 @@ fn main() -> Result<()> {
         };
         let (far, other) = (strange()?, strange()?);
         let plain: Vec<_> = known.iter().take(FEW).map(ApiKey::expose).collect();
+        let in_table: Find<'_> = &|key| keys.tenant_of(key).is_some();
+        let as_text: Find<'_> = &|key| plain.iter().any(|known| alike(known, key));
         for (name, kinds, found) in [
-            (
-                "all but the end is right, and strange",
-                [&near, &far],
-                &(|key: &str| keys.tenant_of(key).is_some()) as Find<'_>,
-            ),
-            ("strange, and strange", [&far, &other], &|key: &str| keys.tenant_of(key).is_some()),
-            ("compared as text, for contrast", [&near, &far], &|key: &str| {
-                plain.iter().any(|known| alike(known, key))
-            }),
+            ("all but the end is right, and strange", [&near, &far], in_table),
+            ("strange, and strange", [&far, &other], in_table),
+            ("compared as text, for contrast", [&near, &far], as_text),
         ] {
             let ([one, another], t) = compared(kinds, found);
             let verdict = if t.abs() < TARGET { "alike" } else { "TOLD APART" };

@@ -15,11 +15,11 @@ use anyhow::{Context as _, Result};
 use tokio::runtime::{Builder, Runtime};
 use toolcell::component::LoadOptions;
 use toolcell::runtime::Placement;
-use toolcell::{CallOptions, Component, Engine, Executor, Grants, Tool};
+use toolcell::{Component, Engine, Executor, Grants, Tool};
 use toolcell_author::{ErrorKind, Language};
 use toolcell_benches::floor::Floor;
-use toolcell_benches::timing::{Contender, interleaved};
-use toolcell_benches::tools::{optimised_with, to};
+use toolcell_benches::timing::{Contender, Summary, interleaved, micros, percentile};
+use toolcell_benches::tools::{must_answer, optimised_with};
 
 const ROUNDS: usize = 15;
 const CALLS: usize = 300;
@@ -89,10 +89,8 @@ fn main() -> Result<()> {
                 runtime.block_on(answered(&bytes, ("greet", GREET)))?;
                 let first = began.elapsed().as_secs_f64();
                 println(&format!("\n{title}: built in {:.2} s", built.time.as_secs_f64()))?;
-                println(&format!(
-                    "  from `new` to the first answer: {first:.2} s {}",
-                    within(first, FIRST_ANSWER_S)
-                ))?;
+                let verdict = within(first, FIRST_ANSWER_S);
+                println(&format!("  from `new` to the first answer: {first:.2} s {verdict}"))?;
                 measure(&runtime, title, &bytes, ("greet", GREET), targets)?;
             }
             Err(error) if error.kind() == ErrorKind::Toolchain => {
@@ -116,16 +114,9 @@ fn measure(
     targets: &Targets,
 ) -> Result<()> {
     let executor = Executor::new();
-    let call = |tool: &Tool| {
-        let answered =
-            runtime.block_on(executor.call(tool, to(tool, arguments), CallOptions::default()));
-        assert!(answered.result.value().is_some(), "{answered:?}");
-    };
-    println(&format!(
-        "{title}: {} bytes {}",
-        bytes.len(),
-        within(bytes.len() as f64, targets.bytes)
-    ))?;
+    let call = |tool: &Tool| runtime.block_on(must_answer(&executor, tool, arguments));
+    let verdict = within(bytes.len() as f64, targets.bytes);
+    println(&format!("{title}: {} bytes {verdict}", bytes.len()))?;
     let (loading, first) = first_call(runtime, bytes, name, &call)?;
     println(&format!(
         "  first call from the cache: {first:.2} ms {}, loading it before: {loading:.2} ms",
@@ -149,11 +140,9 @@ fn measure(
         CALLS,
     );
     let [floor, ours] = summaries.as_slice() else { anyhow::bail!("two contenders") };
-    for summary in [floor, ours] {
-        println(&format!(
-            "  {:28} p50 {:8.1}   p99 {:8.1}   rounds {:.1} to {:.1}",
-            summary.name, summary.p50, summary.p99, summary.spread.0, summary.spread.1
-        ))?;
+    for Summary { name, p50, p99, spread: (low, high) } in [floor, ours] {
+        let times = format!("p50 {p50:8.1}   p99 {p99:8.1}   rounds {low:.1} to {high:.1}");
+        println(&format!("  {name:28} {times}"))?;
     }
     let ratio = ours.p50 / floor.p50;
     println(&format!(
@@ -169,8 +158,7 @@ fn measure(
 async fn answered(bytes: &[u8], (name, arguments): (&str, &str)) -> Result<()> {
     let component = Component::load(&Engine::builder().build()?, bytes.to_vec()).await?;
     let tool = component.tool(name).context("the tool")?;
-    let answered = Executor::new().call(tool, to(tool, arguments), CallOptions::default()).await;
-    anyhow::ensure!(answered.result.value().is_some(), "{answered:?}");
+    must_answer(&Executor::new(), tool, arguments).await;
     Ok(())
 }
 
@@ -203,10 +191,7 @@ fn first_call(
         call(component.tool(name).context("the tool")?);
         calls.push(began.elapsed());
     }
-    let median = |times| {
-        toolcell_benches::timing::percentile(&mut toolcell_benches::timing::micros(times), 50.0)
-            / 1000.0
-    };
+    let median = |times| percentile(&mut micros(times), 50.0) / 1000.0;
     Ok((median(loads), median(calls)))
 }
 

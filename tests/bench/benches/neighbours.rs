@@ -108,11 +108,8 @@ impl Bench {
         }
 
         let mut out = std::io::stdout().lock();
-        writeln!(
-            out,
-            "\n{}\n  {:14} {:>19} {:>19}",
-            crowd.title, "microseconds", "alone p50      p99", "beside p50      p99"
-        )?;
+        let columns = "microseconds    alone p50      p99 beside p50      p99";
+        writeln!(out, "\n{}\n  {columns}", crowd.title)?;
         for (number, ((name, ..), (mut alone, mut beside))) in
             good.iter().zip(alone.into_iter().zip(beside)).enumerate()
         {
@@ -120,11 +117,8 @@ impl Bench {
                 .map(|times| [50.0, 99.0].map(|part| percentile(times, part)));
             let slip = beside[1] / alone[1];
             let verdict = if slip <= crowd.slip { "met" } else { "missed" };
-            let target = if number == 0 {
-                format!(" (target <= {} x: {verdict})", crowd.slip)
-            } else {
-                String::new()
-            };
+            let target = format!(" (target <= {} x: {verdict})", crowd.slip);
+            let target = if number == 0 { target } else { String::new() };
             writeln!(
                 out,
                 "  {name:14} {:10.1} {:8.1} {:10.1} {:8.1}  slip {slip:.1} x{target}",

@@ -5,17 +5,16 @@
 
 use std::io::Write as _;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
-use toolcell::component::CodeTier;
 use toolcell::runtime::Placement;
 use toolcell::{
-    CallOptions, Component, Definition, Engine, Executor, Registry, RunOptions, Runner, Tool,
-    ToolCall,
+    CallOptions, Definition, Engine, Executor, Registry, RunOptions, Runner, Tool, ToolCall,
 };
 use toolcell_benches::timing::{Contender, Step, Summary, interleaved, steps};
+use toolcell_benches::tools::optimised;
 use toolcell_test_guests::{Answer, Hostile};
 
 const ROUNDS: usize = 15;
@@ -47,13 +46,8 @@ fn batch() -> Vec<ToolCall> {
 /// Measures a hundred calls made one by one, as a run, and as a stream, with the same concurrency.
 fn run(runtime: &Runtime, placement: Placement, most: usize) -> Result<()> {
     let engine = Engine::builder().placement(placement).build()?;
-    let component =
-        runtime.block_on(Component::load(&engine, Hostile::answering(Answer::Echo).component()))?;
-    ensure!(
-        runtime.block_on(component.optimised()) == CodeTier::Optimised,
-        "the guest is not optimised"
-    );
-    let tool = component.tools().first().cloned().ok_or_else(|| anyhow::anyhow!("no tool"))?;
+    let echo = Hostile::answering(Answer::Echo).component();
+    let tool = runtime.block_on(optimised(&engine, &echo, "hostile"))?;
     let (registry, executor) = (Registry::new(), Executor::new());
     registry.register(tool.clone())?;
     let runner = Runner::new(registry);

@@ -13,8 +13,9 @@ use toolcell::grants::{HttpRule, Injection, SecretGrant};
 use toolcell::kv::SqliteStore;
 use toolcell::runtime::Placement;
 use toolcell::secrets::{Secret, StoredSecrets};
-use toolcell::{CallOptions, Component, Engine, Executor, Grants, Tool, ToolCall};
+use toolcell::{Component, Engine, Executor, Grants, Tool};
 use toolcell_benches::timing::{Contender, Summary, interleaved};
+use toolcell_benches::tools::must_answer;
 use toolcell_test_guests::{Answer, Hostile};
 use toolcell_tests::server::{Server, response};
 
@@ -40,30 +41,25 @@ fn main() -> Result<()> {
 
 /// English words, as in most answers.
 fn english() -> String {
-    let words = [
+    mixed(&[
         "the ", "quick ", "brown ", "report ", "of ", "2026 ", "says ", "that ", "3,141 ",
         "orders ", "came, ",
-    ];
-    let mut number = 1_u32;
-    let chosen = std::iter::repeat_with(|| {
-        number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        words[(number >> 16) as usize % words.len()]
-    });
-    cut(chosen.take(BYTES).collect())
+    ])
 }
 
 /// Text in which no prefix of an encoded secret can be ruled out quickly.
 fn base64_like() -> String {
-    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut number = 1_u32;
-    let chosen = std::iter::repeat_with(|| {
-        number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        char::from(letters[(number >> 20) as usize % letters.len()])
-    });
-    cut(chosen.take(BYTES).collect())
+    let letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    mixed(&letters.split_inclusive(|_: char| true).collect::<Vec<_>>())
 }
 
-fn cut(mut text: String) -> String {
+/// Returns a text of these pieces in a pseudo-random order.
+fn mixed(pieces: &[&str]) -> String {
+    let (mut number, mut text) = (1_u32, String::new());
+    while text.len() < BYTES {
+        number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        text += pieces[(number >> 20) as usize % pieces.len()];
+    }
     text.truncate(BYTES);
     text
 }
@@ -149,11 +145,7 @@ fn compare(
         .map(|count| Ok((format!("{count} secrets"), tool(*count)?)))
         .collect::<Result<Vec<_>>>()?;
     let executor = Executor::new();
-    let call = |tool: &Tool| {
-        let call = ToolCall::new("call-1", tool.definition().name.as_str(), arguments);
-        let answered = runtime.block_on(executor.call(tool, call, CallOptions::default()));
-        assert!(answered.result.value().is_some(), "{answered:?}");
-    };
+    let call = |tool: &Tool| runtime.block_on(must_answer(&executor, tool, arguments));
     let mut contenders: Vec<_> =
         tools.iter().map(|(name, tool)| Contender::new(name, || call(tool))).collect();
     let summaries = interleaved(&mut contenders, ROUNDS, CALLS);

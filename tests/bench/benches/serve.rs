@@ -71,8 +71,9 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn call() -> Vec<u8> {
-    post("/v1/calls", "", &json!({"name": "hostile", "arguments": {"text": "hello"}}).to_string())
+fn call(headers: &str) -> Vec<u8> {
+    let body = json!({"name": "hostile", "arguments": {"text": "hello"}});
+    post("/v1/calls", headers, &body.to_string())
 }
 
 fn mcp_call() -> Vec<u8> {
@@ -120,8 +121,8 @@ fn echo(runtime: &Runtime) -> Result<SocketAddr> {
 fn calls(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()> {
     let server = serve(servers, ServedTools::new(registry), Authenticator::open(), 256)?;
     let contenders = [
-        ("axum route that echoes", echo(servers)?, call()),
-        ("HTTP call", server.address, call()),
+        ("axum route that echoes", echo(servers)?, call("")),
+        ("HTTP call", server.address, call("")),
         ("MCP call", server.address, mcp_call()),
     ];
     for (name, address, request) in &contenders {
@@ -182,24 +183,14 @@ fn calls(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()
         let rate = [bare, http, mcp][index];
         let [server, guest] = processor[index]
             .map(|sum| sum.as_secs_f64() * 1e6 / (ROUNDS * CONNECTIONS * EACH) as f64);
-        write!(
-            out,
-            "  {name:24} {rate:8.0} a second  p99 {:8.0}  alone {:8.1}",
-            tails[index], alone[index]
-        )?;
+        let (tail, alone) = (tails[index], alone[index]);
+        write!(out, "  {name:24} {rate:8.0} a second  p99 {tail:8.0}  alone {alone:8.1}")?;
         writeln!(out, "  processor: server {server:5.1}, guests {guest:5.1}")?;
     }
-    writeln!(out, "  HTTP call: {:.2} of the route's throughput (target 0.5)", http / bare)?;
-    writeln!(
-        out,
-        "  HTTP call: p99 at half load {:.1} x the route's (target 3)",
-        tails[1] / tails[0]
-    )?;
-    writeln!(
-        out,
-        "  MCP call: {:.2} x the time of an HTTP call alone (target 1.5)",
-        alone[2] / alone[1]
-    )?;
+    let (throughput, tail, time) = (http / bare, tails[1] / tails[0], alone[2] / alone[1]);
+    writeln!(out, "  HTTP call: {throughput:.2} of the route's throughput (target 0.5)")?;
+    writeln!(out, "  HTTP call: p99 at half load {tail:.1} x the route's (target 3)")?;
+    writeln!(out, "  MCP call: {time:.2} x the time of an HTTP call alone (target 1.5)")?;
     drop(out);
     reload(clients, &server, registry)
 }
@@ -208,7 +199,7 @@ fn calls(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()
 fn reload(clients: &Runtime, server: &Server, registry: &Registry) -> Result<()> {
     let replaced = clients.block_on(async {
         let calls = tokio::spawn({
-            let (address, request) = (server.address, call());
+            let (address, request) = (server.address, call(""));
             async move { load(address, &request, CONNECTIONS, 4 * EACH, None).await }
         });
         let mut replaced = 0;
@@ -233,23 +224,13 @@ fn quota(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()
     let dir = tempfile::tempdir()?;
     let keys = ApiKeyStore::open(dir.path().join("keys.json"))?;
     let [good, greedy] = [keys.add("good")?, keys.add("greedy")?];
-    let (minute, often) = (6000, Duration::from_millis(1));
-    let served = ServedTools::new(registry).with_tenant("good", Tenant::default()).with_tenant(
-        "greedy",
-        Tenant {
-            quota: Quota { calls_per_minute: Some(minute), ..Quota::default() },
-            ..Tenant::default()
-        },
-    );
+    let often = Duration::from_millis(1);
+    let quota = Quota { calls_per_minute: Some(6000), ..Quota::default() };
+    let served = ServedTools::new(registry)
+        .with_tenant("good", Tenant::default())
+        .with_tenant("greedy", Tenant { quota, ..Tenant::default() });
     let server = serve(servers, served, Authenticator::api_keys(keys), 256)?;
-    let of = |key: &str| {
-        let authorization = format!("Authorization: Bearer {key}\r\n");
-        post(
-            "/v1/calls",
-            &authorization,
-            &json!({"name": "hostile", "arguments": {"text": "hello"}}).to_string(),
-        )
-    };
+    let of = |key: &str| call(&format!("Authorization: Bearer {key}\r\n"));
     let (good, greedy) = (of(good.key.expose()), of(greedy.key.expose()));
     let mut tails = [const { Vec::new() }; 2];
     let mut refused = 0;
@@ -301,11 +282,8 @@ fn streams(servers: &Runtime, clients: &Runtime) -> Result<()> {
     let before = many::resident()?;
     let began = Instant::now();
     let open = clients.block_on(async {
-        let request = post(
-            "/v1/runs",
-            "",
-            &json!({"calls": [{"id": "1", "name": "wait", "arguments": {}}]}).to_string(),
-        );
+        let body = json!({"calls": [{"id": "1", "name": "wait", "arguments": {}}]});
+        let request = post("/v1/runs", "", &body.to_string());
         let mut open = Vec::with_capacity(STREAMS);
         for number in 0..STREAMS {
             let mut connection = Connection::open(server.address).await?;

@@ -52,17 +52,12 @@ impl Connection {
         let length = text
             .lines()
             .find_map(|line| line.strip_prefix("content-length: ")?.trim().parse::<usize>().ok());
-        match length {
-            Some(length) => {
-                while self.read.len() < head + length {
-                    self.more().await?;
-                }
-            }
-            None => {
-                while !self.read.ends_with(b"0\r\n\r\n") {
-                    self.more().await?;
-                }
-            }
+        let is_whole = |read: &[u8]| match length {
+            Some(length) => read.len() >= head + length,
+            None => read.ends_with(b"0\r\n\r\n"),
+        };
+        while !is_whole(&self.read) {
+            self.more().await?;
         }
         Ok(Response { status, body: &self.read[head..] })
     }

@@ -75,11 +75,8 @@ pub fn configured(runtime: &Runtime, count: usize) -> Result<()> {
     ensure!(loaded.components().count() == count, "{:?}", loaded.problems().first());
     let call = ToolCall::new("1", "g0007", r#"{"name": "Ada"}"#);
     let began = Instant::now();
-    let first = runtime.block_on(loaded.registry().call(
-        loaded.executor(),
-        call,
-        CallOptions::default(),
-    ))?;
+    let calling = loaded.registry().call(loaded.executor(), call, CallOptions::default());
+    let first = runtime.block_on(calling)?;
     ensure!(first.result.value().is_some(), "{first:?}");
     let (first, mib) = (began.elapsed(), more as f64 / f64::from(1 << 20));
     writeln!(

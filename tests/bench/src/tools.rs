@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use toolcell::component::{CodeTier, LoadOptions};
-use toolcell::{Component, Engine, Grants, Tool, ToolCall};
+use toolcell::{CallOptions, Component, Engine, Executor, Grants, Tool, ToolCall};
 
 /// Loads a tool and waits for its optimised code.
 ///
@@ -32,4 +32,13 @@ pub async fn optimised_with(
 #[must_use]
 pub fn to(tool: &Tool, arguments: &str) -> ToolCall {
     ToolCall::new("call-1", tool.definition().name.as_str(), arguments)
+}
+
+/// Makes a call, which must answer with a value.
+///
+/// # Panics
+/// If it ends in another way.
+pub async fn must_answer(executor: &Executor, tool: &Tool, arguments: &str) {
+    let answered = executor.call(tool, to(tool, arguments), CallOptions::default()).await;
+    assert!(answered.result.value().is_some(), "{answered:?}");
 }

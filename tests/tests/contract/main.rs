@@ -122,6 +122,13 @@ impl<T> Log<T> {
         Self(Arc::new(Mutex::new(Vec::new())))
     }
 
+    /// Returns a list twice: to read, and to extend.
+    fn shared() -> (Self, Self) {
+        let log = Self::new();
+        let sink = Self(Arc::clone(&log.0));
+        (log, sink)
+    }
+
     fn push(&self, item: T) {
         self.0.lock().expect("no panic").push(item);
     }

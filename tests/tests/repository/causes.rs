@@ -7,34 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Enums of `toolcell-contract`: the file, the name, and the text before its word in an ending.
-const CAUSES: [(&str, &str, &str); 8] = [
-    ("outcome/tool_error.rs", "Reason", ""),
-    ("outcome/tool_error/raised.rs", "CrashKind", "handler_raised/"),
-    ("outcome/tool_error/raised.rs", "LimitKind", "+"),
-    ("outcome/tool_error.rs", "Exit", "handler_exit/"),
-    ("outcome/tool_error.rs", "Timeout", "timeout/"),
-    ("outcome/tool_error.rs", "ReturnRule", "invalid_return/"),
-    ("outcome/refusal.rs", "Refusal", "refusal/"),
-    ("outcome/refusal.rs", "ResumeFault", "refusal/resume_"),
-];
-
-/// Endings that no test can produce, and the reasons.
-const UNREACHED: [(&str, &str); 4] = [
-    (
-        "handler_raised/other_trap",
-        "traps of proposals that are off: `load::disabled_proposals_are_refused_by_name`",
-    ),
-    (
-        "refusal/unset_secret",
-        "made from a configuration: `serve::tool_with_unset_secret_is_refused`",
-    ),
-    ("refusal/resume", "never said as such, but as one of `ResumeFault`"),
-    (
-        "invalid_return/policy",
-        "made by a run: `runner::failing_policy_halts_and_is_not_asked_again`",
-    ),
-];
+use toolcell_test_guests::rows;
 
 /// Returns the variants of an enum, as their words in JSON.
 fn variants(source: &str, name: &str) -> Vec<String> {
@@ -74,14 +47,14 @@ fn expects(source: &str, cause: &str) -> bool {
     })
 }
 
-/// Collects the text of all tests but this file, and of their case files.
+/// Collects the text of all tests but this file, and of their case files but its own.
 fn gather(folder: &Path, tests: &mut String) {
     for path in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path())
     {
         if path.is_dir() {
             gather(&path, tests);
         } else if path.extension().is_some_and(|end| end == "rs" || end == "yaml")
-            && !path.ends_with("causes.rs")
+            && path.file_stem().is_some_and(|name| name != "causes")
         {
             tests.push_str(&fs::read_to_string(&path).expect("a test"));
         }
@@ -97,35 +70,30 @@ fn every_cause_is_produced_by_a_test() {
     let mut tests = String::new();
     ["tests", "cases"].iter().for_each(|folder| gather(&root.join(folder), &mut tests));
     let mut known = BTreeSet::new();
-    for (file, name, prefix) in CAUSES {
+    for (file, name, prefix) in rows::<(&str, &str, &str)>("repository/causes", "enums") {
         let variants = variants(&read(&format!("../host/contract/src/{file}")), name);
         assert!(variants.len() > 2, "{name}: {variants:?}");
         known.extend(variants.into_iter().map(|variant| format!("{prefix}{variant}")));
     }
+    let unreached_causes = rows::<(&str, &str)>("repository/causes", "unreached");
     for cause in &known {
-        let unreached = UNREACHED.iter().find(|(unreached, _)| unreached == cause);
+        let unreached = unreached_causes.iter().find(|(unreached, _)| unreached == cause);
         match (expects(&tests, cause), unreached) {
             (true, None) | (false, Some(_)) => {}
             (false, None) => panic!("no test ends with `{cause}`"),
             (true, Some((_, why))) => panic!("`{cause}` is reached after all, and was not: {why}"),
         }
     }
-    assert!(UNREACHED.iter().all(|(cause, _)| known.contains(*cause)), "{known:?}");
+    assert!(unreached_causes.iter().all(|(cause, _)| known.contains(*cause)), "{known:?}");
 }
 
 #[test]
 fn cause_check_detects_missing_tests() {
     let source = "pub enum E {\n    /// A.\n    OneTwo {\n        /// B.\n        Field: u8,\n    },\n    Three,\n}\n";
     assert_eq!(variants(source, "E"), ["one_two", "three"]);
-    for (source, cause, expected) in [
-        (r#"(guest, "timeout/fuel")"#, "timeout/fuel", true),
-        (r#"(guest, "timeout/fuel")"#, "timeout", true),
-        (r#"(guest, "timeout/fuel")"#, "timeout/fu", false),
-        (r#"(guest, "a/b+memory")"#, "+memory", true),
-        (r#"(guest, "a/b+memory_pages")"#, "+memory", false),
-        (r#"("a/b", "no timeout/fuel")"#, "timeout/fuel", false),
-        (r#"panic!("timeout of {guest}")"#, "timeout", false),
-    ] {
+    for (source, cause, expected) in
+        rows::<(&str, &str, bool)>("repository/causes", "cause_check_detects_missing_tests")
+    {
         assert_eq!(expects(source, cause), expected, "{cause} in {source}");
     }
 }

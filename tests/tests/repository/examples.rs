@@ -7,17 +7,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use crate::root;
+use toolcell_test_guests::rows;
 
-/// Patterns of parts that differ from run to run, and their replacements.
-const FILTERS: [(&str, &str); 6] = [
-    (r#""fuel":\d+"#, r#""fuel":[FUEL]"#),
-    (r#""wall_us":\d+"#, r#""wall_us":[TIME]"#),
-    (r#""peak_memory":\d+"#, r#""peak_memory":[BYTES]"#),
-    (r"\d+ fuel in all", "[FUEL] fuel in all"),
-    (r"in \d+ ms", "in [TIME] ms"),
-    (r"tc2\.[A-Za-z0-9_-]+", "SEALED"),
-];
+use crate::root;
 
 /// The largest number of lines of an example, so that it shows one thing.
 const MAX_LINES: usize = 80;
@@ -43,7 +35,8 @@ macro_rules! examples {
 
         $(#[test]
         fn $name() {
-            insta::with_settings!({ filters => FILTERS }, {
+            let filters = rows::<(&str, &str)>("repository/examples", "filters");
+            insta::with_settings!({ filters => filters }, {
                 insta::assert_snapshot!(stringify!($name), printed(stringify!($name)));
             });
         })*

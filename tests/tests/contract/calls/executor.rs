@@ -46,8 +46,7 @@ fn end(tool: &Tool, arguments: &str) -> String {
 
 /// Returns an executor that records events as their kinds, with the ending of the terminal one.
 fn recorder() -> (Executor, Log<String>) {
-    let seen = Log::new();
-    let sink = seen.clone();
+    let (seen, sink) = Log::shared();
     let executor = Executor::new().with_events(move |event: Event| {
         sink.push(if let Event::Completed { result, .. } = &event {
             format!("completed {}", ending(result))

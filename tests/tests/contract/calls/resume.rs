@@ -224,8 +224,7 @@ fn state_is_sealed_for_observers_and_size_limited() {
         let state = "s".repeat(arguments["bytes"].as_u64().unwrap_or_default() as usize);
         Outcome::AskUser(Question::new("Really?").with_state(json!(state)))
     });
-    let seen = Log::new();
-    let sink = seen.clone();
+    let (seen, sink) = Log::shared();
     let executor = sealing().with_events(move |event: Event| sink.push(format!("{event:?}")));
     let ask = |bytes: u64| {
         let arguments = json!({ "bytes": bytes }).to_string();
@@ -274,14 +273,7 @@ fn listing_passes_no_unopened_state_to_tools() {
 /// arguments.
 #[test]
 fn reformatted_numbers_are_the_same_arguments() {
-    let tool = native("ask", async |_: Value, invocation: Arc<Invocation>| {
-        if invocation.context.resume.is_some() {
-            Outcome::ok(json!(1))
-        } else {
-            Outcome::AskUser(Question::new("?"))
-        }
-    });
-    let executor = sealing();
+    let (tool, executor) = (stateless(), sealing());
     let table = rows::<(&str, &str, &str)>(
         "contract/calls/resume",
         "reformatted_numbers_are_the_same_arguments",

@@ -17,8 +17,7 @@ use crate::{Log, call, component, engine, form, guest, native, poll, within};
 /// Makes a call. Returns its completion, and a word for each event: the line of a log, or the kind
 /// of any other event.
 fn run(tool: &Tool, arguments: &str, limits: Limits) -> (Completion, Vec<String>) {
-    let events = Log::new();
-    let sink = events.clone();
+    let (events, sink) = Log::shared();
     let executor = Executor::new().with_limits(limits).with_events(move |event: Event| {
         sink.push(if let Event::Log { message, .. } = &event {
             message.clone()
@@ -72,8 +71,7 @@ fn attempts_share_one_budget() {
 /// The numbers are 1, 2, 3, as a guest sees them; a call without a retry has no number.
 #[test]
 fn native_handler_sees_its_attempt_number() {
-    let seen = Log::new();
-    let sink = seen.clone();
+    let (seen, sink) = Log::shared();
     let fails = native("native", async move |_: Value, invocation: Arc<Invocation>| {
         sink.push(invocation.context.attempt);
         Outcome::Error(HandlerError::new("busy").retryable_after(Duration::from_millis(1)))

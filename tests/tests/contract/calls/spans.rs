@@ -28,15 +28,10 @@ fn traced(work: impl FnOnce()) -> String {
 
 /// Returns the only line about the end of this call's span.
 fn closed<'a>(text: &'a str, id: &str) -> &'a str {
-    let mut lines = text
-        .lines()
-        .filter(|line| line.contains(&format!("id=\"{id}\" ")) && line.contains("close"));
-    match (lines.next(), lines.next()) {
-        (Some(line), None) => line,
-        (first, _) => {
-            panic!("{} spans of `{id}`:\n{text}", if first.is_some() { "two" } else { "no" })
-        }
-    }
+    let is_end = |line: &&str| line.contains(&format!("id=\"{id}\" ")) && line.contains("close");
+    let lines: Vec<_> = text.lines().filter(is_end).collect();
+    let [line] = lines[..] else { panic!("{} spans of `{id}`:\n{text}", lines.len()) };
+    line
 }
 
 #[test]

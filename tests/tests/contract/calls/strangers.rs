@@ -75,10 +75,7 @@ fn error_text_stays_one_json_string() {
             Outcome::Error(HandlerError::new(&*text).with_data(json!(text))),
         ] {
             let has_data = matches!(&outcome, Outcome::Error(error) if error.data.is_some());
-            let tool = native("t", move |_: Value| {
-                let outcome = outcome.clone();
-                async move { outcome }
-            });
+            let tool = native("t", async move |_: Value| outcome.clone());
             let fits = text.len() < 1 << 20;
             let completion = call(&Executor::new(), &tool, "{}");
             let told = form(&completion.result);

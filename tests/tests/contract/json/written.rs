@@ -57,40 +57,26 @@ fn failures<T: DeserializeOwned + Display>(name: &str) -> Vec<Value> {
     failures
 }
 
-fn tool_errors() -> Vec<Value> {
-    failures::<ToolError>("tool_errors")
-}
-
-fn refusals() -> Vec<Value> {
-    failures::<Refusal>("refusals")
-}
-
-fn outcomes() -> Vec<Value> {
-    table("outcomes")
-}
-
 fn usage() -> Value {
     json!({"fuel": 7, "wall_us": 1500, "peak_memory": 1, "bytes_in": 2, "bytes_out": 3, "host_calls": 4, "log_bytes": 5,
         "log_bytes_dropped": 6})
 }
 
-fn results() -> Vec<Value> {
-    let mut results = outcomes();
-    results.extend(tool_errors().into_iter().map(|error| json!({ "tool_error": error })));
-    results.extend(refusals().into_iter().map(|refusal| json!({ "refusal": refusal })));
-    results
-}
-
 #[test]
 fn call_results_round_trip_through_json() {
-    all_same::<ToolError>(&tool_errors());
-    all_same::<Refusal>(&refusals());
-    all_same::<Outcome>(&outcomes());
-    all_same::<CallResult>(&results());
+    let errors = failures::<ToolError>("tool_errors");
+    all_same::<ToolError>(&errors);
+    let refusals = failures::<Refusal>("refusals");
+    all_same::<Refusal>(&refusals);
+    let mut results = table("outcomes");
+    all_same::<Outcome>(&results);
+    results.extend(errors.into_iter().map(|error| json!({ "tool_error": error })));
+    results.extend(refusals.into_iter().map(|refusal| json!({ "refusal": refusal })));
+    all_same::<CallResult>(&results);
     let mut unmetered = usage();
     unmetered["fuel"] = Value::Null;
     all_same::<Usage>(&[usage(), unmetered]);
-    for result in results() {
+    for result in results {
         same::<Completion>(&json!({"id": "c1", "tool": "t", "outcome": result, "usage": usage()}));
         let mut event = json!({
             "type": "tool_execution_completed", "id": "c1", "name": "t", "result": result,
@@ -179,8 +165,7 @@ fn real_call_results_round_trip_through_json() {
         .map(|end| ToolCall::with_value(*end, "t", &json!({ "end": end })))
         .chain([ToolCall::new("refused", "t", "[]"), ToolCall::new("manual", "manual", "")])
         .collect();
-    let heard = Log::new();
-    let events = heard.clone();
+    let (heard, events) = Log::shared();
     let limits = Limits { timeout: Duration::from_millis(20), ..Limits::unlimited() };
     let options = RunOptions { call: limited(limits), ..RunOptions::default() };
     let executor =

@@ -19,7 +19,7 @@ use super::{Recorded, blocking, example};
 use crate::{Log, form, native, registry};
 
 /// The tools of a chat, and the number of its own handlers that have run.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Chat {
     registry: Registry,
     ran: Arc<AtomicUsize>,
@@ -30,12 +30,7 @@ struct Chat {
 }
 
 fn chat() -> Chat {
-    let chat = Chat {
-        registry: Registry::new(),
-        ran: Arc::default(),
-        started: Arc::default(),
-        cancelled: Arc::default(),
-    };
+    let chat = Chat::default();
     let state = chat.clone();
     let draw = native("draw", async move |arguments: Value| {
         state.ran.fetch_add(1, SeqCst);
@@ -222,8 +217,7 @@ fn tools_see_the_turns_context() {
 #[test]
 fn deliberate_mode_blocks_other_tools() {
     let chat = chat();
-    let notices = Log::new();
-    let told = notices.clone();
+    let (notices, told) = Log::shared();
     let stepper =
         Stepper::new(chat.registry).with_observer(move |event: StepEvent| told.push(form(&event)));
     let mut turn = Turn::default();

@@ -16,6 +16,7 @@ use toolcell::{
     Executor, OnToolError, Outcome, Question, Registry, RunOptions, Runner, Tool, ToolCall,
     ToolError,
 };
+use toolcell_test_guests::rows;
 use toolcell_tests::{context, wait_here};
 
 use super::{blocking, example};
@@ -180,15 +181,13 @@ fn calls_beside_a_halt_still_complete() {
 
 #[test]
 fn policy_continues_or_halts_on_any_failure() {
-    let failing = || {
-        vec![
-            answers("error", "error", "no"),
-            answers("raised", "panic", "boom"),
-            ToolCall::new("timeout", "forever", "{}"),
-            answers("reserved", "halt", "max_turns"),
-            ToolCall::new("invalid", "calculator", "{}"),
-            answers("fine", "ok", ""),
-        ]
+    let table = rows::<(&str, &str, &str, Value)>(
+        "contract/programs/batch",
+        "policy_continues_or_halts_on_any_failure",
+    );
+    let failing = || -> Vec<_> {
+        let calls = table.iter();
+        calls.map(|(id, tool, _, arguments)| ToolCall::with_value(*id, *tool, arguments)).collect()
     };
     let outcome = run(failing(), RunOptions::default());
     assert!(outcome.halted.is_none());
@@ -212,14 +211,9 @@ fn policy_continues_or_halts_on_any_failure() {
         Verdict::Continue(json!({"id": call.id, "why": reason}).into())
     });
     let outcome = run(failing(), with_policy(policy));
-    let replacements = [
-        ("error", "error"),
-        ("raised", "handler_raised"),
-        ("timeout", "timeout"),
-        ("reserved", "invalid_return"),
-        ("invalid", "invalid_arguments"),
-    ];
-    let replacements = replacements.map(|(id, why)| json!({"id": id, "why": why}).to_string());
+    let failed = table[..5].iter();
+    let replacements: Vec<_> =
+        failed.map(|(id, _, why, _)| json!({"id": id, "why": why}).to_string()).collect();
     let told: Vec<_> = contents(&outcome)[..5].iter().map(|(_, content)| *content).collect();
     assert_eq!(told, replacements);
 }

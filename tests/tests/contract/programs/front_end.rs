@@ -232,17 +232,8 @@ fn results_carry_a_value_and_a_message() {
 
 #[test]
 fn wrong_enum_value_suggests_the_nearest() {
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "query": {"type": "string", "description": "Search query"},
-            "filters": {"type": "object", "properties": {
-                "category": {"type": "string", "enum": ["books", "movies", "music"]},
-                "minRating": {"type": "number", "minimum": 0, "maximum": 5},
-            }},
-        },
-        "required": ["query"],
-    });
+    let mut schemas = rows::<Value>("contract/programs/front_end", "parameters_of_a_query");
+    let parameters = schemas.remove(0);
     let definition = named("data_query").with_parameters(parameters.clone());
     let offered = |provider: Provider| provider.definitions([&definition]).expect("a form").value;
     for provider in Provider::ALL {

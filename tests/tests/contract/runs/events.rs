@@ -26,8 +26,7 @@ fn started_event_waits_for_a_cell() {
     for placement in PLACEMENTS {
         let engine = Engine::builder().placement(placement).cells(1).build().expect("an engine");
         let tool = guest(&engine, Hostile::new(Place::Execute, Misdeed::AwaitAbort));
-        let log = Log::new();
-        let sink = log.clone();
+        let (log, sink) = Log::shared();
         let executor = Executor::new().with_events(move |event: Event| {
             sink.push(if let Event::Completed { id, result, .. } = &event {
                 format!("completed {id} {}", ending(result))
@@ -139,14 +138,10 @@ fn stream_reports_ends_in_completion_order() {
     for order in [["c", "a", "b"], ["b", "c", "a"], ["c", "b", "a"]] {
         let gates: Arc<[(&str, Notify)]> = ["a", "b", "c"].map(|id| (id, Notify::new())).into();
         let waited = Arc::clone(&gates);
-        let waits = native("t", move |_: Value, invocation: Arc<Invocation>| {
-            let gates = Arc::clone(&waited);
-            async move {
-                let mut gates = gates.iter();
-                let gate = gates.find(|(id, _)| *id == invocation.call.id);
-                gate.expect("one for each call").1.notified().await;
-                json!(null)
-            }
+        let waits = native("t", async move |_: Value, invocation: Arc<Invocation>| {
+            let gate = waited.iter().find(|(id, _)| *id == invocation.call.id);
+            gate.expect("one for each call").1.notified().await;
+            json!(null)
         });
         let calls = ["a", "b", "c"].map(|id| ToolCall::new(id, "t", "{}"));
         let mut stream = Runner::new(registry([waits])).stream(calls, at_most(3));

@@ -21,17 +21,13 @@ fn tool(name: &str, answer: &str) -> Tool {
     let answer = answer.to_owned();
     let parameters = json!({"type": "object", "properties": {"fails": {"type": "string"}}});
     let definition = named(name).with_parameters(parameters);
-    let handler = move |arguments: Value| {
-        let answer = answer.clone();
-        async move {
-            match arguments["fails"].as_str() {
-                Some("panic") => panic!("ouch"),
-                Some(words) => Err(words.to_owned()),
-                None => Ok(json!(answer)),
-            }
-        }
-    };
-    Tool::native(definition, handler).expect("a tool")
+    let tool =
+        Tool::native(definition, async move |arguments: Value| match arguments["fails"].as_str() {
+            Some("panic") => panic!("ouch"),
+            Some(words) => Err(words.to_owned()),
+            None => Ok(json!(answer)),
+        });
+    tool.expect("a tool")
 }
 
 fn call(arguments: &str) -> ToolCall {
@@ -93,8 +89,7 @@ fn call_is_counted_once_from_each_caller() {
 fn blank_arguments_are_an_empty_object() {
     for blank in ["", " ", "\n\t ", "{}"] {
         for caller in CALLERS {
-            let seen = Log::new();
-            let sink = seen.clone();
+            let (seen, sink) = Log::shared();
             let definition = named("t").with_parameters(json!({"maxProperties": 0}));
             let tool =
                 Tool::native(definition, move |arguments: Value, invocation: Arc<Invocation>| {
@@ -108,8 +103,7 @@ fn blank_arguments_are_an_empty_object() {
     // The arguments that the tool of a component gets.
     let component = component(Placement::Inline, "mischief");
     let tool = component.tool("services").expect("the tool");
-    let events = Log::new();
-    let sink = events.clone();
+    let (events, sink) = Log::shared();
     let executor = Executor::new().with_events(move |event: Event| {
         if let Event::Started { arguments, .. } = event {
             sink.push(arguments);
@@ -204,11 +198,7 @@ fn last_error_is_kept() {
     assert_eq!(form(&registry.last_error("t")), expected);
     registry.clear_statistics();
     assert_eq!(told(&registry), None);
-    let words = Arc::new("é".repeat(5000));
-    let long = native("long", move |_: Value| {
-        let words = Arc::clone(&words);
-        async move { Err::<Value, _>(words.to_string()) }
-    });
+    let long = native("long", async |_: Value| Err::<Value, _>("é".repeat(5000)));
     registry.register(long.clone()).expect("new");
     crate::call(&Executor::new(), &long, "{}");
     assert_eq!(registry.last_error("long").expect("it failed").message, "é".repeat(1000));

@@ -6,19 +6,20 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use toolcell::message::{EncodeError, EncodeInput, ResultView};
-use toolcell::outcome::{Halt, HandlerError, Media, Output, Part};
 use toolcell::provider::agui_events;
 use toolcell::run::{RunEvent, RunOutcome};
 use toolcell::step::Step;
 use toolcell::tool::Invocation;
 use toolcell::{
-    CallOptions, CallResult, Completion, Executor, Json, OnToolError, Outcome, Provider, Question,
-    Registry, RunOptions, Runner, Stepper, Tool, ToolCall, Turn,
+    CallOptions, CallResult, Completion, Executor, OnToolError, Outcome, Provider, Registry,
+    RunOptions, Runner, Stepper, Tool, ToolCall, Turn,
 };
 use toolcell_test_guests::rows;
 use toolcell_tests::{ending, wait_here};
 
 use crate::{at_most, drained, named, native};
+
+const CASES: &str = "contract/runs/results";
 
 /// Returns a tool that ends as its arguments say.
 fn scripted() -> Tool {
@@ -27,39 +28,27 @@ fn scripted() -> Tool {
         "type": "object",
         "properties": {"n": {"type": "integer"}, "m": {"type": "boolean"}},
     }));
-    let handler = async |arguments: Value| match arguments["end"].as_str().unwrap_or_default() {
-        "error" => {
-            Outcome::Error(HandlerError::new("no such city").with_data(json!({"near": "Oslo"})))
-        }
-        "bare" => Outcome::error("closed today"),
-        "panic" => panic!("ouch"),
-        "panic 42" => panic_any(42_u8),
-        "panic error" => panic_any(Box::<dyn std::error::Error + Send + Sync>::from("disk full")),
-        "panic type" => panic_any(Arc::new(())),
-        "ask" => {
-            let question = Question::new("Which?").with_options(json!(["a", "b"]));
-            Outcome::AskUser(question.with_answer_schema(json!({"type": "string"})))
-        }
-        "ask freely" => Outcome::AskUser(Question::new("Why?")),
-        "halt" => Outcome::Halt(Halt::new("done", json!({"total": 3}))),
-        "halt as nothing" => Outcome::Halt(Halt::new(" ", json!(null))),
-        "message" => Outcome::Ok(Output::new(Json::null()).with_message("booked")),
-        "message too" => Outcome::Ok(Output::new(json!(1)).with_message("booked")),
-        "no message" => Outcome::Ok(Output::new(Json::null()).with_message("")),
-        "picture" => {
-            let picture = Media { mime_type: "image/png".into(), data: vec![0; 3] };
-            Outcome::Ok(Output::new(Json::null()).with_part(Part::Image(picture)))
-        }
-        "slow" => {
-            for _ in 0..50 {
-                tokio::task::yield_now().await;
+    let outcomes = Arc::new(rows::<(&str, Outcome)>(CASES, "outcomes"));
+    let tool = Tool::native(definition, async move |arguments: Value| {
+        let end = arguments["end"].as_str().unwrap_or_default();
+        match end {
+            "panic" => panic!("ouch"),
+            "panic 42" => panic_any(42_u8),
+            "panic error" => {
+                panic_any(Box::<dyn std::error::Error + Send + Sync>::from("disk full"))
             }
-            Outcome::ok(json!("late"))
+            "panic type" => panic_any(Arc::new(())),
+            "slow" => {
+                for _ in 0..50 {
+                    tokio::task::yield_now().await;
+                }
+            }
+            _ => {}
         }
-        _ => Outcome::ok(json!("fine")),
-    };
-    let tool = Tool::native(definition, handler).expect("a tool");
-    tool.with_validator(|arguments| match arguments["end"].as_str() {
+        let known = outcomes.iter().find(|(word, _)| *word == end);
+        known.map_or_else(|| Outcome::ok(json!("fine")), |(_, outcome)| outcome.clone())
+    });
+    tool.expect("a tool").with_validator(|arguments| match arguments["end"].as_str() {
         Some("invalid") => vec!["too late".into(), "too many".into()],
         _ => Vec::new(),
     })
@@ -118,9 +107,7 @@ fn view(call: &ToolCall) -> ResultView {
 #[test]
 fn halted_run_reports_it_in_the_last_event() {
     let table = "halted_run_reports_it_in_the_last_event";
-    for (ends, policy, expected) in
-        rows::<(Vec<&str>, &str, Option<Value>)>("contract/runs/results", table)
-    {
+    for (ends, policy, expected) in rows::<(Vec<&str>, &str, Option<Value>)>(CASES, table) {
         let ends = &*ends;
         let on_tool_error = match policy {
             "continue" => OnToolError::Continue,
@@ -166,8 +153,7 @@ fn question_options_and_schema_are_unchanged() {
 /// The content of a success that goes to every provider.
 #[test]
 fn message_without_a_value_is_the_content() {
-    let table = "message_without_a_value_is_the_content";
-    for (end, content) in rows::<(&str, &str)>("contract/runs/results", table) {
+    for (end, content) in rows::<(&str, &str)>(CASES, "message_without_a_value_is_the_content") {
         let outcome = run(calls(&[end]), RunOptions::default());
         let message = &outcome.messages[0];
         assert_eq!((message.content.as_str(), message.is_error), (content, false), "{end}");
@@ -189,9 +175,8 @@ fn message_without_a_value_is_the_content() {
 
 #[test]
 fn failure_text_is_the_same_everywhere() {
-    for (tool, arguments, expected) in
-        rows::<(&str, &str, &str)>("contract/runs/results", "failure_text_is_the_same_everywhere")
-    {
+    let table = "failure_text_is_the_same_everywhere";
+    for (tool, arguments, expected) in rows::<(&str, &str, &str)>(CASES, table) {
         let call = ToolCall::new("c", tool, arguments);
         let view = view(&call);
         assert_eq!(view.message.as_deref(), Some(expected));
@@ -209,10 +194,8 @@ fn failure_text_is_the_same_everywhere() {
 
 #[test]
 fn result_view_of_a_failure_is_complete() {
-    for (end, rest) in rows::<(&str, Map<String, Value>)>(
-        "contract/runs/results",
-        "result_view_of_a_failure_is_complete",
-    ) {
+    let table = "result_view_of_a_failure_is_complete";
+    for (end, rest) in rows::<(&str, Map<String, Value>)>(CASES, table) {
         let mut expected =
             json!({"tool_call_id": "c0", "tool": "t", "attributes": {"team": "north"}});
         expected.as_object_mut().expect("an object").extend(rest);
@@ -247,9 +230,7 @@ fn run_reports_usage_of_each_call() {
 /// shown.
 #[test]
 fn panic_payload_is_reported() {
-    for (end, expected) in
-        rows::<(&str, &str)>("contract/runs/results", "panic_payload_is_reported")
-    {
+    for (end, expected) in rows::<(&str, &str)>(CASES, "panic_payload_is_reported") {
         let outcome = run(calls(&[end]), RunOptions::default());
         let expected = json!({"error": expected}).to_string();
         assert_eq!(outcome.messages[0].content, expected, "{end}");

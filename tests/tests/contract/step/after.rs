@@ -14,13 +14,14 @@ use toolcell_tests::{ending, wait_here};
 use super::{Loop, allowing, calling, response, say, word};
 use crate::{Log, named, native, poll};
 
+const CASES: &str = "contract/step/after";
+
 /// Stage 6.
 #[test]
 fn success_keeps_its_tool_open() {
     let agent = Loop::new();
-    for (outcome, turns, expected) in
-        rows::<(&str, _, [bool; 3])>("contract/step/after", "success_keeps_its_tool_open")
-    {
+    let table = rows::<(&str, _, [bool; 3])>(CASES, "success_keeps_its_tool_open");
+    for (outcome, turns, expected) in table {
         let mut turn = Turn::default();
         turn.deliberate = Some(Deliberate::new(["say"]).with_context_turns(turns));
         agent.step(say(outcome), &mut turn);
@@ -47,8 +48,7 @@ fn success_keeps_its_tool_open() {
 /// Stage 7.
 #[test]
 fn trigger_notifies_observers_not_the_model() {
-    let seen = Log::new();
-    let sink = seen.clone();
+    let (seen, sink) = Log::shared();
     let agent = Loop::new().with(|stepper| {
         stepper.with_observer(move |event| {
             sink.push(event);
@@ -95,9 +95,8 @@ fn restart_hook_may_consume_the_result() {
     };
     let agent = Loop::new().with(|stepper| stepper.with_restart_hook(consumes));
     let mut turn = allowing(["say"]);
-    for (outcome, expected, errors) in
-        rows::<(&str, &str, _)>("contract/step/after", "restart_hook_may_consume_the_result")
-    {
+    let table = rows::<(&str, &str, _)>(CASES, "restart_hook_may_consume_the_result");
+    for (outcome, expected, errors) in table {
         let word = word(&agent.step(say(outcome), &mut turn));
         assert_eq!((word.as_str(), turn.consecutive_errors()), (expected, errors), "{outcome}");
     }
@@ -139,12 +138,10 @@ fn stop_overrides_the_restart_hook() {
 /// Stage 9.
 #[test]
 fn call_and_response_are_one_entry() {
+    type Row = (&'static str, bool, Value, Map<String, Value>);
     let agent = Loop::new();
     agent.register(Tool::manual(named("manual")).expect("a tool"));
-    for (outcome, ends, response, beside) in rows::<(&str, bool, Value, Map<String, Value>)>(
-        "contract/step/after",
-        "call_and_response_are_one_entry",
-    ) {
+    for (outcome, ends, response, beside) in rows::<Row>(CASES, "call_and_response_are_one_entry") {
         let mut call = say(outcome);
         call["id"] = "c1".into();
         let step = agent.first(&call);
@@ -202,9 +199,7 @@ fn encoder_renders_results_as_text() {
         _ => Err(EncodeError("unknown".into())),
     };
     let agent = Loop::new().with(|stepper| stepper.with_encoder(encoder));
-    for (outcome, expected) in
-        rows::<(&str, Value)>("contract/step/after", "encoder_renders_results_as_text")
-    {
+    for (outcome, expected) in rows::<(&str, Value)>(CASES, "encoder_renders_results_as_text") {
         assert_eq!(response(&agent.first(say(outcome))), expected, "{outcome}");
     }
 }
@@ -276,9 +271,8 @@ fn only_dispatched_calls_reach_observer_and_hook() {
 fn errors_in_a_row_end_the_turn() {
     let agent = Loop::configured(StepConfig { max_errors: 3, ..StepConfig::default() });
     let mut turn = allowing(["say", "there_is_none"]);
-    for (call, expected, errors) in
-        rows::<(Value, &str, u32)>("contract/step/after", "errors_in_a_row_end_the_turn")
-    {
+    let table = rows::<(Value, &str, u32)>(CASES, "errors_in_a_row_end_the_turn");
+    for (call, expected, errors) in table {
         let step = agent.step(&call, &mut turn);
         assert_eq!((word(&step).as_str(), turn.consecutive_errors()), (expected, errors), "{call}");
     }

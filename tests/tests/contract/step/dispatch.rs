@@ -31,8 +31,7 @@ fn timeout_is_a_failure_in_the_history() {
 
 /// Returns an executor, and its events as words. The first event raises `at_start`.
 fn recorder(at_start: AbortSignal) -> (Executor, Log<String>) {
-    let seen = Log::new();
-    let sink = seen.clone();
+    let (seen, sink) = Log::shared();
     let executor = Executor::new()
         .with_limits(Limits { fuel: u64::MAX, ..Limits::default() })
         .with_events(move |event: Event| {

@@ -7,15 +7,15 @@ mod together;
 
 use std::future::{Future, pending};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell::outcome::{Halt, HandlerError, Media, Output, Part};
 use toolcell::step::{Deliberate, RawCall, Step, StepConfig};
 use toolcell::tool::Invocation;
-use toolcell::{Executor, Outcome, Question, Registry, Stepper, Tool, Turn};
+use toolcell::{Executor, Outcome, Registry, Stepper, Tool, Turn};
+use toolcell_test_guests::rows;
 use toolcell_tests::wait_here;
 
 use crate::{named, native};
@@ -117,35 +117,15 @@ impl Loop {
 
 type Answer = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
+/// The outcomes of `say`, by its argument `outcome`.
+static OUTCOMES: LazyLock<Vec<(&str, Outcome)>> =
+    LazyLock::new(|| rows("contract/step/say", "outcomes"));
+
 fn said(arguments: &Value) -> Outcome {
-    match arguments["outcome"].as_str() {
-        Some("error") => {
-            Outcome::Error(HandlerError::new("no such city").with_data(json!({"near": "Oslo"})))
-        }
-        Some("ask") => Outcome::AskUser(
-            Question::new("Which one?").with_options(json!(["a", "b"])).with_state(json!(7)),
-        ),
-        Some("halt") => Outcome::Halt(Halt::new("done", json!({"total": 3}))),
-        Some("panic") => panic!("ouch"),
-        Some("extended") => {
-            let mut output = Output::new(json!("seen"));
-            output.extensions.insert("cost".into(), json!({"cents": 3}).into());
-            Outcome::Ok(output)
-        }
-        Some("media") => {
-            let media = |mime_type: &str, bytes| Media {
-                mime_type: mime_type.into(),
-                data: vec![0; bytes],
-            };
-            let output = Output::new(json!("seen")).with_part(Part::Text { text: "beside".into() });
-            let mut output = output
-                .with_part(Part::Image(media("image/png", 3)))
-                .with_part(Part::Audio(media("audio/wav", 6)));
-            output.end_turn = true;
-            Outcome::Ok(output)
-        }
-        _ => Outcome::ok(json!({"said": arguments})),
-    }
+    let word = arguments["outcome"].as_str().unwrap_or_default();
+    assert!(word != "panic", "ouch");
+    let known = OUTCOMES.iter().find(|(known, _)| *known == word);
+    known.map_or_else(|| Outcome::ok(json!({"said": arguments})), |(_, outcome)| outcome.clone())
 }
 
 /// Returns the context as a handler sees it.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use toolcell::message::{EncodeError, EncodeInput};
-use toolcell::run::{RunHalt, Verdict};
+use toolcell::run::Verdict;
 use toolcell::step::{Deliberate, Step, StepConfig, StepEvent};
 use toolcell::{OnToolError, Turn};
 use toolcell_test_guests::rows;
@@ -28,8 +28,7 @@ fn at_most(calls: usize) -> StepConfig {
 /// end.
 #[test]
 fn step_all_runs_concurrently_and_records_in_order() {
-    let told = Log::new();
-    let sink = told.clone();
+    let (told, sink) = Log::shared();
     let agent = Loop::configured(at_most(2)).with(|stepper| {
         stepper.with_observer(move |event| {
             if let StepEvent::TriggerNotice { tool, .. } = event {
@@ -39,10 +38,7 @@ fn step_all_runs_concurrently_and_records_in_order() {
     });
     let gate = Arc::new(Semaphore::new(0));
     let (waits, opens) = (Arc::clone(&gate), gate);
-    let waits = native("waits", move |_: Value| {
-        let gate = Arc::clone(&waits);
-        async move { json!(gate.acquire_owned().await.is_ok()) }
-    });
+    let waits = native("waits", async move |_: Value| json!(waits.acquire().await.is_ok()));
     let opens = native("opens", move |_: Value| {
         opens.add_permits(1);
         std::future::ready(json!("opened"))
@@ -68,14 +64,11 @@ fn step_all_respects_max_concurrency() {
         let agent = Loop::configured(at_most(most));
         let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
         let counter = Arc::clone(&counts);
-        agent.register(native("counted", move |_: Value| {
-            let counter = Arc::clone(&counter);
-            async move {
-                counter.1.fetch_max(counter.0.fetch_add(1, SeqCst) + 1, SeqCst);
-                tokio::task::yield_now().await;
-                counter.0.fetch_sub(1, SeqCst);
-                json!(null)
-            }
+        agent.register(native("counted", async move |_: Value| {
+            counter.1.fetch_max(counter.0.fetch_add(1, SeqCst) + 1, SeqCst);
+            tokio::task::yield_now().await;
+            counter.0.fetch_sub(1, SeqCst);
+            json!(null)
         }));
         let steps = agent.step_all(vec![calling("counted"); 20], &mut Turn::default());
         assert_eq!(words(&steps), ["history/ok"; 20]);
@@ -186,31 +179,20 @@ fn policy_decides_the_response_to_the_model() {
         |id: &str, outcome: &str| json!({"id": id, "name": "say", "args": {"outcome": outcome}});
     let agent =
         Loop::new().with(|stepper| stepper.with_on_tool_error(policy).with_encoder(encoder));
-    let calls = [
-        call("ok", ""),
-        call("instead", "error"),
-        call("halts", "panic"),
-        call("panic", "error"),
-        call("bad", "error"),
-    ];
+    let table = rows::<(&str, &str, Value, bool, Option<Value>)>(
+        "contract/step/together",
+        "policy_decides_the_response_to_the_model",
+    );
+    let calls = table.iter().map(|(id, outcome, ..)| call(id, outcome));
     let mut turn = allowing(["say"]);
     let steps = agent.step_all(calls, &mut turn);
-    let halted = |id: &str, exception: Option<&str>| {
-        let exception = exception.map(str::to_owned);
-        Some(RunHalt::ToolError { tool_call_id: id.into(), exception })
-    };
-    let why = "the policy function of the run panicked: policy bug";
-    for (step, (expected, is_error, halted)) in steps.iter().zip([
-        (json!("ok"), false, None),
-        (json!("{\"instead of\":\"no such city\"}"), false, None),
-        (json!({"error": "the handler panicked: ouch"}), true, halted("halts", None)),
-        (json!({"error": why}), true, halted("panic", Some("panicked: policy bug"))),
-        (json!({"error": "the result could not be encoded: no text"}), true, halted("bad", None)),
-    ]) {
+    assert_eq!(steps.len(), table.len());
+    for (step, (id, _, expected, is_error, halted)) in steps.iter().zip(table) {
         let Step::History { end_turn, entry, .. } = step else { panic!("{step:?}") };
         let told = response(step)["result"].take();
-        assert_eq!((told, entry.message().is_error), (expected, is_error));
-        assert_eq!((&entry.halted, *end_turn), (&halted, halted.is_some()));
+        assert_eq!((told, entry.message().is_error), (expected, is_error), "{id}");
+        let expected = (json!(halted), halted.is_some());
+        assert_eq!((json!(entry.halted), *end_turn), expected, "{id}");
     }
     assert_eq!(words(&steps[..1]), ["history/ok"]);
     assert_eq!(words(&steps[1..]), ["history/failed"; 4]);

@@ -12,21 +12,13 @@ use super::{commands, copy_examples, shell, write_private};
 /// Commands that call, show or check the tools of a component, and change nothing outside the
 /// folder.
 const RUN: [&str; 8] = ["run", "batch", "inspect", "list", "tools", "learn", "explain", "check"];
-/// Examples that do not succeed, and their exit codes: a question, an answer without a question,
-/// dry runs.
-const ENDINGS: [(&str, i32); 4] = [
-    ("toolcell run desk.wasm book_table '{\"party_size\": 2}'", 11),
-    ("toolcell run desk.wasm book_table --answer", 21),
-    ("toolcell explain file_search.wasm", 21),
-    ("toolcell batch --calls response.json", 21),
-];
 /// Examples that name no component, because it is built or configured: only their options are
 /// parsed.
 const PARSED: [&str; 1] = ["toolcell run"];
 
-const CONFIG: &str = "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n\
-                      [components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\n\
-                      http = [\"GET https://example.com/menu\"]\n[tenants.acme]\n";
+/// The tables of files in the two folders.
+const BARE: [&str; 1] = ["files_of_help_examples"];
+const CONFIGURED: [&str; 2] = ["files_of_help_examples", "configurations_of_help_examples"];
 
 /// Returns the lines below `Example:` and `Examples:`, without the remarks beside them.
 fn examples(help: &str) -> Vec<String> {
@@ -45,16 +37,11 @@ fn examples(help: &str) -> Vec<String> {
     found
 }
 
-fn place(config: &str) -> (TempDir, TempDir) {
+fn place(tables: &[&str]) -> (TempDir, TempDir) {
     let place = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
-    let write = |name: &str, text: &str| write_private(place.0.path(), name, text);
     copy_examples(place.0.path());
-    let files = rows::<(&str, &str)>("repository/docs", "files_of_help_examples");
-    files.into_iter().for_each(|(name, text)| write(name, text));
-    if !config.is_empty() {
-        write("toolcell.toml", config);
-        write("server/toolcell.toml", "[components.hello]\npath = \"../hello.wasm\"\n");
-    }
+    let files = tables.iter().flat_map(|table| rows::<(&str, &str)>("repository/docs", table));
+    files.for_each(|(name, text)| write_private(place.0.path(), name, text));
     place
 }
 
@@ -81,14 +68,15 @@ fn check_example(
     }
     let place = if named.ends_with(".wasm") { bare } else { configured };
     let (status, told) = typed(line, place);
-    let ending = ENDINGS.iter().find(|(start, _)| example.starts_with(start));
+    let endings = rows::<(&str, i32)>("repository/docs", "endings_of_help_examples");
+    let ending = endings.iter().find(|(start, _)| example.starts_with(start));
     let expected = ending.map_or(0, |(_, status)| *status);
     (status != Some(expected)).then(|| format!("{status:?}, not {expected}: {told}"))
 }
 
 #[test]
 fn every_help_example_works() {
-    let (bare, configured) = (place(""), place(CONFIG));
+    let (bare, configured) = (place(&BARE), place(&CONFIGURED));
     let commands = commands::commands("");
     let all: Vec<_> =
         commands.iter().flat_map(|command| examples(&commands::help(command))).collect();

@@ -38,20 +38,6 @@ impl Place {
         Self { dir: own.path().to_owned(), state, own: Some(own) }
     }
 
-    /// Follows `$ cd` below the repository's root; a page with its own folder stays there.
-    fn change(&mut self, to: &str) {
-        if self.own.is_none() {
-            self.dir.push(to.trim());
-        }
-    }
-
-    fn save(&self, block: &Block<'_>) {
-        if self.own.is_none() {
-            return;
-        }
-        write_private(&self.dir, "toolcell.toml", block.lines.join("\n") + "\n");
-    }
-
     fn runs(&self, command: &str) -> bool {
         let harmless = || HARMLESS.iter().any(|start| command.starts_with(start));
         command.starts_with("toolcell ") || (self.own.is_some() && harmless())
@@ -86,15 +72,18 @@ pub(super) fn untrue(page: &Page) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut place = Place::new(page);
     for block in &blocks {
-        if block.lines.first() == Some(&CONFIGURATION) {
-            place.save(block);
+        if place.own.is_some() && block.lines.first() == Some(&CONFIGURATION) {
+            write_private(&place.dir, "toolcell.toml", block.lines.join("\n") + "\n");
         }
         if block.info != "console" {
             continue;
         }
         for (command, expected) in commands(block) {
             if let Some(to) = command.strip_prefix("cd ") {
-                place.change(to);
+                // A page with its own folder stays there.
+                if place.own.is_none() {
+                    place.dir.push(to.trim());
+                }
             } else if place.runs(command) {
                 let output = printed(command, &place.dir, place.state.path());
                 let seen: Vec<_> = output.trim_end().lines().map(str::trim_end).collect();

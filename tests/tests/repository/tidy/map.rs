@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use toolcell_test_guests::rows;
 
-use super::LAYERS;
+use super::layers;
 use super::repository::{File, files_of, named, word};
 use crate::root;
 
@@ -37,8 +37,8 @@ pub(crate) fn outdated_map(files: &[File]) -> Vec<String> {
     let mut parts = own.split("```");
     let (before, picture) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let names = |layer: &str| picture.split_whitespace().any(|word| word == layer);
-    let layers = LAYERS.iter().flat_map(|(_, modules)| *modules);
-    let missing = layers.filter(|layer| !names(layer));
+    let layers = layers();
+    let missing = layers.iter().flat_map(|(_, modules)| modules).filter(|layer| !names(layer));
     complaints.extend(missing.map(|layer| format!("the picture in {PAGE} lacks `{layer}`")));
     let words = before.split_whitespace().chain(parts.flat_map(str::split_whitespace)).count();
     if words > MAX_WORDS {
@@ -156,7 +156,7 @@ fn map_is_current() {
 
 #[test]
 fn each_outdated_map_is_reported() {
-    let names = LAYERS.iter().flat_map(|(_, modules)| *modules).copied().collect::<Vec<_>>();
+    let names: Vec<_> = layers().into_iter().flat_map(|(_, modules)| modules).collect();
     let picture = format!("```text\n{}\n```\n", names.join(" "));
     let table = "| folder | content |\n|---|---|\n\
         | [`host/a/`](host/a/) | package `a`: Does it |\n\

@@ -30,34 +30,12 @@ const CORE: &str = "host/core/src/";
 const LIBRARY: [&str; 3] = ["host/contract/src/", "host/provider/src/", CORE];
 /// The packages that it re-exports, as a path names them.
 const PARTS: [&str; 2] = ["toolcell_contract", "toolcell_provider"];
-/// The modules of the core library in layers: a module uses only its own layer and those above in
-/// this list. The picture in ARCHITECTURE.md shows them from the last to the first.
-const LAYERS: [(&str, &[&str]); 11] = [
-    ("the operating system", &["os"]),
-    ("tenants", &["tenant"]),
-    ("secrets", &["secrets"]),
-    ("capabilities", &["capability"]),
-    ("tools", &["tool"]),
-    ("engine", &["engine"]),
-    ("seals", &["seal"]),
-    ("the executor", &["executor"]),
-    ("runs", &["run"]),
-    ("steps", &["step"]),
-    ("processes", &["process"]),
-];
-/// Texts that hold on one machine or network only, in two pieces so that this file does not contain
-/// them.
-const MACHINE_BOUND: [(&str, &str); 9] = [
-    ("/ho", "me/"),
-    ("/ro", "ot/"),
-    ("/wo", "rk/"),
-    ("/Use", "rs/"),
-    ("sparse", "+http"),
-    ("registry", "+http"),
-    ("[sou", "rce."),
-    ("index.", "crates.io"),
-    ("static.", "crates.io"),
-];
+
+/// Returns the modules of the core library in layers: a module uses only its own layer and those
+/// above in this list. The picture in ARCHITECTURE.md shows them from the last to the first.
+fn layers() -> Vec<(&'static str, Vec<&'static str>)> {
+    rows("repository/tidy", "layers")
+}
 
 fn too_long(files: &[File]) -> Vec<String> {
     let is_reason = |line: &str| REASONS.iter().any(|reason| line.starts_with(reason));
@@ -103,12 +81,13 @@ fn engine_made_elsewhere(files: &[File]) -> Vec<String> {
 }
 
 fn upward_uses(files: &[File]) -> Vec<String> {
-    let layer = |module: &str| LAYERS.iter().position(|(_, modules)| modules.contains(&module));
+    let layers = layers();
+    let layer = |module: &str| layers.iter().position(|(_, modules)| modules.contains(&module));
     let mut complaints = Vec::new();
     for (module, file) in core(files).filter(|(module, _)| *module != "lib") {
         let Some(own) = layer(module) else {
             complaints.push(format!(
-                "{} stands in no layer: give `{module}` a place in `LAYERS`",
+                "{} stands in no layer: give `{module}` a place in `layers` of tidy.yaml",
                 file.path
             ));
             continue;
@@ -121,7 +100,7 @@ fn upward_uses(files: &[File]) -> Vec<String> {
                 match layer(used) {
                     Some(layer) if layer <= own => {}
                     Some(layer) => complaints
-                        .push(format!("{} uses `{used}` of {}", file.path, LAYERS[layer].0)),
+                        .push(format!("{} uses `{used}` of {}", file.path, layers[layer].0)),
                     None => {
                         complaints.push(format!("{}: `{}` names no module", file.path, line.trim()))
                     }
@@ -233,9 +212,10 @@ fn dead_links(files: &[File]) -> Vec<String> {
 }
 
 fn machine_bound(files: &[File]) -> Vec<String> {
+    let needles = rows::<[String; 2]>("repository/tidy", "machine_bound");
     let mut complaints = Vec::new();
     for file in files.iter().filter(|file| !file.path.ends_with(".lock")) {
-        for needle in MACHINE_BOUND.map(|(one, two)| format!("{one}{two}")) {
+        for needle in needles.iter().map(|[one, two]| format!("{one}{two}")) {
             let goes_on = |c: char| c.is_alphanumeric() || "_.-*}".contains(c);
             let is_own =
                 |at: usize| !needle.starts_with('/') || !file.text[..at].ends_with(goes_on);
@@ -388,10 +368,9 @@ fn each_check_can_fail() {
     type Row = (&'static str, BTreeMap<String, String>, &'static str);
     let manifest = "description = \"A\"\nreadme = \"README.md\"\ncategories = []\nrust-version.workspace = true\n\
         license.workspace = true\nrepository.workspace = true\n[package.metadata.docs.rs]\n";
-    let (one, two) = MACHINE_BOUND[0];
     let texts = [
         ("LONG", "//! Long.\n".repeat(MAX_LINES + 1)),
-        ("HOME", [one, two].concat()),
+        ("HOME", rows::<[String; 2]>("repository/tidy", "machine_bound")[0].concat()),
         ("PROMISES", "- It works. [`tests/a::works`]\n".repeat(MIN_PROMISES)),
         ("MANIFEST", manifest.to_owned()),
     ];

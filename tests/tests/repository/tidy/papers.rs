@@ -4,27 +4,8 @@ use toolcell_test_guests::rows;
 
 use super::repository::{File, named, rust};
 
-/// The ways to cite a page, and its path.
-const CITED: [(&str, &str); 5] = [
-    ("contract, ", "docs/contract.md"),
-    ("docs/contract.md, ", "docs/contract.md"),
-    ("security design, ", "docs/threat-model.md"),
-    ("threat model, ", "docs/threat-model.md"),
-    ("docs/threat-model.md, ", "docs/threat-model.md"),
-];
 /// Parts of a page that have an anchor, as in `id="row-8"`.
 const PARTS: [&str; 3] = ["section", "row", "rule"];
-/// Manifest entries that a registry, the documentation or a licence requires of a package.
-const MEMBERS: [&str; 8] = [
-    "description = ",
-    "readme = \"README.md\"",
-    "keywords = ",
-    "categories = ",
-    "rust-version.workspace = true",
-    "license.workspace = true",
-    "repository.workspace = true",
-    "[package.metadata.docs.rs]",
-];
 /// Pages of one screen, and their bytes at most.
 const ONE_SCREEN: [(&str, usize); 2] = [("SPECIFICATION.md", 4_000), ("CHANGELOG.md", 2_000)];
 const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
@@ -43,9 +24,10 @@ pub(crate) fn dead_citations(files: &[File]) -> Vec<String> {
             format!("{} cites {part} {number}, which {page} does not have", from.path)
         }));
     };
+    let cited_as = rows::<(&str, &str)>("repository/papers", "cited_as");
     for file in rust(files) {
         let text = flowing(&file.text);
-        for (words, page) in CITED {
+        for &(words, page) in &cited_as {
             text.match_indices(words)
                 .for_each(|(at, _)| check(file, page, &text[at + words.len()..]));
         }
@@ -102,13 +84,14 @@ pub(crate) fn incomplete_packages(files: &[File]) -> Vec<String> {
         |path: &str| ["host/", "guest-sdk/"].iter().any(|folder| path.starts_with(folder));
     let manifests =
         files.iter().filter(|file| is_ours(&file.path) && !file.text.contains("publish = false"));
+    let members = rows::<&str>("repository/papers", "manifest_entries");
     let mut complaints = Vec::new();
     for (manifest, folder) in
         manifests.filter_map(|file| Some((file, file.path.strip_suffix("Cargo.toml")?)))
     {
-        let missing = MEMBERS
+        let missing = members
             .iter()
-            .filter(|member| !manifest.text.lines().any(|line| line.starts_with(*member)));
+            .filter(|member| !manifest.text.lines().any(|line| line.starts_with(**member)));
         complaints
             .extend(missing.map(|member| format!("{} has no line `{member}`", manifest.path)));
         if named(files, &format!("{folder}README.md")).is_none() {
