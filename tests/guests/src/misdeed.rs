@@ -127,13 +127,11 @@ pub enum CallsOut {
 
 impl Misdeed {
     /// Returns the misdeed of this name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|misdeed| format!("{misdeed:?}") == name)
     }
 
     /// Returns the calls that the instructions make out of their component.
-    #[must_use]
     pub fn calls_out(self) -> CallsOut {
         let code = self.code();
         if IMPORTS[..3].iter().any(|(call, _)| code.contains(call)) {
