@@ -236,7 +236,7 @@ mod tests {
         for (fault, firm, timed) in [(Fault::Slow, 0, 1), (Fault::Wrong, 1, 0), (Fault::Hang, 1, 0)]
         {
             let mut tally = Tally::new("bombs".into());
-            tally.record_failure(fault, "", "");
+            tally.record_result(Err((fault, String::new(), String::new())));
             let (counts, times) = Row::of(&tally, Spent::default()).failed_figures();
             let found = (counts.len(), times.len());
             assert_eq!(found, (firm, timed), "{fault:?}: {counts:?} {times:?}");
