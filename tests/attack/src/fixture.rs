@@ -16,6 +16,9 @@ use crate::tally::{Failure, Fault, Tally, wrong};
 pub(crate) const CELLS: u32 = 80;
 /// Memory of a call, in bytes.
 pub(crate) const MEMORY: u64 = 16 << 20;
+/// Arguments for the tools of an untrusted component.
+const ARGUMENTS: [&str; 6] =
+    ["{}", r#"{"a":1}"#, r#"{"expression":"1+1"}"#, r#"{"text":"a","name":"b"}"#, "[", ""];
 /// Processor time of one compilation: a component that takes longer is a bomb.
 pub(crate) const COMPILE_TIME: Duration = Duration::from_secs(10);
 
@@ -99,14 +102,7 @@ pub(crate) fn check_untrusted(
     };
     let mut judgement = Ok(());
     for tool in component.tools().iter().take(8) {
-        let arguments = dice.pick(&[
-            "{}",
-            r#"{"a":1}"#,
-            r#"{"expression":"1+1"}"#,
-            r#"{"text":"a","name":"b"}"#,
-            "[",
-            "",
-        ]);
+        let arguments = dice.pick(&ARGUMENTS);
         let (name, limits) = (tool.definition().name.clone(), tight_limits());
         let began = Instant::now();
         let completion = call(&component, &name, arguments, limits);

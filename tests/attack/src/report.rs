@@ -150,30 +150,23 @@ impl Report {
     }
 
     /// Returns true if every figure holds.
-    #[must_use]
     pub fn holds(&self) -> bool {
         self.broken.is_empty() && self.broken_times.is_empty()
     }
 
     /// Returns the opening line: the seed, and the memory that no process of the campaign may
     /// exceed.
-    #[must_use]
     pub fn opening(seed: u64) -> String {
         let bound = Fixture::bound() >> 20;
         format!("seed {seed}; no process may have more than {bound} MiB in memory\n")
     }
 
     /// Returns the report as JSON.
-    ///
-    /// # Panics
-    /// Never: the report is plain data.
-    #[must_use]
     pub fn json(&self) -> String {
         serde_json::to_string_pretty(self).expect("plain data")
     }
 
     /// Returns the report as a table for people.
-    #[must_use]
     pub fn text(&self) -> String {
         let heads = cells(&Row::default()).map(|(head, _)| head.to_owned());
         let mut lines = vec![heads];
@@ -243,7 +236,7 @@ mod tests {
         for (fault, firm, timed) in [(Fault::Slow, 0, 1), (Fault::Wrong, 1, 0), (Fault::Hang, 1, 0)]
         {
             let mut tally = Tally::new("bombs".into());
-            tally.record_failure(fault, "", "");
+            tally.record_result(Err((fault, String::new(), String::new())));
             let (counts, times) = Row::of(&tally, Spent::default()).failed_figures();
             let found = (counts.len(), times.len());
             assert_eq!(found, (firm, timed), "{fault:?}: {counts:?} {times:?}");

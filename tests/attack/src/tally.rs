@@ -100,46 +100,29 @@ impl Tally {
         self.tried += 1;
     }
 
-    /// Counts an attempt that failed.
-    pub(crate) fn record_failure(
-        &mut self,
-        fault: Fault,
-        what: impl Into<String>,
-        detail: impl Into<String>,
-    ) {
+    /// Counts an attempt: as survived, or as failed with this fault.
+    pub(crate) fn record_result(&mut self, judgement: Result<(), Failure>) {
         self.tried += 1;
+        let Err(failure) = judgement else { return };
         self.failed += 1;
-        match fault {
+        match failure.0 {
             Fault::Connection => self.connections += 1,
             Fault::Canary => self.canaries += 1,
             Fault::Slow => self.slow += 1,
             Fault::Death | Fault::Hang | Fault::Leak | Fault::Wrong => {}
         }
-        self.note(fault, what, detail);
+        self.note(failure);
     }
 
     /// Adds a finding without counting an attempt.
-    pub(crate) fn note(
-        &mut self,
-        fault: Fault,
-        what: impl Into<String>,
-        detail: impl Into<String>,
-    ) {
-        let (what, detail) = (what.into(), detail.into().chars().take(DETAIL).collect());
+    pub(crate) fn note(&mut self, (fault, what, detail): Failure) {
+        let detail = detail.chars().take(DETAIL).collect();
         let known = |finding: &&mut Finding| finding.fault == fault && finding.what == what;
         if let Some(finding) = self.findings.iter_mut().find(known) {
             finding.count += 1;
         } else if self.findings.len() < MAX_FINDINGS {
             let (theatre, case) = (self.scenario.clone(), self.case);
             self.findings.push(Finding { theatre, fault, what, count: 1, case, detail });
-        }
-    }
-
-    /// Counts an attempt: as survived, or as failed with this fault.
-    pub(crate) fn record_result(&mut self, judgement: Result<(), Failure>) {
-        match judgement {
-            Ok(()) => self.record_success(),
-            Err((fault, what, detail)) => self.record_failure(fault, what, detail),
         }
     }
 

@@ -62,35 +62,24 @@ impl Answer {
             Self::Echo | Self::Megabytes(_) => {}
         }
         let at = memory.words(&area);
-        match self {
-            Self::Echo => {
-                // The parameters lie in memory: `call.arguments` is their third text.
-                for (from, to) in [(16, 8), (20, 12)] {
-                    let load = format!("(i32.load offset={from} (local.get 0))");
-                    fill.push_str(&format!("(i32.store offset={to} (i32.const {at}) {load})"));
-                }
+        if self == Self::Echo {
+            // The parameters lie in memory: `call.arguments` is their third text.
+            for (from, to) in [(16, 8), (20, 12)] {
+                let load = format!("(i32.load offset={from} (local.get 0))");
+                fill.push_str(&format!("(i32.store offset={to} (i32.const {at}) {load})"));
             }
+        } else if let Self::Megabytes(count) = self {
             // A string of that size, quotes included.
-            Self::Megabytes(count) => {
-                let (pages, bytes) = (count * 16, count << 20);
-                fill.push_str(&format!(
-                    "(global.set $i (i32.mul (memory.grow (i32.const {pages})) (i32.const 65536)))
-                     (memory.fill (global.get $i) (i32.const 97) (i32.const {bytes}))
-                     (i32.store8 (global.get $i) (i32.const 34))
-                     (i32.store8 offset={last} (global.get $i) (i32.const 34))
-                     (i32.store offset=8 (i32.const {at}) (global.get $i))
-                     (i32.store offset=12 (i32.const {at}) (i32.const {bytes}))",
-                    last = bytes - 1,
-                ));
-            }
-            Self::Value(_)
-            | Self::Parts(_)
-            | Self::NotText
-            | Self::Outside
-            | Self::NoShape
-            | Self::Error(_)
-            | Self::Ask(_)
-            | Self::Halt(_) => {}
+            let (pages, bytes) = (count * 16, count << 20);
+            fill.push_str(&format!(
+                "(global.set $i (i32.mul (memory.grow (i32.const {pages})) (i32.const 65536)))
+                 (memory.fill (global.get $i) (i32.const 97) (i32.const {bytes}))
+                 (i32.store8 (global.get $i) (i32.const 34))
+                 (i32.store8 offset={last} (global.get $i) (i32.const 34))
+                 (i32.store offset=8 (i32.const {at}) (global.get $i))
+                 (i32.store offset=12 (i32.const {at}) (i32.const {bytes}))",
+                last = bytes - 1,
+            ));
         }
         (at, fill)
     }

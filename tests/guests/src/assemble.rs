@@ -7,27 +7,12 @@ use wit_parser::Resolve;
 
 /// The contract's world and the WASI functions that misdeeds need, declared only as far as they are
 /// used.
-const WORLD: &str = "
-package test:hostile;
-interface keeper { resource thing; }
-world hostile {
-    include toolcell:tool/toolbox-with-imports@0.1.0;
-    import wasi:cli/exit@0.2.6;
-    import wasi:clocks/monotonic-clock@0.2.6;
-    import wasi:random/random@0.2.6;
-    // more
-}
-";
-const CLI: &str = "package wasi:cli@0.2.6; interface exit { exit: func(status: result); }";
-const CLOCKS: &str = "package wasi:clocks@0.2.6; interface monotonic-clock {
-    use wasi:io/poll@0.2.6.{pollable};
-    now: func() -> u64;
-    subscribe-duration: func(when: u64) -> pollable;
-}";
-const RANDOM: &str = "package wasi:random@0.2.6; interface random {
-    get-random-u64: func() -> u64;
-    get-random-bytes: func(len: u64) -> list<u8>;
-}";
+const WORLD: &str = include_str!("wat/world.wit");
+const WASI: [(&str, &str); 3] = [
+    ("cli.wit", include_str!("wat/cli.wit")),
+    ("clocks.wit", include_str!("wat/clocks.wit")),
+    ("random.wit", include_str!("wat/random.wit")),
+];
 
 /// Assembles text into a component that exports the contract's interface and `exports`. Its module
 /// gets the custom `sections`.
@@ -47,7 +32,7 @@ pub(crate) fn component(text: &str, exports: &str, sections: &[(&str, &[u8])]) -
     let mut resolve = Resolve::default();
     let contract = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
     resolve.push_path(contract).expect("the contract's WIT");
-    for (name, text) in [("cli.wit", CLI), ("clocks.wit", CLOCKS), ("random.wit", RANDOM)] {
+    for (name, text) in WASI {
         resolve.push_str(name, text).expect("a WIT package");
     }
     let package =

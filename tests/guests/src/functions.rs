@@ -9,10 +9,6 @@ use wit_parser::Resolve;
 pub type Function = (String, String);
 
 /// Returns every function of these packages (such as `wasi:io`) in the WIT of this folder.
-///
-/// # Panics
-/// If the folder holds no valid WIT.
-#[must_use]
 pub fn functions(wit: &Path, packages: &[&str]) -> Vec<Function> {
     let mut resolve = Resolve::default();
     resolve.push_path(wit).expect("WIT");

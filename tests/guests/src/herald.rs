@@ -10,10 +10,6 @@ const MOST: usize = 512;
 
 /// Returns a component whose tool `herald` logs this text, reports it as progress, asks for a
 /// secret and a key of that name, and then gives `answer`. Everything else is as in `told`.
-///
-/// # Panics
-/// If the text is longer than 512 bytes, or the generated text does not assemble.
-#[must_use]
 pub fn herald(text: &str, told: Hostile, answer: Answer) -> Vec<u8> {
     assert!(text.len() <= MOST, "a short text");
     let data: String = text.bytes().map(|byte| format!("\\{byte:02x}")).collect();

@@ -85,7 +85,6 @@ pub struct Hostile {
 
 impl Hostile {
     /// Returns a guest that echoes its arguments and commits this misdeed at this place.
-    #[must_use]
     pub fn new(place: Place, misdeed: Misdeed) -> Self {
         Self {
             place,
@@ -110,16 +109,11 @@ impl Hostile {
     }
 
     /// Returns a guest without a misdeed that gives this answer.
-    #[must_use]
     pub fn answering(answer: Answer) -> Self {
         Self { answer, ..Self::new(Place::Execute, Misdeed::None) }
     }
 
     /// Assembles the component.
-    ///
-    /// # Panics
-    /// If the generated text does not assemble.
-    #[must_use]
     pub fn component(&self) -> Vec<u8> {
         let exports = if self.has_resource() { "export keeper;" } else { "" };
         assemble::component(&self.text(), exports, self.sections)
@@ -260,7 +254,6 @@ impl Hostile {
 /// Returns a valid tool that takes an optimiser minutes, and any compiler a second for each
 /// function: functions of thirty thousand nested blocks, each of which can be left early on its own
 /// condition.
-#[must_use]
 pub fn compile_bomb(functions: usize) -> Vec<u8> {
     const DEPTH: usize = 30_000;
     let body = "block local.get 0 br_if 0 local.get 1 i32.const 1 i32.add local.set 1 "
@@ -270,16 +263,11 @@ pub fn compile_bomb(functions: usize) -> Vec<u8> {
 }
 
 /// Returns a valid tool with more text in its module.
-#[must_use]
 pub fn with_text(more: &str) -> Vec<u8> {
     extended(more, "")
 }
 
 /// Returns a valid tool that also exports a function from and to a record of this many fields.
-///
-/// # Panics
-/// If the generated text does not assemble.
-#[must_use]
 pub fn with_record(fields: usize) -> Vec<u8> {
     let fields: String = (0..fields).map(|field| format!("x{field}: u32,")).collect();
     let export = format!(
@@ -289,10 +277,6 @@ pub fn with_record(fields: usize) -> Vec<u8> {
 }
 
 /// Returns a valid tool that imports an empty instance of this name.
-///
-/// # Panics
-/// If the name is long.
-#[must_use]
 pub fn importing(name: &str) -> Vec<u8> {
     let name = [&[u8::try_from(name.len()).expect("a short name")], name.as_bytes()].concat();
     let mut bytes = Hostile::answering(Answer::Echo).component();
@@ -312,19 +296,11 @@ fn extended(more: &str, exports: &str) -> Vec<u8> {
 
 /// Returns a component that asks for a handle to the secret `token`, then for the value of `key`,
 /// ignores both results, and echoes its arguments. Its tool is called `asks`.
-///
-/// # Panics
-/// If the generated text does not assemble.
-#[must_use]
 pub fn asker(needs: &'static [[&'static str; 3]]) -> Vec<u8> {
     asking_guest(&Hostile { name: "asks", needs, ..Hostile::answering(Answer::Echo) })
 }
 
 /// Like [`asker`], with the tools of this guest.
-///
-/// # Panics
-/// If the generated text does not assemble.
-#[must_use]
 pub fn asking_guest(asks: &Hostile) -> Vec<u8> {
     let imports = r#"
   (import "toolcell:tool/secrets@0.1.0" "get" (func $get (param i32 i32 i32)))

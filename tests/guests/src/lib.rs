@@ -61,30 +61,18 @@ pub fn rows<T: serde::Deserialize<'static>>(file: &str, table: &str) -> Vec<T> {
 }
 
 /// Returns the path of a component.
-///
-/// # Panics
-/// If no component has this name.
-#[must_use]
 pub fn example(name: &str) -> PathBuf {
     let found = COMPONENTS.iter().find(|(known, _)| *known == name);
     PathBuf::from(found.unwrap_or_else(|| panic!("there is no component `{name}`")).1)
 }
 
 /// Returns the bytes of a component.
-///
-/// # Panics
-/// If no component has this name, or it cannot be read.
-#[must_use]
 pub fn bytes(name: &str) -> Vec<u8> {
     std::fs::read(example(name)).expect("a built component")
 }
 
 /// Returns the smallest example tool, built without WASI and wrapped as a component: the same
 /// source without any import.
-///
-/// # Panics
-/// If it cannot be wrapped.
-#[must_use]
 pub fn bare_hello() -> Vec<u8> {
     assemble::wrap(&std::fs::read(BARE_HELLO).expect("a built module"))
 }

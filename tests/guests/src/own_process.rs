@@ -22,9 +22,6 @@ pub fn run(module: &str, test: &str, body: impl FnOnce()) {
 
 /// Returns true in a process of the test's own. Elsewhere it runs the test in such a process, and
 /// returns false after the test has passed there. For async tests; others call [`run`].
-///
-/// # Panics
-/// As [`run`].
 #[must_use]
 pub fn enter(module: &str, test: &str) -> bool {
     if is_entered() {
@@ -35,16 +32,11 @@ pub fn enter(module: &str, test: &str) -> bool {
 }
 
 /// Returns true in the process of its own.
-#[must_use]
 pub fn is_entered() -> bool {
     env::var_os(MARK).is_some()
 }
 
 /// Returns the command that runs this test alone, in a process of its own.
-///
-/// # Panics
-/// If the path of this program is unknown.
-#[must_use]
 pub fn command(module: &str, test: &str) -> Command {
     let mut command = Command::new(env::current_exe().expect("the path of this program"));
     // The first segment is the name of the binary, which names of tests do not have.
@@ -56,10 +48,7 @@ pub fn command(module: &str, test: &str) -> Command {
     command
 }
 
-/// Asserts that a test passed, and writes its standard error to that of this process.
-///
-/// # Panics
-/// If the test did not pass, or none ran.
+/// Asserts that a test ran and passed, and writes its standard error to that of this process.
 pub fn assert_passed(output: &Output) {
     let [stdout, stderr] =
         [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));

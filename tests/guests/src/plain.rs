@@ -8,20 +8,10 @@ use wit_parser::Resolve;
 use crate::assemble;
 
 /// An allocator that never frees, for the values that the host writes.
-const ALLOCATOR: &str = r#"
-  (memory (export "memory") 16)
-  (global $heap (mut i32) (i32.const 65536))
-  (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (local $at i32)
-    (local.set $at (i32.and (i32.add (global.get $heap) (i32.const 15)) (i32.const -16)))
-    (global.set $heap (i32.add (local.get $at) (local.get 3)))
-    (local.get $at))"#;
+const ALLOCATOR: &str = include_str!("wat/allocator.wat");
 
 /// Returns a component with the exports of the world `plain` of a WIT text, implemented by the text
 /// of a module. The module gets a memory and an allocator.
-///
-/// # Panics
-/// If a text is not valid.
-#[must_use]
 pub fn functions_component(wit: &str, module: &str) -> Vec<u8> {
     // The module's text comes first: it can begin with imports.
     let text = format!("(module {module} {ALLOCATOR})");
@@ -43,10 +33,6 @@ pub const ECHO_PADDING: usize = 16;
 ///
 /// Neither the arguments nor the result fit into registers. So both are at a pointer, and the
 /// function returns the pointer that it gets.
-///
-/// # Panics
-/// If the type is not valid WIT.
-#[must_use]
 pub fn echoing(declarations: &str, ty: &str) -> Vec<u8> {
     let mut padding = String::new();
     for number in 0..ECHO_PADDING {
@@ -64,10 +50,6 @@ pub fn echoing(declarations: &str, ty: &str) -> Vec<u8> {
 }
 
 /// Returns a component that exports `wasi:cli/run`, which returns `ok` or an error.
-///
-/// # Panics
-/// Never: its text is valid.
-#[must_use]
 pub fn command_component(is_ok: bool) -> Vec<u8> {
     let wit = "package wasi:cli@0.2.6; interface run { run: func() -> result; } world plain { export run; }";
     let module = format!(
@@ -78,10 +60,6 @@ pub fn command_component(is_ok: bool) -> Vec<u8> {
 }
 
 /// Assembles a core module from its text.
-///
-/// # Panics
-/// If the text is not valid.
-#[must_use]
 pub fn module(text: &str) -> Vec<u8> {
     wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
@@ -91,10 +69,6 @@ pub fn module(text: &str) -> Vec<u8> {
 /// writes its second argument, `f` fails with status 3, `l` writes a line and loops, `b` writes 4
 /// MiB, `t` writes a line and traps, `u` writes two letters and a byte that is not UTF-8, `p` fails
 /// and names a path.
-///
-/// # Panics
-/// Never: its text is valid.
-#[must_use]
 pub fn command_module() -> Vec<u8> {
     module(include_str!("wat/program.wat"))
 }

@@ -2,7 +2,6 @@
 
 /// Returns true if the output matches the expected lines. A line that is `…` matches any lines, and
 /// `…` within a line any text.
-#[must_use]
 pub fn fits(expected: &[&str], seen: &[&str]) -> bool {
     match expected {
         [] => seen.is_empty(),

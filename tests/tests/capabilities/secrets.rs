@@ -20,7 +20,7 @@ use toolcell_tests::server::{Server, response};
 
 use crate::{denial, first_tool, message, observed, of, outcome};
 
-const OWN: &str = "canary-4711-of-the-tool-5a";
+pub(crate) const OWN: &str = "canary-4711-of-the-tool-5a";
 const ANOTHERS: &str = "canary-0815-of-another";
 
 /// Starts a server that answers with all requests so far.
@@ -102,7 +102,7 @@ impl SecretSource for Vault {
 }
 
 /// Returns true if a text contains a value, its reverse, or half of it.
-fn shows(text: &str, value: &str) -> bool {
+pub(crate) fn shows(text: &str, value: &str) -> bool {
     let backwards: String = value.chars().rev().collect();
     let (one, other) = value.split_at(value.len() / 2);
     [value, &backwards, one, other].iter().any(|form| text.contains(form))

@@ -4,15 +4,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use toolcell::component::{ImportStatus, Inspection};
 use toolcell::grants::Layer;
-use toolcell::{CallOptions, Event, Executor, Grants};
+use toolcell::{CallOptions, Grants};
 use toolcell_tests::{PLACEMENTS, engine, load, own_process};
 
-use crate::complete;
+use crate::{complete, denial, observed};
 
 /// Returns the sockets of this process.
 fn sockets() -> BTreeSet<String> {
@@ -47,22 +46,15 @@ fn socket_use_is_denied_and_opens_no_socket() {
             for address in [tcp.local_addr(), udp.local_addr()]
                 .map(|address| address.expect("an address").to_string())
             {
-                let denied = Arc::<Mutex<Vec<String>>>::default();
-                let heard = Arc::clone(&denied);
                 let before = sockets();
-                let (before_each, seen) =
-                    (before.clone(), Arc::<Mutex<BTreeSet<String>>>::default());
-                let more = Arc::clone(&seen);
-                let executor = Executor::new().with_events(move |event| {
-                    if let Event::Denied { denial, .. } = event {
-                        assert_eq!(denial.layer, Layer::Host);
-                        let said = denial.to_string();
-                        assert!(said.ends_with("is denied: no tool gets a socket"), "{said}");
-                        heard.lock().expect("no panic").push(denial.request);
-                        let opened =
-                            sockets().difference(&before_each).cloned().collect::<Vec<_>>();
-                        more.lock().expect("no panic").extend(opened);
-                    }
+                let before_each = before.clone();
+                let (executor, denied) = observed(move |event| {
+                    let denial = denial(event)?;
+                    assert_eq!(denial.layer, Layer::Host);
+                    let said = denial.to_string();
+                    assert!(said.ends_with("is denied: no tool gets a socket"), "{said}");
+                    let opened: Vec<_> = sockets().difference(&before_each).cloned().collect();
+                    Some((denial.request, opened))
                 });
                 let arguments = json!({ "address": address });
                 let completion =
@@ -77,10 +69,11 @@ fn socket_use_is_denied_and_opens_no_socket() {
                 let is_denied = resolve.starts_with("resolve: ") && !resolve.ends_with("done");
                 assert!(is_denied, "{resolve}");
                 let denied = std::mem::take(&mut *denied.lock().expect("no panic"));
+                let (denied, opened): (Vec<_>, Vec<_>) = denied.into_iter().unzip();
                 let expected =
                     ["tcp socket", "tcp socket", "udp socket", "udp socket", "resolve localhost"];
                 assert_eq!(denied, expected, "{placement:?}, {address}");
-                assert_eq!(*seen.lock().expect("no panic"), BTreeSet::new());
+                assert_eq!(opened.concat(), [""; 0]);
                 assert_eq!(sockets(), before);
             }
         }

@@ -77,12 +77,8 @@ const BOMBS: [(&str, Bomb); 18] = [
         let body = [locals, open.repeat(size * 4), vec![0x0b; size * 4 + 1]].concat();
         with_second_module(&of_code(1, &body))
     }),
-    ("many types", |size| {
-        with_second_module(&section(of_module::TYPES, &list(size * 1_200, &distinct(size * 1_200))))
-    }),
-    ("types over the bound", |size| {
-        with_second_module(&section(of_module::TYPES, &list(size * 6_000, &distinct(size * 6_000))))
-    }),
+    ("many types", |size| distinct_types(size * 1_200)),
+    ("types over the bound", |size| distinct_types(size * 6_000)),
     ("a long record in a lifted signature", |size| with_record(size * 620)),
     ("instances of instances", nested_instances),
     ("instances side by side of instances", multiplied_beside),
@@ -119,14 +115,15 @@ fn of_code(count: usize, body: &[u8]) -> Vec<u8> {
     [types, functions, code].concat()
 }
 
-/// `count` different function types.
-fn distinct(count: usize) -> Vec<u8> {
+/// A component with `count` different function types.
+fn distinct_types(count: usize) -> Vec<u8> {
     let types = (0..count).flat_map(|number| {
         let parameters: Vec<u8> =
             (0..17).map(|bit| if number >> bit & 1 == 0 { 0x7f } else { 0x7e }).collect();
         [&[0x60], list(17, &parameters).as_slice(), &[0]].concat()
     });
-    types.collect()
+    let types: Vec<u8> = types.collect();
+    with_second_module(&section(of_module::TYPES, &list(count, &types)))
 }
 
 /// A component that behaves, with components nested in it that each make `of_each` instances of the

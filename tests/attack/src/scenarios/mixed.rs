@@ -377,7 +377,7 @@ impl Scenario for Mixed {
         tally.permits = self.lost_permits();
         if tally.permits > 0 {
             let detail = format!("{} of {CELLS} cells cannot be had any more", tally.permits);
-            tally.note(Fault::Leak, "permits", detail);
+            tally.note((Fault::Leak, "permits".to_owned(), detail));
         }
     }
 }

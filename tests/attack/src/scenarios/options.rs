@@ -117,7 +117,6 @@ pub enum Name {
 
 impl Name {
     /// Returns the name as it is typed.
-    #[must_use]
     pub fn text(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }

@@ -19,6 +19,9 @@ const BOUND: Duration = Duration::from_millis(50);
 const MAX_TIME: Duration = Duration::from_secs(2);
 /// Levels of a random schema.
 const DEPTH: u64 = 5;
+const TYPES: [&str; 6] = ["object", "array", "string", "integer", "null", "what"];
+const REFERENCES: [&str; 6] =
+    ["#", "#/properties/a", "#/$defs/x", "http://127.0.0.1/x", "file:///etc/passwd", ""];
 
 pub(crate) struct Schemas {
     seed: u64,
@@ -91,26 +94,13 @@ fn random_schema(dice: &mut SeededRng, depth: u64) -> Value {
             if depth == 0 { json!(true) } else { random_schema(dice, depth - 1) }
         };
         let (key, value) = match dice.number(0..16) {
-            0 => (
-                "type",
-                json!(dice.pick(&["object", "array", "string", "integer", "null", "what"])),
-            ),
+            0 => ("type", json!(dice.pick(&TYPES))),
             1 => ("properties", json!({"a": inner(dice), "b": inner(dice)})),
             2 => ("items", inner(dice)),
             3 => ("anyOf", json!([inner(dice), inner(dice)])),
             4 => ("oneOf", json!([inner(dice), inner(dice), inner(dice)])),
             5 => ("not", inner(dice)),
-            6 => (
-                "$ref",
-                json!(dice.pick(&[
-                    "#",
-                    "#/properties/a",
-                    "#/$defs/x",
-                    "http://127.0.0.1/x",
-                    "file:///etc/passwd",
-                    ""
-                ])),
-            ),
+            6 => ("$ref", json!(dice.pick(&REFERENCES))),
             7 => ("required", json!(["a", "b", "a"])),
             8 => ("if", inner(dice)),
             9 => ("then", inner(dice)),

@@ -19,9 +19,8 @@ use toolcell_tests::server::{Server, response};
 use toolcell_tests::{PLACEMENTS, tool, wait};
 
 use super::rule;
+use crate::secrets::{OWN, shows};
 use crate::{complete, observed};
-
-const VALUE: &str = "canary-4711-of-the-tool-5a";
 
 /// The tools `confide`, which reads the secret; `repeat`, which does not, with keys, requests and
 /// calls; the native `echo`; and `program`, whose output exceeds its limit.
@@ -40,7 +39,7 @@ impl Host {
     /// The tool `repeat` has these grants as well.
     fn with(placement: Placement, mut says: Grants) -> Self {
         let server = Server::start(Ipv4Addr::LOCALHOST, |_| response("200 OK", ""));
-        let secrets = StoredSecrets::default().with("token", Secret::new(VALUE).expect("a secret"));
+        let secrets = StoredSecrets::default().with("token", Secret::new(OWN).expect("a secret"));
         let engine = Engine::builder().cells(4).placement(placement).keys(SqliteStore::in_memory());
         let cache = concat!(env!("CARGO_TARGET_TMPDIR"), "/confided");
         let engine = engine.secrets(secrets).cache(cache).build().expect("an engine");
@@ -99,18 +98,13 @@ impl Host {
     }
 }
 
-fn shows(text: &str) -> bool {
-    let (one, other) = VALUE.split_at(VALUE.len() / 2);
-    [one, other].iter().any(|half| text.contains(half))
-}
-
 #[test]
 fn sub_call_arguments_contain_no_secret() {
     for placement in PLACEMENTS {
         let host = Host::new(placement);
         for word in ["$all", "<$all>", "$1 $2 $3"] {
             let shown = host.confided("echo", &json!({"text": word, (word): 1, "deep": [[word]]}));
-            assert!(!shows(&shown), "{word}: {shown}");
+            assert!(!shows(&shown, OWN), "{word}: {shown}");
             let told = "removed from the arguments of the call of `echo`";
             assert!(shown.contains(told), "{word}: {shown}");
         }
@@ -119,7 +113,7 @@ fn sub_call_arguments_contain_no_secret() {
         assert!(shown.contains(r"a\\nb") && !shown.contains("removed"), "{shown}");
         for how in rows::<&str>("capabilities/invoke/confided", "ways") {
             let shown = host.repeated(&["$all"], how, &host.server.url("/"));
-            assert!(!shows(&shown), "{how}: {shown}");
+            assert!(!shows(&shown, OWN), "{how}: {shown}");
         }
     }
 }
@@ -134,7 +128,7 @@ fn called_tool_never_emits_callers_secret() {
         for how in rows::<&str>("capabilities/invoke/confided", "ways") {
             let shown = host.repeated(&thirds, how, &host.server.url("/"));
             assert!(shown.contains(r#"canary-4\",\"and\""#), "the thirds arrive: {shown}");
-            assert!(!shows(&shown), "{how}: {shown}");
+            assert!(!shows(&shown, OWN), "{how}: {shown}");
             let is_hidden = ["value of a key", "swapped", "url", "header", "body"].contains(&how);
             let is_denied = is_hidden || how == "key";
             assert_eq!(shown.contains("tool_denied"), is_denied, "{how}: {shown}");
@@ -143,7 +137,7 @@ fn called_tool_never_emits_callers_secret() {
         // One call further down, in its arguments and in its name.
         for (how, at) in [("on", "echo"), ("name", "")] {
             let shown = host.repeated(&thirds, how, at);
-            assert!(!shows(&shown) && shown.contains("[redacted]"), "{how}: {shown}");
+            assert!(!shows(&shown, OWN) && shown.contains("[redacted]"), "{how}: {shown}");
         }
         // A later call of its own finds nothing stored.
         let stored = host.shown("stored", &json!({}));
@@ -156,7 +150,7 @@ fn called_program_never_prints_callers_secret() {
     let host = Host::new(PLACEMENTS[0]);
     let shown = host.confided("program", &json!({"a": "$2", "b": "$1", "c": "$3"}));
     assert!(!shown.contains("removed from the arguments"), "the thirds arrive: {shown}");
-    assert!(!shows(&shown) && shown.contains("[redacted]"), "{shown}");
+    assert!(!shows(&shown, OWN) && shown.contains("[redacted]"), "{shown}");
 }
 
 #[test]
@@ -165,7 +159,7 @@ fn called_tool_may_store_a_secret_that_it_may_read() {
     says.reveal.insert("token".into());
     let host = Host::with(PLACEMENTS[0], says);
     let shown = host.repeated(&["$1", "and", "$2", "and", "$3"], "value of a key", "");
-    assert!(!shows(&shown) && !shown.contains("tool_denied"), "{shown}");
+    assert!(!shows(&shown, OWN) && !shown.contains("tool_denied"), "{shown}");
     let stored = host.shown("stored", &json!({}));
     assert!(stored.contains(r#""value":["kept"]"#), "{stored}");
 }

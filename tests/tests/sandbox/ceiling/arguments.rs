@@ -16,6 +16,7 @@ use toolcell::{
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, own_process, wait};
 
+use super::crowds::native;
 use super::{peak, side_by_side};
 use crate::load_guest;
 
@@ -33,12 +34,6 @@ pub(crate) fn worst() -> String {
 pub(crate) fn more_than_worst() -> String {
     let items = (Limits::DEFAULT_ARGUMENTS as usize - r#"{"a":[]}"#.len()) / r#"{"":0},"#.len();
     format!(r#"{{"a":[{}]}}"#, vec![r#"{"":0}"#; items].join(","))
-}
-
-/// Returns a native tool that answers 1.
-fn one() -> Tool {
-    Tool::native(Definition::new("t", "").expect("a name"), async |_: Value| json!(1))
-        .expect("a tool")
 }
 
 /// Fails without: dropping the trees.
@@ -139,7 +134,7 @@ fn large_argument_checks_have_bounded_concurrency() {
             }
             Vec::new()
         };
-        let tool = one().with_validator(checks);
+        let tool = native("t").with_validator(checks);
         let large = format!(r#"{{"a":[{}]}}"#, vec![r#"{"":0}"#; 2000].join(","));
         let call = |arguments: &str| {
             let (tool, call) = (tool.clone(), ToolCall::new("1", "t", arguments));
@@ -187,7 +182,7 @@ fn largest_checks_run_off_the_callers_thread() {
         Definition::new("t", "").expect("a name").with_output(json!({"type": "object"}));
     let large_answer =
         Tool::native(with_output, move |_: Value| ready(answer.clone())).expect("a tool");
-    for (tool, arguments) in [(&one(), worst()), (&large_answer, "{}".into())] {
+    for (tool, arguments) in [(&native("t"), worst()), (&large_answer, "{}".into())] {
         let executor = Executor::new().with_sealer(Sealer::new([7; 32]));
         let call = ToolCall::new("1", "t", arguments);
         let mut call = Box::pin(executor.call(tool, call, CallOptions::default()));
@@ -201,7 +196,7 @@ fn largest_checks_run_off_the_callers_thread() {
 fn too_many_json_values_are_refused_with_the_limit() {
     let called = |arguments: String| {
         let call = ToolCall::new("1", "t", arguments);
-        wait(async move { Executor::new().call(&one(), call, CallOptions::default()).await })
+        wait(async move { Executor::new().call(&native("t"), call, CallOptions::default()).await })
     };
     assert_eq!(ending(&called(worst()).result), "ok");
     let refused = called(more_than_worst());

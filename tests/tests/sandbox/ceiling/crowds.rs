@@ -73,7 +73,8 @@ fn patient() -> Executor {
     Executor::new().with_limits(Limits { timeout: PATIENCE, ..Limits::default() })
 }
 
-fn native(name: &str) -> Tool {
+/// Returns a native tool that answers 1.
+pub(crate) fn native(name: &str) -> Tool {
     Tool::native(Definition::new(name, "").expect("a name"), async |_: Value| json!(1))
         .expect("a tool")
 }

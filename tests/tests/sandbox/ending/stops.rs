@@ -15,18 +15,18 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use toolcell::call::CallCanceller;
-use toolcell::grants::HttpRule;
 use toolcell::message::Message;
 use toolcell::run::RunEvent;
 use toolcell::tool::Invocation;
 use toolcell::{
-    AbortSignal, CallOptions, Definition, Engine, Event, Executor, Grants, Limits, Registry,
-    RunOptions, Runner, Tool, ToolCall,
+    AbortSignal, CallOptions, Definition, Engine, Event, Executor, Limits, Registry, RunOptions,
+    Runner, Tool, ToolCall,
 };
 use toolcell_test_guests::Misdeed;
 use toolcell_tests::{PLACEMENTS, ending, tool, wait};
 
 use super::PATIENCE;
+use super::waits::reaching;
 use crate::{any_fuel, load_misdeed};
 
 const CANCELLED: &str = "handler_exit/cancelled";
@@ -188,10 +188,7 @@ fn stop_closes_a_request_in_flight() {
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stops");
         let engine = Engine::builder().placement(placement).cells(2).cache(cache);
         let engine = engine.build().expect("an engine");
-        let rule: HttpRule = format!("GET,POST http://{address}").parse().expect("a rule");
-        let mut grants = Grants::default();
-        grants.http.push(rule.with_private(["127.0.0.0/8".parse().expect("a network")]));
-        let tool = tool(&engine, component, component, grants);
+        let tool = tool(&engine, component, component, reaching(&format!("http://{address}")));
         let arguments = match component {
             "fetch" => json!({"url": format!("http://{address}/")}),
             _ => json!({"authority": address.to_string(), "path": "/", "body": "some"}),

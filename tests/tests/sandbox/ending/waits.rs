@@ -55,7 +55,8 @@ fn engine(placement: Placement) -> toolcell::runtime::EngineBuilder {
     Engine::builder().cells(40).threads(2).placement(placement).cache(cache)
 }
 
-fn reaching(url: &str) -> Grants {
+/// Grants requests to a loopback address.
+pub(crate) fn reaching(url: &str) -> Grants {
     let rule: HttpRule = format!("GET,POST {url}").parse().expect("a rule");
     let mut grants = Grants::default();
     grants.http.push(rule.with_private(["127.0.0.0/8".parse().expect("a network")]));

@@ -1,20 +1,16 @@
 //! Panics in every function that a tool can call.
 
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use toolcell::http::{Egress, ResolveFuture, Resolver};
-use toolcell::kv::SqliteStore;
-use toolcell::runtime::Placement;
-use toolcell::secrets::{Secret, StoredSecrets};
 use toolcell_test_guests::{Function, functions, rows};
 use toolcell_tests::{PLACEMENTS, own_process};
 
+use super::parts::Parts;
 use super::watch::{self, Moment, When};
-use super::{Host, Visitor, silence_intended_panics};
+use super::{Visitor, silence_intended_panics};
 
 /// Functions that do not return.
 const DOORS: [&str; 2] = ["exit", "exit-with-code"];
@@ -57,22 +53,6 @@ fn in_reach() -> BTreeSet<Function> {
     linked.filter(is_in_reach).collect()
 }
 
-/// A resolver that knows one name.
-struct Known;
-
-impl Resolver for Known {
-    fn resolve(&self, _host: &str, _port: u16) -> ResolveFuture {
-        Box::pin(std::future::ready(Ok(vec![Ipv4Addr::LOCALHOST.into()])))
-    }
-}
-
-fn visitor(placement: Placement) -> Visitor {
-    let secrets = StoredSecrets::default()
-        .with("token", Secret::new("canary-of-the-visitor").expect("a secret"));
-    let egress = Egress::new().with_resolver(Known);
-    Visitor::at(&Host::new(placement, None, secrets, SqliteStore::in_memory(), egress))
-}
-
 #[test]
 fn panic_in_any_host_function_ends_only_its_call() {
     // The function that panics is chosen for the whole process.
@@ -80,7 +60,7 @@ fn panic_in_any_host_function_ends_only_its_call() {
         silence_intended_panics();
         watch::begin();
         for placement in PLACEMENTS {
-            let visitor = visitor(placement);
+            let visitor = Visitor::at(&Parts::default().host(placement, None));
             assert_eq!(visitor.stays(), "ok", "{:?}", visitor.guest.result());
             for door in DOORS {
                 assert_eq!(visitor.leaves_by(door), "handler_exit/exited");

@@ -132,7 +132,7 @@ fn run_cases(options: &ScenarioArgs, stage: &Fixture, theatre: &mut dyn Scenario
         ] {
             if count > 0 {
                 let detail = format!("{count} over the {baseline:?} after {tried} attempts");
-                tally.note(Fault::Leak, what, detail);
+                tally.note((Fault::Leak, what.to_owned(), detail));
             }
         }
     }
@@ -140,7 +140,6 @@ fn run_cases(options: &ScenarioArgs, stage: &Fixture, theatre: &mut dyn Scenario
 }
 
 /// Compiles one component for the process that started this one. Returns the exit code.
-#[must_use]
 pub fn compile(order: &str) -> u8 {
     let (input, output, complaints) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     toolcell::runtime::compile_worker(order, input.lock(), output.lock(), complaints.lock())

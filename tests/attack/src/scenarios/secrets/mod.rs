@@ -15,7 +15,6 @@ use toolcell::{CallOptions, Component, Event, Executor, Grants, ToolCall};
 use toolcell_test_guests::bytes;
 use toolcell_tests::server::{Server, response};
 use toolcell_tests::wait;
-use tracing_subscriber::fmt::MakeWriter;
 
 use crate::rng::SeededRng;
 use disguise::{DISGUISES, Finder, disguised};
@@ -50,14 +49,6 @@ impl std::io::Write for Traces {
 
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Traces {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
     }
 }
 
@@ -107,7 +98,8 @@ impl Secrets {
         // A process runs one scenario: no other code has set a subscriber.
         let writes = tracing_subscriber::fmt()
             .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE);
-        let _ = writes.with_writer(traces.clone()).with_ansi(false).try_init();
+        let writer = traces.clone();
+        let _ = writes.with_writer(move || writer.clone()).with_ansi(false).try_init();
         let leaker = load_for_good(&engine, bytes("leaker"), grants);
         Self { finder: Finder::of(&canary), leaker, executor, events, traces, bound, other }
     }

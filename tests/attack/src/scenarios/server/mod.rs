@@ -277,7 +277,7 @@ impl Scenario for Server {
         // The server still answers, and no call runs any more.
         let usage = json_of(&self.sent(&self.acme, "GET /v1/usage", "", ""));
         if usage["running"] != 0 {
-            tally.note(Fault::Leak, "calls that run on", usage.to_string());
+            tally.note((Fault::Leak, "calls that run on".to_owned(), usage.to_string()));
         }
     }
 }

@@ -39,12 +39,12 @@ impl Server {
         ] {
             let ratios = (0..TIMES).map(|_| self.ratio(&requests));
             let ratios: Vec<f64> = ratios.take_while(|ratio| *ratio > RATIO).collect();
-            if ratios.len() == TIMES {
+            tally.record_result(if ratios.len() == TIMES {
                 let what = format!("a difference of times: {what}");
-                tally.record_failure(Fault::Slow, what, format!("{ratios:?}"));
+                Err((Fault::Slow, what, format!("{ratios:?}")))
             } else {
-                tally.record_success();
-            }
+                Ok(())
+            });
         }
         self.sent(&self.acme, &format!("DELETE /v1/artifacts/{id}"), "", "");
     }

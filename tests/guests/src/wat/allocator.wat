@@ -1,0 +1,6 @@
+(memory (export "memory") 16)
+(global $heap (mut i32) (i32.const 65536))
+(func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (local $at i32)
+  (local.set $at (i32.and (i32.add (global.get $heap) (i32.const 15)) (i32.const -16)))
+  (global.set $heap (i32.add (local.get $at) (local.get 3)))
+  (local.get $at))
