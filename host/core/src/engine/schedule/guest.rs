@@ -9,8 +9,8 @@
 //! Dropping the `Remote` kills the guest. A guest that is being polled ends at its next tick. The
 //! caller's thread drops any other guest at once, because the drop writes usage and output that the
 //! caller reads next, and ends requests. If the cell holds nothing but memory, and its usage is
-//! written, a thread of the slow lane drops it soon after. The task of a killed guest ends, even while it
-//! waits in a queue.
+//! written, a thread of the slow lane drops it soon after. The task of a killed guest ends, even
+//! while it waits in a queue.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;

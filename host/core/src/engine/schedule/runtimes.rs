@@ -5,7 +5,8 @@
 //! call) starts in the fast lane. If it still runs after a tick, about a millisecond, it continues
 //! in the slow lane, whose threads have a far lower priority. So a short call seldom waits behind a
 //! loop: it preempts it. A guest that waited for the host is resumed on a third set of threads,
-//! with the priority of the fast lane. All of them have a lower priority than the host's own threads.
+//! with the priority of the fast lane. All of them have a lower priority than the host's own
+//! threads.
 //! Dropping an engine, even inside of an async task, never blocks.
 
 use tokio::runtime::{Builder, Handle};
