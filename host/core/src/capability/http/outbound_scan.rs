@@ -50,15 +50,13 @@ pub(crate) struct OutboundScan {
 /// The text of one request, before its scan.
 pub(super) struct RequestScan {
     scan: OutboundScan,
-    method: Method,
-    target: Target,
     texts: Vec<Bytes>,
     body: Bytes,
 }
 
 impl OutboundScan {
     pub(super) fn prepare(self, outgoing: &Outgoing) -> RequestScan {
-        let Outgoing { method, target, headers, body, timeout: _, times: _ } = outgoing;
+        let Outgoing { method: _, target, headers, body, timeout: _, times: _ } = outgoing;
         let url = target.as_str();
         // All headers are searched as one text, since a value may be split over them, and once more
         // without the names, since each header may hold one character.
@@ -74,13 +72,7 @@ impl OutboundScan {
             // The tool may have escaped any character itself.
             texts.push(decoded.into());
         }
-        RequestScan {
-            scan: self,
-            method: *method,
-            target: target.clone(),
-            texts,
-            body: body.clone(),
-        }
+        RequestScan { scan: self, texts, body: body.clone() }
     }
 }
 
@@ -90,20 +82,13 @@ impl RequestScan {
     /// # Errors
     /// [`SendError::Denied`]; [`SendError::Invalid`] for a compressed body that is too large to be
     /// searched.
-    pub(super) async fn run(self) -> Result<(), SendError> {
-        let Self {
-            scan: OutboundScan { others, own, bound, on_suspect: tell },
-            method,
-            target,
-            texts,
-            body,
-        } = self;
+    pub(super) async fn run(self, method: Method, target: &Target) -> Result<(), SendError> {
+        let Self { scan: OutboundScan { others, own, bound, on_suspect }, texts, body } = self;
         let is_bound = |value: &Secret| {
-            bound
-                .iter()
-                .any(|(rule, own)| own.expose() == value.expose() && rule.covers(method, &target))
+            let mut same = bound.iter().filter(|(_, own)| own.expose() == value.expose());
+            same.any(|(rule, _)| rule.covers(method, target))
         };
-        let denied = || SendError::Denied(denial([Some(&others), own.as_ref()], method, &target));
+        let denied = || SendError::Denied(denial([Some(&others), own.as_ref()], method, target));
         let all = vec![true; others.values().len()];
         let unbound: Option<Vec<_>> =
             own.as_ref().map(|own| own.values().iter().map(|value| !is_bound(value)).collect());
@@ -131,15 +116,14 @@ impl RequestScan {
                     Inflated::Clean => {}
                     Inflated::Secret => return Err(denied()),
                     Inflated::TooLarge => {
-                        return Err(invalid(
-                            "its decompressed body is too large to search for secrets",
-                        ));
+                        let problem = "its decompressed body is too large to search for secrets";
+                        return Err(invalid(problem));
                     }
                 }
                 yield_now().await;
             }
         }
-        seen.into_iter().for_each(tell);
+        seen.into_iter().for_each(on_suspect);
         Ok(())
     }
 }
