@@ -1,12 +1,12 @@
 //! Opens an SQLite database, on disk or in memory, and runs transactions in it.
 //!
 //! `sqlite` is the only user. [`Database::new`] takes a directory; the first use creates the file
-//! if needed, and verifies all of it. [`Database::read`] and [`Database::write`] take a closure of
-//! statements; a write excludes writers of all processes and waits for at most 30 seconds. An error
-//! of the closure changes nothing.
-//! Invariants, on disk: a change is flushed before `write` returns, so it survives the death of the
-//! process and a loss of power. A process that is killed leaves the state before or after its last
-//! change. Only this user can access the file. Several processes can use it at the same time.
+//! if needed, and verifies all of it. [`Database::transaction`] takes a closure of statements; a
+//! write excludes writers of all processes and waits for at most 30 seconds. An error of the closure
+//! changes nothing.
+//! Invariants, on disk: a change is flushed before `transaction` returns, so it survives the death
+//! of the process and a loss of power. A process that is killed leaves the state before or after its
+//! last change. Only this user can access the file. Several processes can use it at the same time.
 //! Layout: the file `store.db` in WAL mode (a write-ahead log), with `store.db-wal` and
 //! `store.db-shm` while it is in use. The header has this crate's application id, and
 //! `user_version` is the version of the schema.
@@ -29,8 +29,16 @@ use failure::{DAMAGED, OTHER_VERSION, busy_error, failed, open_error};
 #[cfg(test)]
 pub(crate) use place::FILE;
 
-/// The result of statements, or the reason why the operation is refused.
-pub(crate) type Answer<T> = rusqlite::Result<Result<T, StoreError>>;
+/// The result of statements. An error undoes them.
+pub(crate) type Answer<T> = Result<T, Undone>;
+
+/// The reason why statements changed nothing.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub(crate) enum Undone {
+    Failed(#[from] rusqlite::Error),
+    Refused(#[from] StoreError),
+}
 
 /// Longest wait for other processes: longer than most calls may take, so that a call's own deadline
 /// ends its wait.
@@ -108,30 +116,13 @@ impl Database {
         Ok(Some(self.file.get_or_init(|| file)))
     }
 
-    /// Reads one state of all rows.
+    /// Reads one state of all rows (`Deferred`), or changes rows, exclusively among all processes
+    /// (`Immediate`). After an error, nothing has changed.
     ///
     /// # Errors
-    /// Those of `look`, and those of the database.
-    pub(crate) fn read<T>(
-        &self,
-        look: impl FnOnce(&Connection) -> Answer<T>,
-    ) -> Result<T, StoreError> {
-        self.transaction(TransactionBehavior::Deferred, look)
-    }
-
-    /// Changes rows, exclusively among all processes. After an error, nothing has changed.
-    ///
-    /// # Errors
-    /// Those of `change`, and those of the database. After [`StoreError::Unavailable`] from the
-    /// flush itself, the change may or may not be stored.
-    pub(crate) fn write<T>(
-        &self,
-        change: impl FnOnce(&Connection) -> Answer<T>,
-    ) -> Result<T, StoreError> {
-        self.transaction(TransactionBehavior::Immediate, change)
-    }
-
-    fn transaction<T>(
+    /// Those of `work`, and those of the database. After [`StoreError::Unavailable`] from the flush
+    /// itself, a change may or may not be stored.
+    pub(crate) fn transaction<T>(
         &self,
         behavior: TransactionBehavior,
         work: impl FnOnce(&Connection) -> Answer<T>,
@@ -154,15 +145,18 @@ impl Database {
                 idle.push(connection);
             }
         });
-        let run = || {
+        let run = || -> Answer<T> {
             connection.busy_timeout(self.patience)?;
             let transaction = connection.transaction_with_behavior(behavior)?;
-            let worked = work(&transaction)?;
             // A transaction that is dropped without a commit changes nothing.
-            worked.is_ok().then(|| transaction.commit()).transpose()?;
+            let worked = work(&transaction)?;
+            transaction.commit()?;
             Ok(worked)
         };
-        run().unwrap_or_else(|error| Err(failed(file, &error)))
+        run().map_err(|undone| match undone {
+            Undone::Failed(error) => failed(file, &error),
+            Undone::Refused(error) => error,
+        })
     }
 }
 

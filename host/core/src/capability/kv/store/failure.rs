@@ -27,29 +27,20 @@ pub(super) fn busy_error(file: &Path) -> StoreError {
 
 /// Returns the error of an operation that failed.
 pub(super) fn failed(file: &Path, error: &rusqlite::Error) -> StoreError {
+    use ErrorCode::{DatabaseBusy, DatabaseLocked, FileLockingProtocolFailed};
     let place = file.display();
-    match (error.sqlite_error_code(), error.sqlite_error().map(|error| error.extended_code)) {
-        (
-            Some(
-                ErrorCode::DatabaseBusy
-                | ErrorCode::DatabaseLocked
-                | ErrorCode::FileLockingProtocolFailed,
-            ),
-            _,
-        ) => busy_error(file),
-        (Some(ErrorCode::DiskFull), _) | (_, Some(NO_ROOM_TO_SHARE)) => {
-            StoreError::Full(format!("the disk of {place} is full"))
+    let extended = error.sqlite_error().map(|error| error.extended_code);
+    StoreError::Unavailable(match error.sqlite_error_code() {
+        Some(DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed) => return busy_error(file),
+        code if code == Some(ErrorCode::DiskFull) || extended == Some(NO_ROOM_TO_SHARE) => {
+            return StoreError::Full(format!("the disk of {place} is full"));
         }
-        (Some(ErrorCode::NotADatabase), _) => {
-            StoreError::Unavailable(format!("{place} is damaged, or is not a toolcell store"))
+        Some(ErrorCode::NotADatabase) => {
+            format!("{place} is damaged, or is not a toolcell store")
         }
-        (Some(ErrorCode::DatabaseCorrupt), _) => {
-            StoreError::Unavailable(format!("{place} is damaged"))
-        }
-        (Some(_) | None, _) => {
-            StoreError::Unavailable(format!("{place} cannot be read or written: {error}"))
-        }
-    }
+        Some(ErrorCode::DatabaseCorrupt) => format!("{place} is damaged"),
+        Some(_) | None => format!("{place} cannot be read or written: {error}"),
+    })
 }
 
 /// Returns the error of a database that cannot be opened.

@@ -45,8 +45,8 @@ pub(super) fn secure(
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed)?;
     }
     // A new file has content before it has its name, so an empty file has lost its content.
-    if private::check_closed(&path).map_err(|unfit| place_error(&path, unfit, DOUBTFUL))?.len() == 0
-    {
+    let found = private::check_closed(&path);
+    if found.map_err(|unfit| place_error(&path, unfit, DOUBTFUL))?.len() == 0 {
         return Err(Error::store(format!("{} is empty", path.display()), DAMAGED));
     }
     Ok(path)
