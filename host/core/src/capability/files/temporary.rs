@@ -64,11 +64,8 @@ impl TemporaryDirectory {
     fn new_in(parent: &Path) -> io::Result<Self> {
         for _ in 0..ATTEMPTS {
             let mut builder = tempfile::Builder::new();
-            let made = builder
-                .prefix(PREFIX)
-                .permissions(Permissions::from_mode(0o700))
-                .tempdir_in(parent)?
-                .keep();
+            builder.prefix(PREFIX).permissions(Permissions::from_mode(0o700));
+            let made = builder.tempdir_in(parent)?.keep();
             let Ok(dir) = tree::open_dir(CWD, &made) else { continue };
             // On a filesystem without locks there is no lock, and nothing is ever collected.
             let is_met = matches!(dir.try_lock(), Err(TryLockError::WouldBlock));
