@@ -43,15 +43,11 @@ struct PendingRequest<'a> {
 }
 
 impl WorkerHandler {
-    pub(super) fn new(tie: Arc<KillOnDrop>, offered: &OfferedTool) -> Self {
-        let hints = offered.definition.hints;
-        let again = if hints.idempotent || hints.read_only { Resend::Once } else { Resend::Never };
-        Self {
-            guard: tie,
-            code: offered.code.clone(),
-            resend: again,
-            always_visible: offered.always_visible,
-        }
+    pub(super) fn new(guard: Arc<KillOnDrop>, offered: &OfferedTool) -> Self {
+        let OfferedTool { definition, code, always_visible, limits: _ } = offered;
+        let may_repeat = definition.hints.idempotent || definition.hints.read_only;
+        let resend = if may_repeat { Resend::Once } else { Resend::Never };
+        Self { guard, code: code.clone(), resend, always_visible: *always_visible }
     }
 
     async fn ask(&self, what: RequestKind, invocation: &Arc<Invocation>) -> Reply {
@@ -94,18 +90,6 @@ impl WorkerHandler {
                 }
             }
         }
-    }
-}
-
-fn call_result(invocation: &Invocation, reply: Reply) -> CallResult {
-    match reply {
-        Reply::Lost(result) => result,
-        Reply::Answer(Answer::Called { result, usage }) => {
-            let spent = note(invocation, usage);
-            with_whole_budget(result, invocation, spent)
-        }
-        // An answer of the wrong kind: the child is not a worker of this version.
-        Reply::Answer(Answer::Visible(_) | Answer::Validated(_)) => CallResult::ToolError(DIED),
     }
 }
 
@@ -160,8 +144,17 @@ impl Drop for PendingRequest<'_> {
 impl Handler for WorkerHandler {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
         Box::pin(async move {
-            let reply = self.ask(RequestKind::Call, &invocation).await;
-            call_result(&invocation, reply)
+            match self.ask(RequestKind::Call, &invocation).await {
+                Reply::Lost(result) => result,
+                Reply::Answer(Answer::Called { result, usage }) => {
+                    let spent = note(&invocation, usage);
+                    with_whole_budget(result, &invocation, spent)
+                }
+                // An answer of the wrong kind: the child is not a worker of this version.
+                Reply::Answer(Answer::Visible(_) | Answer::Validated(_)) => {
+                    CallResult::ToolError(DIED)
+                }
+            }
         })
     }
 
