@@ -219,8 +219,8 @@ fn written(value: &[u8], extent: Extent, of_it: Pieces) -> Vec<Vec<u8>> {
         encoded.extend(quoted(text));
     }
     if extent == Extent::Every {
-        let twice: Vec<_> = urls(value).iter().map(|form| replaced(form, "%", "%25")).collect();
-        encoded.extend(twice);
+        let again = |form: &Vec<u8>| String::from_utf8_lossy(form).replace('%', "%25").into_bytes();
+        encoded.extend(urls(value).iter().map(again));
         encoded.push(escape_bytes(value, |byte| format!("{byte:02x}:")));
         encoded.push(escape_bytes(value, |byte| format!("{byte:02x}-")));
         encoded.push(escape_bytes(value, |byte| format!("\\x{byte:02x}")));
@@ -288,10 +288,6 @@ fn escape_bytes(value: &[u8], form: impl Fn(u8) -> String) -> Vec<u8> {
     text
 }
 
-fn replaced(form: &[u8], from: &str, to: &str) -> Vec<u8> {
-    String::from_utf8_lossy(form).replace(from, to).into_bytes()
-}
-
 /// Returns the URL-encoded forms, for each common set of escaped characters.
 fn urls(value: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = vec![escape_bytes(value, |byte| format!("%{byte:02x}"))];
@@ -322,16 +318,7 @@ fn quoted(text: &str) -> Vec<Vec<u8>> {
 fn numeric_escapes(text: &str) -> Vec<Vec<u8>> {
     let all =
         |form: &dyn Fn(char) -> String| text.chars().map(form).collect::<String>().into_bytes();
-    let mut units = [0; 2];
-    let utf16: String = text
-        .chars()
-        .flat_map(|c| {
-            c.encode_utf16(&mut units)
-                .iter()
-                .map(|unit| format!("\\u{unit:04x}"))
-                .collect::<Vec<_>>()
-        })
-        .collect();
+    let utf16: String = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
     vec![
         utf16.into_bytes(),
         all(&|c| format!("\\u{{{:x}}}", u32::from(c))),
@@ -352,12 +339,7 @@ fn half_parts(value: &[u8]) -> Vec<Vec<u8>> {
         [&value[..half], &value[half..]].into_iter().filter(|half| half.len() <= MAX_PIECE);
     let is_telling =
         |piece: &&[u8]| piece.len() >= if is_mixed(piece) { MIN_PIECE } else { MIN_WORD };
-    value
-        .windows(size)
-        .chain(halves)
-        .filter(|piece| is_telling(piece))
-        .map(<[u8]>::to_vec)
-        .collect()
+    value.windows(size).chain(halves).filter(is_telling).map(<[u8]>::to_vec).collect()
 }
 
 /// Returns the base64 characters that depend on the value alone, if `before` bytes of its group
