@@ -29,7 +29,7 @@ mod response;
 mod route;
 mod send_error;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
@@ -41,6 +41,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use ipnet::IpNet;
 use parking_lot::RwLock;
+use rustls::ClientConfig;
 use tokio::time::error::Elapsed;
 use tokio::time::{timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
@@ -55,7 +56,6 @@ use connection::connect::connect;
 use connection::meter::{Meter, Metered};
 use connection::resolve::{Names, addresses};
 use connection::threads::Threads;
-use connection::transport::Transport;
 use outbound_scan::RequestScan;
 use response::{ResponseTerms, accept};
 use send_error::invalid;
@@ -97,6 +97,26 @@ pub struct Egress {
     threads: Arc<Threads>,
 }
 
+/// The TLS settings, created with the first request, because most hosts never send one.
+type Tls = LazyLock<Arc<ClientConfig>, Box<dyn FnOnce() -> Arc<ClientConfig> + Send>>;
+
+/// The proxy and the trusted certificate authorities. A request takes a copy before it connects and
+/// uses that copy to its end.
+#[derive(Clone)]
+struct Transport {
+    proxy: Option<Proxy>,
+    tls: Arc<Tls>,
+}
+
+impl Transport {
+    fn new(
+        proxy: Option<Proxy>,
+        roots: impl FnOnce() -> RootCertificates + Send + 'static,
+    ) -> Self {
+        Self { proxy, tls: Arc::new(LazyLock::new(Box::new(|| roots().config()))) }
+    }
+}
+
 impl Egress {
     /// Connections that are open at the same time, over all calls. The default is below the limit
     /// of about a thousand file descriptors that most hosts have. A tenant can hold a quarter of
@@ -108,7 +128,7 @@ impl Egress {
         Self {
             names: Names::new(SystemResolver),
             answers: None,
-            transport: Arc::new(RwLock::new(Transport::default())),
+            transport: Arc::new(RwLock::new(Transport::new(None, RootCertificates::default))),
             on_no_connection: None,
             connections: Arc::new(Slots::new(Self::DEFAULT_CONNECTIONS)),
             threads: Arc::default(),
@@ -141,8 +161,7 @@ impl Egress {
     /// Sends all requests through this proxy. Host names are resolved on this host, and the proxy
     /// is asked for an address that was checked.
     pub fn with_proxy(self, proxy: Proxy) -> Self {
-        let mut way = self.way();
-        way.proxy = Some(proxy);
+        let way = Transport { proxy: Some(proxy), ..self.way() };
         Self { transport: Arc::new(RwLock::new(way)), ..self }
     }
 
@@ -276,8 +295,8 @@ impl Egress {
             })?;
             let own = times.connect.and_then(|time| Instant::now().checked_add(time));
             let deadline = own.map_or(terms.deadline, |own| own.min(terms.deadline));
-            let stream =
-                connect(&target, &addresses, way.proxy.as_ref(), way.tls(), deadline).await?;
+            let tls = Arc::clone(&**way.tls);
+            let stream = connect(&target, &addresses, way.proxy.as_ref(), tls, deadline).await?;
             *unconnected = None;
             Ok((slot, stream))
         };

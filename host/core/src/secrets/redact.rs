@@ -102,8 +102,8 @@ impl Redactor {
 
     fn build(mut values: Vec<Secret>, pieces: Pieces) -> Option<Self> {
         sort(&mut values);
-        let bytes: Vec<_> = values.iter().map(|value| value.expose().as_bytes()).collect();
-        let Forms { written, bare, skeleton, spelled } = Forms::of(&bytes, pieces);
+        let texts: Vec<_> = values.iter().map(Secret::expose).collect();
+        let Forms { written, bare, skeleton, spelled } = Forms::of(&texts, pieces);
         let longest = |patterns: &Patterns| patterns.keys().map(Vec::len).max().unwrap_or(0);
         let reach = longest(&written).max(SPREAD * longest(&bare).max(longest(&skeleton))).max(1);
         let none = BTreeSet::new();

@@ -128,10 +128,7 @@ impl KeyStore for SqliteStore {
     fn get(&self, namespace: &Namespace, key: &str) -> Result<Option<Entry>, StoreError> {
         check(key)?;
         self.read(namespace, |view| {
-            view.find(key, |data, version| Entry {
-                data: data.to_owned(),
-                version: version.cast_unsigned(),
-            })
+            view.find(key, |data, version| Entry { data: data.to_owned(), version })
         })
     }
 
@@ -166,7 +163,7 @@ impl KeyStore for SqliteStore {
     ) -> Result<Option<u64>, StoreError> {
         check(key)?;
         self.write(namespace, |view| {
-            let is_expected = view.find(key, |_, version| version.cast_unsigned())? == expected;
+            let is_expected = view.find(key, |_, version| version)? == expected;
             is_expected.then(|| view.put(key, data, ttl)).transpose()
         })
     }
@@ -220,7 +217,7 @@ struct View<'a> {
 
 impl View<'_> {
     /// Finds a key. Returns the result of `read` for its value and version.
-    fn find<T>(&self, key: &str, read: impl FnOnce(&[u8], i64) -> T) -> Answer<Option<T>> {
+    fn find<T>(&self, key: &str, read: impl FnOnce(&[u8], u64) -> T) -> Answer<Option<T>> {
         let query =
             "SELECT value, version, expires, sum FROM entry WHERE namespace = ?1 AND key = ?2";
         let mut query = self.rows.prepare(query)?;
@@ -235,7 +232,8 @@ impl View<'_> {
         if kept != checksum(self.space, key, value, version, expires) {
             return Err(damaged().into());
         }
-        Ok(expires.is_none_or(|end| end > self.now).then(|| read(value, version)))
+        let is_kept = expires.is_none_or(|end| end > self.now);
+        Ok(is_kept.then(|| read(value, version.cast_unsigned())))
     }
 
     /// Removes the row of a namespace without keys, and keeps its version under the empty name.

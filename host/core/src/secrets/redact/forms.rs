@@ -82,7 +82,7 @@ pub(super) enum Pieces {
 
 impl Forms {
     /// Creates the patterns of these values, in as many forms as the limit allows.
-    pub(super) fn of(values: &[&[u8]], pieces: Pieces) -> Self {
+    pub(super) fn of(values: &[&str], pieces: Pieces) -> Self {
         for extent in [Extent::Every, Extent::Usual] {
             let forms = Self::within(values, extent, pieces);
             if forms.size() <= MAX_PATTERNS {
@@ -92,14 +92,14 @@ impl Forms {
         Self::within(values, Extent::Plain, pieces)
     }
 
-    fn within(values: &[&[u8]], extent: Extent, pieces: Pieces) -> Self {
+    fn within(values: &[&str], extent: Extent, pieces: Pieces) -> Self {
         let mut forms = Self::default();
         for (number, value) in values.iter().enumerate() {
             for form in written(value, extent, pieces) {
                 note(&mut forms.written, form, number);
             }
             if enforced!(SpacedSecrets) {
-                forms.add_spaced(value, number, extent);
+                forms.add_spaced(value.as_bytes(), number, extent);
             }
             if extent != Extent::Plain && forms.size() > MAX_PATTERNS {
                 break;
@@ -207,7 +207,8 @@ fn is_mixed(text: &[u8]) -> bool {
     text.iter().any(u8::is_ascii_alphabetic) && text.iter().any(u8::is_ascii_digit)
 }
 
-fn written(value: &[u8], extent: Extent, of_it: Pieces) -> Vec<Vec<u8>> {
+fn written(text: &str, extent: Extent, pieces: Pieces) -> Vec<Vec<u8>> {
+    let value = text.as_bytes();
     let mut forms = vec![value.to_vec()];
     if extent == Extent::Plain || !enforced!(EncodedSecrets) {
         return forms;
@@ -215,9 +216,7 @@ fn written(value: &[u8], extent: Extent, of_it: Pieces) -> Vec<Vec<u8>> {
     let mut encoded = base64(value);
     encoded.push(escape_bytes(value, |byte| format!("{byte:02x}")));
     encoded.extend(urls(value));
-    if let Ok(text) = std::str::from_utf8(value) {
-        encoded.extend(quoted(text));
-    }
+    encoded.extend(quoted(text));
     if extent == Extent::Every {
         let again = |form: &Vec<u8>| String::from_utf8_lossy(form).replace('%', "%25").into_bytes();
         encoded.extend(urls(value).iter().map(again));
@@ -225,12 +224,10 @@ fn written(value: &[u8], extent: Extent, of_it: Pieces) -> Vec<Vec<u8>> {
         encoded.push(escape_bytes(value, |byte| format!("{byte:02x}-")));
         encoded.push(escape_bytes(value, |byte| format!("\\x{byte:02x}")));
         encoded.push(escape_bytes(value, |byte| format!("\\{byte:03o}")));
-        if let Ok(text) = std::str::from_utf8(value) {
-            encoded.extend(numeric_escapes(text));
-            encoded.push(text.chars().rev().collect::<String>().into_bytes());
-        }
+        encoded.extend(numeric_escapes(text));
+        encoded.push(text.chars().rev().collect::<String>().into_bytes());
         encoded.push(value.iter().rev().copied().collect());
-        if of_it == Pieces::Searched {
+        if pieces == Pieces::Searched {
             forms.extend(half_parts(value));
         }
     }
@@ -241,12 +238,11 @@ fn written(value: &[u8], extent: Extent, of_it: Pieces) -> Vec<Vec<u8>> {
 
 /// Returns the encodings that are also found with other characters in between.
 fn encoded(value: &[u8], extent: Extent) -> Vec<Vec<u8>> {
-    let mut forms = Vec::new();
     if extent == Extent::Plain {
-        return forms;
+        return Vec::new();
     }
     let hex = escape_bytes(value, |byte| format!("{byte:02x}"));
-    forms.extend(base64(value));
+    let mut forms = base64(value);
     forms.push(hex.clone());
     if extent == Extent::Every {
         forms.push(escape_bytes(value, |byte| format!("0x{byte:02x}")));
@@ -306,12 +302,9 @@ fn quoted(text: &str) -> Vec<Vec<u8>> {
     let json = quoted[1..quoted.len() - 1].to_owned();
     let html = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let quotes = html.replace('"', "&quot;");
-    let apostrophes =
-        ["&#39;", "&#x27;", "&apos;"].map(|entity| quotes.replace('\'', entity).into_bytes());
-    let mut forms =
-        vec![json.replace('/', "\\/").into_bytes(), json.into_bytes(), html.into_bytes()];
-    forms.extend(apostrophes);
-    forms
+    let mut forms = vec![json.replace('/', "\\/"), json, html];
+    forms.extend(["&#39;", "&#x27;", "&apos;"].map(|entity| quotes.replace('\'', entity)));
+    forms.into_iter().map(String::into_bytes).collect()
 }
 
 /// Returns the value with every character as a numeric escape.
