@@ -70,6 +70,10 @@ impl Reply {
     pub(super) fn died() -> Self {
         Self::Lost(CallResult::ToolError(DIED))
     }
+
+    pub(super) fn refused(refusal: Refusal) -> Self {
+        Self::Lost(CallResult::Refusal(refusal))
+    }
 }
 
 /// Selects if a request may be sent a second time.
@@ -230,7 +234,7 @@ impl RequestTable {
                 Refusal::Restarting { retry_after: RETRY_AFTER }
             }
         };
-        Some(self.end(number, Reply::Lost(CallResult::Refusal(refusal))))
+        Some(self.end(number, Reply::refused(refusal)))
     }
 
     /// Returns true if the request has not ended.
@@ -353,7 +357,7 @@ impl RequestTable {
             0 | 1 => Duration::ZERO,
             deaths => FIRST_REST.saturating_mul(2_u32.saturating_pow(deaths - 2)).min(LONGEST_REST),
         };
-        let refused = |refusal| Some(Reply::Lost(CallResult::Refusal(refusal)));
+        let refused = |refusal| Some(Reply::refused(refusal));
         let reply = |open: &OpenRequest| match rest {
             _ if open.sent => Some(Reply::died()),
             _ if self.is_quarantined(&open.tool) => refused(Refusal::Quarantined),

@@ -20,7 +20,6 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
-use toolcell_contract::call::CallResult;
 use toolcell_contract::controls::{self, bound};
 use toolcell_contract::error::Error;
 use toolcell_contract::outcome::refusal::{Fault, Refusal};
@@ -321,7 +320,7 @@ impl Supervisor {
                 }
                 (Err(bad), HostMessage::Ask(asked)) => {
                     let refusal = Refusal::InvalidArguments(vec![Fault::new("", bad.to_string())]);
-                    self.end(asked.number, Reply::Lost(CallResult::Refusal(refusal)));
+                    self.end(asked.number, Reply::refused(refusal));
                 }
                 (Err(_), HostMessage::Abort(_) | HostMessage::Cancel(_)) => {}
             }

@@ -54,14 +54,14 @@ impl WorkerHandler {
         let keeper = &self.guard.0;
         let faults = wire::unreadable(&invocation.context);
         if !faults.is_empty() {
-            return Reply::Lost(CallResult::Refusal(Refusal::InvalidArguments(faults)));
+            return Reply::refused(Refusal::InvalidArguments(faults));
         }
         // Reads without side effects may be repeated.
         let again = if what == RequestKind::Call { self.resend } else { Resend::Once };
         let asked = keeper.requests().ask(what, Arc::clone(invocation), again, Instant::now());
         let (number, replies) = match asked {
             Ok(asked) => asked,
-            Err(refusal) => return Reply::Lost(CallResult::Refusal(refusal)),
+            Err(refusal) => return Reply::refused(refusal),
         };
         keeper.wake();
         let mut pending = PendingRequest { guard: &self.guard, number, replies };

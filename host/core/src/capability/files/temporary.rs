@@ -137,12 +137,11 @@ fn collect_in(parent: &Path) {
 fn owned(parent: &Path) -> impl Iterator<Item = PathBuf> {
     let me = rustix::process::geteuid().as_raw();
     let entries = fs::read_dir(parent).into_iter().flatten().take(MAX_INSPECTED).flatten();
-    let named = entries
-        .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX)));
-    let ours = move |entry: &fs::DirEntry| {
-        entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == me)
+    let is_ours = move |entry: &fs::DirEntry| {
+        entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX))
+            && entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == me)
     };
-    named.filter(ours).map(|entry| entry.path())
+    entries.filter(is_ours).map(|entry| entry.path())
 }
 
 /// Returns locks on a directory and on those in it, or `None` if a living process holds one of
