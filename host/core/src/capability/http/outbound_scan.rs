@@ -84,19 +84,21 @@ impl RequestScan {
     /// searched.
     pub(super) async fn run(self, method: Method, target: &Target) -> Result<(), SendError> {
         let Self { scan: OutboundScan { others, own, bound, on_suspect }, texts, body } = self;
-        let is_bound = |value: &Secret| {
+        let is_unbound = |value: &Secret| {
             let mut same = bound.iter().filter(|(_, own)| own.expose() == value.expose());
-            same.any(|(rule, _)| rule.covers(method, target))
+            !same.any(|(rule, _)| rule.covers(method, target))
         };
-        let denied = || SendError::Denied(denial([Some(&others), own.as_ref()], method, target));
-        let all = vec![true; others.values().len()];
-        let unbound: Option<Vec<_>> =
-            own.as_ref().map(|own| own.values().iter().map(|value| !is_bound(value)).collect());
+        // Each redactor, with the values of it that are sought.
+        let mut searches = vec![(&others, vec![true; others.values().len()])];
+        if let Some(own) = &own {
+            searches.push((own, own.values().iter().map(is_unbound).collect()));
+        }
+        let denied = || SendError::Denied(denial(&searches, method, target));
         let mut seen = Vec::new();
         for text in texts {
-            let mut is_found = others.finds_any(&text, &all).await;
-            if let (Some(own), Some(unbound)) = (&own, &unbound) {
-                is_found |= own.finds_any(&text, unbound).await;
+            let mut is_found = false;
+            for (redactor, is_sought) in &searches {
+                is_found |= redactor.finds_any(&text, is_sought).await;
             }
             if is_found && enforced!(LeavingSecrets) {
                 return Err(denied());
@@ -108,9 +110,8 @@ impl RequestScan {
             }
             yield_now().await;
         }
-        let mut searches = vec![Inflation::of(others.clone(), all)];
-        searches.extend(own.clone().zip(unbound).map(|(own, unbound)| Inflation::of(own, unbound)));
-        for search in &mut searches {
+        for (redactor, is_sought) in &searches {
+            let mut search = Inflation::of(Redactor::clone(redactor), is_sought.clone());
             for piece in body.chunks(PIECE) {
                 match search.push(piece) {
                     Inflated::Clean => {}
@@ -129,9 +130,9 @@ impl RequestScan {
 }
 
 /// Returns a denial that names the destination, with secrets in it redacted.
-fn denial(values: [Option<&Redactor>; 2], method: Method, target: &Target) -> Denial {
+fn denial(searches: &[(&Redactor, Vec<bool>)], method: Method, target: &Target) -> Denial {
     let origin = format!("{} {}", method.as_str(), target.origin()).into_bytes();
-    let origin = values.into_iter().flatten().fold(origin, |origin, values| values.redact(&origin));
+    let origin = searches.iter().fold(origin, |origin, (redactor, _)| redactor.redact(&origin));
     let request = String::from_utf8_lossy(&origin).into_owned();
     Denial::new(Layer::Secrets, request, None)
 }
