@@ -326,12 +326,12 @@ impl RequestTable {
     fn charge(&mut self) -> Vec<String> {
         let at_work: BTreeSet<_> =
             self.open.values().filter(|open| open.sent).map(|open| open.tool.clone()).collect();
-        let mut charge = |tool: &String| {
+        let charge = |tool: &String| {
             let deaths = self.deaths_by_tool.entry(tool.clone()).or_default();
             *deaths = deaths.saturating_add(1);
             *deaths == DEATHS
         };
-        at_work.into_iter().filter(|tool| charge(tool)).collect()
+        at_work.into_iter().filter(charge).collect()
     }
 
     /// Handles the death of a child. Ends the requests that it had, except those that may be sent
