@@ -120,9 +120,8 @@ impl Outgoing {
         }
         let is_partial = [RANGE, IF_RANGE].iter().any(|name| all.contains_key(name));
         if !credentials.is_empty() && is_partial && enforced!(WholeAnswers) {
-            return Err(invalid(
-                "with a secret it must not ask for a part of the response (`range`, `if-range`)",
-            ));
+            let problem = "with a secret it must not ask for a part of the response";
+            return Err(invalid(format!("{problem} (`range`, `if-range`)")));
         }
         let guards_places = enforced!(SecretPlace);
         let taken = |place: &str, name: &str| {

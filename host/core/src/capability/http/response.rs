@@ -77,9 +77,8 @@ pub(super) fn accept(
     check(head.status, &headers)?;
     if head.status == StatusCode::PARTIAL_CONTENT && !terms.asks_for_part && enforced!(UnaskedParts)
     {
-        return Err(SendError::broken(
-            "it is a partial response (206), and the request had no `Range` header",
-        ));
+        let problem = "it is a partial response (206), and the request had no `Range` header";
+        return Err(SendError::broken(problem));
     }
     terms.budget.take_received(head_size(&headers) as u64)?;
     let receivable = terms.budget.receivable();

@@ -329,7 +329,6 @@ fn decode_cursor(cursor: &str) -> Result<String, StoreError> {
 }
 
 fn damaged() -> StoreError {
-    StoreError::Unavailable(
-        "a row is damaged: restore the store from a copy, or move it away".into(),
-    )
+    let problem = "a row is damaged: restore the store from a copy, or move it away";
+    StoreError::Unavailable(problem.to_owned())
 }

@@ -253,10 +253,8 @@ fn verified(connection: &Connection, file: &Path) -> Result<(), Error> {
     let head = number("application_id").and_then(|ours| Ok((ours, number("user_version")?)));
     let (application, schema) = head.map_err(|error| open_error(file, &error))?;
     if application != APPLICATION || schema < 1 {
-        return Err(Error::store(
-            format!("{place} is a database that toolcell did not create"),
-            DAMAGED,
-        ));
+        let problem = format!("{place} is a database that toolcell did not create");
+        return Err(Error::store(problem, DAMAGED));
     }
     if schema != SCHEMA {
         let problem = format!(
