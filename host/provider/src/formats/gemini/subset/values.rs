@@ -2,8 +2,8 @@
 //! matters.
 //!
 //! The parent module asks [`Keyword::of`] for every keyword of a schema: kept, converted, dropped,
-//! or moved into the description. [`restricts`] says if the keyword concerns values of a
-//! type, so that it can be left out for others. Helpers give the type of a value, the values that a
+//! or moved into the description. [`restricts`] says if the keyword concerns values of a type, so
+//! that it can be left out for others. Other functions give the type of a value, the values that a
 //! schema lists, and the formats that the API knows.
 
 use serde_json::Value;
