@@ -64,11 +64,10 @@ fn called(
                 .map(|()| Ending::Ok(STAND_IN.into()))
                 .map_err(|denial| Fault::Denied(denial_text(&denial))),));
         }
-        let (invoker, SubCall { call, options, caller }) =
-            match cell.sub_call(&name, arguments, fuel) {
-                Ok(made) => made,
-                Err(fault) => return Ok((Err(fault),)),
-            };
+        let (invoker, (call, options, caller)) = match cell.sub_call(&name, arguments, fuel) {
+            Ok(made) => made,
+            Err(fault) => return Ok((Err(fault),)),
+        };
         let served = cell.mark_host_work();
         let charging = Charging { store, meter: Arc::clone(&caller.meter) };
         let completion = invoker.invoke(call, options, caller).await;
