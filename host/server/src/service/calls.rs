@@ -140,5 +140,5 @@ pub(super) fn set_identity(
     let context = Arc::make_mut(&mut options.context);
     context.tenant = principal.tenant().map(str::to_owned);
     context.request_id = Some(id.to_string());
-    options.abort = admitted.signal();
+    options.abort = admitted.request.signal.clone();
 }

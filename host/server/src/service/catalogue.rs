@@ -86,9 +86,7 @@ impl Service {
             Some(_) | None => Err(view.unknown_tool(name, &context).await),
         }
     }
-}
 
-impl Service {
     /// Returns the principal's view, if its tenant has the fuel to ask the tools. Refused even if
     /// there is no tool to ask, so that a refusal does not show one.
     fn asked_view(&self, principal: &Principal) -> Result<Arc<View>, RequestError> {

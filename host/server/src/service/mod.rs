@@ -30,7 +30,7 @@ use tokio::sync::watch;
 use toolcell::clock::{Clock, SystemClock};
 use toolcell::runtime::InUse;
 use toolcell::tenant::{PerTenant, TenantPart, TenantState};
-use toolcell::{AbortSignal, Error, Event, Executor, Sealer};
+use toolcell::{Error, Event, Executor, Sealer};
 
 use crate::artifacts::Artifacts;
 use crate::artifacts::probe::Probe;
@@ -395,16 +395,4 @@ fn account(accounts: &Accounts, clock: &Arc<dyn Clock>, tenant: &Arc<TenantState
 pub(crate) struct Admitted {
     request: RunningRequest,
     slots: Slots,
-}
-
-impl Admitted {
-    /// Returns the signal that aborts the request.
-    pub(crate) fn signal(&self) -> AbortSignal {
-        self.request.signal.clone()
-    }
-
-    /// Returns the number of calls that may run at once.
-    pub(crate) fn slots(&self) -> usize {
-        self.slots.count()
-    }
 }

@@ -82,14 +82,6 @@ impl StepRequest {
     }
 }
 
-/// A run that is ready to start.
-struct Prepared {
-    runner: Runner,
-    calls: Vec<ToolCall>,
-    options: RunOptions,
-    admitted: Admitted,
-}
-
 impl Service {
     /// Makes the calls and waits for all of them. A failed call is a message of the outcome.
     ///
@@ -103,8 +95,7 @@ impl Service {
         principal: &Principal,
         request: RunRequest,
     ) -> Result<RunOutcome, RequestError> {
-        let Prepared { runner, calls, options, admitted } =
-            self.prepared(principal, request).boxed().await?;
+        let (runner, calls, options, admitted) = self.prepared(principal, request).boxed().await?;
         let outcome = runner.run(calls, options).boxed().await.map_err(RequestError::Run)?;
         drop(admitted);
         Ok(outcome)
@@ -122,8 +113,7 @@ impl Service {
         principal: &Principal,
         request: RunRequest,
     ) -> Result<RunEvents, RequestError> {
-        let Prepared { runner, calls, options, admitted } =
-            self.prepared(principal, request).boxed().await?;
+        let (runner, calls, options, admitted) = self.prepared(principal, request).boxed().await?;
         let mut stream = runner.stream(calls, options);
         // A run that cannot start reports it in its first event, which is available at once.
         let first = stream.next().now_or_never().flatten();
@@ -157,7 +147,7 @@ impl Service {
         });
         let registry = registry_of(&view, named.collect(), Arc::clone(&turn.call.context)).await;
         let config = toolcell::step::StepConfig {
-            max_concurrency: Some(admitted.slots().max(1)),
+            max_concurrency: Some(admitted.slots.count.max(1)),
             ..toolcell::step::StepConfig::default()
         };
         let stepper = Stepper::new(registry)
@@ -168,11 +158,12 @@ impl Service {
         Ok((steps, turn))
     }
 
+    /// Admits a run, and returns it ready to start.
     async fn prepared(
         &self,
         principal: &Principal,
         request: RunRequest,
-    ) -> Result<Prepared, RequestError> {
+    ) -> Result<(Runner, Vec<ToolCall>, RunOptions, Admitted), RequestError> {
         let view = self.view(principal)?;
         let RunRequest { calls, request_id, mut options } = request;
         let calls: Vec<_> = calls.into_iter().map(|call| view.resolve_call(call)).collect();
@@ -191,11 +182,11 @@ impl Service {
         options.tool_timeout.get_or_insert(view.executor.limits().timeout);
         // A maximum of 0 stays 0, so that the run reports it, whatever the quota.
         options.max_concurrency =
-            Some(if options.max_concurrency == Some(0) { 0 } else { admitted.slots().max(1) });
+            Some(if options.max_concurrency == Some(0) { 0 } else { admitted.slots.count.max(1) });
         let is_whole = registry.toolbox().tools().count() == view.tools.len();
         let runner = if is_whole { view.runner.clone() } else { Runner::new(registry) };
         let runner = runner.with_executor(self.executor(principal, &view));
-        Ok(Prepared { runner, calls, options, admitted })
+        Ok((runner, calls, options, admitted))
     }
 }
 
@@ -205,17 +196,18 @@ async fn registry_of(
     calls: Vec<(String, String)>,
     context: Arc<CallContext>,
 ) -> Registry {
-    let mut asked: Vec<BoxFuture<'static, Option<String>>> = Vec::with_capacity(calls.len());
-    for (name, arguments) in calls {
-        if let Some(tool) = view.tools.get(&name).cloned() {
-            let (context, executor) = (Arc::clone(&context), view.executor.clone());
+    let asks = |(name, arguments): (String, String)| {
+        let tool = view.tools.get(&name)?.clone();
+        let (context, executor) = (Arc::clone(&context), view.executor.clone());
+        let hidden = async move {
             // If there was no room to ask, the call itself is refused for that reason.
-            let asks = async move {
-                executor.is_visible(&tool, Some(&arguments), &context).await == Some(false)
-            };
-            asked.push(asks.map(|is_hidden| is_hidden.then_some(name)).boxed());
-        }
-    }
+            let is_visible = executor.is_visible(&tool, Some(&arguments), &context).await;
+            (is_visible == Some(false)).then_some(name)
+        };
+        Some(hidden.boxed())
+    };
+    let asked: Vec<BoxFuture<'static, Option<String>>> =
+        calls.into_iter().filter_map(asks).collect();
     let hidden = stream::iter(asked).buffered(ASKED_AT_ONCE).filter_map(std::future::ready);
     let hidden: BTreeSet<String> = hidden.collect().await;
     if hidden.is_empty() {
