@@ -24,6 +24,11 @@ impl Raw {
         Self(whole.slice_ref(part.as_bytes()))
     }
 
+    /// Copies the text into bytes of its own.
+    pub(in crate::mcp) fn copied(&self) -> Self {
+        Self(Bytes::copy_from_slice(&self.0))
+    }
+
     /// `{}`.
     pub(in crate::mcp) fn empty() -> Self {
         Self(Bytes::from_static(b"{}"))

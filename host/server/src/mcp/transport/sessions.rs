@@ -109,20 +109,12 @@ impl Sessions {
 
     /// Ends idle sessions, and those of principals for which `known` returns false.
     pub(super) fn sweep(&self, known: impl Fn(&Principal) -> bool) {
-        let over: Vec<_> = {
-            let open = self.open.lock();
-            let is_over = |opened: &Opened| {
-                opened.session.idle_since().is_some_and(|since| since.elapsed() >= self.idle)
-                    || !known(&opened.principal)
-            };
-            open.iter()
-                .filter(|(_, opened)| is_over(opened))
-                .map(|(id, _)| Arc::clone(id))
-                .collect()
+        let is_over = |opened: &Opened| {
+            opened.session.idle_since().is_some_and(|since| since.elapsed() >= self.idle)
+                || !known(&opened.principal)
         };
-        for id in over {
-            self.close(&id);
-        }
+        let over: Vec<_> = self.open.lock().extract_if(|_, opened| is_over(opened)).collect();
+        over.iter().for_each(|(_, opened)| opened.end());
     }
 
     /// Returns the time between two sweeps, so that idle sessions end soon after their time.
@@ -149,15 +141,16 @@ impl Opened {
         Stream { outbox, number, streams: Arc::clone(&self.streams) }
     }
 
-    /// Resumes after the event of this id. Returns the stream's number and a reader. `None`: the
-    /// stream is unknown or has ended.
-    pub(super) fn resume(&self, last: &str) -> Option<(Option<u64>, Reader)> {
-        let Some((event, stream)) = last.split_once('/') else {
-            return Some((None, self.session.common.read(last.parse().ok()?)));
+    /// Resumes after the event of this id. Returns the stream's number, the number of its next
+    /// message, and a reader. `None`: the stream is unknown or has ended.
+    pub(super) fn resume(&self, last: &str) -> Option<(Option<u64>, u64, Reader)> {
+        let Some((next, stream)) = last.split_once('/') else {
+            let next = last.parse().ok()?;
+            return Some((None, next, self.session.common.read(next)));
         };
-        let (event, stream) = (event.parse().ok()?, stream.parse().ok()?);
+        let (next, stream) = (next.parse().ok()?, stream.parse().ok()?);
         let outbox = self.streams.lock().open.get(&stream).cloned()?;
-        Some((Some(stream), outbox.read(event)))
+        Some((Some(stream), next, outbox.read(next)))
     }
 
     fn end(&self) {

@@ -144,7 +144,15 @@ async fn serve(
     });
     let most = options.line;
     let mut lines = Lines::new(read, most);
-    let mut server = Server::new(service, principal, options, Arc::clone(&outbox));
+    let questions = handler::question_places(&options);
+    let mut server = Server {
+        handler: Handler { service, principal, options: Arc::new(options), questions },
+        outbox: Arc::clone(&outbox),
+        session: None,
+        requests: Arc::default(),
+        tasks: JoinSet::new(),
+        closing: CancellationToken::new(),
+    };
     loop {
         let line = tokio::select! {
             line = async { outbox.has_room(WAITING).await; lines.next().await } => line,
@@ -195,26 +203,13 @@ struct Server {
     handler: Handler,
     outbox: Arc<Outbox>,
     session: Option<Arc<Session>>,
-    requests: Requests,
+    requests: Arc<Requests>,
     tasks: JoinSet<()>,
     /// Cancelled when no more lines are read.
     closing: CancellationToken,
 }
 
 impl Server {
-    fn new(
-        service: Service,
-        principal: Principal,
-        options: McpOptions,
-        outbox: Arc<Outbox>,
-    ) -> Self {
-        let questions = handler::question_places(&options);
-        let handler = Handler { service, principal, options: Arc::new(options), questions };
-        let (requests, tasks, closing) =
-            (Requests::default(), JoinSet::new(), CancellationToken::new());
-        Self { handler, outbox, session: None, requests, tasks, closing }
-    }
-
     /// Handles one line.
     ///
     /// # Errors
@@ -229,19 +224,17 @@ impl Server {
         match kind {
             Kind::Request { id, method } if method == "initialize" && meta.version.is_none() => {
                 if self.session.is_some() {
-                    return Err(BadMessage::request(
-                        Some(id),
-                        "the session is open: start the server again for another",
-                    ));
+                    let text = "the session is open: start the server again for another";
+                    return Err(BadMessage::request(Some(id), text));
                 }
                 let opening = self.handler.initialize(&params);
                 let (answer, capabilities) =
                     opening.map_err(|error| BadMessage { id: Some(id.clone()), error })?;
                 let most_questions = self.handler.options.session_questions;
-                let mut session =
-                    Session::new(capabilities, Arc::clone(&self.outbox), most_questions);
-                (session.requests, session.no_answers) =
-                    (self.requests.clone(), self.closing.clone());
+                let common = Arc::clone(&self.outbox);
+                let mut session = Session::new(capabilities, common, most_questions);
+                session.requests = Arc::clone(&self.requests);
+                session.no_answers = self.closing.clone();
                 self.session = Some(Arc::new(session));
                 self.outbox.send(request::message(id, Ok(answer)));
             }
@@ -300,11 +293,8 @@ impl Server {
             return Err(BadMessage::request(None, "a request with this id is running"));
         };
         if is_full {
-            let error = ErrorData::new(
-                ErrorCode(-32000),
-                "too many requests are running; try again later",
-                None,
-            );
+            let text = "too many requests are running; try again later";
+            let error = ErrorData::new(ErrorCode(-32000), text, None);
             return Err(BadMessage { id: Some(id), error });
         }
         let span = if method == "tools/call" { call_span(&meta) } else { Span::none() };
