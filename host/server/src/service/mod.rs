@@ -320,7 +320,7 @@ impl Service {
 
     /// Returns true if several tenants are served, so that each has to leave room for the others.
     pub(crate) fn is_shared(&self) -> bool {
-        self.0.version.load().tenants() > 1
+        self.0.version.load().views.len() > 1
     }
 
     /// Counts a request of the principal that was refused with this code before it reached the

@@ -139,7 +139,7 @@ impl Service {
         let view = self.view(principal)?;
         let calls: Vec<_> = calls.into_iter().map(|call| view.resolve_raw_call(call)).collect();
         let id = request_id.unwrap_or_else(RequestId::generate);
-        let wanted = concurrency(&RunOptions::default(), calls.len());
+        let wanted = RunOptions::default().concurrency(calls.len()).min(calls.len());
         let admitted = self.admit(principal, &view, &id, calls.len(), wanted)?;
         set_identity(&mut turn.call, principal, &id, &admitted);
         let named = calls.iter().filter_map(|call| {
@@ -168,7 +168,7 @@ impl Service {
         let RunRequest { calls, request_id, mut options } = request;
         let calls: Vec<_> = calls.into_iter().map(|call| view.resolve_call(call)).collect();
         let id = request_id.unwrap_or_else(RequestId::generate);
-        let wanted = concurrency(&options, calls.len());
+        let wanted = options.concurrency(calls.len()).min(calls.len());
         let admitted = self.admit(principal, &view, &id, calls.len(), wanted)?;
         set_identity(&mut options.call, principal, &id, &admitted);
         let named = calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect();
@@ -215,11 +215,6 @@ async fn registry_of(
     }
     let visible = view.tools.iter().filter(|(name, _)| !hidden.contains(*name));
     registry(visible.map(|(_, tool)| tool.clone()))
-}
-
-/// Returns the number of calls that run at once, if the quota allows it.
-fn concurrency(options: &RunOptions, calls: usize) -> usize {
-    options.concurrency(calls).min(calls)
 }
 
 /// Returns the text of arguments, which a model may have sent as a string instead of JSON.

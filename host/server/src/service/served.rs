@@ -134,15 +134,11 @@ fn with_narrowed(executor: Executor, name: Option<&str>, tenant: Tenant) -> Exec
 #[derive(Debug)]
 pub(crate) struct Version {
     tenants: PerTenant<Arc<View>>,
-    views: Vec<Arc<TenantPart<Arc<View>>>>,
+    /// The view of each tenant; principals without a tenant count as one.
+    pub(crate) views: Vec<Arc<TenantPart<Arc<View>>>>,
 }
 
 impl Version {
-    /// Returns the number of tenants that it serves; principals without a tenant count as one.
-    pub(crate) fn tenants(&self) -> usize {
-        self.views.len()
-    }
-
     /// Returns the view of this tenant. `None`: the tenant is not served.
     pub(crate) fn view(&self, tenant: &TenantState) -> Option<Arc<View>> {
         self.tenants.find(tenant).map(|view| Arc::clone(&**view))

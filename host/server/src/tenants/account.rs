@@ -145,9 +145,11 @@ impl Account {
     pub(crate) fn usage(&self, quota: &Quota) -> TenantUsage {
         let mut state = self.state.lock();
         state.fill(quota, self.clock.now());
-        let (calls_remaining, fuel_remaining) =
-            (state.calls.as_ref().map(Bucket::left), state.shown.as_ref().map(Bucket::left));
-        TenantUsage { calls_remaining, fuel_remaining, ..state.totals.clone() }
+        TenantUsage {
+            calls_remaining: state.calls.as_ref().map(Bucket::left),
+            fuel_remaining: state.shown.as_ref().map(Bucket::left),
+            ..state.totals.clone()
+        }
     }
 }
 

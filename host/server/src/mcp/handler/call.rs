@@ -135,7 +135,12 @@ async fn call_once(
     let id = RequestId::generate();
     let mut request = CallRequest::new(call.clone());
     request.request_id = Some(id.clone());
-    request.options.context = call_context(resume, asked).into();
+    let mut context = CallContext::default();
+    context.resume = resume;
+    for (name, value) in asked.meta.trace_members() {
+        context.extensions.insert(name.to_owned(), Json::from(serde_json::Value::from(value)));
+    }
+    request.options.context = context.into();
     request.options.stop_grace = handler.options.stop_grace;
     let notices = Notices::new(asked, &call.name);
     if asked.client.can_receive() && notices.is_wanted() {
@@ -159,16 +164,6 @@ async fn call_once(
         tracing::Span::current().record("tool", &answer.completion.tool);
     }
     answer
-}
-
-/// Returns the context of the call: the members of the request that the tool can see.
-fn call_context(resume: Option<Resume>, request: &Request) -> CallContext {
-    let mut made = CallContext::default();
-    made.resume = resume;
-    for (name, value) in request.meta.trace_members() {
-        made.extensions.insert(name.to_owned(), Json::from(serde_json::Value::from(value)));
-    }
-    made
 }
 
 /// Asks the client's user, over the stream of the request. A question over the limit gives a result

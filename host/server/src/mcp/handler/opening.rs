@@ -62,16 +62,14 @@ impl Handler {
         info.protocol_version = ProtocolVersion::V_2025_11_25;
         info.server_info = Implementation::new(&self.options.name, env!("CARGO_PKG_VERSION"));
         info.instructions.clone_from(&self.options.instructions);
-        if self.has_no_tools() {
+        let view = self.service.view(&self.principal);
+        if view.is_ok_and(|view| view.tools.is_empty())
+            && self.options.extension.tools(&self.principal).is_empty()
+        {
             let texts = info.instructions.iter().map(String::as_str).chain([NO_TOOLS]);
             info.instructions = Some(texts.collect::<Vec<_>>().join("\n"));
         }
         info
-    }
-
-    fn has_no_tools(&self) -> bool {
-        self.service.view(&self.principal).is_ok_and(|view| view.tools.is_empty())
-            && self.options.extension.tools(&self.principal).is_empty()
     }
 
     /// Opens a session. Returns the answer, and the capabilities that the client declared.
@@ -89,7 +87,7 @@ impl Handler {
         let capabilities = capabilities
             .filter(Raw::is_object)
             .ok_or_else(|| unfit("`capabilities` is not an object"))?;
-        if capabilities.len() > MAX_CAPABILITIES {
+        if capabilities.as_str().len() > MAX_CAPABILITIES {
             return Err(unfit(&format!("`capabilities` has more than {MAX_CAPABILITIES} bytes")));
         }
         let named = client.map(|client| client.members(["name", "version"])).unwrap_or_default();

@@ -38,10 +38,6 @@ impl Raw {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    pub(in crate::mcp) fn len(&self) -> usize {
-        self.0.len()
-    }
-
     pub(in crate::mcp) fn is_object(&self) -> bool {
         is_object(self.as_str())
     }

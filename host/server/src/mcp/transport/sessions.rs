@@ -72,7 +72,9 @@ impl Sessions {
         room: Reservation,
         capabilities: Raw,
     ) -> Option<Arc<str>> {
-        let id = random_id()?;
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).ok()?;
+        let id: Arc<str> = format!("{:032x}", u128::from_be_bytes(random)).into();
         let opened = Opened {
             session: Arc::new(Session::new(capabilities, Arc::default(), self.questions)),
             principal: principal.clone(),
@@ -167,13 +169,6 @@ impl Drop for Stream {
         self.outbox.end();
         self.streams.lock().open.remove(&self.number);
     }
-}
-
-/// Returns 128 random bits in hexadecimal.
-fn random_id() -> Option<Arc<str>> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).ok()?;
-    Some(format!("{:032x}", u128::from_be_bytes(bytes)).into())
 }
 
 #[cfg(test)]

@@ -161,10 +161,7 @@ async fn serve(
         };
         match line {
             Ok(Some(line)) => {
-                let taken = tokio::select! {
-                    taken = server.take(&line) => taken,
-                    () = gone.cancelled() => break,
-                };
+                let Some(taken) = gone.run_until_cancelled(server.take(&line)).await else { break };
                 if let Err(bad) = taken {
                     outbox.send(bad.to_json());
                 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use rmcp::model::{ContentBlock, ErrorCode, ErrorData};
 use serde_json::json;
 use toolcell::message::Message;
-use toolcell::outcome::{Halt, HandlerError, Output, Part};
+use toolcell::outcome::{Halt, Output, Part};
 use toolcell::{CallResult, Completion, Json, Outcome, Provider, Refusal};
 
 use super::question;
@@ -62,7 +62,9 @@ pub(super) fn of(
             question::as_result(question, is_promised)
         }
         CallResult::Outcome(Outcome::Error(error)) => {
-            failed(error_text(error), error.retry_after_ms)
+            let message = error.message.clone();
+            let text = error.data.as_ref().map(|data| format!("{message}\n{data}"));
+            failed(text.unwrap_or(message), error.retry_after_ms)
         }
         CallResult::ToolError(error) => failed(error.to_string(), None),
         CallResult::Refusal(Refusal::Resume(fault)) => return Err(question::refusal(*fault)),
@@ -103,13 +105,6 @@ fn success(output: &Output, is_structured: bool) -> ToolResult {
         result.add_meta(META_END_TURN, &true);
     }
     result
-}
-
-fn error_text(error: &HandlerError) -> String {
-    match &error.data {
-        Some(data) => format!("{}\n{data}", error.message),
-        None => error.message.clone(),
-    }
 }
 
 /// Converts the parts of a result to the protocol's form.
