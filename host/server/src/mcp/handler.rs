@@ -32,8 +32,7 @@ use super::request::{self, Answer, Request};
 use super::session::Session;
 use crate::artifacts::id_of;
 use crate::service::Service;
-use crate::tenants::principal::Principal;
-use crate::tenants::share::Places;
+use crate::tenants::{principal::Principal, share::Places};
 use call::result;
 use changes::Changes;
 

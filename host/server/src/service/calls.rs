@@ -18,8 +18,7 @@ use toolcell::{
 
 use super::request_id::RequestId;
 use crate::service::{Admitted, Service};
-use crate::tenants::principal::Principal;
-use crate::tenants::refused::RequestError;
+use crate::tenants::{principal::Principal, refused::RequestError};
 
 /// A request for one call.
 ///

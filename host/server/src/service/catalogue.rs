@@ -20,8 +20,7 @@ use toolcell::{CallContext, Tool, names};
 
 use super::served::View;
 use crate::service::Service;
-use crate::tenants::principal::Principal;
-use crate::tenants::refused::RequestError;
+use crate::tenants::{principal::Principal, refused::RequestError};
 
 /// Tools that are asked concurrently whether they are visible.
 const ASKED_AT_ONCE: usize = 32;

@@ -32,12 +32,10 @@ use toolcell::runtime::InUse;
 use toolcell::tenant::{PerTenant, TenantPart, TenantState};
 use toolcell::{Error, Event, Executor, Sealer};
 
-use crate::artifacts::Artifacts;
-use crate::artifacts::probe::Probe;
+use crate::artifacts::{Artifacts, probe::Probe};
 use crate::observe::metrics::{InUseSource, Metrics};
 use crate::tenants::account::{Account, Slots, TenantUsage};
-use crate::tenants::principal::Principal;
-use crate::tenants::refused::RequestError;
+use crate::tenants::{principal::Principal, refused::RequestError};
 use health::Reports;
 use running::{Running, RunningRequest};
 use served::{ServedTools, Version, View};

@@ -27,8 +27,7 @@ use super::calls::set_identity;
 use super::request_id::RequestId;
 use super::served::{View, registry};
 use crate::service::{Admitted, Service};
-use crate::tenants::principal::Principal;
-use crate::tenants::refused::RequestError;
+use crate::tenants::{principal::Principal, refused::RequestError};
 
 /// Tools that are asked concurrently whether they are visible.
 const ASKED_AT_ONCE: usize = 32;

@@ -16,10 +16,8 @@ use serde_json::{Map, Value};
 
 use super::definitions::has_header_parameters;
 use super::{Handler, VERSIONS};
-use crate::mcp::message::meta::Meta;
-use crate::mcp::message::raw::Raw;
 use crate::mcp::request::{self, Answer};
-use crate::mcp::session::client::MAX_CAPABILITIES;
+use crate::mcp::{message::meta::Meta, message::raw::Raw, session::client::MAX_CAPABILITIES};
 
 /// The instructions if the list of tools is empty.
 const NO_TOOLS: &str = "This server offers no tools to you now. `toolcell serve` offers those of components that its operator has \

@@ -37,22 +37,15 @@ use super::refusals::{
 };
 use super::sessions::{Opened, Sessions};
 use crate::auth::single_header;
-use crate::http::Shared;
-use crate::http::body;
-use crate::http::guarded_body::with_guard;
-use crate::http::run_routes::KEEP_ALIVE;
-use crate::mcp::McpOptions;
+use crate::http::{Shared, body, guarded_body::with_guard, run_routes::KEEP_ALIVE};
 use crate::mcp::handler::{self, Handler};
 use crate::mcp::message::raw::{Raw, read_id};
 use crate::mcp::message::wire::{self, BadMessage, Kind, Message};
 use crate::mcp::request::{self, Request};
-use crate::mcp::session::Session;
-use crate::mcp::session::client::Client;
-use crate::mcp::session::outbox::Outbox;
+use crate::mcp::{McpOptions, session::Session, session::client::Client, session::outbox::Outbox};
 use crate::observe::trace::RequestSpan;
 use crate::service::Service;
-use crate::tenants::principal::Principal;
-use crate::tenants::share::Places;
+use crate::tenants::{principal::Principal, share::Places};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const IDEMPOTENCY: HeaderName = HeaderName::from_static("idempotency-key");

@@ -21,8 +21,7 @@ use serde_json::{Number, Value};
 
 use crate::artifacts::members::each_member;
 use crate::auth::single_header;
-use crate::mcp::message::raw::Raw;
-use crate::mcp::message::wire::shown;
+use crate::mcp::{message::raw::Raw, message::wire::shown};
 
 pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");

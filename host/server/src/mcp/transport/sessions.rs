@@ -19,13 +19,10 @@ use parking_lot::Mutex;
 use toolcell::controls::enforced;
 use toolcell::tenant::Reservation;
 
-use crate::mcp::McpOptions;
-use crate::mcp::message::raw::Raw;
-use crate::mcp::session::Session;
 use crate::mcp::session::outbox::{Outbox, Reader};
+use crate::mcp::{McpOptions, message::raw::Raw, session::Session};
 use crate::observe::metrics::{Metrics, OpenSession};
-use crate::tenants::principal::Principal;
-use crate::tenants::share::Places;
+use crate::tenants::{principal::Principal, share::Places};
 
 /// All open sessions.
 pub(super) struct Sessions {

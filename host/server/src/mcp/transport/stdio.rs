@@ -30,15 +30,14 @@ use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
 use super::endpoint::notified;
-use crate::mcp::McpOptions;
 use crate::mcp::handler::{self, Handler, opening};
-use crate::mcp::message::meta::Meta;
 use crate::mcp::message::raw::{Raw, read_id};
 use crate::mcp::message::wire::{self, BadMessage, Kind, Message};
 use crate::mcp::request::{self, Request};
-use crate::mcp::session::client::Client;
-use crate::mcp::session::outbox::Outbox;
 use crate::mcp::session::{Requests, Session};
+use crate::mcp::{
+    McpOptions, message::meta::Meta, session::client::Client, session::outbox::Outbox,
+};
 use crate::service::Service;
 use crate::tenants::principal::Principal;
 

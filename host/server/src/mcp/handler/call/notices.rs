@@ -16,8 +16,7 @@ use rmcp::model::{
 use toolcell::Event;
 use toolcell::call::LogLevel;
 
-use crate::mcp::request::Request;
-use crate::mcp::session::client::Client;
+use crate::mcp::{request::Request, session::client::Client};
 
 /// Sends notifications about one call to one client.
 pub(super) struct Notices {
