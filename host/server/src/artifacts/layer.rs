@@ -38,11 +38,8 @@ pub(crate) struct Layer {
 impl Layer {
     /// Wraps the tool in this middleware.
     pub(crate) fn wrap(tool: Tool, artifacts: &Artifacts) -> Tool {
-        let properties = tool
-            .definition()
-            .parameters
-            .as_ref()
-            .and_then(|schema| schema["properties"].as_object());
+        let schema = tool.definition().parameters.as_ref();
+        let properties = schema.and_then(|schema| schema["properties"].as_object());
         let is_file = |schema: &Value| schema["format"] == FORMAT;
         let files = properties.into_iter().flatten().filter(|(_, schema)| is_file(schema));
         let files = files.map(|(name, _)| name.clone()).collect();

@@ -163,11 +163,8 @@ impl Handler {
         let page = page.map_err(|refused| result::error_of(&refused))?;
         let mut listed = ListToolsResult::default();
         let is_modern = request.is_modern();
-        listed.tools = page
-            .tools
-            .iter()
-            .filter_map(|tool| definitions::listed(tool.definition(), is_modern))
-            .collect();
+        let shown = |tool: &toolcell::Tool| definitions::listed(tool.definition(), is_modern);
+        listed.tools = page.tools.iter().filter_map(shown).collect();
         if page.next.is_none() {
             listed.tools.extend(self.options.extension.tools(&self.principal));
         }
@@ -230,16 +227,13 @@ impl Handler {
         let accepted = if wants_tools { json!({"toolsListChanged": true}) } else { json!({}) };
         let meta = json!({ SUBSCRIPTION: request.id });
         let mut changes = Changes::new(self.service.clone(), self.principal.clone());
-        let acknowledged = json!({"notifications": accepted, "_meta": meta});
-        request.client.send_notification(
-            &json!({"method": "notifications/subscriptions/acknowledged", "params": acknowledged}),
-        );
+        let params = json!({"notifications": accepted, "_meta": meta});
+        request.client.send_notification(&json!({"method": ACKNOWLEDGED, "params": params}));
+        let changed = json!({"method": LIST_CHANGED, "params": {"_meta": meta}});
         let notify_changes = async {
             while changes.next().await {
                 if wants_tools {
-                    request.client.send_notification(
-                        &json!({"method": LIST_CHANGED, "params": {"_meta": meta}}),
-                    );
+                    request.client.send_notification(&changed);
                 }
             }
         };
@@ -262,6 +256,7 @@ impl Handler {
     }
 }
 
+const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
 /// Adapts the result to the era.

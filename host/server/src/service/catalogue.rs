@@ -90,9 +90,8 @@ impl Service {
     /// there is no tool to ask, so that a refusal does not show one.
     fn asked_view(&self, principal: &Principal) -> Result<Arc<View>, RequestError> {
         let view = self.view(principal)?;
-        view.account
-            .check_fuel(&view.quota)
-            .inspect_err(|refused| view.metrics.refused(refused.code()))?;
+        let checked = view.account.check_fuel(&view.quota);
+        checked.inspect_err(|refused| view.metrics.refused(refused.code()))?;
         Ok(view)
     }
 }

@@ -111,10 +111,8 @@ impl Service {
             problems.insert("artifacts".into(), "the artifact store cannot be written to".into());
         }
         if self.0.state.as_ref().is_some_and(|directory| !directory.is_writable()) {
-            problems.insert(
-                "state_directory".into(),
-                "the state directory cannot be written to".into(),
-            );
+            let text = "the state directory cannot be written to";
+            problems.insert("state_directory".into(), text.into());
         }
         Readiness { ready: problems.is_empty(), problems, degraded, since }
     }

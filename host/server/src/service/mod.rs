@@ -333,11 +333,8 @@ impl Service {
     /// refusal is counted.
     pub(crate) fn check(&self, principal: &Principal) -> Result<(), RequestError> {
         let view = self.view(principal)?;
-        let checked = self
-            .0
-            .running
-            .check(principal, self.is_shared())
-            .and_then(|()| view.account.check(&view.quota));
+        let checked = self.0.running.check(principal, self.is_shared());
+        let checked = checked.and_then(|()| view.account.check(&view.quota));
         checked.inspect_err(|refused| view.metrics.refused(refused.code()))
     }
 

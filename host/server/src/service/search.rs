@@ -49,18 +49,12 @@ impl Index {
         let transaction = connection.transaction()?;
         {
             let mut insert = transaction.prepare("INSERT INTO tools VALUES (?1, ?2, ?3, ?4)")?;
-            for definition in definitions {
-                let mut parameters = String::new();
-                if let Some(schema) = &definition.parameters {
-                    describe(schema, MAX_DEPTH, &mut parameters);
+            for Definition { name, description, parameters, .. } in definitions {
+                let mut text = String::new();
+                if let Some(schema) = parameters {
+                    describe(schema, MAX_DEPTH, &mut text);
                 }
-                let name = words(&definition.name).join(" ");
-                insert.execute(params![
-                    definition.name,
-                    name,
-                    definition.description,
-                    parameters
-                ])?;
+                insert.execute(params![name, words(name).join(" "), description, text])?;
             }
         }
         transaction.commit()?;

@@ -133,9 +133,8 @@ impl Account {
             return;
         }
         totals.fuel = totals.fuel.saturating_add(fuel);
-        totals.wall_us = totals
-            .wall_us
-            .saturating_add(u64::try_from(usage.wall.as_micros()).unwrap_or(u64::MAX));
+        let wall = u64::try_from(usage.wall.as_micros()).unwrap_or(u64::MAX);
+        totals.wall_us = totals.wall_us.saturating_add(wall);
         for bucket in [bucket, shown].into_iter().flatten() {
             bucket.take(fuel);
         }

@@ -105,9 +105,8 @@ impl Endpoint {
         request: HttpRequest,
     ) -> Result<Response, Refusal> {
         let (parts, received) = request.into_parts();
-        let read = body::read_parts(shared, &parts, received)
-            .await
-            .map_err(|problem| problem.into_response())?;
+        let read = body::read_parts(shared, &parts, received).await;
+        let read = read.map_err(|problem| problem.into_response())?;
         let message = wire::decode(&read.bytes)?;
         let accepted = Accepted::of(&parts.headers);
         if !accepted.json {

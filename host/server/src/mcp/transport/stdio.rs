@@ -85,14 +85,8 @@ pub async fn serve_stdio(
     drain: Duration,
 ) -> Result<(), StdioError> {
     let over = CancellationToken::new();
-    let mut serving = pin!(serve(
-        service.clone(),
-        principal,
-        options,
-        tokio::io::stdin(),
-        tokio::io::stdout(),
-        over.clone(),
-    ));
+    let (read, write) = (tokio::io::stdin(), tokio::io::stdout());
+    let mut serving = pin!(serve(service.clone(), principal, options, read, write, over.clone()));
     tokio::select! {
         ended = &mut serving => return ended,
         () = async { shutdown.await; service.drain(drain).await } => over.cancel(),
