@@ -80,7 +80,10 @@ pub(crate) fn facade(
     let (tools, executor, bytes) = (tools.clone(), executor.clone(), many.tokens * BYTES_PER_TOKEN);
     let catalogue = Arc::new(Catalogue { tools, executor, index: OnceLock::new(), bytes });
     let made = catalogue.facade();
-    made.inspect_err(|error| tracing::error!(%error, "the search tools cannot be set up, so clients get the whole list of tools")).ok()
+    made.inspect_err(
+        |error| tracing::error!(%error, "the search tools cannot be set up, so clients get the whole list of tools"),
+    )
+    .ok()
 }
 
 /// Returns true if this is the name of one of the three tools.

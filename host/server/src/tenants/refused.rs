@@ -117,8 +117,8 @@ impl RequestError {
     pub fn hint(&self) -> String {
         match self {
             Self::NoAccess => {
-                "ask the operator for a key of a tenant that this server serves; a tenant that was added is served once \
-                 `toolcell approve` has approved the configuration"
+                "ask the operator for a key of a tenant that this server serves; a tenant that was \
+                 added is served once `toolcell approve` has approved the configuration"
                     .into()
             }
             Self::UnknownTool { nearest: Some(nearest), .. } => {

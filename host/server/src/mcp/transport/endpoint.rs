@@ -135,7 +135,8 @@ impl Endpoint {
         match (message.kind, session) {
             (Kind::Request { id, method }, session) if method == "initialize" && !is_modern => {
                 if session.is_some() {
-                    let text = "the session is open: send `initialize` without `Mcp-Session-Id` for another";
+                    let text = "the session is open: send `initialize` without `Mcp-Session-Id` \
+                                for another";
                     return Err(BadMessage::request(Some(id), text).into());
                 }
                 self.open(&handler, version, &parts.headers, accepted, id, &message.params)
