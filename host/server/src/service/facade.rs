@@ -140,40 +140,31 @@ struct Catalogue {
 
 impl Catalogue {
     fn facade(self: Arc<Self>) -> Result<[Tool; 3], Error> {
-        let search = definition(
-            SEARCH,
-            &format!(
-                "Finds tools by what they do. There are many tools; search before you conclude that something cannot be done. \
-                 Describe what you need in a few words. Then call {CALL} with the name of a result, or {DESCRIBE} first to see its \
-                 parameters."
-            ),
-            "query",
-            json!({
-                "query": {"type": "string", "description": "What the tool should do, in a few words"},
-                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS, "description": format!("The most results; {DEFAULT_RESULTS} by default")},
-            }),
-        )?;
-        let describe = definition(
-            DESCRIBE,
-            &format!(
-                "Shows the whole definitions of tools that {SEARCH} found: descriptions and JSON Schemas."
-            ),
-            "names",
-            json!({"names": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MAX_RESULTS, "description": "Names of tools"}}),
-        )?;
-        let call = definition(
-            CALL,
-            &format!("Calls a tool that {SEARCH} found, and returns what the tool returns."),
-            "name",
-            json!({
-                "name": {"type": "string", "description": "The name of the tool"},
-                "arguments": {"type": "object", "description": format!("The tool's arguments, as {DESCRIBE} shows them")},
-            }),
-        )?;
-        let (mut search, mut describe) = (search, describe);
-        for definition in [&mut search, &mut describe] {
-            definition.hints.read_only = true;
-        }
+        let text = format!(
+            "Finds tools by what they do. There are many tools; search before you conclude that something cannot be done. \
+             Describe what you need in a few words. Then call {CALL} with the name of a result, or {DESCRIBE} first to see its \
+             parameters."
+        );
+        let properties = json!({
+            "query": {"type": "string", "description": "What the tool should do, in a few words"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS, "description": format!("The most results; {DEFAULT_RESULTS} by default")},
+        });
+        let mut search = definition(SEARCH, text, "query", properties)?;
+        search.hints.read_only = true;
+        let text = format!(
+            "Shows the whole definitions of tools that {SEARCH} found: descriptions and JSON Schemas."
+        );
+        let properties = json!({
+            "names": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MAX_RESULTS, "description": "Names of tools"},
+        });
+        let mut describe = definition(DESCRIBE, text, "names", properties)?;
+        describe.hints.read_only = true;
+        let text = format!("Calls a tool that {SEARCH} found, and returns what the tool returns.");
+        let properties = json!({
+            "name": {"type": "string", "description": "The name of the tool"},
+            "arguments": {"type": "object", "description": format!("The tool's arguments, as {DESCRIBE} shows them")},
+        });
+        let call = definition(CALL, text, "name", properties)?;
         let (searched, described) = (Arc::clone(&self), self);
         Ok([
             // Calls of it are converted to calls of other tools.
@@ -290,7 +281,7 @@ impl Budget {
 /// Returns the definition of one of the three tools, with one required parameter.
 fn definition(
     name: &str,
-    description: &str,
+    description: String,
     required: &str,
     properties: Value,
 ) -> Result<Definition, Error> {
