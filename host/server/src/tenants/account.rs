@@ -154,10 +154,8 @@ impl Account {
 
 /// Returns an error while the bucket has fewer tokens.
 fn check_bucket(bucket: Option<&Bucket>, tokens: u64, kind: QuotaKind) -> Result<(), RequestError> {
-    match bucket.map(|bucket| bucket.wait_for(tokens)) {
-        None | Some(Duration::ZERO) => Ok(()),
-        Some(retry_after) => Err(RequestError::Quota { kind, retry_after }),
-    }
+    let retry_after = bucket.map(|bucket| bucket.wait_for(tokens)).unwrap_or_default();
+    if retry_after.is_zero() { Ok(()) } else { Err(RequestError::Quota { kind, retry_after }) }
 }
 
 impl State {
