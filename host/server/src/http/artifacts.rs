@@ -25,7 +25,7 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 
-use super::problem::{Problem, ProblemBody};
+use super::problem::{Failed, Problem, Refused};
 use super::{Shared, body, tools};
 use crate::artifacts::{Artifact, ArtifactError, ArtifactInfo, Artifacts, BYTES};
 use crate::tenants::principal::Principal;
@@ -54,9 +54,8 @@ pub(super) struct Listed {
 /// `"format": "toolcell-file"`.
 #[utoipa::path(post, path = "/v1/artifacts", operation_id = "upload", params(Upload), security(("bearer" = [])),
     request_body(content = Option<Vec<u8>>, content_type = "application/octet-stream"), responses(
-    (status = 201, body = ArtifactInfo),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
-    (status = "5XX", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 201, body = ArtifactInfo, description = "The answer"),
+    Refused, Failed,
 ))]
 pub(super) async fn upload(
     State(shared): State<Shared>,
@@ -82,8 +81,8 @@ pub(super) async fn upload(
 
 /// The artifacts of the tenant.
 #[utoipa::path(get, path = "/v1/artifacts", operation_id = "list_artifacts", security(("bearer" = [])), responses(
-    (status = 200, body = Listed),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 200, body = Listed, description = "The answer"),
+    Refused,
 ))]
 pub(super) async fn list(
     State(shared): State<Shared>,
@@ -98,8 +97,7 @@ pub(super) async fn list(
     (status = 200, body = Vec<u8>, content_type = "application/octet-stream", description = "The content, with its own type"),
     (status = 206, body = Vec<u8>, content_type = "application/octet-stream", description = "The bytes that the header `Range` asks for"),
     (status = 304, description = "The client has the content already: `If-None-Match` has its `ETag`"),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
-    (status = "5XX", body = ProblemBody, content_type = "application/problem+json"),
+    Refused, Failed,
 ))]
 pub(super) async fn get(
     State(shared): State<Shared>,
@@ -161,8 +159,7 @@ pub(super) async fn get(
 /// Removes an artifact of the tenant.
 #[utoipa::path(delete, path = "/v1/artifacts/{id}", operation_id = "delete_artifact", params(("id" = String, Path, description = "The artifact's id")), security(("bearer" = [])), responses(
     (status = 204, description = "It is removed"),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
-    (status = "5XX", body = ProblemBody, content_type = "application/problem+json"),
+    Refused, Failed,
 ))]
 pub(super) async fn remove(
     State(shared): State<Shared>,

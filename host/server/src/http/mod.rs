@@ -189,35 +189,9 @@ pub fn api_document() -> &'static str {
         status::oauth_metadata,
     ),
     components(schemas(problem::ProblemBody, schemas::Definition, schemas::Event)),
-    modifiers(&Bearer, &Described)
+    modifiers(&Bearer)
 )]
 struct Document;
-
-/// Adds descriptions to responses that have only a status: OpenAPI requires one.
-struct Described;
-
-impl utoipa::Modify for Described {
-    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        use utoipa::openapi::RefOr;
-        let items = document.paths.paths.values_mut();
-        let operations =
-            items.flat_map(|item| [&mut item.get, &mut item.post, &mut item.delete]).flatten();
-        for (status, response) in
-            operations.flat_map(|operation| &mut operation.responses.responses)
-        {
-            if let RefOr::T(response) = response
-                && response.description.is_empty()
-            {
-                let description = match status.as_str() {
-                    "4XX" | "404" => "The request is refused: a problem says why",
-                    "5XX" | "503" => "The server cannot do it now: a problem says why",
-                    _ => "The answer",
-                };
-                response.description = description.to_owned();
-            }
-        }
-    }
-}
 
 /// Adds the bearer scheme, the only way to authenticate.
 struct Bearer;

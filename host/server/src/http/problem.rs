@@ -60,6 +60,19 @@ pub(super) struct ProblemBody {
     request_id: String,
 }
 
+/// The request is refused: a problem says why
+// The comment is the description in the API's document, as for `Failed`.
+#[derive(utoipa::IntoResponses)]
+#[response(status = "4XX", content_type = "application/problem+json")]
+#[expect(dead_code, reason = "only its description is used")]
+pub(super) struct Refused(ProblemBody);
+
+/// The server cannot do it now: a problem says why
+#[derive(utoipa::IntoResponses)]
+#[response(status = "5XX", content_type = "application/problem+json")]
+#[expect(dead_code, reason = "only its description is used")]
+pub(super) struct Failed(ProblemBody);
+
 impl Problem {
     /// Creates a problem with this status, code and text.
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {

@@ -29,7 +29,7 @@ use toolcell::run::RunEvent;
 use tracing::Instrument as _;
 
 use super::idempotency::{BeginResult, HEADER, REPLAYED, key_of};
-use super::problem::{Problem, ProblemBody};
+use super::problem::{Failed, Problem, Refused};
 use super::schemas::{Completion, RunOutcome, Steps};
 use super::{Shared, body, forms};
 use crate::service::request_id::RequestId;
@@ -49,8 +49,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// repeat the call with `resume`.
 #[utoipa::path(post, path = "/v1/calls", operation_id = "call", request_body = forms::CallBody, security(("bearer" = [])), responses(
     (status = 200, body = Completion, description = "The completion of the call"),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
-    (status = "5XX", body = ProblemBody, content_type = "application/problem+json"),
+    Refused, Failed,
 ))]
 pub(super) async fn call(
     State(shared): State<Shared>,
@@ -68,8 +67,7 @@ pub(super) async fn call(
 /// Makes several calls as one run and answers with its outcome.
 #[utoipa::path(post, path = "/v1/batch", operation_id = "batch", request_body = forms::RunBody, security(("bearer" = [])), responses(
     (status = 200, body = RunOutcome, description = "The outcome of the run"),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
-    (status = "5XX", body = ProblemBody, content_type = "application/problem+json"),
+    Refused, Failed,
 ))]
 pub(super) async fn batch(
     State(shared): State<Shared>,
@@ -89,8 +87,7 @@ pub(super) async fn batch(
 /// connection.
 #[utoipa::path(post, path = "/v1/runs", operation_id = "run", request_body = forms::RunBody, security(("bearer" = [])), responses(
     (status = 200, body = String, content_type = "text/event-stream", description = "Server-sent events. The `data` of each is one `Event` as JSON"),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
-    (status = "5XX", body = ProblemBody, content_type = "application/problem+json"),
+    Refused, Failed,
 ))]
 pub(super) async fn run(
     State(shared): State<Shared>,
@@ -154,8 +151,7 @@ pub(crate) fn sse(events: impl Stream<Item = Event> + Send + 'static) -> Respons
 /// Makes the steps of an agent loop for several calls, and answers with them and the turn's memory.
 #[utoipa::path(post, path = "/v1/steps", operation_id = "steps", request_body = forms::StepBody, security(("bearer" = [])), responses(
     (status = 200, body = Steps, description = "The steps. Send `memory` with the next request of the same turn"),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
-    (status = "5XX", body = ProblemBody, content_type = "application/problem+json"),
+    Refused, Failed,
 ))]
 pub(super) async fn steps(
     State(shared): State<Shared>,
@@ -183,7 +179,7 @@ pub(super) async fn steps(
 /// answered with what its calls came to. A request of another principal is not found.
 #[utoipa::path(delete, path = "/v1/calls/{id}", operation_id = "cancel", params(("id" = String, Path, description = "The `x-request-id` of the running request")), security(("bearer" = [])), responses(
     (status = 202, description = "The request is being cancelled"),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
+    Refused,
 ))]
 pub(super) async fn cancel(
     State(shared): State<Shared>,

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use toolcell::{Provider, Tool};
 
 use super::Shared;
-use super::problem::{Problem, ProblemBody};
+use super::problem::{Problem, Refused};
 use super::schemas::{ListedTool, Note};
 use crate::service::catalogue::Page;
 use crate::tenants::principal::Principal;
@@ -58,8 +58,8 @@ pub(super) struct Tools {
 
 /// Lists the tools that the principal sees, sorted by name, page by page.
 #[utoipa::path(get, path = "/v1/tools", operation_id = "list_tools", params(Listing), security(("bearer" = [])), responses(
-    (status = 200, body = Tools),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 200, body = Tools, description = "The answer"),
+    Refused,
 ))]
 pub(super) async fn list(
     State(shared): State<Shared>,
@@ -83,8 +83,8 @@ pub(super) async fn list(
 
 /// One tool, as an item of the list.
 #[utoipa::path(get, path = "/v1/tools/{name}", operation_id = "get_tool", params(("name" = String, Path, description = "The tool's name"), Listing), security(("bearer" = [])), responses(
-    (status = 200, body = ListedTool),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 200, body = ListedTool, description = "The answer"),
+    Refused,
 ))]
 pub(super) async fn one(
     State(shared): State<Shared>,
