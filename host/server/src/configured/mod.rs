@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use futures_util::future::OptionFuture;
 use toolcell_config::{Configuration, Engines, Error, LoadedTools, ReloadChanges, Reloader};
 
 pub use issuer::IssuerError;
@@ -177,31 +178,17 @@ impl ConfigServer {
             if let Some(accepted) = &accepted {
                 accepted.replace(self.loaded().issuer());
             }
-            let fetching = async {
-                match &accepted {
-                    Some(accepted) => accepted.refresh().await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                () = fetching => {}
-                () = self.reloading(service, auth, accepted.as_ref(), every, &on_notice) => {}
-            }
-        }
-    }
-
-    async fn reloading<F: Fn(Notice)>(
-        &self,
-        service: &Service,
-        auth: Option<&Authenticator>,
-        accepted: Option<&Accepted<'_, F>>,
-        every: Duration,
-        on_notice: &F,
-    ) {
-        let mut changes = pin!(self.reloader.changes(every));
-        while let Some(change) = changes.next().await {
-            match change {
-                Ok(changes) => {
+            let reloading = async {
+                let mut changes = pin!(self.reloader.changes(every));
+                while let Some(change) = changes.next().await {
+                    let changes = match change {
+                        Ok(changes) => changes,
+                        Err(error) => {
+                            reports::not_reloaded(service, &error);
+                            on_notice(Notice::NotReloaded(error));
+                            continue;
+                        }
+                    };
                     let loaded = self.loaded();
                     if let Some(auth) = auth.filter(|_| !loaded.tenants().is_empty()) {
                         auth.require_keys();
@@ -209,15 +196,15 @@ impl ConfigServer {
                     service.replace(self.served(&loaded));
                     reports::reloaded(service);
                     reports::problems(service, &loaded);
-                    if let Some(accepted) = accepted {
+                    if let Some(accepted) = &accepted {
                         accepted.replace(loaded.issuer());
                     }
                     on_notice(Notice::Reloaded { changes, loaded });
                 }
-                Err(error) => {
-                    reports::not_reloaded(service, &error);
-                    on_notice(Notice::NotReloaded(error));
-                }
+            };
+            tokio::select! {
+                Some(()) = OptionFuture::from(accepted.as_ref().map(Accepted::refresh)) => {}
+                () = reloading => {}
             }
         }
     }

@@ -67,17 +67,12 @@ impl Inner {
         service.report_degraded(SOURCE, "the collector takes no spans", details);
     }
 }
+
 /// The exporter, which records the result of each batch.
 #[derive(Debug)]
 pub(super) struct Exporter {
-    inner: opentelemetry_otlp::SpanExporter,
-    state: Arc<State>,
-}
-
-impl Exporter {
-    pub(super) fn new(inner: opentelemetry_otlp::SpanExporter, state: Arc<State>) -> Self {
-        Self { inner, state }
-    }
+    pub(super) inner: opentelemetry_otlp::SpanExporter,
+    pub(super) state: Arc<State>,
 }
 
 impl SpanExporter for Exporter {
