@@ -91,8 +91,7 @@ pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     match single_header(headers, HEADER) {
         Ok(None) => Ok(None),
         Ok(Some(key)) if is_key(key) => Ok(Some(key.to_owned())),
-        Ok(Some(_)) | Err(()) => Err(Problem::new(
-            StatusCode::BAD_REQUEST,
+        Ok(Some(_)) | Err(()) => Err(Problem::bad_request(
             "invalid_idempotency_key",
             "the header `Idempotency-Key` is repeated, or is not 1 to 255 visible ASCII characters",
         )),
@@ -129,18 +128,17 @@ impl Idempotency {
         entries.retain(|_, entry| is_fresh(entry));
         if let Some(entry) = entries.get(&key) {
             return match &entry.answer {
-                _ if entry.request != request => Err(Problem::new(
-                    StatusCode::UNPROCESSABLE_ENTITY,
-                    "idempotency_mismatch",
-                    "this idempotency key was used for another request",
-                )
-                .with_hint("use a new key for each request")),
-                None => Err(Problem::new(
-                    StatusCode::CONFLICT,
-                    "idempotency_in_flight",
-                    "the first request with this idempotency key is running",
-                )
-                .with_retry_after(RETRY)),
+                _ if entry.request != request => {
+                    let detail = "this idempotency key was used for another request";
+                    let (status, code) = (StatusCode::UNPROCESSABLE_ENTITY, "idempotency_mismatch");
+                    Err(Problem::new(status, code, detail)
+                        .with_hint("use a new key for each request"))
+                }
+                None => {
+                    let detail = "the first request with this idempotency key is running";
+                    Err(Problem::new(StatusCode::CONFLICT, "idempotency_in_flight", detail)
+                        .with_retry_after(RETRY))
+                }
                 Some(answer) => Ok(BeginResult::Repeated(answer.clone())),
             };
         }

@@ -79,6 +79,16 @@ impl Problem {
         Self { status, code, detail: detail.into(), hint: None, retry_after: None, challenge: None }
     }
 
+    /// Creates the problem of a request that is not valid.
+    pub(super) fn bad_request(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    /// Creates the problem of a failure inside of the server.
+    pub(super) fn internal() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed")
+    }
+
     /// Sets the hint.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
@@ -183,10 +193,7 @@ pub(super) async fn no_route() -> Problem {
 
 /// The answer to a method that the path does not have.
 pub(super) async fn no_method() -> Problem {
-    Problem::new(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "method_not_allowed",
-        "this path does not have this method",
-    )
-    .with_hint("the header `Allow` lists the methods")
+    let detail = "this path does not have this method";
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
+        .with_hint("the header `Allow` lists the methods")
 }

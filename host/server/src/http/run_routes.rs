@@ -97,7 +97,7 @@ pub(super) async fn run(
 ) -> Result<Response, Problem> {
     if request.headers().contains_key(HEADER) {
         let detail = "a stream of events is not kept: this route honours no `Idempotency-Key`";
-        let problem = Problem::new(StatusCode::BAD_REQUEST, "invalid_idempotency_key", detail);
+        let problem = Problem::bad_request("invalid_idempotency_key", detail);
         return Err(problem.with_hint("leave the header out, or send the calls to `/v1/batch`"));
     }
     let read = body::read(&shared, request).await?;
@@ -227,10 +227,7 @@ async fn answer_once(
                 Ok::<_, Problem>(answer)
             };
             let task = tokio::spawn(work.in_current_span());
-            let failed = |_| {
-                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed")
-            };
-            Ok(json_response(task.await.map_err(failed)??))
+            Ok(json_response(task.await.map_err(|_| Problem::internal())??))
         }
     }
 }

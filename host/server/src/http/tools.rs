@@ -112,12 +112,8 @@ fn provider(format: Option<&str>) -> Result<Option<Provider>, Problem> {
         None | Some("toolcell") => Ok(None),
         Some(format) => Provider::from_str(format).map(Some).map_err(|_| {
             let names: Vec<_> = Provider::ALL.iter().map(|provider| provider.name()).collect();
-            Problem::new(
-                StatusCode::BAD_REQUEST,
-                "invalid_format",
-                "there is no such format of tools",
-            )
-            .with_hint(format!("write `toolcell` or one of: {}", names.join(", ")))
+            Problem::bad_request("invalid_format", "there is no such format of tools")
+                .with_hint(format!("write `toolcell` or one of: {}", names.join(", ")))
         }),
     }
 }
@@ -137,15 +133,11 @@ pub(super) fn invalid_query(rejection: QueryRejection) -> Problem {
         problem = cause;
     }
     let problem: String = problem.to_string().chars().take(QUERY_PROBLEM).collect();
-    Problem::new(
-        StatusCode::BAD_REQUEST,
-        "invalid_query",
-        format!("the query cannot be read: {problem}"),
-    )
-    .with_hint("GET /openapi.json lists the parameters")
+    Problem::bad_request("invalid_query", format!("the query cannot be read: {problem}"))
+        .with_hint("GET /openapi.json lists the parameters")
 }
 
 /// The path is not UTF-8.
 pub(super) fn invalid_path() -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "invalid_path", "the path is not valid")
+    Problem::bad_request("invalid_path", "the path is not valid")
 }
