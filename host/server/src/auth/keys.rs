@@ -183,17 +183,14 @@ impl ApiKeyStore {
         let is_name =
             (1..=MAX_TENANT).contains(&tenant.len()) && !tenant.chars().any(char::is_control);
         if !is_name {
-            return Err(KeyStoreError::InvalidTenant(
-                tenant.chars().take(MAX_TENANT).collect::<String>().escape_debug().to_string(),
-            ));
+            let shown: String = tenant.chars().take(MAX_TENANT).collect();
+            return Err(KeyStoreError::InvalidTenant(shown.escape_debug().to_string()));
         }
         let key = ApiKey::generate().map_err(KeyStoreError::Key)?;
         let digest = key.digest().to_string();
         // A prefix of the digest: it reveals nothing about the key.
-        let id = format!(
-            "k_{}",
-            digest.chars().skip("sha256:".len()).take(2 * ID_BYTES).collect::<String>()
-        );
+        let prefix: String = digest.chars().skip("sha256:".len()).take(2 * ID_BYTES).collect();
+        let id = format!("k_{prefix}");
         let created =
             SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let info = KeyInfo { id: id.clone(), tenant: tenant.to_owned(), digest, created };

@@ -22,13 +22,14 @@ use http::header::{
     ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY,
     CONTENT_TYPE, ETAG, IF_NONE_MATCH, IF_RANGE, RANGE,
 };
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 
 use super::problem::{Failed, Problem, Refused};
 use super::{Shared, body, tools};
 use crate::artifacts::{Artifact, ArtifactError, ArtifactInfo, Artifacts, BYTES};
 use crate::tenants::principal::Principal;
+use crate::tenants::refused::RequestError;
 
 /// Bytes of a response that are read at once.
 const PIECE: usize = 64 << 10;
@@ -72,11 +73,8 @@ pub(super) async fn upload(
     };
     let limit = artifacts.options().artifact;
     let read = body::read_bytes(&shared, &parts, received, limit).await?;
-    let stored = blocking(move || {
-        artifacts.put(principal.tenant(), &read.bytes, name.as_deref(), &mime_type)
-    })
-    .await?;
-    Ok((StatusCode::CREATED, Json(stored)).into_response())
+    let put = move || artifacts.put(principal.tenant(), &read.bytes, name.as_deref(), &mime_type);
+    Ok((StatusCode::CREATED, Json(blocking(put).await?)).into_response())
 }
 
 /// The artifacts of the tenant.
@@ -112,11 +110,7 @@ pub(super) async fn get(
     let tag = format!("\"{}\"", artifact.info.id);
     let text =
         |value: &str| HeaderValue::from_str(value).unwrap_or(HeaderValue::from_static(BYTES));
-    if headers
-        .get(IF_NONE_MATCH)
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|tags| has_tag(tags, &tag))
-    {
+    if header_text(&headers, IF_NONE_MATCH).is_some_and(|tags| has_tag(tags, &tag)) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, text(&tag))]).into_response());
     }
     let is_asked = headers.get(IF_RANGE).is_none_or(|value| value.as_bytes() == tag.as_bytes());
@@ -128,9 +122,8 @@ pub(super) async fn get(
             let detail =
                 format!("the range begins after the end of the artifact, which has {size} bytes");
             let problem = Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "invalid_range", detail);
-            let mut response = problem
-                .with_hint("request a range that begins within the artifact")
-                .into_response();
+            let problem = problem.with_hint("request a range that begins within the artifact");
+            let mut response = problem.into_response();
             response.headers_mut().insert(CONTENT_RANGE, text(&format!("bytes */{size}")));
             return Ok(response);
         }
@@ -175,7 +168,7 @@ pub(super) async fn remove(
 /// Returns the store, if the principal has access.
 fn store(shared: &Shared, principal: &Principal) -> Result<Artifacts, Problem> {
     if !shared.service.serves(principal) {
-        return Err(crate::tenants::refused::RequestError::NoAccess.into());
+        return Err(RequestError::NoAccess.into());
     }
     shared.service.artifacts().cloned().ok_or_else(|| {
         Problem::new(StatusCode::NOT_FOUND, "artifacts_disabled", "this server keeps no artifacts")
@@ -238,11 +231,8 @@ enum Ranged {
 /// Returns the range of bytes that a request asks for. Other units and several ranges get the whole
 /// content (RFC 9110, 14.2).
 fn range(headers: &HeaderMap, size: u64) -> Ranged {
-    let text = headers.get(RANGE).and_then(|value| value.to_str().ok());
-    let Some((first, last)) = text
-        .and_then(|text| text.strip_prefix("bytes="))
-        .and_then(|text| text.trim().split_once('-'))
-    else {
+    let asked = header_text(headers, RANGE).and_then(|text| text.strip_prefix("bytes="));
+    let Some((first, last)) = asked.and_then(|text| text.trim().split_once('-')) else {
         return Ranged::Whole;
     };
     let number = |text: &str| {
@@ -261,6 +251,10 @@ fn range(headers: &HeaderMap, size: u64) -> Ranged {
         Some((first, end)) if first >= end.min(size) => Ranged::Unsatisfiable,
         Some((first, end)) => Ranged::Part(first..end.min(size)),
     }
+}
+
+fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
 }
 
 fn has_tag(tags: &str, tag: &str) -> bool {

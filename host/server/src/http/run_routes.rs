@@ -110,35 +110,26 @@ pub(super) async fn run(
 /// Returns the events of a run as JSON. The last is `run_halted`, or `run_finished` with the
 /// numbers of calls and of failed calls.
 fn lines(events: RunEvents) -> impl Stream<Item = String> + Send {
-    let start = (events, Some(Tally::default()));
-    stream::unfold(start, async |(mut events, tally)| {
-        let mut tally = tally?;
+    stream::unfold((events, Some((0_usize, 0_usize))), async |(mut events, counts)| {
+        let (mut calls, mut failed) = counts?;
         let Some(event) = events.next().await else {
-            let Tally { calls, failed, is_halted } = tally;
-            let last =
-                json!({"type": "run_finished", "calls": calls, "failed": failed}).to_string();
-            return (!is_halted).then_some((last, (events, None)));
+            let last = json!({"type": "run_finished", "calls": calls, "failed": failed});
+            return Some((last.to_string(), (events, None)));
         };
-        match &event {
+        let line = serde_json::to_string(&event).unwrap_or_default();
+        match event {
             RunEvent::Settled { message, .. } => {
-                tally.calls += 1;
-                tally.failed += usize::from(message.is_error);
+                calls += 1;
+                failed += usize::from(message.is_error);
             }
-            RunEvent::Halted(_) | RunEvent::Error(_) => tally.is_halted = true,
+            // The last event.
+            RunEvent::Halted(_) | RunEvent::Error(_) => return Some((line, (events, None))),
             RunEvent::Call(_) => {}
             // An event of a later version.
             _ => {}
         }
-        Some((serde_json::to_string(&event).unwrap_or_default(), (events, Some(tally))))
+        Some((line, (events, Some((calls, failed)))))
     })
-}
-
-/// Counts of the events that a stream has sent.
-#[derive(Debug, Default)]
-struct Tally {
-    calls: usize,
-    failed: usize,
-    is_halted: bool,
 }
 
 /// Streams events. A proxy forwards each one immediately.
