@@ -13,9 +13,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Path, Query, Request};
 use axum::response::{IntoResponse as _, Response};
-use axum::{Extension, Json, body::Body};
+use axum::{Json, body::Body};
 use bytes::Bytes;
 use futures_util::stream;
 use http::header::{
@@ -26,7 +26,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 
 use super::problem::{Failed, Problem, Refused};
-use super::{Shared, body, tools};
+use super::{Caller, Shared, body, tools};
 use crate::artifacts::{Artifact, ArtifactError, ArtifactInfo, Artifacts, BYTES};
 use crate::tenants::principal::Principal;
 use crate::tenants::refused::RequestError;
@@ -59,8 +59,7 @@ pub(super) struct Listed {
     Refused, Failed,
 ))]
 pub(super) async fn upload(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
+    Caller { shared, principal, .. }: Caller,
     upload: Result<Query<Upload>, QueryRejection>,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -83,8 +82,7 @@ pub(super) async fn upload(
     Refused,
 ))]
 pub(super) async fn list(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
+    Caller { shared, principal, .. }: Caller,
 ) -> Result<Json<Listed>, Problem> {
     let artifacts = store(&shared, &principal)?;
     blocking(move || Ok(Json(Listed { artifacts: artifacts.list(principal.tenant()) }))).await
@@ -98,8 +96,7 @@ pub(super) async fn list(
     Refused, Failed,
 ))]
 pub(super) async fn get(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
+    Caller { shared, principal, .. }: Caller,
     id: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -155,8 +152,7 @@ pub(super) async fn get(
     Refused, Failed,
 ))]
 pub(super) async fn remove(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
+    Caller { shared, principal, .. }: Caller,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
     let Path(id) = id.map_err(|_| tools::invalid_path())?;

@@ -93,12 +93,7 @@ pub(super) async fn finish(
         }
     };
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        let written = problem.response(&id);
-        let (parts, body) = written.into_parts();
-        *response.body_mut() = body;
-        // Headers of the router, such as `Allow`, stay.
-        response.headers_mut().remove(http::header::CONTENT_LENGTH);
-        response.headers_mut().extend(parts.headers);
+        problem.write(&id, &mut response);
     }
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::from_str(id.as_str()) {

@@ -27,8 +27,10 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::FromRequestParts;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
+use http::request::Parts;
 use toolcell::controls::enforced;
 use toolcell::tenant::Share;
 use utoipa::OpenApi;
@@ -38,6 +40,7 @@ pub use problem::Problem;
 
 use crate::auth::{Authenticator, METADATA_PATH};
 use crate::service::Service;
+use crate::service::request_id::RequestId;
 use crate::tenants::principal::Principal;
 use idempotency::Idempotency;
 
@@ -111,6 +114,24 @@ impl Inner {
         while self.knows(&principal) {
             tokio::time::sleep(self.options.recheck).await;
         }
+    }
+}
+
+/// The sender of a request that the guard has accepted, and the state of the routes.
+pub(crate) struct Caller {
+    shared: Shared,
+    principal: Principal,
+    id: RequestId,
+}
+
+impl FromRequestParts<Shared> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Problem> {
+        let (principal, id) = (parts.extensions.get(), parts.extensions.get());
+        // Set by the guard.
+        let (principal, id) = principal.cloned().zip(id.cloned()).ok_or_else(Problem::internal)?;
+        Ok(Self { shared: shared.clone(), principal, id })
     }
 }
 

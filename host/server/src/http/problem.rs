@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
-use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
@@ -103,33 +103,31 @@ impl Problem {
         self
     }
 
-    /// Returns the response to the request with this id.
-    pub(super) fn response(&self, id: &RequestId) -> Response {
-        let millis =
+    /// Writes the body and the headers of a response to the request with this id.
+    pub(super) fn write(self, id: &RequestId, response: &mut Response) {
+        let retry_after_ms =
             self.retry_after.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let written = ProblemBody {
             kind: "about:blank",
             title: self.status.canonical_reason().unwrap_or("Error").to_owned(),
             status: self.status.as_u16(),
             code: self.code.to_owned(),
-            detail: self.detail.clone(),
-            hint: self.hint.clone(),
-            retry_after_ms: millis,
+            detail: self.detail,
+            hint: self.hint,
+            retry_after_ms,
             request_id: id.to_string(),
         };
-        let body = serde_json::to_vec(&written).unwrap_or_default();
-        let mut response = (self.status, body).into_response();
+        *response.body_mut() = serde_json::to_vec(&written).unwrap_or_default().into();
+        // Headers of the router, such as `Allow`, stay.
         let headers = response.headers_mut();
+        headers.remove(CONTENT_LENGTH);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Some(millis) = millis {
+        if let Some(millis) = retry_after_ms {
             headers.insert(RETRY_AFTER, HeaderValue::from(millis.div_ceil(1000).max(1)));
         }
-        if let Some(challenge) =
-            self.challenge.as_deref().and_then(|text| HeaderValue::from_str(text).ok())
-        {
+        if let Some(Ok(challenge)) = self.challenge.map(HeaderValue::try_from) {
             headers.insert(WWW_AUTHENTICATE, challenge);
         }
-        response
     }
 }
 

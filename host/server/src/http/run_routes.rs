@@ -13,9 +13,8 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-use axum::Extension;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, Request};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
@@ -31,8 +30,8 @@ use tracing::Instrument as _;
 use super::idempotency::{BeginResult, HEADER, REPLAYED, key_of};
 use super::problem::{Failed, Problem, Refused};
 use super::schemas::{Completion, RunOutcome, Steps};
-use super::{Shared, body, forms};
-use crate::service::request_id::RequestId;
+use super::{Caller, body, forms};
+use crate::service::Service;
 use crate::service::runs::RunEvents;
 use crate::tenants::principal::Principal;
 use crate::tenants::refused::RequestError;
@@ -51,17 +50,13 @@ const RETRY: Duration = Duration::from_secs(1);
     (status = 200, body = Completion, description = "The completion of the call"),
     Refused, Failed,
 ))]
-pub(super) async fn call(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
-    Extension(id): Extension<RequestId>,
-    request: Request,
-) -> Result<Response, Problem> {
-    let (key, read) = (key_of(request.headers())?, body::read(&shared, request).await?);
-    let call = body::parse::<forms::CallBody>(&read.bytes)?.request(&id)?;
-    let (service, sender) = (shared.service.clone(), principal.clone());
-    let work = async move { Ok(to_json_bytes(&service.call(&sender, call).await?.completion)) };
-    answer_once(&shared, &principal, key, "calls", read, work).await
+pub(super) async fn call(caller: Caller, request: Request) -> Result<Response, Problem> {
+    let (key, read) = (key_of(request.headers())?, body::read(&caller.shared, request).await?);
+    let call = body::parse::<forms::CallBody>(&read.bytes)?.request(&caller.id)?;
+    let work = |service: Service, sender| async move {
+        service.call(&sender, call).await.map(|response| response.completion)
+    };
+    answer_once(caller, key, "calls", read, work).await
 }
 
 /// Makes several calls as one run and answers with its outcome.
@@ -69,17 +64,11 @@ pub(super) async fn call(
     (status = 200, body = RunOutcome, description = "The outcome of the run"),
     Refused, Failed,
 ))]
-pub(super) async fn batch(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
-    Extension(id): Extension<RequestId>,
-    request: Request,
-) -> Result<Response, Problem> {
-    let (key, read) = (key_of(request.headers())?, body::read(&shared, request).await?);
-    let run = body::parse::<forms::RunBody>(&read.bytes)?.request(&id)?;
-    let (service, sender) = (shared.service.clone(), principal.clone());
-    let work = async move { Ok(to_json_bytes(&service.run(&sender, run).await?)) };
-    answer_once(&shared, &principal, key, "batch", read, work).await
+pub(super) async fn batch(caller: Caller, request: Request) -> Result<Response, Problem> {
+    let (key, read) = (key_of(request.headers())?, body::read(&caller.shared, request).await?);
+    let run = body::parse::<forms::RunBody>(&read.bytes)?.request(&caller.id)?;
+    let work = |service: Service, sender| async move { service.run(&sender, run).await };
+    answer_once(caller, key, "batch", read, work).await
 }
 
 /// Makes several calls as one run and answers with its events, as server-sent events. Each is one
@@ -89,21 +78,16 @@ pub(super) async fn batch(
     (status = 200, body = String, content_type = "text/event-stream", description = "Server-sent events. The `data` of each is one `Event` as JSON"),
     Refused, Failed,
 ))]
-pub(super) async fn run(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
-    Extension(id): Extension<RequestId>,
-    request: Request,
-) -> Result<Response, Problem> {
+pub(super) async fn run(caller: Caller, request: Request) -> Result<Response, Problem> {
     if request.headers().contains_key(HEADER) {
         let detail = "a stream of events is not kept: this route honours no `Idempotency-Key`";
         let problem = Problem::bad_request("invalid_idempotency_key", detail);
         return Err(problem.with_hint("leave the header out, or send the calls to `/v1/batch`"));
     }
-    let read = body::read(&shared, request).await?;
-    let run = body::parse::<forms::RunBody>(&read.bytes)?.request(&id)?;
+    let read = body::read(&caller.shared, request).await?;
+    let run = body::parse::<forms::RunBody>(&read.bytes)?.request(&caller.id)?;
     drop(read);
-    let lines = lines(shared.service.stream(&principal, run).await?);
+    let lines = lines(caller.shared.service.stream(&caller.principal, run).await?);
     Ok(sse(lines.map(|line| Event::default().data(line))))
 }
 
@@ -144,26 +128,21 @@ pub(crate) fn sse(events: impl Stream<Item = Event> + Send + 'static) -> Respons
     (status = 200, body = Steps, description = "The steps. Send `memory` with the next request of the same turn"),
     Refused, Failed,
 ))]
-pub(super) async fn steps(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
-    Extension(id): Extension<RequestId>,
-    request: Request,
-) -> Result<Response, Problem> {
-    let (key, read) = (key_of(request.headers())?, body::read(&shared, request).await?);
+pub(super) async fn steps(caller: Caller, request: Request) -> Result<Response, Problem> {
+    let (key, read) = (key_of(request.headers())?, body::read(&caller.shared, request).await?);
     // The calls of steps are parsed into trees.
     let text = std::str::from_utf8(&read.bytes).unwrap_or_default();
-    let room = JsonReservation::take(principal.tenant(), text, Instant::now() + TREE_TIME).await;
+    let (tenant, end) = (caller.principal.tenant(), Instant::now() + TREE_TIME);
+    let room = JsonReservation::take(tenant, text, end).await;
     let mut room = room.ok_or(RequestError::Overloaded { retry_after: RETRY })?;
-    let steps = body::parse::<forms::StepBody>(&read.bytes)?.request(&id)?;
+    let steps = body::parse::<forms::StepBody>(&read.bytes)?.request(&caller.id)?;
     room.end_parsing();
-    let (service, sender) = (shared.service.clone(), principal.clone());
-    let work = async move {
+    let work = |service: Service, sender| async move {
         let _room = room;
         let (steps, turn) = service.steps(&sender, steps).await?;
-        Ok(to_json_bytes(&json!({"steps": steps, "memory": turn.memory()})))
+        Ok(json!({"steps": steps, "memory": turn.memory()}))
     };
-    answer_once(&shared, &principal, key, "steps", read, work).await
+    answer_once(caller, key, "steps", read, work).await
 }
 
 /// Cancels the running request whose `x-request-id` is this: its guests are stopped, and it is
@@ -173,8 +152,7 @@ pub(super) async fn steps(
     Refused,
 ))]
 pub(super) async fn cancel(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
+    Caller { shared, principal, .. }: Caller,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
     // An invalid id belongs to no running request.
@@ -183,25 +161,29 @@ pub(super) async fn cancel(
     Ok(StatusCode::ACCEPTED)
 }
 
-fn to_json_bytes(answer: &impl Serialize) -> Bytes {
-    serde_json::to_vec(answer).unwrap_or_default().into()
-}
-
 /// Runs the work of a request, or returns the answer of the first request with the same idempotency
 /// key.
-async fn answer_once(
-    shared: &Shared,
-    principal: &Principal,
+async fn answer_once<F, T>(
+    Caller { shared, principal, .. }: Caller,
     key: Option<String>,
     route: &'static str,
     read: body::Read,
-    work: impl Future<Output = Result<Bytes, Problem>> + Send + 'static,
-) -> Result<Response, Problem> {
+    work: impl FnOnce(Service, Principal) -> F,
+) -> Result<Response, Problem>
+where
+    F: Future<Output = Result<T, RequestError>> + Send + 'static,
+    T: Serialize + Send + 'static,
+{
+    let work = work(shared.service.clone(), principal.clone());
+    let work = async {
+        let answer = serde_json::to_vec(&work.await?).unwrap_or_default();
+        Ok::<_, Problem>(Bytes::from(answer))
+    };
     let Some(key) = key else {
         drop(read);
         return Ok(json_response(work.await?));
     };
-    match shared.idempotency.begin(principal, &key, route, &read.bytes)? {
+    match shared.idempotency.begin(&principal, &key, route, &read.bytes)? {
         BeginResult::Repeated(answer) => {
             let mut response = json_response(answer);
             response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));

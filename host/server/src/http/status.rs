@@ -7,19 +7,18 @@
 //!
 //! Not here: the decision about readiness, in `service/health.rs`.
 
+use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
 use http::header::CONTENT_TYPE;
 use http::{StatusCode, Uri};
 use serde::Serialize;
 
-use super::Shared;
 use super::problem::{Problem, ProblemBody, Refused};
+use super::{Caller, Shared};
 use crate::auth::{METADATA_PATH, ResourceMetadata};
 use crate::service::health::Readiness;
 use crate::tenants::account::TenantUsage;
-use crate::tenants::principal::Principal;
 
 /// The process answers.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -43,8 +42,7 @@ pub(super) struct Version {
     Refused,
 ))]
 pub(super) async fn usage(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
+    Caller { shared, principal, .. }: Caller,
 ) -> Result<Json<TenantUsage>, Problem> {
     Ok(Json(shared.service.usage(&principal)?))
 }

@@ -11,19 +11,18 @@
 
 use std::str::FromStr as _;
 
+use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
-use axum::{Extension, Json};
+use axum::extract::{Path, Query};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolcell::{Provider, Tool};
 
-use super::Shared;
+use super::Caller;
 use super::problem::{Problem, Refused};
 use super::schemas::{ListedTool, Note};
 use crate::service::catalogue::Page;
-use crate::tenants::principal::Principal;
 
 /// Characters of a query's fault in an error.
 const QUERY_PROBLEM: usize = 200;
@@ -62,8 +61,7 @@ pub(super) struct Tools {
     Refused,
 ))]
 pub(super) async fn list(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
+    Caller { shared, principal, .. }: Caller,
     listing: Result<Query<Listing>, QueryRejection>,
 ) -> Result<Json<Tools>, Problem> {
     let Query(Listing { format, cursor }) = listing.map_err(invalid_query)?;
@@ -87,8 +85,7 @@ pub(super) async fn list(
     Refused,
 ))]
 pub(super) async fn one(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
+    Caller { shared, principal, .. }: Caller,
     name: Result<Path<String>, PathRejection>,
     listing: Result<Query<Listing>, QueryRejection>,
 ) -> Result<Json<Value>, Problem> {
