@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockReadGuard};
 use serde::{Deserialize, Serialize};
 use toolcell::files::private_file;
 use toolcell::tenant::{ApiKey, ApiKeys, KeyDigest};
@@ -243,32 +243,33 @@ impl ApiKeyStore {
         Ok(())
     }
 
+    /// Returns the keys of the current file. If it cannot be read, the keys that were read before
+    /// count.
+    fn current(&self) -> RwLockReadGuard<'_, Loaded> {
+        let _ = self.reload();
+        self.0.loaded.read()
+    }
+
     /// Returns true if the current file could be read.
     pub(crate) fn is_readable(&self) -> bool {
-        let _ = self.reload();
-        !self.0.loaded.read().is_stale
+        !self.current().is_stale
     }
 
     /// Returns true if there is a key, or the file cannot be read.
     pub(crate) fn may_have_keys(&self) -> bool {
-        let _ = self.reload();
-        let loaded = self.0.loaded.read();
+        let loaded = self.current();
         loaded.is_stale || !loaded.infos.is_empty()
     }
 
-    /// Returns the principal of a key. If the file cannot be read, the keys that were read before
-    /// count.
+    /// Returns the principal of a key.
     pub(crate) fn principal_of(&self, shown: &str) -> Option<Principal> {
-        let _ = self.reload();
-        let loaded = self.0.loaded.read();
+        let loaded = self.current();
         loaded.keys.tenant_of(shown).and_then(|id| loaded.principals.get(id)).cloned()
     }
 
-    /// Returns true if there is a key with this id. If the file cannot be read, the keys that were
-    /// read before count.
+    /// Returns true if there is a key with this id.
     pub(crate) fn has(&self, id: &str) -> bool {
-        let _ = self.reload();
-        self.0.loaded.read().principals.contains_key(id)
+        self.current().principals.contains_key(id)
     }
 
     /// Changes the file under its lock.

@@ -11,7 +11,6 @@
 //! Source: OpenTelemetry protocol 1.9, semantic conventions 1.38 (GenAI, MCP, HTTP; the first two
 //! are in development).
 
-mod client;
 mod exporter;
 mod layer;
 mod names;
@@ -24,8 +23,7 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, SpanProcessor as _};
 use tokio::sync::watch;
 
-use client::Client;
-use exporter::{Exporter, State};
+use exporter::{Client, Exporter, State};
 pub use layer::SpanLayer;
 
 use crate::auth::outbound::{self, UrlError};
