@@ -129,27 +129,24 @@ impl KeyStoreError {
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            // Other users can read it, it belongs to another user, or it is a link.
-            Self::File { path, source } if source.kind() == io::ErrorKind::Other => {
-                format!(
-                    "make it a plain file of yours that only you can read: chmod 600 {}",
-                    path.display()
-                )
-            }
-            Self::File { path, source } if source.kind() == io::ErrorKind::PermissionDenied => {
-                format!(
-                    "run toolcell as the user who owns the file and its directory: see `ls -ld {}`",
-                    path.display()
-                )
-            }
-            Self::File { path, source } if is_full(source) => {
-                format!("make room on the disk of {}", path.display())
-            }
-            Self::File { path, source } if is_place(source) => {
-                format!("name a file in a directory that you can write to, not {}", path.display())
-            }
-            Self::File { .. } => {
-                "check the disk and the permissions of the file's directory".into()
+            Self::File { path, source } => {
+                let path = path.display();
+                // Other users can read it, it belongs to another user, or it is a link.
+                if source.kind() == io::ErrorKind::Other {
+                    format!(
+                        "make it a plain file of yours that only you can read: chmod 600 {path}"
+                    )
+                } else if source.kind() == io::ErrorKind::PermissionDenied {
+                    format!(
+                        "run toolcell as the user who owns the file and its directory: see `ls -ld {path}`"
+                    )
+                } else if is_full(source) {
+                    format!("make room on the disk of {path}")
+                } else if is_place(source) {
+                    format!("name a file in a directory that you can write to, not {path}")
+                } else {
+                    "check the disk and the permissions of the file's directory".into()
+                }
             }
             Self::Invalid { .. } => {
                 "restore the file from a copy, or move it away and make new keys".into()
