@@ -232,9 +232,8 @@ impl JwtIssuer {
         let mut url = Url::parse(&self.audience)
             .ok()
             .filter(|url| matches!(url.scheme(), "https" | "http"))?;
-        let path = url.path().strip_prefix('/').filter(|path| !path.is_empty());
-        let path =
-            path.map_or_else(|| METADATA_PATH.to_owned(), |path| format!("{METADATA_PATH}/{path}"));
+        let path = if url.path() == "/" { "" } else { url.path() };
+        let path = format!("{METADATA_PATH}{path}");
         url.set_path(&path);
         Some(url)
     }
