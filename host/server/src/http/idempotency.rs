@@ -118,14 +118,13 @@ impl Idempotency {
             .finalize()
             .into();
         let now = self.clock.now();
-        let is_fresh = |entry: &Entry| {
-            entry.answer.is_none() || now.saturating_duration_since(entry.since) < LIFETIME
-        };
         // Copied before the lock is taken: one for the map, one for the claim.
         let key = (principal.clone(), key.to_owned());
         let own = key.clone();
         let mut entries = self.entries.lock();
-        entries.retain(|_, entry| is_fresh(entry));
+        entries.retain(|_, entry| {
+            entry.answer.is_none() || now.saturating_duration_since(entry.since) < LIFETIME
+        });
         if let Some(entry) = entries.get(&key) {
             return match &entry.answer {
                 _ if entry.request != request => {
