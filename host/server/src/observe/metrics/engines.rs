@@ -34,8 +34,10 @@ impl fmt::Debug for InUseSource {
     }
 }
 
+type Value = fn(&InUse) -> usize;
+
 /// The gauges: name, description and value.
-const GAUGES: [(&str, &str, fn(&InUse) -> usize); 5] = [
+const GAUGES: [(&str, &str, Value); 5] = [
     ("cells_in_use", "Cells that calls use", |now| now.cells),
     ("cells_max", "The most cells that can exist at the same time", |now| now.max_cells),
     ("calls_queued", "Calls that wait for a cell", |now| now.calls_waiting),
