@@ -55,8 +55,10 @@ impl RootCertificates {
     }
 
     /// Returns the TLS configuration. No session is resumed, so that two tenants look like two
-    /// clients; HTTP/1.1 only.
-    pub(crate) fn config(self) -> Arc<ClientConfig> {
+    /// clients; HTTP/1.1 only. Not for embedders: for the server's own requests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn config(self) -> Arc<ClientConfig> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let versions = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
