@@ -215,9 +215,7 @@ impl HostRule {
             (Self::Subdomains(_), Host::Address(_)) => false,
         }
     }
-}
 
-impl HostRule {
     fn is_within(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Exact(host), other) => other.covers(host),
@@ -335,17 +333,9 @@ impl FromStr for HttpRule {
 }
 
 fn parse_methods(text: &str) -> Result<Vec<Method>, String> {
-    let named: Result<Vec<_>, _> = text
-        .split(',')
-        .map(|name| {
-            Method::parse(name)
-                .ok_or_else(|| format!("`{name}` is not a method that a tool can use"))
-        })
-        .collect();
-    let mut methods = named?;
-    methods.sort_unstable();
-    methods.dedup();
-    Ok(methods)
+    let unknown = |name| format!("`{name}` is not a method that a tool can use");
+    let named = text.split(',').map(|name| Method::parse(name).ok_or_else(|| unknown(name)));
+    Ok(Vec::from_iter(named.collect::<Result<BTreeSet<_>, _>>()?))
 }
 
 impl fmt::Display for HttpRule {
