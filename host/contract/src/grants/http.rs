@@ -300,9 +300,7 @@ impl FromStr for HttpRule {
             return Err(fault("a rule must not have a query or a fragment".into()));
         }
         let (is_suffix, rest) = rest.strip_prefix('.').map_or((false, rest), |rest| (true, rest));
-        if rest.starts_with('*')
-            || rest.split('/').next().is_some_and(|authority| authority.contains('*'))
-        {
+        if rest.split('/').next().is_some_and(|authority| authority.contains('*')) {
             return Err(fault(
                 "`*` in a host is refused: use a leading `.` for all subdomains".into(),
             ));
