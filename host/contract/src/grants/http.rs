@@ -331,7 +331,7 @@ impl FromStr for HttpRule {
 }
 
 fn parse_methods(text: &str) -> Result<Vec<Method>, String> {
-    let unknown = |name| format!("`{name}` is not a method that a tool can use");
+    let unknown = |name: &str| format!("`{name}` is not a method that a tool can use");
     let named = text.split(',').map(|name| Method::parse(name).ok_or_else(|| unknown(name)));
     Ok(Vec::from_iter(named.collect::<Result<BTreeSet<_>, _>>()?))
 }
