@@ -92,7 +92,7 @@ pub enum Refusal {
     #[error("the answer does not fit the question: {}", joined(.0))]
     InvalidAnswer(Vec<Fault>),
     /// The call answers a question, but its state does not belong to this call.
-    #[error("{0}; {}", .0.hint())]
+    #[error("{}; {}", .0, .0.hint())]
     Resume(ResumeFault),
 }
 
