@@ -89,7 +89,7 @@ pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus>
     let unusable =
         is_allowed.then(|| components::ungranted(&config, &chosen, &component)).flatten();
     let status = match &unusable {
-        Some(failure) => failure.status(),
+        Some(failure) => failure.status,
         None if is_allowed => ExitStatus::Ok,
         None => ExitStatus::Refusal,
     };
@@ -183,10 +183,8 @@ fn unset_secrets(
         return Ok(BTreeMap::new());
     }
     let config = cli.config(SecretSelection::Only { names, tenant: tenant.map(str::to_owned) })?;
-    Ok(config
-        .unset_of(rights, tenant)
-        .map(|(name, problem)| (name.clone(), problem.clone()))
-        .collect())
+    let unset = config.unset_of(rights, tenant);
+    Ok(unset.map(|(name, problem)| (name.clone(), problem.clone())).collect())
 }
 
 /// Lists the forms of a request, for hints. Those of HTTP come first.
@@ -245,13 +243,8 @@ fn missing(config: &Config, words: &[&str]) -> Failure {
         Some(got) => (&words[..words.len() - 1], &**got),
         None => (words, "GET https://example.com/x"),
     };
-    let named = config
-        .components
-        .keys()
-        .next()
-        .cloned()
-        .or_else(components::file_here)
-        .filter(|_| before.is_empty());
+    let named = config.components.keys().next().cloned();
+    let named = named.or_else(components::file_here).filter(|_| before.is_empty());
     let before = [named.as_deref().as_slice(), before].concat();
     let example = config.hint.command("explain", &[], &[&before[..], &[request]].concat());
     Failure::usage(
@@ -267,7 +260,7 @@ fn unapproved(
     chosen: &ResolvedComponent<'_>,
     component: &Component,
 ) -> Result<()> {
-    let signer = components::bytes(chosen)?.1;
+    let (_, signer) = chosen.bytes()?;
     if chosen.development().is_none()
         && !components::is_approved(config, chosen, component, signer.as_ref())?
     {
@@ -293,7 +286,7 @@ pub(crate) async fn find<'a>(
     tool: Option<&str>,
 ) -> Result<FoundTool<'a>> {
     let chosen = components::choose(engines.config, component)?;
-    let (bytes, _) = components::bytes(&chosen)?;
+    let (bytes, _) = chosen.bytes()?;
     let component = components::load_without_grants(engines, bytes, &chosen).await?;
     let tool = target::tool(component.tools(), tool, &chosen.display_path())?.clone();
     Ok(FoundTool { chosen, component, tool })

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::config::Config;
 use crate::print::clean;
@@ -40,11 +40,9 @@ pub(crate) fn lines(config: &Config) -> Vec<String> {
 
 /// Returns the sources of every secret, by name.
 pub(crate) fn to_json(config: &Config) -> Value {
-    let secret = |(name, origin): (&String, &toolcell_config::file::Origin)| {
-        (
-            name.clone(),
-            json!({ "source": origin.to_string(), "tenants": tenant_sources(config, name) }),
-        )
-    };
-    Value::Object(config.origins.iter().map(secret).collect::<Map<_, _>>())
+    let secrets = config.origins.iter().map(|(name, origin)| {
+        let tenants = tenant_sources(config, name);
+        (name.clone(), json!({ "source": origin.to_string(), "tenants": tenants }))
+    });
+    Value::Object(secrets.collect())
 }

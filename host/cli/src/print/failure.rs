@@ -52,12 +52,14 @@ pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 /// A failed command.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    kind: &'static str,
-    status: ExitStatus,
+    pub(crate) kind: &'static str,
+    /// The exit status of the command.
+    pub(crate) status: ExitStatus,
     error: anyhow::Error,
-    hint: String,
+    /// The advice for the user.
+    pub(crate) hint: String,
     /// The problems of a configuration, if that is the failure.
-    problems: Vec<Problem>,
+    pub(super) problems: Vec<Problem>,
 }
 
 impl Failure {
@@ -112,19 +114,9 @@ impl Failure {
         Self { hint: hint.into(), ..self }
     }
 
-    /// Returns the kind of the failure.
-    pub(crate) fn kind(&self) -> &'static str {
-        self.kind
-    }
-
     /// Returns the error in one sentence.
     pub(crate) fn message(&self) -> String {
         self.error.to_string()
-    }
-
-    /// Returns the advice for the user.
-    pub(crate) fn hint(&self) -> &str {
-        &self.hint
     }
 
     /// Returns true if the named tool does not exist.
@@ -137,20 +129,10 @@ impl Failure {
         self.kind == "not_granted"
     }
 
-    /// Returns the exit status of the command.
-    pub(crate) fn status(&self) -> ExitStatus {
-        self.status
-    }
-
     /// Puts the subject of the failure before its message.
     pub(crate) fn about(self, what: impl std::fmt::Display) -> Self {
         let message = format!("{what}: {}", self.error);
         Self { error: self.error.context(message), ..self }
-    }
-
-    /// Returns the problems of a configuration; empty if that is not the failure.
-    pub(super) fn problems(&self) -> &[Problem] {
-        &self.problems
     }
 
     /// Returns the failure as JSON: `{"kind", "message", "causes", "hint", "problems"?}`.
