@@ -99,25 +99,18 @@ impl Gap {
                 format!("granted to the component, but {narrowing} leaves only {left}")
             }
         };
-        // The author's text stays in one line.
-        clean::note(&clean::escaped(&format!(
-            "declares {kind} {pattern} (reason: {reason}): {granted}"
-        )))
-        .into_owned()
+        clean::line(&format!("declares {kind} {pattern} (reason: {reason}): {granted}"))
     }
 
     /// Returns the need as the rest of a sentence about the tool, if no part of it is granted.
     pub(crate) fn clause(&self) -> Option<String> {
         let Need { kind, pattern, .. } = &self.need;
-        let clause = || match &self.narrowed_by {
-            None => format!("declares {kind} {pattern}, which is not granted"),
-            Some(narrowing) => {
-                format!(
-                    "declares {kind} {pattern}, which the component is granted, but {narrowing} takes it away"
-                )
-            }
+        let why = match &self.narrowed_by {
+            None => "is not granted".to_owned(),
+            Some(narrowing) => format!("the component is granted, but {narrowing} takes it away"),
         };
-        self.granted.is_empty().then(|| clean::note(&clean::escaped(&clause())).into_owned())
+        let clause = || clean::line(&format!("declares {kind} {pattern}, which {why}"));
+        self.granted.is_empty().then(clause)
     }
 }
 
@@ -217,7 +210,7 @@ fn useless_rule(config: &Config, components: &[Loaded<'_>], rule: &ConfiguredRul
     let kind = *kind;
     let (about, scope) = match of {
         RuleSection::Component(name) | RuleSection::Tool(name, _) => {
-            (found(components, name).map_or(&[][..], std::slice::from_ref), String::new())
+            (found(components, name).map(std::slice::from_ref).unwrap_or_default(), String::new())
         }
         RuleSection::Tenant(name) => (components, format!(" for the tenant `{name}`")),
     };

@@ -453,6 +453,6 @@ fn ending(result: &CallResult) -> Option<String> {
 /// and no grant allows them. System paths are left out, because language runtimes look there.
 fn undeclared(rights: &Rights, recorded: &Recording) -> impl Iterator<Item = Denial> {
     let paths = recorded.paths.iter().filter(|(path, _)| !live::is_of_system(path));
-    let denials = paths.filter_map(|(path, used)| denial(rights, &use_of_file(path, used)));
+    let denials = paths.filter_map(move |(path, used)| denial(rights, &use_of_file(path, used)));
     denials.filter(|denial| denial.layer == Layer::Declaration).take(MAX_UNDECLARED)
 }

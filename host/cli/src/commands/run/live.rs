@@ -140,7 +140,10 @@ impl Live {
             self.waiting.fetch_add(1, Ordering::Relaxed);
             let _ = self.lines.send(Message::Line(denied_line(denial)));
         }
-        let has_panic = matches!(result, CallResult::ToolError(ToolError::HandlerRaised(raised)) if has_panic(raised));
+        let has_panic = matches!(
+            result,
+            CallResult::ToolError(ToolError::HandlerRaised(raised)) if has_panic(raised)
+        );
         // The executor still has a sender, so the channel does not close by itself.
         let _ = self.lines.send(Message::End { has_panic });
         if let Some(thread) = self.thread {

@@ -194,10 +194,9 @@ fn tool_error(printer: &Printer, typed: &TypedCall<'_>, error: &ToolError, lines
         members.remove("cause");
     }
     printer.labelled("  reason", reason(&json));
-    shown_lines(lines)
-        .iter()
-        .take(FRAMES)
-        .for_each(|line| printer.labelled("  at", clean::note(line)));
+    for line in shown_lines(lines).iter().take(FRAMES) {
+        printer.labelled("  at", clean::note(line));
+    }
     if let (ToolError::HandlerRaised(Crash { backtrace, .. }), []) = (error, lines) {
         functions(printer, backtrace);
     }
