@@ -24,8 +24,9 @@ use crate::built::CURRENT_DIR;
 use crate::components;
 use crate::config::{self, Config, Problem, ResolvedComponent, SecretSelection};
 use crate::grants::advice::{self, RequestOrigin};
-use crate::grants::decision::{self, Answer, Rule};
+use crate::grants::decision::{self, Answer};
 use crate::grants::offered::NotOffered;
+use crate::grants::rule_lines::Item;
 use crate::grants::unset;
 use crate::grants::uses::{NO_IMPORT_TEXT, can_request};
 use crate::host::{self, Cli, Engines};
@@ -123,7 +124,7 @@ pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus>
         return Ok(status);
     }
     let by = |before: &str, after: &str| match &rule {
-        Some(Rule { text, line }) => format!("{before}`{text}` (`{file}`, line {line}){after}"),
+        Some(Item { text, line, .. }) => format!("{before}`{text}` (`{file}`, line {line}){after}"),
         None => String::new(),
     };
     match &answer {

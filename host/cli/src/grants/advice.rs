@@ -19,10 +19,11 @@ use toolcell::http::Egress;
 use toolcell::tool::Need;
 use toolcell::{Component, Definition, Grants};
 
-use super::decision::{self, Answer, Rule};
+use super::decision::{self, Answer};
 use super::dry_run_files::directory_of;
 use super::gaps::{self, Gap};
 use super::grant_text;
+use super::rule_lines::Item;
 use crate::config::{Config, Development, ResolvedComponent};
 use crate::print::Printer;
 
@@ -59,7 +60,7 @@ impl Remedy {
 
 impl RequestOrigin<'_> {
     /// Returns the rule of the configuration that decided, if one did.
-    pub(crate) fn deciding_rule(&self, request: &Request<'_>, answer: &Answer) -> Option<Rule> {
+    pub(crate) fn deciding_rule(&self, request: &Request<'_>, answer: &Answer) -> Option<Item> {
         let scope = (self.tenant, &*self.definition.name);
         decision::deciding_rule(self.config, self.chosen, scope, request, answer)
     }
@@ -180,17 +181,14 @@ impl RequestOrigin<'_> {
         let old = written.map(|rule| rule.text).or_else(|| granted.map(HttpRule::to_string));
         let old = old.unwrap_or_else(|| request.to_string());
         let new = decision::with_private(self.rights, request, &old, networks);
-        let hint = match self.chosen.development() {
+        let place = match self.chosen.development() {
             Some(Development::CommandLine) => {
-                format!(
-                    "to allow it, write this in place of the grant of `{old}`:\n{}",
-                    grant_text::option(&format!("http={new}"))
-                )
+                let option = grant_text::option(&format!("http={new}"));
+                format!("the grant of `{old}`:\n{option}")
             }
-            Some(Development::Directory(_)) | None => {
-                format!("to allow it, write this in place of the rule: {new}")
-            }
+            Some(Development::Directory(_)) | None => format!("the rule: {new}"),
         };
+        let hint = format!("to allow it, write this in place of {place}");
         let warnings =
             with_networks(request, networks).map(|rule| Suggestion::of_rule(&rule).warnings());
         let approval = grant_text::approval(self.config, self.chosen);

@@ -64,14 +64,18 @@ pub(crate) struct Failure {
 
 impl Failure {
     fn new(kind: &'static str, error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
-        let (status, problems) = (ExitStatus::Failed, Vec::new());
-        Self { kind, status, error: error.into(), hint: hint.into(), problems }
+        // A kind has the same exit status in every command.
+        let status = match kind {
+            "usage" => ExitStatus::BadUsage,
+            "not_approved" => ExitStatus::Refusal,
+            _ => ExitStatus::Failed,
+        };
+        Self { kind, status, error: error.into(), hint: hint.into(), problems: Vec::new() }
     }
 
     /// Returns the failure of an invalid command line.
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        let usage = Self::new("usage", anyhow!(message.into()), hint);
-        Self { status: ExitStatus::BadUsage, ..usage }
+        Self::new("usage", anyhow!(message.into()), hint)
     }
 
     /// Returns the failure of a file that cannot be used.
@@ -86,7 +90,7 @@ impl Failure {
 
     /// Returns the failure of a configuration or component that the user has not approved.
     pub(crate) fn not_approved(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { kind: "not_approved", status: ExitStatus::Refusal, ..Self::usage(message, hint) }
+        Self::new("not_approved", anyhow!(message.into()), hint)
     }
 
     /// Returns the failure of a component that imports interfaces without a grant.
@@ -202,39 +206,35 @@ impl From<toolcell::Error> for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let of = |kind, status, error: Error| {
-            let hint = error.hint();
-            Self { status, ..Self::new(kind, error, hint) }
-        };
-        match error {
-            Error::Invalid { file, problems } => Self::config(&file, problems),
+        let kind = match error {
+            Error::Invalid { file, problems } => return Self::config(&file, problems),
             Error::Unsigned(problem) | Error::DigestMismatch(problem) => {
                 let file = problem.file.clone();
-                Self::config(&file, vec![*problem])
+                return Self::config(&file, vec![*problem]);
             }
-            Error::Toolcell(error) => error.into(),
-            error @ Error::NotApproved { .. } => of("not_approved", ExitStatus::Refusal, error),
-            error @ Error::Usage { .. } => of("usage", ExitStatus::BadUsage, error),
-            error @ (Error::File { .. } | Error::DuplicateTool { .. } | _) => {
-                of("file", ExitStatus::Failed, error)
-            }
-        }
+            Error::Toolcell(error) => return error.into(),
+            Error::NotApproved { .. } => "not_approved",
+            Error::Usage { .. } => "usage",
+            Error::File { .. } | Error::DuplicateTool { .. } | _ => "file",
+        };
+        let hint = error.hint();
+        Self::new(kind, error, hint)
     }
 }
 
 impl From<toolcell_author::Error> for Failure {
     fn from(error: toolcell_author::Error) -> Self {
         use toolcell_author::ErrorKind;
-        let (kind, status) = match error.kind() {
-            ErrorKind::Usage => ("usage", ExitStatus::BadUsage),
-            ErrorKind::Source => ("source", ExitStatus::Failed),
-            ErrorKind::Toolchain => ("toolchain", ExitStatus::Failed),
-            ErrorKind::Cases => ("cases", ExitStatus::Failed),
-            ErrorKind::Internal => ("internal", ExitStatus::Failed),
-            ErrorKind::File | _ => ("file", ExitStatus::Failed),
+        let kind = match error.kind() {
+            ErrorKind::Usage => "usage",
+            ErrorKind::Source => "source",
+            ErrorKind::Toolchain => "toolchain",
+            ErrorKind::Cases => "cases",
+            ErrorKind::Internal => "internal",
+            ErrorKind::File | _ => "file",
         };
         let hint = error.hint();
-        Self { status, ..Self::new(kind, error, hint) }
+        Self::new(kind, error, hint)
     }
 }
 

@@ -53,10 +53,7 @@ fn members(schema: &Value, root: &Value, above: &str, depth: usize, found: &mut 
     {
         members(alternative, root, above, depth + 1, found);
     }
-    let required = |name: &str| {
-        let names = target.get("required").and_then(Value::as_array);
-        names.is_some_and(|names| names.iter().any(|required| required.as_str() == Some(name)))
-    };
+    let required = target.get("required").and_then(Value::as_array);
     for (name, member) in target.get("properties").and_then(Value::as_object).into_iter().flatten()
     {
         let path = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
@@ -68,7 +65,7 @@ fn members(schema: &Value, root: &Value, above: &str, depth: usize, found: &mut 
         found.push(Parameter {
             name: path.clone(),
             kind: format!("{}{default}", kind_of(member, root, 0)),
-            required: required(name),
+            required: required.is_some_and(|names| names.iter().any(|required| required == name)),
             description: description(member, root),
         });
         members(member, root, &path, depth + 1, found);
