@@ -93,19 +93,17 @@ pub(crate) async fn approved(
         .development()
         .filter(|kind| **kind != Development::CommandLine || chosen.is_granted_anything())
     {
-        printer.warning(format!(
-            "development mode: {} is used without approval, {development}",
-            chosen.display_path()
-        ));
+        let path = chosen.display_path();
+        printer
+            .warning(format!("development mode: {path} is used without approval, {development}"));
     }
     let component = loaded(engines, chosen, bytes).await?;
     if let (Some(RebuiltComponent), Some((name, _))) =
         (config.confirm(&vetted, &component)?, chosen.configured)
     {
-        let message = format!(
+        printer.warning(format!(
             "the code of the component `{name}` has changed since it was approved; its tools and imports are the same"
-        );
-        printer.warning(&message);
+        ));
         let approve = config.hint.command("approve", &[], &[name]);
         printer.hint(format!("{approve} records the new code; set `digest` in `[components.{name}]` to refuse any other code"));
     }
@@ -205,10 +203,8 @@ pub(crate) fn ungranted(
 /// to learn the needs.
 fn how_to_grant(config: &Config, chosen: &ResolvedComponent<'_>, component: &Component) -> String {
     if !component.definitions().any(|tool| !tool.needs.is_empty()) {
-        return format!(
-            "its tools do not declare their needs: {}",
-            advice::how_to_learn(config, chosen, component)
-        );
+        let learn = advice::how_to_learn(config, chosen, component);
+        return format!("its tools do not declare their needs: {learn}");
     }
     let (granted, name) =
         (Arc::new(chosen.grants()), chosen.configured.map_or("", |(name, _)| name));
@@ -283,10 +279,8 @@ fn resolve_word(config: &Config, word: &Path) -> Result<PathBuf> {
     {
         let message =
             format!("`{}` is an argument, and the component comes first", target::shorten(text));
-        return Err(Failure::usage(
-            message,
-            "for the component of this folder, write `.` before it",
-        ));
+        let hint = "for the component of this folder, write `.` before it";
+        return Err(Failure::usage(message, hint));
     }
     let is_here = word == Path::new(CURRENT_DIR);
     let only = config.components.keys().next().filter(|_| is_here && config.components.len() == 1);
@@ -305,17 +299,15 @@ fn no_component(config: &Config) -> Failure {
             config.listed(),
         ),
         _ if config.is_foreign() => config.missing("").into(),
-        _ => Failure::usage(
-            "no component is named, and none is found: there is no project in this folder, and no component in a `toolcell.toml`",
-            match file_here() {
-                Some(file) => format!(
-                    "name the file of a component, for instance {}",
-                    config.hint.command("inspect", &[], &[&file])
-                ),
-                None => "make a tool with `toolcell new NAME`, or name the file of a component"
-                    .to_owned(),
-            },
-        ),
+        _ => {
+            let message = "no component is named, and none is found: there is no project in this folder, and no component in a `toolcell.toml`";
+            let otherwise = "make a tool with `toolcell new NAME`, or name the file of a component";
+            let hint = file_here().map_or(otherwise.to_owned(), |file| {
+                let inspect = config.hint.command("inspect", &[], &[&file]);
+                format!("name the file of a component, for instance {inspect}")
+            });
+            Failure::usage(message, hint)
+        }
     }
 }
 

@@ -209,12 +209,8 @@ pub(crate) fn program_path(program: io::Result<PathBuf>, purpose: &'static str) 
     let program = program.with_context(|| {
         format!("cannot find the file of this program, which is needed to {purpose}")
     });
-    program.map_err(|error| {
-        Failure::environment(
-            error,
-            "mount `/proc`: toolcell finds the path of its own program there",
-        )
-    })
+    let hint = "mount `/proc`: toolcell finds the path of its own program there";
+    program.map_err(|error| Failure::environment(error, hint))
 }
 
 pub(crate) fn cache_dir(cli: &Cli) -> Option<PathBuf> {

@@ -48,10 +48,8 @@ pub(crate) fn context(
     }
     if let Some(answer) = answer {
         if context.resume.is_some() {
-            return Err(Failure::usage(
-                "the answer is given twice: by `--answer` and by `resume` in `--context`",
-                "leave one of them out",
-            ));
+            let message = "the answer is given twice: by `--answer` and by `resume` in `--context`";
+            return Err(Failure::usage(message, "leave one of them out"));
         }
         let state = state.map(|state| json_or_text("--state", state)).transpose()?;
         context.resume = Some(Resume { answer: json_or_text("--answer", answer)?, state });
@@ -90,12 +88,10 @@ fn json_or_text(what: &str, typed: &str) -> Result<Json> {
 
 fn resume(value: &Json) -> Result<Resume> {
     let mut object = object("`resume` in `--context`", value, &RESUME_KEYS)?;
-    let answer = object.remove("answer").ok_or_else(|| {
-        Failure::usage(
-            "`resume` in `--context` has no `answer`",
-            r#"write {"resume": {"answer": …, "state": …}}"#,
-        )
-    })?;
+    let Some(answer) = object.remove("answer") else {
+        let hint = r#"write {"resume": {"answer": …, "state": …}}"#;
+        return Err(Failure::usage("`resume` in `--context` has no `answer`", hint));
+    };
     Ok(Resume { answer, state: object.remove("state") })
 }
 

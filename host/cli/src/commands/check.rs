@@ -216,12 +216,8 @@ fn limits(limits: &Limits) -> Value {
 }
 
 fn limits_text(limits: &Limits) -> String {
-    format!(
-        "at most {}, {} fuel, {}",
-        Time(limits.timeout),
-        Count(limits.fuel),
-        Size(limits.memory)
-    )
+    let Limits { timeout, fuel, memory, .. } = *limits;
+    format!("at most {}, {} fuel, {}", Time(timeout), Count(fuel), Size(memory))
 }
 
 /// A component that was loaded, and its approval.
@@ -266,12 +262,8 @@ impl Checked<'_> {
     fn to_text(&self) -> String {
         let Self { config, chosen, component, signer, state } = self;
         let limits = &chosen.limits;
-        let mut text = vec![format!(
-            "component {} ({}): {}",
-            name(chosen),
-            clean::escaped(&chosen.display_path()),
-            state.word()
-        )];
+        let path = clean::escaped(&chosen.display_path());
+        let mut text = vec![format!("component {} ({path}): {}", name(chosen), state.word())];
         text.extend(signer.map(|signer| format!("  signed by {signer}")));
         text.extend(
             chosen.development().map(|why| format!("  DEVELOPMENT: used without approval, {why}")),

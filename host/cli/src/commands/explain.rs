@@ -110,10 +110,8 @@ pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus>
         match answer {
             Answer::Denied(denial) => shown["denial"] = json!(denial),
             Answer::Private(networks) => {
-                let grant = format!(
-                    "http = [{}]",
-                    decision::with_private(&rights, &request, &covering, &networks)
-                );
+                let rule = decision::with_private(&rights, &request, &covering, &networks);
+                let grant = format!("http = [{rule}]");
                 shown["denial"] =
                     json!({ "layer": "network", "request": request.to_string(), "grant": grant });
                 shown["private_networks"] = json!(networks);
@@ -206,10 +204,8 @@ fn unreadable(
         .split_once(' ')
         .map(|(method, rest)| format!("{} {rest}", method.to_ascii_uppercase()));
     if let Some(capitals) = capitals.filter(|capitals| Request::parse(capitals).is_ok()) {
-        return Failure::usage(
-            bad.to_string(),
-            format!("did you mean {}?", config::quoted(&capitals)),
-        );
+        let hint = format!("did you mean {}?", config::quoted(&capitals));
+        return Failure::usage(bad.to_string(), hint);
     }
     if word.trim().contains(' ') {
         return Failure::usage(bad.to_string(), format!("{}, in quotes for the shell", forms()));
@@ -248,10 +244,8 @@ fn missing(config: &Config, words: &[&str]) -> Failure {
     let named = named.or_else(components::file_here).filter(|_| before.is_empty());
     let before = [named.as_deref().as_slice(), before].concat();
     let example = config.hint.command("explain", &[], &[&before[..], &[request]].concat());
-    Failure::usage(
-        format!("the request is missing{after}"),
-        format!("{}; for instance {example}", forms()),
-    )
+    let hint = format!("{}; for instance {example}", forms());
+    Failure::usage(format!("the request is missing{after}"), hint)
 }
 
 /// Prints a note if calls are refused because the component is not approved, whatever the decision.

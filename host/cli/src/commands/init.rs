@@ -99,10 +99,8 @@ fn write(path: &Path, text: &str) -> Result<()> {
             return Failure::file(anyhow!("`{shown}` exists, and was not changed"), hint);
         }
         let message = anyhow!(error).context(format!("cannot write `{shown}`"));
-        Failure::file(
-            message,
-            "use a folder that you can write to, or name the file with `--config FILE`",
-        )
+        let hint = "use a folder that you can write to, or name the file with `--config FILE`";
+        Failure::file(message, hint)
     })
 }
 

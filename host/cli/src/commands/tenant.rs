@@ -25,10 +25,8 @@ pub(crate) fn store(config: &Config) -> Result<ApiKeyStore> {
         return Err(without_file(config));
     }
     ApiKeyStore::of_configuration(config).map_err(failed)?.ok_or_else(|| {
-        Failure::file(
-            anyhow!("no place for API keys: neither `XDG_STATE_HOME` nor `HOME` is set"),
-            "name a directory with `--state-dir DIR`",
-        )
+        let message = "no place for API keys: neither `XDG_STATE_HOME` nor `HOME` is set";
+        Failure::file(anyhow!(message), "name a directory with `--state-dir DIR`")
     })
 }
 

@@ -127,11 +127,8 @@ pub(crate) fn advice(
     let pasted = pasted(config, chosen, suggestion, &[]);
     let approve =
         approval(config, chosen).map(|approve| format!(", and {approve}")).unwrap_or_default();
-    let file = format!(
-        "to allow it, {}{approve}:\n{}",
-        pasted.order("these lines"),
-        pasted.lines.join("\n")
-    );
+    let (order, lines) = (pasted.order("these lines"), pasted.lines.join("\n"));
+    let file = format!("to allow it, {order}{approve}:\n{lines}");
     if chosen.configured.is_some() {
         return format!("{file}{steps}");
     }
@@ -296,10 +293,8 @@ fn merged(
                     format!("# in line {}, write {key}{text} in place of {}", part.line, part.text)
                 }));
                 if has_header && is_table && !items.is_empty() {
-                    by_hand.push(format!(
-                        "# add below [components.{name}.grants.{kind}], {}:",
-                        span(&old)
-                    ));
+                    let span = span(&old);
+                    by_hand.push(format!("# add below [components.{name}.grants.{kind}], {span}:"));
                     by_hand.extend(items);
                 } else if !items.is_empty() {
                     // The user has to edit an item with comments in it, or with a header for each

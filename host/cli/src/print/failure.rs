@@ -161,10 +161,8 @@ impl Failure {
         let Ok(FailureForm { kind, status, message, causes, hint, problems }) =
             serde_json::from_str(words)
         else {
-            return Self::environment(
-                anyhow!("{words}"),
-                "see what the worker process printed before",
-            );
+            let hint = "see what the worker process printed before";
+            return Self::environment(anyhow!("{words}"), hint);
         };
         let kind = KINDS.into_iter().find(|known| *known == kind).unwrap_or("environment");
         let status =

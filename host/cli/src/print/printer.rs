@@ -273,10 +273,10 @@ impl Printer {
         match writeln!(out, "{clean}").and_then(|()| out.flush()) {
             Ok(()) => Ok(ControlFlow::Continue(())),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
-            Err(error) => Err(Failure::file(
-                anyhow::Error::from(error).context("cannot write to standard output"),
-                "is its disk full?",
-            )),
+            Err(error) => {
+                let error = anyhow::Error::from(error).context("cannot write to standard output");
+                Err(Failure::file(error, "is its disk full?"))
+            }
         }
     }
 

@@ -25,9 +25,9 @@ impl Review<'_> {
     pub(super) fn to_page(&self) -> Page {
         let mut page = Page::default();
         if let Some(found) = self.unapproved() {
+            let file = self.file;
             page.lines.push(format!(
-                "configuration {}: found here, and not approved in its present form",
-                self.file
+                "configuration {file}: found here, and not approved in its present form"
             ));
             // The whole configuration, whatever a section is for: publishers, pins, tenants,
             // isolation.

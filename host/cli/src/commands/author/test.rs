@@ -99,10 +99,8 @@ pub(super) async fn run(
     let report = cases(cli, component, files)?.run(options).await?;
     if report.cases.is_empty() {
         let message = "no case was run: the files have no cases, or no name of a case contains the text of `--filter`";
-        return Err(Failure::usage(
-            message,
-            "add a case to the files, or run `toolcell test` without `--filter`",
-        ));
+        let hint = "add a case to the files, or run `toolcell test` without `--filter`";
+        return Err(Failure::usage(message, hint));
     }
     Ok(report)
 }

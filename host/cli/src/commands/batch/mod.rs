@@ -159,10 +159,11 @@ impl Form {
             _ if !args.stream => Ok(None),
             Format::Own => Ok(Some(Self::Own)),
             Format::Of(Provider::AgUi) => Ok(Some(Self::AgUi)),
-            Format::Of(provider) => Err(Failure::usage(
-                format!("there is no form of events for `--format {provider}`"),
-                "leave out `--stream`, or write `--format agui` or `--format messages`",
-            )),
+            Format::Of(provider) => {
+                let message = format!("there is no form of events for `--format {provider}`");
+                let hint = "leave out `--stream`, or write `--format agui` or `--format messages`";
+                Err(Failure::usage(message, hint))
+            }
         }
     }
 }
@@ -171,10 +172,8 @@ fn context(args: &BatchArgs) -> Result<CallContext> {
     let context = context::context(args.context.as_deref(), None, None)?;
     if context.resume.is_some() {
         let hint = "answer with `toolcell run COMPONENT TOOL ARGS --answer JSON --state TEXT`";
-        return Err(Failure::usage(
-            "a batch cannot answer a question, and `--context` contains an answer",
-            hint,
-        ));
+        let message = "a batch cannot answer a question, and `--context` contains an answer";
+        return Err(Failure::usage(message, hint));
     }
     Ok(context)
 }

@@ -113,9 +113,9 @@ pub(crate) fn findings(
     }
     let debug = contents.size("debug_information");
     if debug > DEBUG_BYTES {
+        let debug = Size(debug).rounded();
         let message = format!(
-            "{} of it is debug information, which is used only to show source lines of traps",
-            Size(debug).rounded()
+            "{debug} of it is debug information, which is used only to show source lines of traps"
         );
         found.push(Finding::of("debug_information", None, message));
     }

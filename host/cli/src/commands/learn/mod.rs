@@ -194,10 +194,8 @@ pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus> {
     }
     if is_added {
         printer.text(&pasted.lines.join("\n"))?;
-        printer.hint(format!(
-            "to allow this call, {}; then:",
-            pasted.order("the lines printed above")
-        ));
+        let order = pasted.order("the lines printed above");
+        printer.hint(format!("to allow this call, {order}; then:"));
         grant_text::steps(&chosen, &asked).iter().for_each(|step| printer.print_item("hint", step));
         let approve = config.hint.command("approve", &[], &[]);
         printer.print_item("hint", format!("approve the configuration: {approve}"));
@@ -226,10 +224,8 @@ pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus> {
             .note(format!("granted to the component, and taken away from this call: {narrowed}"));
     }
     for (section, lines) in &sections {
-        printer.hint(format!(
-            "[{section}] narrows this call; to allow it, write there:\n{}",
-            lines.join("\n")
-        ));
+        let lines = lines.join("\n");
+        printer.hint(format!("[{section}] narrows this call; to allow it, write there:\n{lines}"));
     }
     if let (Some(approve), false, false) =
         (grant_text::approval(&config, &chosen), sections.is_empty(), is_added)
