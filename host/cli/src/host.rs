@@ -3,7 +3,7 @@
 //! An engine compiles and runs WebAssembly. A command calls [`engines`] with the number of
 //! concurrent calls and the configuration. It gets [`Engines`], which creates one engine for each
 //! kind of isolation when it is first needed: those of `toolcell-config`, with the options of the
-//! command line. [`load`] loads a component with a spinner if that takes long.
+//! command line. [`Engines::load`] loads a component with a spinner if that takes long.
 //!
 //! An untrusted component is compiled in a child process or not at all. An unusable cache causes a
 //! warning, never an error. Background optimisation ends with the command; only commands that

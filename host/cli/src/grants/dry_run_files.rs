@@ -40,9 +40,8 @@ impl DryRunFiles {
         TemporaryDirectory::collect();
         let dir =
             TemporaryDirectory::new().context("no temporary directory for the files of a dry run");
-        let dir = dir.map_err(|error| {
-            Failure::environment(error, "set `TMPDIR` to a directory that you can write to")
-        })?;
+        let hint = "set `TMPDIR` to a directory that you can write to";
+        let dir = dir.map_err(|error| Failure::environment(error, hint))?;
         let written =
             grants.directories.iter().filter(|directory| directory.access == Access::Write);
         let mut initial: BTreeSet<_> = written.map(|directory| directory.name.clone()).collect();
@@ -108,9 +107,8 @@ impl DryRunFiles {
             }
             Ok(())
         };
-        fill().map_err(|error| {
-            Failure::environment(error, "is the disk of the temporary files full?")
-        })
+        let hint = "is the disk of the temporary files full?";
+        fill().map_err(|error| Failure::environment(error, hint))
     }
 
     /// Empties the directory, which can have any depth, because a tool created it.

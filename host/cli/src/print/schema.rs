@@ -172,15 +172,15 @@ fn kind_of(schema: &Value, root: &Value, depth: usize) -> String {
 }
 
 fn type_text(name: &str, schema: &Value, root: &Value, depth: usize) -> String {
-    let (word, bounds) = match (name, schema.get("items")) {
-        ("array", Some(items)) => (
-            format!("array of {}", kind_of(items, root, depth + 1)),
-            counted(schema, "Items", "items"),
-        ),
-        ("array", None) => (name.to_owned(), counted(schema, "Items", "items")),
-        ("string", _) => (name.to_owned(), counted(schema, "Length", "characters")),
-        ("integer" | "number", _) => (name.to_owned(), range(schema)),
-        _ => (name.to_owned(), None),
+    let word = match schema.get("items") {
+        Some(items) if name == "array" => format!("array of {}", kind_of(items, root, depth + 1)),
+        Some(_) | None => name.to_owned(),
+    };
+    let bounds = match name {
+        "array" => counted(schema, "Items", "items"),
+        "string" => counted(schema, "Length", "characters"),
+        "integer" | "number" => range(schema),
+        _ => None,
     };
     let of_text = |key: &str| schema.get(key).and_then(Value::as_str).filter(|_| name == "string");
     let format = of_text("format").map(str::to_owned);
