@@ -27,7 +27,7 @@ use crate::config::{
     Approval, ApprovalState, ApprovedVersion, Config, Development, Difference, Lock,
     ResolvedComponent, Signer,
 };
-use crate::grants::{advice, gaps, grant_text, unset};
+use crate::grants::{advice, gaps, grant_text, secrets};
 use crate::host::Engines;
 use crate::os::state;
 use crate::print::{Failure, Result};
@@ -405,7 +405,7 @@ pub(crate) async fn tools(
             for (_, problem) in
                 tool.rights().into_iter().flat_map(|rights| config.unset_of(rights, tenant))
             {
-                printer.warning(unset::problem_text(problem, &[name]));
+                printer.warning(secrets::problem_text(problem, &[name]));
                 printer.hint(&problem.hint);
             }
             tools.push(config.stopped(tool.clone().with_limits(chosen.limits_of(name))));

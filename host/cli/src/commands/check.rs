@@ -23,7 +23,7 @@ use crate::config::{
     SecretSelection, Signer, UnsetSecret, effective,
 };
 use crate::grants::gaps::{self, Gap};
-use crate::grants::{secrets, unset};
+use crate::grants::secrets;
 use crate::host::Cli;
 use crate::print::{Count, ExitStatus, Result, Size, Time, clean, table};
 use crate::{components, host};
@@ -130,7 +130,7 @@ pub(crate) async fn check(cli: &Cli, args: &CheckArgs) -> Result<ExitStatus> {
     }
     failures.iter().for_each(|failure| printer.failure(failure));
     for unset in &unset {
-        printer.error(unset::problem_text(unset.problem, &users(&config, *unset, &components)));
+        printer.error(secrets::problem_text(unset.problem, &users(&config, *unset, &components)));
         printer.hint(&unset.problem.hint);
     }
     if config.approval == Approval::Missing {

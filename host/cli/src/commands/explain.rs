@@ -27,7 +27,7 @@ use crate::grants::advice::{self, RequestOrigin};
 use crate::grants::decision::{self, Answer};
 use crate::grants::offered::NotOffered;
 use crate::grants::rule_lines::Item;
-use crate::grants::unset;
+use crate::grants::secrets;
 use crate::grants::uses::{NO_IMPORT_TEXT, can_request};
 use crate::host::{self, Cli, Engines};
 use crate::print::{ExitStatus, Failure, Printer, Result};
@@ -156,7 +156,7 @@ pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus>
         printer.note(format!("the value of `{name}` comes from {origin}"));
     }
     for problem in unset.values() {
-        printer.warning(unset::problem_text(problem, &[name]));
+        printer.warning(secrets::problem_text(problem, &[name]));
         printer.hint(&problem.hint);
     }
     if is_allowed {

@@ -26,7 +26,7 @@ use super::ungranted::not_granted;
 use super::{TypedCall, argument_faults, resume};
 use crate::built;
 use crate::grants::advice::RequestOrigin;
-use crate::grants::unset;
+use crate::grants::secrets;
 use crate::print::{Count, Printer, Result, Size, Time, clean, schema, table};
 
 const MIB: u64 = 1 << 20;
@@ -365,12 +365,16 @@ fn print_refusal(printer: &Printer, typed: &TypedCall<'_>, refusal: &Refusal) {
     let RequestOrigin { config, definition, tenant, .. } = typed.origin;
     if let Refusal::UnsetSecret(names) = refusal {
         let unset: BTreeMap<_, _> = config.unset_for(tenant).collect();
-        return unset::print_refused(
-            printer,
-            refusal,
-            names.iter().filter_map(|name| unset.get(name).copied()),
-            &definition.name,
-        );
+        let problems: Vec<_> = names.iter().filter_map(|name| unset.get(name).copied()).collect();
+        for problem in &problems {
+            printer.error(secrets::problem_text(problem, &[&definition.name]));
+        }
+        if problems.is_empty() {
+            printer.error(refusal);
+        }
+        printer.labelled("  reason", refusal.kind());
+        problems.iter().for_each(|problem| printer.hint(&problem.hint));
+        return;
     }
     let Refusal::InvalidArguments(faults) = refusal else {
         // The hints about answers name this command's options.
