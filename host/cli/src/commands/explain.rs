@@ -56,7 +56,8 @@ pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus>
                 "unset_secrets": [],
             }))?;
         } else {
-            unreached.print_decision(printer)?;
+            printer.text(&unreached.sentence())?;
+            printer.hint(unreached.hint());
         }
         return Ok(ExitStatus::Refusal);
     }

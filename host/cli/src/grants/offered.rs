@@ -13,7 +13,6 @@ use toolcell::grants::{Request, toml_text};
 
 use super::rule_lines::{Item, RuleLines};
 use crate::config::Config;
-use crate::print::{Printer, Result};
 
 /// A tool that a tenant is not offered.
 pub(crate) struct NotOffered<'a> {
@@ -38,7 +37,7 @@ impl<'a> NotOffered<'a> {
         Some(Self { tenant, tool, file: config.file.as_deref().unwrap_or_default(), list })
     }
 
-    fn sentence(&self) -> String {
+    pub(crate) fn sentence(&self) -> String {
         let Self { tenant, tool, file, list } = self;
         let by = match list {
             Some(Item { text, line, .. }) => format!(", by `{text}` (`{file}`, line {line})"),
@@ -47,21 +46,8 @@ impl<'a> NotOffered<'a> {
         format!("the tenant `{tenant}` is not offered the tool `{tool}`{by}")
     }
 
-    fn hint(&self) -> String {
+    pub(crate) fn hint(&self) -> String {
         format!("to offer it, add {} to `tools` in [tenants.{}]", toml_text(self.tool), self.tenant)
-    }
-
-    /// Prints it as a warning.
-    pub(crate) fn warn(&self, printer: &Printer) {
-        printer.warning(self.sentence());
-        printer.hint(self.hint());
-    }
-
-    /// Prints it as the decision about a request.
-    pub(crate) fn print_decision(&self, printer: &Printer) -> Result<()> {
-        printer.text(&self.sentence())?;
-        printer.hint(self.hint());
-        Ok(())
     }
 
     /// Returns the JSON members: the denial, and the rule that decided.

@@ -97,7 +97,8 @@ pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus> {
     let context = config::for_tenant(&config, CallContext::default(), args.tenant.as_deref())?;
     let tenant = context.tenant.as_deref();
     if let Some(unreached) = NotOffered::first_not_offered(&config, tenant, [name.as_str()]) {
-        unreached.warn(printer);
+        printer.warning(unreached.sentence());
+        printer.hint(unreached.hint());
     }
     let overlay = tenant.and_then(|name| config.tenants.get(name)?.tenant.overlay.clone());
     let rights = tool.rights().cloned().unwrap_or_default().with_granted(Arc::new(granted.clone()));
