@@ -43,14 +43,10 @@ pub(crate) struct Options<'a> {
 
 /// Finds and reads the configuration, with the values of the wanted secrets only.
 pub(crate) fn read(typed: Options<'_>, wanted: SecretSelection) -> Result<Config> {
-    let mut options =
+    let options =
         ReadOptions::from_environment().with_wanted(wanted).with_hint_command(hint_command(typed));
-    if let Some(dir) = typed.cache_dir {
-        options = options.with_cache_dir(dir);
-    }
-    if let Some(dir) = typed.state_dir {
-        options = options.with_state_dir(dir);
-    }
+    let options = typed.cache_dir.into_iter().fold(options, ReadOptions::with_cache_dir);
+    let options = typed.state_dir.into_iter().fold(options, ReadOptions::with_state_dir);
     match (typed.config, env::config()) {
         (Some(named), _) => Ok(Config::read_with(named, options)?),
         (None, Some(named)) => {
@@ -95,10 +91,8 @@ pub(crate) fn for_tenant(
             return Err(Failure::usage(message, hint));
         }
         if context.tenant.as_deref().is_some_and(|other| other != tenant) {
-            return Err(Failure::usage(
-                "two tenants: `--tenant` and `tenant` in `--context`",
-                "leave one of them out",
-            ));
+            let message = "two tenants: `--tenant` and `tenant` in `--context`";
+            return Err(Failure::usage(message, "leave one of them out"));
         }
         context.tenant = Some(tenant.to_owned());
     }

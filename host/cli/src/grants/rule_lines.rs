@@ -46,6 +46,13 @@ impl RuleLines {
         Some(Item { text: self.0.get(span.clone())?.to_owned(), line: self.line_of(&span), span })
     }
 
+    /// Returns a member in one line, as `KEY = VALUE`, with its place.
+    pub(crate) fn setting(&self, place: &[&str]) -> Option<Item> {
+        let part = self.part(place)?;
+        let value = part.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        Some(Item { text: format!("{} = {value}", place.last()?), ..part })
+    }
+
     /// Returns the text before an item in its line.
     pub(crate) fn before(&self, item: &Item) -> &str {
         let before = self.0.get(..item.span.start).unwrap_or_default();
@@ -56,19 +63,11 @@ impl RuleLines {
     /// table, returns its keys.
     pub(crate) fn items(&self, place: &[&str]) -> Vec<Item> {
         let spans = |value: &Spanned<DeValue<'_>>| -> Vec<(String, Range<usize>)> {
-            match value.get_ref() {
-                DeValue::Array(items) => {
-                    items.iter().filter_map(|item| Some((text_of(item)?, item.span()))).collect()
-                }
-                DeValue::Table(table) => {
-                    table.keys().map(|key| (key.get_ref().to_string(), key.span())).collect()
-                }
-                DeValue::String(_)
-                | DeValue::Integer(_)
-                | DeValue::Float(_)
-                | DeValue::Boolean(_)
-                | DeValue::Datetime(_) => Vec::new(),
-            }
+            let (items, table) = (value.get_ref().as_array(), value.get_ref().as_table());
+            let items = items.into_iter().flat_map(|items| items.iter());
+            let items = items.filter_map(|item| Some((text_of(item)?, item.span())));
+            let keys = table.into_iter().flat_map(|table| table.keys());
+            items.chain(keys.map(|key| (key.get_ref().to_string(), key.span()))).collect()
         };
         let found = self.at(place, spans).unwrap_or_default();
         found

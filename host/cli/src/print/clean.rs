@@ -29,6 +29,11 @@ impl Reader {
     }
 }
 
+/// Returns an author's text in one line, without harmful characters.
+pub(crate) fn line(text: &str) -> String {
+    note(&escaped(text)).into_owned()
+}
+
 /// Characters of a result that a person is shown: hundreds of lines, but few enough to keep earlier
 /// output within reach.
 const MAX_RESULT: usize = 64 << 10;
