@@ -155,7 +155,11 @@ impl CallRedactor {
         &self,
         answer: Result<CallResult, ToolError>,
     ) -> Result<CallResult, ToolError> {
-        match self.result(answer.unwrap_or_else(CallResult::ToolError)) {
+        let mut result = answer.unwrap_or_else(CallResult::ToolError);
+        if enforced!(ReturnedSecrets) {
+            result = SecretRedactor(self.redactor()).result(result);
+        }
+        match result {
             CallResult::ToolError(error) => Err(error),
             result @ (CallResult::Outcome(_) | CallResult::Refusal(_)) => Ok(result),
         }
@@ -163,21 +167,12 @@ impl CallRedactor {
 
     /// Returns bytes that a tool printed without the secrets.
     pub(in crate::engine) fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
-        match self.redactor_of_results() {
-            Some(redactor) if redactor.contains_value(&bytes) => redactor.redact(&bytes),
-            Some(_) | None => bytes,
+        let redactor = self.redactor();
+        if enforced!(ReturnedSecrets) && redactor.contains_value(&bytes) {
+            redactor.redact(&bytes)
+        } else {
+            bytes
         }
-    }
-
-    fn result(&self, result: CallResult) -> CallResult {
-        match self.redactor_of_results() {
-            Some(redactor) => SecretRedactor(redactor).result(result),
-            None => result,
-        }
-    }
-
-    fn redactor_of_results(&self) -> Option<Redactor> {
-        enforced!(ReturnedSecrets).then(|| self.redactor())
     }
 }
 

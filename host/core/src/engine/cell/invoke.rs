@@ -11,13 +11,13 @@
 //! (fuel, memory, host calls) is written when the cell ends, also if the future is dropped before
 //! its end.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use toolcell_contract::call::CallResult;
 use toolcell_contract::definition::Checks;
 use toolcell_contract::grants::rights::Rights;
 use toolcell_contract::outcome::refusal::{Fault, Refusal};
-use toolcell_contract::outcome::tool_error::ToolError;
+use toolcell_contract::outcome::tool_error::{Exit, ToolError};
 use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Engine, Store};
 
@@ -29,7 +29,7 @@ use super::classify::{Phase, classify};
 use super::exports::Exports;
 use super::output::captured::Streams;
 use super::resources::EngineResources;
-use super::{Cell, CellCapabilities, translate};
+use super::{Cell, Scope, translate};
 use crate::capability::files::Mounts;
 use crate::engine::adapt::component_kind::ComponentKind;
 use crate::engine::adapt::{command, functions};
@@ -83,9 +83,14 @@ pub(in crate::engine) async fn execute(
     if let (Some(streams), Some(redactor)) = (&streams, &redactor) {
         streams.stdout.set_redactor(Arc::clone(redactor));
     }
-    let reach =
-        CellCapabilities { streams, ..capabilities(&ready, Some(rights), redactor.clone()) };
-    let answer = in_cell(&ready, &invocation, reach, run_state, async |store, instance| {
+    let scope = Scope {
+        invocation: Arc::clone(&invocation),
+        resources: Arc::clone(&ready.resources),
+        mounts: ready.wiring.mounts.clone(),
+        rights,
+        redactor: redactor.clone(),
+    };
+    let answer = in_cell(&ready, scope, streams, run_state, async |store, instance| {
         let indices = match &ready.exports {
             Exports::Tools(indices) => indices,
             Exports::Functions(functions) => {
@@ -95,7 +100,7 @@ pub(in crate::engine) async fn execute(
                 let status = command::run(*entry, store, &instance).await?;
                 let cell = store.data();
                 let stdout = cell.captured().unwrap_or_default().answer();
-                let limit = cell.invocation.limits.result;
+                let limit = cell.scope.invocation.limits.result;
                 let stderr = || cell.stderr_excerpt();
                 return Ok(command::answer(command, status, stdout, limit, stderr));
             }
@@ -171,8 +176,15 @@ async fn ask<T>(
     run_state: Arc<RunState>,
     export: impl AsyncFnOnce(&tool::Guest, &mut Store<Cell>) -> wasmtime::Result<T>,
 ) -> Result<T, ToolError> {
-    let reach = capabilities(ready, None, None);
-    in_cell(ready, invocation, reach, run_state, async |store, instance| {
+    static NO_RIGHTS: LazyLock<Arc<Rights>> = LazyLock::new(Arc::default);
+    let scope = Scope {
+        invocation: Arc::clone(invocation),
+        resources: Arc::clone(&ready.resources),
+        mounts: None,
+        rights: Arc::clone(&NO_RIGHTS),
+        redactor: None,
+    };
+    in_cell(ready, scope, None, run_state, async |store, instance| {
         // Definitions of other kinds have no checks, and `describe` is not called.
         let Exports::Tools(indices) = &ready.exports else {
             return Err(wasmtime::Error::msg("the component has no toolbox"));
@@ -183,32 +195,21 @@ async fn ask<T>(
     .await
 }
 
-/// Returns the capabilities of a cell: without rights there are none.
-fn capabilities(
-    ready: &Ready,
-    rights: Option<Arc<Rights>>,
-    redactor: Option<Arc<CallRedactor>>,
-) -> CellCapabilities {
-    CellCapabilities {
-        resources: Arc::clone(&ready.resources),
-        mounts: ready.wiring.mounts.clone(),
-        rights,
-        redactor,
-        streams: None,
-    }
-}
-
 /// Runs a guest in a cell of its own. Every failure in it becomes a [`ToolError`].
 async fn in_cell<T>(
     ready: &Ready,
-    invocation: &Arc<Invocation>,
-    reach: CellCapabilities,
+    scope: Scope,
+    streams: Option<Box<Streams>>,
     run_state: Arc<RunState>,
     guest: impl AsyncFnOnce(&mut Store<Cell>, Instance) -> wasmtime::Result<T>,
 ) -> Result<T, ToolError> {
     let _running = ready.ticker.run();
-    let store = Cell::store(&ready.engine, reach, Arc::clone(invocation), run_state);
-    let mut cell = Settling(store.map_err(|error| set_up_failed(&error))?);
+    let store = Cell::store(&ready.engine, scope, streams, run_state);
+    let mut cell = Settling(store.map_err(|error| {
+        // The host has no memory for a store: no code of the guest has run.
+        tracing::error!(error = format!("{error:#}"), "a cell cannot be created");
+        ToolError::HandlerExit(Exit::ProcessEnded)
+    })?);
     let ended = match ready.pre.instantiate_async(&mut cell.0).await {
         Ok(instance) => guest(&mut cell.0, instance).await.map_err(|error| (error, Phase::Call)),
         Err(error) => Err((error, Phase::Start)),
@@ -229,11 +230,5 @@ impl Drop for Settling {
 /// Returns the fuel that the call has used, earlier attempts included: the limit is the call's, and
 /// the store began with the rest of it.
 fn fuel_used(store: &Store<Cell>) -> u64 {
-    store.data().invocation.limits.fuel.saturating_sub(store.get_fuel().unwrap_or_default())
-}
-
-/// The host has no memory for a store: no code of the guest has run.
-fn set_up_failed(error: &wasmtime::Error) -> ToolError {
-    tracing::error!(error = format!("{error:#}"), "a cell cannot be created");
-    ToolError::HandlerExit(toolcell_contract::outcome::tool_error::Exit::ProcessEnded)
+    store.data().scope.invocation.limits.fuel.saturating_sub(store.get_fuel().unwrap_or_default())
 }

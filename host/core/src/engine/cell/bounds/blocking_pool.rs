@@ -12,10 +12,10 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tokio::runtime::Handle;
+use futures_util::FutureExt as _;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
 use toolcell_contract::controls::{bound, enforced};
@@ -82,11 +82,6 @@ impl IoPool {
         let of_cell = bound!(CellThreads, OF_CELL).min(THREADS);
         PoolAccess { pool: Arc::clone(self), share, own: Arc::new(Semaphore::new(of_cell)) }
     }
-
-    fn threads(&self) -> Result<&Handle, Unserved> {
-        let threads = self.threads.handle(self.name, THREADS);
-        threads.ok_or_else(|| Unserved::Failed(wasmtime::Error::msg("no threads")))
-    }
 }
 
 impl Share {
@@ -137,17 +132,20 @@ impl PoolAccess {
     ) -> Result<T, Unserved> {
         let own = Arc::clone(&self.own).acquire_owned().await.map_err(closed)?;
         let turn = self.share.permit().await?;
-        let threads = self.pool.threads()?;
-        let stage = WorkState::new(&self.share);
+        let threads = self.pool.threads.handle(self.pool.name, THREADS);
+        let threads = threads.ok_or_else(|| failed("no threads"))?;
+        let state =
+            Arc::new(WorkState { share: Arc::clone(&self.share), is_left: AtomicBool::new(false) });
         let turns = enforced!(BusyThreads).then_some([own, turn]);
-        let out = ThreadGuard { state: Arc::clone(&stage), _turns: turns };
+        let out = ThreadGuard { state: Arc::clone(&state), _turns: turns };
         let task = threads.spawn_blocking(move || {
             let done = work();
             drop(out);
             done
         });
-        let mut asked = CallerGuard { task, state: stage };
-        resume_panic((&mut asked.task).await).ok_or_else(shut_down)
+        let mut asked = CallerGuard { task, state };
+        let done = resume_panic((&mut asked.task).await);
+        done.ok_or_else(|| failed("the host's threads for files and keys have shut down"))
     }
 
     /// Starts the same without waiting for it; the work begins at once if permits are free.
@@ -157,10 +155,9 @@ impl PoolAccess {
     ) -> StartedWork<T> {
         let way = self.clone();
         let mut running: StartedWork<T> = Box::pin(async move { way.run(work).await });
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        match running.as_mut().poll(&mut context) {
-            std::task::Poll::Ready(done) => Box::pin(std::future::ready(done)),
-            std::task::Poll::Pending => running,
+        match (&mut running).now_or_never() {
+            Some(done) => Box::pin(std::future::ready(done)),
+            None => running,
         }
     }
 }
@@ -169,25 +166,16 @@ fn closed(_: AcquireError) -> Unserved {
     unreachable!("no share is ever closed")
 }
 
-fn shut_down() -> Unserved {
-    Unserved::Failed(wasmtime::Error::msg("the host's threads for files and keys have shut down"))
+fn failed(problem: &'static str) -> Unserved {
+    Unserved::Failed(wasmtime::Error::msg(problem))
 }
 
-const RUNNING: u8 = 0;
-const ABANDONED: u8 = 1;
-const DONE: u8 = 2;
-
-/// The stage of a piece of work, shared by its thread and its caller. It changes only under the
-/// lock of the share's count `abandoned`.
+/// The state of a piece of work, shared by its thread and its caller.
 struct WorkState {
     share: Arc<TenantPart<Share>>,
-    now: AtomicU8,
-}
-
-impl WorkState {
-    fn new(share: &Arc<TenantPart<Share>>) -> Arc<Self> {
-        Arc::new(Self { share: Arc::clone(share), now: AtomicU8::new(RUNNING) })
-    }
+    /// True as soon as the thread or the caller is done with the work. It changes only under the
+    /// lock of the share's count `abandoned`.
+    is_left: AtomicBool,
 }
 
 /// The part on the thread: records the end of the work when dropped.
@@ -198,9 +186,9 @@ struct ThreadGuard {
 
 impl Drop for ThreadGuard {
     fn drop(&mut self) {
-        let WorkState { share, now } = &*self.state;
+        let WorkState { share, is_left } = &*self.state;
         share.abandoned.send_if_modified(|left| {
-            let was_left = now.swap(DONE, Ordering::Relaxed) == ABANDONED;
+            let was_left = is_left.swap(true, Ordering::Relaxed);
             *left -= usize::from(was_left);
             was_left
         });
@@ -216,11 +204,9 @@ struct CallerGuard<T> {
 impl<T> Drop for CallerGuard<T> {
     fn drop(&mut self) {
         self.task.abort();
-        let WorkState { share, now } = &*self.state;
+        let WorkState { share, is_left } = &*self.state;
         share.abandoned.send_if_modified(|left| {
-            let leaves = now
-                .compare_exchange(RUNNING, ABANDONED, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok();
+            let leaves = !is_left.swap(true, Ordering::Relaxed);
             *left += usize::from(leaves);
             leaves
         });
@@ -232,7 +218,6 @@ mod tests {
     use std::panic::AssertUnwindSafe;
     use std::sync::mpsc;
 
-    use futures_util::FutureExt as _;
     use futures_util::future::join_all;
     use parking_lot::Mutex;
 

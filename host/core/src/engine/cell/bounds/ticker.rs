@@ -29,6 +29,7 @@ const LINGER: u32 = 100;
 /// Raises epochs while at least one [`Running`] exists.
 pub(in crate::engine) struct Ticker(Arc<Shared>);
 
+#[derive(Default)]
 struct Shared {
     running: AtomicUsize,
     ticks: AtomicU64,
@@ -43,16 +44,7 @@ struct Shared {
 impl Ticker {
     /// Starts to tick for these engines. The threads end when the ticker is dropped.
     pub(in crate::engine) fn start(engines: Vec<EngineWeak>) -> Result<Self, Error> {
-        let shared = Arc::new(Shared {
-            running: AtomicUsize::new(0),
-            ticks: AtomicU64::new(0),
-            asleep: AtomicBool::new(false),
-            stopped: AtomicBool::new(false),
-            #[cfg(test)]
-            poisoned: AtomicBool::new(false),
-            gate: Mutex::new(()),
-            wake: Condvar::new(),
-        });
+        let shared = Arc::<Shared>::default();
         let watched = Arc::clone(&shared);
         thread::Builder::new()
             .name("toolcell-watch".into())

@@ -26,13 +26,12 @@ use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::random::WasiRandom;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiView};
 
-use super::errors;
 use super::seeded_random::{Purpose, SeededRandom};
-use crate::engine::cell::Cell;
 use crate::engine::cell::output::GuestStream;
 use crate::engine::cell::output::captured::Streams;
 use crate::engine::cell::output::lines::Lines;
-use crate::engine::cell::resources::{Deterministic, EngineResources};
+use crate::engine::cell::resources::Deterministic;
+use crate::engine::cell::{Cell, Scope};
 
 /// The resolution of both clocks: fine enough for a tool, too coarse to time a cache line.
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(1);
@@ -55,9 +54,7 @@ impl HasData for HasTable {
 
 /// Links the interfaces.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
-    io::error::add_to_linker::<Cell, errors::Errors>(linker, |cell| {
-        errors::View(cell.ctx().table)
-    })?;
+    io::error::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)?;
     io::poll::add_to_linker::<Cell, HasTable>(linker, |cell| cell.ctx().table)?;
     io::streams::add_to_linker::<Cell, HasTable>(linker, |cell| cell.ctx().table)?;
     cli::environment::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)?;
@@ -79,7 +76,7 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
 /// As wasmtime's own implementation; in a dry run it also records the access.
 impl cli::environment::Host for Cell {
     fn get_environment(&mut self) -> wasmtime::Result<Vec<(String, String)>> {
-        if let Some(recorder) = self.recorder() {
+        if let Some(recorder) = &self.scope.resources.recorder {
             recorder.environment();
         }
         cli::environment::Host::get_environment(&mut self.cli())
@@ -99,10 +96,8 @@ impl cli::environment::Host for Cell {
 /// input, and an output of its own.
 pub(in crate::engine) fn context(
     lines: &Lines,
-    resources: &EngineResources,
+    scope: &Scope,
     clock: Clock,
-    rights: Option<&Rights>,
-    call: &str,
     streams: Option<&Streams>,
 ) -> WasiCtx {
     let mut builder = WasiCtxBuilder::new();
@@ -125,16 +120,15 @@ pub(in crate::engine) fn context(
         .allow_blocking_current_thread(false)
         .monotonic_clock(clock)
         .wall_clock(clock);
-    for (name, value) in rights.iter().flat_map(|rights| allowed_environment(rights)) {
+    let Scope { invocation, resources, rights, .. } = scope;
+    for (name, value) in allowed_environment(rights) {
         builder.env(name, value);
     }
-    if rights.is_some_and(|rights| {
-        has_scratch(rights) && !rights.granted().environment.contains_key(TMPDIR)
-    }) {
+    if has_scratch(rights) && !rights.granted().environment.contains_key(TMPDIR) {
         builder.env(TMPDIR, SCRATCH);
     }
     if let Some(seed) = resources.deterministic.seed {
-        let chance = |purpose| SeededRandom::new(seed, call, purpose);
+        let chance = |purpose| SeededRandom::new(seed, &invocation.call.id, purpose);
         builder
             .secure_random(chance(Purpose::Secure))
             .insecure_random(chance(Purpose::Insecure))
@@ -225,6 +219,7 @@ impl HostWallClock for Clock {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+    use std::sync::Arc;
 
     use wasmtime_wasi::p2::bindings::random::insecure::Host as _;
     use wasmtime_wasi::p2::bindings::random::random::Host as _;
@@ -272,9 +267,15 @@ mod tests {
     fn unseeded_context() -> WasiCtx {
         let limits = toolcell_contract::limits::Limits::default();
         let invocation = crate::tool::handler::Invocation::scripted("t", limits);
-        let lines = Lines::new(std::sync::Arc::new(invocation));
-        let resources = EngineResources::default();
-        context(&lines, &resources, Clock::new(resources.deterministic), None, "1", None)
+        let scope = Scope {
+            invocation: Arc::new(invocation),
+            resources: Arc::default(),
+            mounts: None,
+            rights: Arc::default(),
+            redactor: None,
+        };
+        let lines = Lines::new(Arc::clone(&scope.invocation));
+        context(&lines, &scope, Clock::new(Deterministic::default()), None)
     }
 
     /// Fails without: the limit (the stock limit is larger).

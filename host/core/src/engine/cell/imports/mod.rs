@@ -26,7 +26,6 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use toolcell_contract::error::Error;
 use toolcell_contract::grants::GrantKind;
-
 use wasmtime::Engine;
 use wasmtime::component::Linker;
 
@@ -83,26 +82,21 @@ const GRANTABLE: [&str; 6] = [
 
 /// Returns the status of an import. `name` is as it stands in the component, version included.
 pub(in crate::engine) fn status(name: &str) -> ImportStatus {
-    let (interface, version) = name
-        .split_once('@')
-        .map_or((name, None), |(interface, version)| (interface, Some(version)));
+    let (interface, version) = name.split_once('@').unwrap_or((name, ""));
     if !is_open(interface) {
         let is_grantable = GRANTABLE.iter().any(|package| interface.starts_with(package));
         return if is_grantable { ImportStatus::NeedsGrant } else { ImportStatus::Unknown };
     }
-    match version {
-        Some(version) if is_served(interface, version) && interface.starts_with("wasi:") => {
-            ImportStatus::Inert
-        }
-        Some(version) if is_served(interface, version) => ImportStatus::Offered,
-        Some(_) | None => ImportStatus::Unknown,
+    match is_served(interface, version) {
+        true if interface.starts_with("wasi:") => ImportStatus::Inert,
+        true => ImportStatus::Offered,
+        false => ImportStatus::Unknown,
     }
 }
 
 fn is_open(interface: &str) -> bool {
     let Some((package, name)) = interface.split_once('/') else { return false };
-    let mut open = OPEN.iter().filter(|(open, _)| *open == package);
-    open.any(|(_, names)| names.split(' ').any(|open| open == name))
+    OPEN.iter().any(|(open, names)| *open == package && names.split(' ').any(|open| open == name))
 }
 
 /// Returns true if the host implements a compatible version: WASI 0.2, and 0.1 of the package

@@ -43,8 +43,7 @@ use crate::capability::http::{
 };
 use crate::engine::cell::bounds::host_memory::{CHUNK, FIELDS};
 use crate::engine::cell::host_span::{host_span, note_end, note_request};
-use crate::engine::cell::outbound_scan::ScanContext;
-use crate::engine::cell::{Cell, authorized};
+use crate::engine::cell::{Cell, Scope};
 use crate::tool::handler::Invocation;
 
 /// The name of the interface in wasmtime's own host.
@@ -104,7 +103,7 @@ impl Cell {
             context.set_field_size_limit(FIELDS);
             let hooks = Hooks {
                 latest: self.latest(),
-                scan: self.outbound_scan(),
+                scope: self.scope.clone(),
                 written_bytes: Arc::default(),
             };
             self.wasi_http = Some(Box::new(WasiHttpState { context, hooks }));
@@ -116,7 +115,7 @@ impl Cell {
 
 struct Hooks {
     latest: Instant,
-    scan: ScanContext,
+    scope: Scope,
     /// Bytes that the guest has written into bodies of requests, refused ones included.
     written_bytes: Arc<AtomicU64>,
 }
@@ -199,13 +198,13 @@ impl WasiHttpHooks for Hooks {
         options: Option<RequestOptions>,
         _processed: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = Result<Sent, Error>> + Send> {
-        let (latest, scan, written) =
-            (self.latest, self.scan.clone(), Arc::clone(&self.written_bytes));
-        let (egress, budget) = (scan.resources.egress.clone(), scan.invocation.egress_budget());
+        let (latest, scope, written) =
+            (self.latest, self.scope.clone(), Arc::clone(&self.written_bytes));
+        let (egress, budget) = (scope.resources.egress.clone(), scope.invocation.egress_budget());
         let (head, body) = request.into_parts();
         // Checked now instead of when the body is complete: the body of a refused request is not
         // collected further.
-        let span = host_span(&self.scan.invocation, "wasi:http", "handle");
+        let span = host_span(&self.scope.invocation, "wasi:http", "handle");
         let admitted = self.admit(&head, &span);
         let sending = async move {
             let done: Box<dyn Future<Output = Result<(), Error>> + Send> =
@@ -223,13 +222,13 @@ impl WasiHttpHooks for Hooks {
             }
             let (headers, times) = (headers(&head), times(options));
             let outgoing = Outgoing { method, target, headers, body, timeout: None, times };
-            let secrets = scan.secrets(Vec::new()).await.map_err(fault)?;
+            let secrets = scope.secrets(Vec::new()).await.map_err(fault)?;
             let response = egress.open(admitted, &budget, outgoing, secrets, latest).await;
             note_end(
                 &Span::current(),
                 response.as_ref().map(|response| response.status().as_u16()),
             );
-            let response = response.map_err(|error| report_error(&scan.invocation, error))?;
+            let response = response.map_err(|error| report_error(&scope.invocation, error))?;
             Ok((response.map(|body| body.map_err(fault).boxed_unsync()), done))
         };
         Box::new(sending.instrument(span))
@@ -247,11 +246,10 @@ impl Hooks {
         let method = Method::parse(head.method.as_str()).ok_or(Error::HttpRequestMethodInvalid)?;
         let target =
             Target::parse(&head.uri.to_string()).map_err(|_| Error::HttpRequestUriInvalid)?;
-        let ScanContext { resources, invocation, rights, .. } = &self.scan;
+        let Scope { resources, invocation, rights, .. } = &self.scope;
         if resources.recorder.is_some() {
             let request = GrantRequest::Http { method, target: Cow::Borrowed(&target) };
-            authorized(resources, rights, invocation, &request)
-                .map_err(|_denial| Error::HttpRequestDenied)?;
+            self.scope.authorize(&request).map_err(|_denial| Error::HttpRequestDenied)?;
             if !is_sent(rights, &request) {
                 return Ok((method, target, None));
             }
@@ -276,22 +274,19 @@ fn placeholder_response() -> Result<Response<WasiBody>, Error> {
 
 /// Returns the request's headers, without the two that the host sets.
 fn headers(head: &Parts) -> Vec<(String, Vec<u8>)> {
-    let own = |name: &HeaderName| *name == HOST || *name == CONTENT_LENGTH;
-    let theirs = head.headers.iter().filter(|(name, _)| !own(name));
+    let theirs = head.headers.iter().filter(|(name, _)| ![HOST, CONTENT_LENGTH].contains(name));
     theirs.map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect()
 }
 
 /// Returns the time limits of the request's parts, as the guest sets them. The whole request ends
 /// with the call.
 fn times(options: Option<RequestOptions>) -> Times {
-    options.map_or_else(Times::default, |options| {
-        let RequestOptions { connect_timeout, first_byte_timeout, between_bytes_timeout } = options;
-        Times {
-            connect: connect_timeout,
-            first_byte: first_byte_timeout,
-            between_bytes: between_bytes_timeout,
-        }
-    })
+    let options = options.unwrap_or_default();
+    Times {
+        connect: options.connect_timeout,
+        first_byte: options.first_byte_timeout,
+        between_bytes: options.between_bytes_timeout,
+    }
 }
 
 /// Collects the whole body, and counts its bytes against the budget as they come.

@@ -101,11 +101,7 @@ impl Captured {
     pub(in crate::engine) fn text(&self) -> Option<String> {
         let (bytes, limit, left_out) = {
             let kept = self.0.lock();
-            (
-                self.redacted(&kept),
-                kept.limit,
-                kept.total_bytes.saturating_sub(kept.bytes.len() as u64),
-            )
+            (self.redacted(&kept), kept.limit, kept.total_bytes - kept.bytes.len() as u64)
         };
         let (text, note) = readable(&bytes, limit);
         let cut = (left_out > 0).then(|| format!("{left_out} more bytes were printed"));
@@ -122,10 +118,9 @@ impl Captured {
         let bytes = {
             let mut kept = self.0.lock();
             if std::mem::replace(&mut kept.is_logged, true) {
-                Vec::new()
-            } else {
-                self.redacted(&kept)
+                return;
             }
+            self.redacted(&kept)
         };
         lines.write(LogSource::Stdout, &bytes);
         lines.finish();

@@ -89,24 +89,21 @@ impl Lines {
     pub(in crate::engine) fn write(&self, source: LogSource, mut bytes: &[u8]) {
         let mut waiting = self.buffer(source).lock();
         while !bytes.is_empty() {
-            let room = LINE_BYTES - waiting.len();
-            let end = bytes.iter().take(room).position(|byte| *byte == b'\n');
-            let taken = end.unwrap_or(bytes.len().min(room));
-            let (line, rest) = bytes.split_at(taken);
-            waiting.extend_from_slice(line);
-            bytes = if end.is_some() {
-                rest.split_first().map_or(rest, |(_, rest)| rest)
+            let room = bytes.len().min(LINE_BYTES - waiting.len());
+            let end = bytes[..room].iter().position(|byte| *byte == b'\n');
+            let length = end.unwrap_or(room);
+            waiting.extend_from_slice(&bytes[..length]);
+            if end.is_some() {
+                bytes = &bytes[length + 1..];
+                self.line(source, &waiting, LINE_END);
+                waiting.clear();
             } else {
-                rest
-            };
-            if end.is_some() || waiting.len() == LINE_BYTES {
-                let length = if end.is_some() {
-                    waiting.len()
-                } else {
-                    waiting.len() - unfinished(&waiting)
-                };
-                self.line(source, &waiting[..length], if end.is_some() { LINE_END } else { 0 });
-                waiting.drain(..length);
+                bytes = &bytes[length..];
+                if waiting.len() == LINE_BYTES {
+                    let whole = LINE_BYTES - unfinished(&waiting);
+                    self.line(source, &waiting[..whole], 0);
+                    waiting.drain(..whole);
+                }
             }
         }
     }

@@ -152,8 +152,8 @@ impl Cell {
     }
 
     fn randomness(&mut self) -> Randomness {
-        let Some(seed) = self.resources().deterministic.seed else { return Randomness(None) };
-        let call = self.invocation.call.id.clone();
+        let Some(seed) = self.scope.resources.deterministic.seed else { return Randomness(None) };
+        let call = self.scope.invocation.call.id.clone();
         let made = || Arc::new(Mutex::new(SeededRandom::new(seed, &call, Purpose::Device)));
         Randomness(Some(Arc::clone(self.files().chance.get_or_insert_with(made))))
     }

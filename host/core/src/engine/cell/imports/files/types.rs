@@ -76,7 +76,7 @@ impl HostDescriptor for Cell {
         open_flags: OpenFlags,
         flags: DescriptorFlags,
     ) -> FsResult<Fd> {
-        self.count_host_call().map_err(FsError::trap)?;
+        self.count_host_call()?;
         if let Some(device) = self.device(&fd, &path) {
             return device.open(&mut self.table, open_flags);
         }
@@ -90,7 +90,8 @@ impl HostDescriptor for Cell {
             follow: path_flags.contains(PathFlags::SYMLINK_FOLLOW),
         };
         let changes = opening.create || opening.exclusive || opening.truncate;
-        let access = if opening.write || changes { Access::Write } else { Access::Read };
+        let writes = opening.write || changes;
+        let access = if writes { Access::Write } else { Access::Read };
         let noted = self.note_path(&fd, &path, access, opening.directory)?;
         let dir = self.directory(&fd)?;
         let area = self.files().area_of(&fd);
@@ -105,7 +106,7 @@ impl HostDescriptor for Cell {
         }
         let quota = area.clone();
         let slot = self.slot().map_err(|_| ErrorCode::Quota)?;
-        let span = host_span(&self.invocation, "wasi:filesystem", "open-at");
+        let span = host_span(&self.scope.invocation, "wasi:filesystem", "open-at");
         let shown = path.clone();
         let opened = self.blocking(move || {
             let opened = open(quota.as_ref(), &dir.dir, &path, opening)?;
@@ -115,7 +116,7 @@ impl HostDescriptor for Cell {
         });
         let opened = opened.await.map(|(opened, is_wal)| {
             if is_wal && !std::mem::replace(&mut self.files().is_wal_reported, true) {
-                self.invocation.noted(LogLevel::Warn, format!("`{shown}` {WAL}"));
+                self.scope.invocation.noted(LogLevel::Warn, format!("`{shown}` {WAL}"));
             }
             opened
         });
@@ -128,7 +129,6 @@ impl HostDescriptor for Cell {
                 self.push_directory(dir, place).map_err(FsError::trap)
             }
             Opened::File(file, hold) => {
-                let writes = opening.write || changes;
                 let mode = match (writes, opening.read) {
                     (true, true) => OpenMode::READ | OpenMode::WRITE,
                     (true, false) => OpenMode::WRITE,
@@ -185,11 +185,11 @@ impl HostDescriptor for Cell {
     }
 
     fn read_via_stream(&mut self, fd: Fd, offset: Filesize) -> FsResult<Resource<DynInputStream>> {
-        self.count_host_call().map_err(FsError::trap)?;
+        self.count_host_call()?;
         if let Some(device) = Device::of(&self.table, &fd) {
             return self.device_reader(device);
         }
-        let Descriptor::File(file) = self.duplicate(&fd)? else {
+        let Descriptor::File(file) = self.descriptor(&fd)?.clone() else {
             return Err(ErrorCode::IsDirectory.into());
         };
         let hold = self.files().open_mark(&fd);
@@ -328,8 +328,8 @@ impl HostDescriptor for Cell {
 
     async fn read_directory(&mut self, fd: Fd) -> FsResult<Resource<DirectoryEntryStream>> {
         let dir = self.directory(&fd)?;
-        self.count_host_call().map_err(FsError::trap)?;
-        let charge = self.files().host_memory().charge(0).map_err(FsError::trap)?;
+        self.count_host_call()?;
+        let charge = self.files().host_memory.charge(0)?;
         let listing = self.wait_for(move || Listing::of(&dir.dir, charge)).await??;
         Ok(Resource::new_own(self.table.push(listing)?.rep()))
     }
@@ -378,7 +378,7 @@ impl HostDescriptor for Cell {
             self.count_host_call()?;
             return Ok(first == second);
         }
-        let same = match self.duplicate(&other) {
+        let same = match self.descriptor(&other).cloned() {
             Ok(other) => {
                 let look = async move |host: &mut View<'_>, one| {
                     let other = host.table.push(other)?;
