@@ -26,28 +26,21 @@ pub(super) mod recorder;
 pub(super) mod resources;
 pub(super) mod translate;
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::{sync::Arc, sync::atomic::Ordering::Relaxed, time::Instant};
 
-use toolcell_contract::controls::bound;
-use toolcell_contract::grants::GrantKind;
 use toolcell_contract::grants::rights::{Decision, Denial, Layer, Request, Rights};
 use toolcell_contract::outcome::tool_error::{BlockedOn, LimitHit, LimitKind};
-use wasmtime::component::ResourceTable;
-use wasmtime::{Engine, Store, StoreContextMut, UpdateDeadline};
+use toolcell_contract::{controls::bound, grants::GrantKind};
+use wasmtime::{Engine, Store, StoreContextMut, UpdateDeadline, component::ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-use crate::capability::files::Mounts;
-use crate::tenant::limit_reached::LimitReached;
-use crate::tool::handler::Invocation;
-use bounds::host_memory;
-use bounds::limiter::Limiter;
-use bounds::run_state::RunState;
+use crate::{
+    capability::files::Mounts, tenant::limit_reached::LimitReached, tool::handler::Invocation,
+};
+use bounds::{host_memory, limiter::Limiter, run_state::RunState};
 use call_redactor::CallRedactor;
-use imports::files::Files;
 use imports::inert::{self, Clock};
-use imports::wasi_http::WasiHttpState;
+use imports::{files::Files, wasi_http::WasiHttpState};
 use output::captured::{Captured, Streams};
 use output::lines::Lines;
 use resources::EngineResources;
@@ -148,14 +141,9 @@ impl Cell {
         module: &'static str,
         function: &'static str,
     ) -> Result<(), LimitReached> {
-        Self::traced(module, function);
+        tracing::trace!(module, function, "call");
         self.awaits(GrantKind::wait_of(module));
         self.count_host_call()
-    }
-
-    /// Writes a call into the host to the trace, as wasmtime's own functions do.
-    pub(super) fn traced(module: &'static str, function: &'static str) {
-        tracing::trace!(module, function, "call");
     }
 
     /// Counts a call into the host. Over the limit it returns an error; a caller that cannot return
@@ -184,11 +172,8 @@ impl Cell {
     fn host_bytes_left(&mut self) -> Result<(), LimitReached> {
         let charged = self.files.as_ref().map_or(0, |files| files.host_memory.charged());
         let bodies = self.wasi_http.as_ref().map_or(0, |state| state.written_bytes());
-        host_memory::within(
-            charged
-                .saturating_add(bodies)
-                .saturating_add(host_memory::table_weight(&mut self.table)),
-        )
+        let objects = host_memory::table_weight(&mut self.table);
+        host_memory::within(charged.saturating_add(bodies).saturating_add(objects))
     }
 
     fn is_over(&self) -> bool {
@@ -226,10 +211,9 @@ impl Cell {
     pub(super) fn settle(&mut self, fuel_used: u64) {
         if let Some(wasi) = &self.wasi {
             // The output of a command without an answer goes to the log.
-            self.captured()
-                .iter()
-                .filter(|captured| !captured.is_answered())
-                .for_each(|captured| captured.log(&wasi.lines));
+            if let Some(captured) = self.captured().filter(|captured| !captured.is_answered()) {
+                captured.log(&wasi.lines);
+            }
             wasi.lines.finish();
         }
         self.note(fuel_used);

@@ -13,52 +13,45 @@
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use toolcell_contract::call::CallResult;
-use toolcell_contract::definition::Checks;
-use toolcell_contract::grants::rights::Rights;
 use toolcell_contract::outcome::refusal::{Fault, Refusal};
 use toolcell_contract::outcome::tool_error::{Exit, ToolError};
+use toolcell_contract::{call::CallResult, definition::Checks, grants::rights::Rights};
 use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Engine, Store};
 
-use super::bindings::exports::toolcell::tool::tool;
-use super::bounds::run_state::RunState;
-use super::bounds::ticker::Ticker;
-use super::call_redactor::CallRedactor;
 use super::classify::{Phase, classify};
-use super::exports::Exports;
-use super::output::captured::Streams;
-use super::resources::EngineResources;
-use super::{Cell, Scope, translate};
-use crate::capability::files::Mounts;
-use crate::engine::adapt::component_kind::ComponentKind;
-use crate::engine::adapt::{command, functions};
-use crate::tool::handler::Invocation;
+use super::{
+    Cell, Scope, bindings::exports::toolcell::tool::tool, bounds::run_state::RunState,
+    bounds::ticker::Ticker, call_redactor::CallRedactor, exports::Exports,
+    output::captured::Streams, resources::EngineResources, translate,
+};
+use crate::engine::adapt::{command, component_kind::ComponentKind, functions};
+use crate::{capability::files::Mounts, tool::handler::Invocation};
 
 /// The linked code of a component, which serves every call.
-pub(in crate::engine) struct Ready {
-    pub(in crate::engine) engine: Engine,
-    pub(in crate::engine) pre: InstancePre<Cell>,
-    pub(in crate::engine) exports: Exports,
-    pub(in crate::engine) ticker: Arc<Ticker>,
-    pub(in crate::engine) resources: Arc<EngineResources>,
-    pub(in crate::engine) wiring: LinkOptions,
+pub(crate) struct Ready {
+    pub(crate) engine: Engine,
+    pub(crate) pre: InstancePre<Cell>,
+    pub(crate) exports: Exports,
+    pub(crate) ticker: Arc<Ticker>,
+    pub(crate) resources: Arc<EngineResources>,
+    pub(crate) wiring: LinkOptions,
     /// Code linked outside of the pool, for calls that tools make of other tools.
-    pub(in crate::engine) apart: OnceLock<Arc<Ready>>,
+    pub(crate) apart: OnceLock<Arc<Ready>>,
 }
 
 /// The settings with which a component is linked.
 #[derive(Clone, Default)]
-pub(in crate::engine) struct LinkOptions {
+pub(crate) struct LinkOptions {
     /// The kind that it is used as.
-    pub(in crate::engine) kind: Arc<ComponentKind>,
+    pub(crate) kind: Arc<ComponentKind>,
     /// Its granted directories, if there are any.
-    pub(in crate::engine) mounts: Option<Arc<Mounts>>,
+    pub(crate) mounts: Option<Arc<Mounts>>,
 }
 
 impl Ready {
     /// Returns the bytes of the compiled image.
-    pub(in crate::engine) fn code_bytes(&self) -> u64 {
+    pub(crate) fn code_bytes(&self) -> u64 {
         let image = self.pre.component().image_range();
         (image.end as usize).saturating_sub(image.start as usize) as u64
     }
@@ -66,7 +59,7 @@ impl Ready {
 
 /// Calls the tool: `visible` and `validate` if it has them, then `execute`, all in one cell and on
 /// one budget.
-pub(in crate::engine) async fn execute(
+pub(crate) async fn execute(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
     checks: Checks,
@@ -136,7 +129,7 @@ pub(in crate::engine) async fn execute(
 }
 
 /// Calls the tool's `visible`, and returns true if the tool is offered.
-pub(in crate::engine) async fn visible(
+pub(crate) async fn visible(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
     run_state: Arc<RunState>,
@@ -149,7 +142,7 @@ pub(in crate::engine) async fn visible(
 }
 
 /// Calls the tool's `validate`, and returns the faults of the arguments.
-pub(in crate::engine) async fn validate(
+pub(crate) async fn validate(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
     run_state: Arc<RunState>,
@@ -161,7 +154,7 @@ pub(in crate::engine) async fn validate(
 }
 
 /// Calls the component's `describe`, and returns the definitions of its tools.
-pub(in crate::engine) async fn describe(
+pub(crate) async fn describe(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
     run_state: Arc<RunState>,

@@ -21,10 +21,7 @@ impl Scope {
     ///
     /// # Errors
     /// [`SendError::Invalid`] if the host's secrets cannot be read, or are too many to scan for.
-    pub(in crate::engine) async fn secrets(
-        &self,
-        credentials: Vec<Credential>,
-    ) -> Result<Secrets, SendError> {
+    pub(crate) async fn secrets(&self, credentials: Vec<Credential>) -> Result<Secrets, SendError> {
         let Self { resources, invocation, rights, redactor: call_redactor, .. } = self;
         let mut others = resources.secrets.known(invocation.context.tenant.as_deref()).await.map_err(|error| {
             tracing::error!(%error, "the host's secrets cannot be read, so a request could not be searched for them");
@@ -47,10 +44,8 @@ impl Scope {
             bound: bound.collect(),
             on_suspect: Box::new(move |kind| invocation.report_suspect_request(kind)),
         };
-        let redactor = call_redactor
-            .as_ref()
-            .filter(|_| enforced!(LaterAnswers))
-            .map(|redactor| redactor.redactor());
+        let redactor = call_redactor.as_ref().filter(|_| enforced!(LaterAnswers));
+        let redactor = redactor.map(|redactor| redactor.redactor());
         Ok(Secrets { credentials, redactor, scan: Some(screen) })
     }
 }

@@ -9,11 +9,9 @@
 //! not begun is dropped with its call; work that has begun goes on to its end.
 //! Source: docs/threat-model.md, rows 6 and 56.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use std::{pin::Pin, sync::Arc};
 
 use futures_util::FutureExt as _;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
@@ -21,8 +19,7 @@ use tokio::task::JoinHandle;
 use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::panic_guard::resume_panic;
 
-use crate::os::clock::before;
-use crate::os::threads::BlockingThreads;
+use crate::os::{clock::before, threads::BlockingThreads};
 use crate::tenant::state::{PerTenant, TenantPart, TenantState};
 
 /// Threads of one pool. They start at the first need, and wait for a disk most of the time.
@@ -37,12 +34,11 @@ const OF_CELL: usize = 2;
 const ABANDONED_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Work that was started.
-pub(in crate::engine) type StartedWork<T> =
-    Pin<Box<dyn Future<Output = Result<T, Unserved>> + Send>>;
+pub(crate) type StartedWork<T> = Pin<Box<dyn Future<Output = Result<T, Unserved>> + Send>>;
 
 /// The reason for which work has no result.
 #[derive(Debug)]
-pub(in crate::engine) enum Unserved {
+pub(crate) enum Unserved {
     /// Work of ended calls occupies all of the tenant's threads, and does not return.
     Blocked,
     /// There are no threads.
@@ -50,7 +46,7 @@ pub(in crate::engine) enum Unserved {
 }
 
 /// A thread pool. The tenants in it exist as long as their cells.
-pub(in crate::engine) struct IoPool {
+pub(crate) struct IoPool {
     name: &'static str,
     threads: BlockingThreads,
     tenants: PerTenant<Share>,
@@ -65,19 +61,19 @@ struct Share {
 
 /// A cell's access to a pool.
 #[derive(Clone)]
-pub(in crate::engine) struct PoolAccess {
+pub(crate) struct PoolAccess {
     pool: Arc<IoPool>,
     share: Arc<TenantPart<Share>>,
     own: Arc<Semaphore>,
 }
 
 impl IoPool {
-    pub(in crate::engine) fn new(name: &'static str) -> Arc<Self> {
+    pub(crate) fn new(name: &'static str) -> Arc<Self> {
         Arc::new(Self { name, threads: BlockingThreads::default(), tenants: PerTenant::default() })
     }
 
     /// Returns the access for a cell of this tenant.
-    pub(in crate::engine) fn way(self: &Arc<Self>, tenant: &Arc<TenantState>) -> PoolAccess {
+    pub(crate) fn way(self: &Arc<Self>, tenant: &Arc<TenantState>) -> PoolAccess {
         let share = self.tenants.get(tenant, Share::new);
         let of_cell = bound!(CellThreads, OF_CELL).min(THREADS);
         PoolAccess { pool: Arc::clone(self), share, own: Arc::new(Semaphore::new(of_cell)) }
@@ -126,7 +122,7 @@ impl PoolAccess {
     ///
     /// # Panics
     /// If the work panics.
-    pub(in crate::engine) async fn run<T: Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Unserved> {
@@ -149,7 +145,7 @@ impl PoolAccess {
     }
 
     /// Starts the same without waiting for it; the work begins at once if permits are free.
-    pub(in crate::engine) fn start<T: Send + 'static>(
+    pub(crate) fn start<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> StartedWork<T> {

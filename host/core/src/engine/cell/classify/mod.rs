@@ -43,7 +43,7 @@ pub(super) enum Phase {
 }
 
 /// Returns the error with which the cell ended.
-pub(in crate::engine) fn classify(
+pub(crate) fn classify(
     error: &wasmtime::Error,
     phase: Phase,
     store: &Store<Cell>,

@@ -10,8 +10,7 @@ use std::io;
 
 use toolcell_contract::controls::enforced;
 use wasmtime::component::Resource;
-use wasmtime_wasi::WasiView as _;
-use wasmtime_wasi::p2::bindings::io::error;
+use wasmtime_wasi::{WasiView as _, p2::bindings::io::error};
 use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
 
 use crate::engine::cell::Cell;

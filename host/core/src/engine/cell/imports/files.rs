@@ -21,40 +21,31 @@ mod types;
 mod ungranted;
 
 use std::collections::{HashMap, VecDeque};
-use std::fs::File;
-use std::io;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{fs::File, io, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use toolcell_contract::grants::rights::Rights;
-use toolcell_contract::grants::{Access, SCRATCH, TEMPORARY, is_below};
+use toolcell_contract::grants::{Access, SCRATCH, TEMPORARY, is_below, rights::Rights};
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::filesystem::{Descriptor, Dir};
-use wasmtime_wasi::p2::bindings::filesystem::types::NewTimestamp;
-use wasmtime_wasi::p2::bindings::filesystem::{preopens, types as wasi};
+use wasmtime_wasi::p2::bindings::filesystem::{preopens, types as wasi, types::NewTimestamp};
 use wasmtime_wasi::p2::{FsError, FsResult};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
 use super::seeded_random::SeededRandom;
 use crate::capability::files::{Area, CallFiles, Mounts, OpenMark, Root, Scratch, is_exhausted};
-use crate::engine::cell::Cell;
-use crate::engine::cell::bounds::blocking_pool::PoolAccess;
-use crate::engine::cell::bounds::host_memory::HostMemory;
-use crate::engine::cell::recorder::joined;
-use crate::tenant::descriptors;
-use crate::tenant::limit_reached::LimitReached;
-use crate::tenant::share::Reservation;
+use crate::engine::cell::bounds::{blocking_pool::PoolAccess, host_memory::HostMemory};
+use crate::engine::cell::{Cell, recorder::joined};
+use crate::tenant::{descriptors, limit_reached::LimitReached, share::Reservation};
 use devices::Simulated;
 
 /// The open files of a cell; built at the first use.
-pub(in crate::engine) struct Files {
+pub(crate) struct Files {
     /// Open files and directories, by descriptor.
     places: HashMap<u32, Place>,
     scratch: Option<Scratch>,
     pool: PoolAccess,
     /// The host memory that is charged for its streams and listings.
-    pub(in crate::engine) host_memory: Arc<HostMemory>,
+    pub(crate) host_memory: Arc<HostMemory>,
     /// The last path outside of the granted directories that was reported: libraries try the same
     /// one several times.
     ungranted: Option<(String, Access)>,
@@ -87,7 +78,7 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
 }
 
 impl Files {
-    pub(in crate::engine) fn new(way: PoolAccess) -> Self {
+    pub(crate) fn new(way: PoolAccess) -> Self {
         Self {
             places: HashMap::new(),
             scratch: None,

@@ -10,9 +10,8 @@
 //! Not here: the rules for requests and their targets, which are the same for `wasi:http`
 //! ([`http`](crate::capability::http)).
 
-use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{borrow::Cow, sync::Arc};
 
 use ::http::{HeaderName, HeaderValue};
 use toolcell_contract::grants::rights::{Decision, Request, Rights};
@@ -23,10 +22,9 @@ use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
 use super::secrets::denial_text;
 use crate::capability::http::{self as egress, Credential, Outgoing, SendError, Times};
-use crate::engine::cell::bindings::toolcell::tool::http;
 use crate::engine::cell::bindings::{Handle, Pending, PendingResponse, State, bytes_of};
 use crate::engine::cell::host_span::{host_span, note_end, note_request};
-use crate::engine::cell::{Cell, Scope};
+use crate::engine::cell::{Cell, Scope, bindings::toolcell::tool::http};
 use crate::tool::handler::Invocation;
 
 /// The body and the content type of the answer to a request that a dry run does not send.
@@ -168,7 +166,7 @@ impl Cell {
         }
         let secrets = self.scope.secrets(credentials).await?;
         let Scope { invocation, resources, rights, .. } = &self.scope;
-        let (invocation, latest) = (Arc::clone(invocation), self.latest());
+        let (invocation, latest) = (Arc::clone(invocation), self.scope.latest());
         let budget = invocation.egress_budget();
         let begun = egress::admit(rights, &budget, outgoing.method, &outgoing.target)
             .and_then(|admitted| {
@@ -188,14 +186,14 @@ impl Cell {
             })
         }))
     }
-
-    /// Returns the time by which a request of this call must end.
-    pub(super) fn latest(&self) -> Instant {
-        self.scope.invocation.deadline().unwrap_or_else(|| Instant::now() + REQUEST_TIMEOUT)
-    }
 }
 
 impl Scope {
+    /// Returns the time by which a request of this call must end.
+    pub(super) fn latest(&self) -> Instant {
+        self.invocation.deadline().unwrap_or_else(|| Instant::now() + REQUEST_TIMEOUT)
+    }
+
     /// Returns a secret for injection into a request. Checks the right to it again, since the
     /// handle may be old and the check is cheap.
     async fn credential(&self, name: &str) -> Result<Credential, SendError> {

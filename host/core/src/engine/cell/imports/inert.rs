@@ -22,16 +22,13 @@ use wasmtime::component::{HasData, HasSelf, Linker, ResourceTable};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};
 use wasmtime_wasi::clocks::{HostMonotonicClock, HostWallClock, WasiClocks, WasiClocksView};
 use wasmtime_wasi::p2::bindings::{cli, clocks, io, random};
-use wasmtime_wasi::p2::pipe::MemoryInputPipe;
-use wasmtime_wasi::random::WasiRandom;
-use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiView};
+use wasmtime_wasi::{
+    WasiCtx, WasiCtxBuilder, WasiView, p2::pipe::MemoryInputPipe, random::WasiRandom,
+};
 
 use super::seeded_random::{Purpose, SeededRandom};
-use crate::engine::cell::output::GuestStream;
-use crate::engine::cell::output::captured::Streams;
-use crate::engine::cell::output::lines::Lines;
-use crate::engine::cell::resources::Deterministic;
-use crate::engine::cell::{Cell, Scope};
+use crate::engine::cell::output::{GuestStream, captured::Streams, lines::Lines};
+use crate::engine::cell::{Cell, Scope, resources::Deterministic};
 
 /// The resolution of both clocks: fine enough for a tool, too coarse to time a cache line.
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(1);
@@ -94,7 +91,7 @@ impl cli::environment::Host for Cell {
 /// Builds a context without directories and network: closed input, captured output, and the
 /// environment variables that the cell's rights allow. A command also has its command line, its
 /// input, and an output of its own.
-pub(in crate::engine) fn context(
+pub(crate) fn context(
     lines: &Lines,
     scope: &Scope,
     clock: Clock,
@@ -159,7 +156,7 @@ fn coarse(duration: Duration) -> Duration {
 
 /// A cell's clocks: the time of its first use of WASI, and the date that the cell reads for it.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::engine) struct Clock {
+pub(crate) struct Clock {
     began: Instant,
     /// The host's date at that time, since 1970. A date before 1970 reads as 1970, where the stock
     /// clock panics.
@@ -186,7 +183,7 @@ impl Clock {
 
     /// Converts a date of the host, for example of a file, to the cell's clock, as time since 1970.
     /// A date before the cell's start stays as it is; a later one is shifted with the cell's clock.
-    pub(in crate::engine) fn to_cell_time(self, date: Duration) -> Duration {
+    pub(crate) fn to_cell_time(self, date: Duration) -> Duration {
         coarse(match date.saturating_add(DISK_TICK).checked_sub(self.date) {
             None => date,
             Some(_) if self.is_frozen => self.start,

@@ -10,19 +10,13 @@
 //! it would need) nothing is called, and the guest gets the value `null`.
 //! Not here: finding and running the other tool (`executor/sub_calls`).
 
-use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use serde::Serialize;
-use toolcell_contract::call::CallResult;
-use toolcell_contract::call::usage::Meter;
-use toolcell_contract::controls::enforced;
+use toolcell_contract::call::{CallResult, usage::Meter};
 use toolcell_contract::grants::rights::{Decision, Request, Rights};
-use toolcell_contract::limits::Limits;
-use toolcell_contract::outcome::Outcome;
-use wasmtime::StoreContextMut;
-use wasmtime::component::Linker;
+use toolcell_contract::{controls::enforced, limits::Limits, outcome::Outcome};
+use wasmtime::{StoreContextMut, component::Linker};
 
 use super::secrets::denial_text;
 use crate::engine::cell::Cell;

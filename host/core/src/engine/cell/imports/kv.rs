@@ -19,10 +19,9 @@ use wasmtime::component::{HasSelf, Linker};
 
 use super::secrets::denial_text;
 use crate::capability::kv::{KeyStore, Namespace, StoreError};
-use crate::engine::cell::Cell;
-use crate::engine::cell::bindings::toolcell::tool::kv;
-use crate::engine::cell::bounds::blocking_pool::Unserved;
-use crate::engine::cell::host_span::host_span;
+use crate::engine::cell::{
+    Cell, bindings::toolcell::tool::kv, bounds::blocking_pool::Unserved, host_span::host_span,
+};
 
 type Answer<T> = wasmtime::Result<Result<T, kv::Fault>>;
 

@@ -13,10 +13,8 @@ use toolcell_contract::grants::rights::{Denial, Request};
 use tracing::Instrument as _;
 use wasmtime::component::{HasSelf, Linker, Resource};
 
-use crate::engine::cell::bindings::Handle;
 use crate::engine::cell::bindings::toolcell::tool::{reveal, secrets};
-use crate::engine::cell::host_span::host_span;
-use crate::engine::cell::{Cell, Scope};
+use crate::engine::cell::{Cell, Scope, bindings::Handle, host_span::host_span};
 use crate::secrets::secret::Secret;
 
 /// The value that a tool reads in place of a secret in a dry run.

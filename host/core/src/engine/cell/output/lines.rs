@@ -9,9 +9,7 @@
 //! lost add up to what the guest wrote. A write never fails and never waits, so that a guest with
 //! much output behaves as it would elsewhere.
 
-use std::borrow::Cow;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::{borrow::Cow, sync::Arc, sync::atomic::Ordering};
 
 use parking_lot::Mutex;
 use toolcell_contract::controls::bound;
@@ -33,11 +31,11 @@ const LAST_WORDS_GAP: &str = "…\n…";
 const LAST_WORDS_LINE: usize = 1024;
 /// Bytes that the end of a line takes of the log limit, also for a message of `log`: an empty line
 /// makes the host work too.
-pub(in crate::engine) const LINE_END: u64 = 1;
+pub(crate) const LINE_END: u64 = 1;
 
 /// Both streams of one cell.
 #[derive(Clone)]
-pub(in crate::engine) struct Lines(Arc<Streams>);
+pub(crate) struct Lines(Arc<Streams>);
 
 struct Streams {
     invocation: Arc<Invocation>,
@@ -55,7 +53,7 @@ struct StderrExcerpt {
 }
 
 impl Lines {
-    pub(in crate::engine) fn new(invocation: Arc<Invocation>) -> Self {
+    pub(crate) fn new(invocation: Arc<Invocation>) -> Self {
         Self(Arc::new(Streams {
             invocation,
             stdout: Mutex::default(),
@@ -65,7 +63,7 @@ impl Lines {
     }
 
     /// Returns the text that is kept of standard error; `None` if there is none.
-    pub(in crate::engine) fn stderr_excerpt(&self) -> Option<String> {
+    pub(crate) fn stderr_excerpt(&self) -> Option<String> {
         self.finish();
         let words = self.0.stderr_excerpt.lock();
         let words = words.text.trim();
@@ -73,7 +71,7 @@ impl Lines {
     }
 
     /// Sends lines that have not ended.
-    pub(in crate::engine) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         for source in [LogSource::Stdout, LogSource::Stderr] {
             let rest = std::mem::take(&mut *self.buffer(source).lock());
             if !rest.is_empty() {
@@ -86,7 +84,7 @@ impl Lines {
         if source == LogSource::Stderr { &self.0.stderr } else { &self.0.stdout }
     }
 
-    pub(in crate::engine) fn write(&self, source: LogSource, mut bytes: &[u8]) {
+    pub(crate) fn write(&self, source: LogSource, mut bytes: &[u8]) {
         let mut waiting = self.buffer(source).lock();
         while !bytes.is_empty() {
             let room = bytes.len().min(LINE_BYTES - waiting.len());
@@ -164,7 +162,7 @@ impl StderrExcerpt {
 
 /// Sends one line as an event, within the call's log limit. Its cost is what the guest wrote,
 /// although a byte that is not UTF-8 is shown as four.
-pub(in crate::engine) fn emit(
+pub(crate) fn emit(
     invocation: &Invocation,
     source: LogSource,
     level: LogLevel,

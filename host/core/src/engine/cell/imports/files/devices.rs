@@ -15,14 +15,13 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use rand_core::TryRng as _;
 use wasmtime::component::{Resource, ResourceTable, ResourceTableError};
-use wasmtime_wasi::filesystem::Descriptor;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
     DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, MetadataHashValue, OpenFlags,
 };
-use wasmtime_wasi::p2::pipe::ClosedInputStream;
 use wasmtime_wasi::p2::{
     DynInputStream, FsResult, InputStream, Pollable, StreamError, StreamResult,
 };
+use wasmtime_wasi::{filesystem::Descriptor, p2::pipe::ClosedInputStream};
 
 use crate::engine::cell::Cell;
 use crate::engine::cell::imports::seeded_random::{Purpose, SeededRandom};

@@ -9,24 +9,19 @@
 //! Nothing can be moved between two directories with different quotas. If abandoned work blocks all
 //! of the tenant's threads, the guest gets `Busy`.
 
-use std::io;
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use futures_util::FutureExt as _;
-use toolcell_contract::controls::enforced;
-use toolcell_contract::grants::Access;
-use toolcell_contract::outcome::tool_error::BlockedOn;
+use toolcell_contract::{controls::enforced, grants::Access, outcome::tool_error::BlockedOn};
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::filesystem::{Descriptor, Dir, File, WasiFilesystemCtx, WasiFilesystemCtxView};
-use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
-use wasmtime_wasi::p2::pipe::SinkOutputStream;
 use wasmtime_wasi::p2::{DynOutputStream, FsError, FsResult};
+use wasmtime_wasi::{p2::bindings::filesystem::types::ErrorCode, p2::pipe::SinkOutputStream};
 
 use super::devices::{Device, Simulated};
 use super::streams::{PIECE, Source, Writer};
 use crate::capability::files::{Area, OpenMark, WritePosition, is_exhausted};
-use crate::engine::cell::Cell;
-use crate::engine::cell::bounds::blocking_pool::Unserved;
+use crate::engine::cell::{Cell, bounds::blocking_pool::Unserved};
 
 type Fd = Resource<Descriptor>;
 

@@ -15,8 +15,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::{FsError, FsResult};
 
-use crate::engine::cell::Cell;
-use crate::engine::cell::bounds::host_memory::Charge;
+use crate::engine::cell::{Cell, bounds::host_memory::Charge};
 
 /// Entries that the guest has not read yet.
 pub(super) struct Listing {

@@ -9,11 +9,9 @@
 //! Opening takes a permit of the bound on open files. A database of SQLite in WAL mode, which
 //! cannot work in a cell, is reported to the log once.
 
-use std::os::unix::fs::FileExt as _;
-use std::sync::Arc;
+use std::{os::unix::fs::FileExt as _, sync::Arc};
 
-use toolcell_contract::event::LogLevel;
-use toolcell_contract::grants::Access;
+use toolcell_contract::{event::LogLevel, grants::Access};
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::{Descriptor, File, WasiFilesystemCtxView, WasiFilesystemView as _};
 use wasmtime_wasi::p2::bindings::filesystem::types::{
@@ -24,13 +22,10 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
 use super::devices::{Device, Simulated};
-use super::listing::Listing;
-use super::streams::Reader;
 use super::times::{rounded_times, system_time};
-use super::{ON_CALLING_THREAD, Place};
+use super::{ON_CALLING_THREAD, Place, listing::Listing, streams::Reader};
 use crate::capability::files::{OpenSettings, Opened, WritePosition, open};
-use crate::engine::cell::Cell;
-use crate::engine::cell::host_span::host_span;
+use crate::engine::cell::{Cell, host_span::host_span};
 
 /// Bytes of the smallest database of SQLite.
 const SQLITE_PAGE: u64 = 512;
@@ -263,27 +258,26 @@ impl HostDescriptor for Cell {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> FsResult<()> {
-        if !flags.contains(PathFlags::SYMLINK_FOLLOW) {
+        if flags.contains(PathFlags::SYMLINK_FOLLOW) {
+            // wasmtime's own host would open the file, and wait for the other end of a pipe.
+            let (dir, area) = self.writable(&fd, &path)?;
+            let mut times = std::fs::FileTimes::new();
+            times = system_time(accessed)?.map_or(times, |time| times.set_accessed(time));
+            times = system_time(modified)?.map_or(times, |time| times.set_modified(time));
+            self.blocking(move || {
+                let opening = OpenSettings { read: true, follow: true, ..OpenSettings::default() };
+                match open(Some(&area), &dir.dir, &path, opening)? {
+                    Opened::Directory(file) | Opened::File(file, _) => file.set_times(times),
+                }
+            })
+            .await?;
+        } else {
             self.note_path(&fd, &path, Access::Write, false)?;
             let look = async move |host: &mut View<'_>, fd| {
                 host.set_times_at(fd, flags, path, accessed, modified).await
             };
             self.run_wasi(&fd, look).await?;
-            self.files().sets([accessed, modified]);
-            return Ok(());
         }
-        // wasmtime's own host would open the file, and wait for the other end of a pipe.
-        let (dir, area) = self.writable(&fd, &path)?;
-        let mut times = std::fs::FileTimes::new();
-        times = system_time(accessed)?.map_or(times, |time| times.set_accessed(time));
-        times = system_time(modified)?.map_or(times, |time| times.set_modified(time));
-        self.blocking(move || {
-            let opening = OpenSettings { read: true, follow: true, ..OpenSettings::default() };
-            match open(Some(&area), &dir.dir, &path, opening)? {
-                Opened::Directory(file) | Opened::File(file, _) => file.set_times(times),
-            }
-        })
-        .await?;
         self.files().sets([accessed, modified]);
         Ok(())
     }

@@ -14,12 +14,10 @@ use toolcell_contract::grants::Access;
 use toolcell_contract::grants::rights::{Decision, Denial, Layer, Request, Suggestion};
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::filesystem::Descriptor;
-use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
-use wasmtime_wasi::p2::FsResult;
+use wasmtime_wasi::p2::{FsResult, bindings::filesystem::types::ErrorCode};
 
 use super::devices::{Device, Simulated};
-use crate::engine::cell::Cell;
-use crate::engine::cell::recorder::joined;
+use crate::engine::cell::{Cell, recorder::joined};
 
 /// The name of the root.
 pub(super) const NAME: &str = "/";
