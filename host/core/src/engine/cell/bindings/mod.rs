@@ -82,12 +82,11 @@ pub(crate) fn bytes_of(headers: &[(String, String)]) -> usize {
 /// Charges a response, whose bytes count until the guest takes it.
 fn charge_response(charge: &mut Charge, response: Response) -> Sent {
     let bytes = response.body.len() + bytes_of(&response.headers);
-    let problem = || {
-        format!(
-            "the responses that the call has not taken have more than {} MiB",
-            Limits::HOST_BYTES >> 20
-        )
-    };
-    charge.grow(bytes as u64).map_err(|_| SendError::OverBudget(Share::Received, problem()))?;
+    charge.grow(bytes as u64).map_err(|_| {
+        let most = Limits::HOST_BYTES >> 20;
+        let problem =
+            format!("the responses that the call has not taken have more than {most} MiB");
+        SendError::OverBudget(Share::Received, problem)
+    })?;
     Ok(response)
 }

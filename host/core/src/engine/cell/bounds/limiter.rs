@@ -83,11 +83,8 @@ impl ResourceLimiter for Limiter {
         _: Option<usize>,
     ) -> wasmtime::Result<bool> {
         if desired > bound!(TableElements, TABLE_ELEMENTS) {
-            self.hit = Some(LimitHit::new(
-                LimitKind::TableElements,
-                TABLE_ELEMENTS as u64,
-                desired as u64,
-            ));
+            let (limit, asked) = (TABLE_ELEMENTS as u64, desired as u64);
+            self.hit = Some(LimitHit::new(LimitKind::TableElements, limit, asked));
             return Ok(false);
         }
         Ok(self.grow((desired.saturating_sub(current) as u64).saturating_mul(ELEMENT_BYTES)))

@@ -93,7 +93,7 @@ impl Cell {
     /// may read. A stored value outlives the call, and later calls do not know that secret.
     fn is_foreign(&self, written: [&[u8]; 2]) -> bool {
         let redactor = self.scope.redactor.as_ref();
-        redactor.is_some_and(|redactor| written.into_iter().any(|it| redactor.is_foreign(it)))
+        redactor.is_some_and(|redactor| written.iter().any(|bytes| redactor.is_foreign(bytes)))
     }
 
     /// Uses the store, if the tool may, on a thread of its tenant's share that may block. An

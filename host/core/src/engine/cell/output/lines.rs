@@ -147,10 +147,8 @@ impl StderrExcerpt {
         if is_continued {
             return;
         }
-        match line.get(..line.floor_char_boundary(LAST_WORDS_LINE)) {
-            Some(start) if start.len() < line.len() => self.text.extend([start, "…\n"]),
-            _ => self.text.extend([line, "\n"]),
-        }
+        let start = &line[..line.floor_char_boundary(LAST_WORDS_LINE)];
+        self.text.extend([start, if start.len() < line.len() { "…\n" } else { "\n" }]);
         if self.text.len() > LAST_WORDS_BYTES {
             let tail = LAST_WORDS_BYTES - LAST_WORDS_HEAD - LAST_WORDS_GAP.len();
             let dropped = self.text.floor_char_boundary(LAST_WORDS_HEAD)
