@@ -11,10 +11,8 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use toolcell_contract::controls::enforced;
-use toolcell_contract::error::Error;
+use toolcell_contract::{controls::enforced, error::Error, panic_guard::guarded};
 use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1;
 use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER as ADAPTER;
 use wasmparser::{Parser, Payload};
@@ -43,22 +41,19 @@ pub(super) fn component(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
     scan::bounds(bytes)?;
     has_known_imports(bytes).map_err(|error| proposals_error(bytes).unwrap_or(error))?;
     let module = without_metadata(bytes)?;
-    let adapted = catch_unwind(AssertUnwindSafe(|| {
+    let adapted = guarded(|| {
         ComponentEncoder::default()
             .validate(true)
             .module(&module)?
             .adapter(PREVIEW1, ADAPTER)?
             .encode()
-    }));
+    });
     match adapted {
-        Ok(Ok(component)) => Ok(Cow::Owned(component)),
-        Ok(Err(error)) => Err(proposals_error(bytes).unwrap_or_else(|| {
+        Some(Ok(component)) => Ok(Cow::Owned(component)),
+        Some(Err(error)) => Err(proposals_error(bytes).unwrap_or_else(|| {
             Error::malformed(format!("the WASI preview 1 module cannot be adapted: {error:#}"))
         })),
-        Err(panic) => {
-            toolcell_contract::panic_guard::dispose(panic);
-            Err(Error::malformed("the WASI preview 1 module cannot be adapted"))
-        }
+        None => Err(Error::malformed("the WASI preview 1 module cannot be adapted")),
     }
 }
 
@@ -117,10 +112,8 @@ fn has_known_imports(bytes: &[u8]) -> Result<(), Error> {
         .collect();
     let more = unknown.len() - named.len();
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    let found = format!(
-        "a module that imports {}{more}, which WASI preview 1 does not have",
-        named.join(", ")
-    );
+    let named = named.join(", ");
+    let found = format!("a module that imports {named}{more}, which WASI preview 1 does not have");
     let hint = if unknown.iter().any(|import| import.module == UNSTABLE) {
         "build it again for `wasm32-wasip1` or `wasm32-wasip2`: this build is for WASI as it was before preview 1"
     } else {
