@@ -34,6 +34,9 @@ const MAX_GIVEN_UP: usize = 10_000;
 /// compiler, which would take CPU time from that call.
 const DELAY: Duration = Duration::from_millis(100);
 
+/// Compiles a component, then replaces the current code or keeps it.
+pub(in crate::engine) type Work = Box<dyn FnOnce(&[u8], Watch) + Send>;
+
 /// A job: the optimised code of one component.
 pub(in crate::engine) struct Job<R = Ready> {
     pub(in crate::engine) component: Vec<u8>,
@@ -43,8 +46,7 @@ pub(in crate::engine) struct Job<R = Ready> {
     pub(in crate::engine) current: Weak<Current<R>>,
     /// Receives a message when the code is not needed any more.
     pub(in crate::engine) watch: Watch,
-    /// Compiles, then replaces the current code or keeps it.
-    pub(in crate::engine) work: Box<dyn FnOnce(&[u8], Watch) + Send>,
+    pub(in crate::engine) work: Work,
 }
 
 /// The jobs of an engine.
