@@ -150,8 +150,8 @@ impl CallRedactor {
         answer: Result<CallResult, ToolError>,
     ) -> Result<CallResult, ToolError> {
         let mut result = answer.unwrap_or_else(CallResult::ToolError);
-        if enforced!(ReturnedSecrets) {
-            result = SecretRedactor(self.redactor()).result(result);
+        if let Some(redactor) = self.redactor_of_results() {
+            result = SecretRedactor(redactor).result(result);
         }
         match result {
             CallResult::ToolError(error) => Err(error),
@@ -161,12 +161,14 @@ impl CallRedactor {
 
     /// Returns bytes that a tool printed without the secrets.
     pub(crate) fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
-        let redactor = self.redactor();
-        if enforced!(ReturnedSecrets) && redactor.contains_value(&bytes) {
-            redactor.redact(&bytes)
-        } else {
-            bytes
+        match self.redactor_of_results() {
+            Some(redactor) if redactor.contains_value(&bytes) => redactor.redact(&bytes),
+            Some(_) | None => bytes,
         }
+    }
+
+    fn redactor_of_results(&self) -> Option<Redactor> {
+        enforced!(ReturnedSecrets).then(|| self.redactor())
     }
 }
 

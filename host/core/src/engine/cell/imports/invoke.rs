@@ -84,8 +84,9 @@ impl Cell {
         };
         let redactor = self.scope.redactor.as_ref();
         let redactor = redactor.map(|redactor| SecretRedactor(redactor.redactor()));
-        let (called, left) = ((name, arguments), self.remaining(fuel));
-        let made = self.scope.invocation.sub_call(&*invoker, called, rights, redactor, left);
+        let left = self.remaining(fuel);
+        let made =
+            self.scope.invocation.sub_call(&*invoker, (name, arguments), rights, redactor, left);
         Ok((invoker, made.map_err(|excess| Fault::Limit(excess.to_string()))?))
     }
 

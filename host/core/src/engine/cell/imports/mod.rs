@@ -85,10 +85,12 @@ pub(crate) fn status(name: &str) -> ImportStatus {
         let is_grantable = GRANTABLE.iter().any(|package| interface.starts_with(package));
         return if is_grantable { ImportStatus::NeedsGrant } else { ImportStatus::Unknown };
     }
-    match is_served(interface, version) {
-        true if interface.starts_with("wasi:") => ImportStatus::Inert,
-        true => ImportStatus::Offered,
-        false => ImportStatus::Unknown,
+    if !is_served(interface, version) {
+        ImportStatus::Unknown
+    } else if interface.starts_with("wasi:") {
+        ImportStatus::Inert
+    } else {
+        ImportStatus::Offered
     }
 }
 

@@ -60,7 +60,7 @@ fn body_stream(
     mut store: StoreContextMut<'_, Cell>,
     (body,): (Resource<HostOutgoingBody>,),
 ) -> wasmtime::Result<(Result<Resource<DynOutputStream>, ()>,)> {
-    tracing::trace!(module = "types", function = "[method]outgoing-body.write", "call");
+    Cell::traced("types", "[method]outgoing-body.write");
     let cell = store.data_mut();
     let stream = types::HostOutgoingBody::write(&mut cell.wasi_http(), body)?;
     if let (Ok(stream), Some(state)) = (&stream, &cell.wasi_http) {
