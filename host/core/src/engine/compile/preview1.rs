@@ -11,8 +11,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use toolcell_contract::{controls::enforced, error::Error, panic_guard::guarded};
+use toolcell_contract::{controls::enforced, error::Error, panic_guard::dispose};
 use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1;
 use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER as ADAPTER;
 use wasmparser::{Parser, Payload};
@@ -41,19 +42,22 @@ pub(super) fn component(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
     scan::bounds(bytes)?;
     has_known_imports(bytes).map_err(|error| proposals_error(bytes).unwrap_or(error))?;
     let module = without_metadata(bytes)?;
-    let adapted = guarded(|| {
+    let adapted = catch_unwind(AssertUnwindSafe(|| {
         ComponentEncoder::default()
             .validate(true)
             .module(&module)?
             .adapter(PREVIEW1, ADAPTER)?
             .encode()
-    });
+    }));
     match adapted {
-        Some(Ok(component)) => Ok(Cow::Owned(component)),
-        Some(Err(error)) => Err(proposals_error(bytes).unwrap_or_else(|| {
+        Ok(Ok(component)) => Ok(Cow::Owned(component)),
+        Ok(Err(error)) => Err(proposals_error(bytes).unwrap_or_else(|| {
             Error::malformed(format!("the WASI preview 1 module cannot be adapted: {error:#}"))
         })),
-        None => Err(Error::malformed("the WASI preview 1 module cannot be adapted")),
+        Err(panic) => {
+            dispose(panic);
+            Err(Error::malformed("the WASI preview 1 module cannot be adapted"))
+        }
     }
 }
 

@@ -97,6 +97,7 @@ impl<F: Future> Future for Guest<F> {
         if poll.is_ready() {
             future.take();
         }
+        drop(future);
         *is_unrecorded &= is_waiting;
         poll.map(Some)
     }

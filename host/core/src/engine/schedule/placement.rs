@@ -86,8 +86,8 @@ pub(in crate::engine) async fn execute(
     let run_state = run_state(&invocation);
     let streams = ready.exports.streams(&invocation);
     let printed = streams.as_ref().map(|streams| streams.stdout.clone());
-    let (asked, state) = (Arc::clone(&invocation), Arc::clone(&run_state));
-    let guest = invoke::execute(ready, asked, checks, rights, streams, state);
+    let (call, state) = (Arc::clone(&invocation), Arc::clone(&run_state));
+    let guest = invoke::execute(ready, call, checks, rights, streams, state);
     let cell = cell(slot, Arc::clone(quarantine), Arc::clone(&invocation), guest);
     let ended = run_cell(scheduler, cell, &invocation, &run_state, latency_class).await;
     ended.unwrap_or_else(|mut error| {

@@ -169,7 +169,7 @@ fn below(place: &str, name: &str) -> String {
     format!("{place}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// Converts the value of a case of a `result`, which can have none, as [`to_json`].
+/// Converts the value of a case of a `result` to JSON; `null` if the case has no value.
 pub(super) fn case_to_json(shape: &Option<Box<Shape>>, value: &Option<Box<Val>>) -> Option<Value> {
     match (shape, value) {
         (Some(shape), Some(value)) => to_json(shape, value),
@@ -300,7 +300,8 @@ fn number_of(value: &Val) -> Option<i128> {
 
 fn float64(value: &Value) -> Option<f64> {
     match value.as_str() {
-        Some(text) => NUMBERS_WITHOUT_JSON.contains(&text).then(|| text.parse().ok())?,
+        Some(text) if NUMBERS_WITHOUT_JSON.contains(&text) => text.parse().ok(),
+        Some(_) => None,
         None => value.as_f64(),
     }
 }

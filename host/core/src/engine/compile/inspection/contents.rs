@@ -83,8 +83,8 @@ impl Contents {
         scan::outline(&component)?;
         let mut contents = Self::default();
         let mut producers = BTreeSet::new();
-        let mut sizes = BTreeMap::new();
-        let mut add = |kind: &'static str, size: u64| *sizes.entry(kind).or_default() += size;
+        let mut sizes = BTreeMap::<&'static str, u64>::new();
+        let mut add = |kind, size: u64| *sizes.entry(kind).or_default() += size;
         // A stack of the modules (by index) and components (`None`) whose end was not reached yet.
         let mut open = Vec::new();
         for payload in Parser::new(0).parse_all(&component) {
@@ -177,7 +177,7 @@ fn without_patch(name: &str) -> &str {
     }
 }
 
-/// Returns the module whose end was not reached yet, unless a component is open in it.
+/// Returns the part that the parser is in, if it is a module.
 fn innermost<'a>(modules: &'a mut [Module], open: &[Option<usize>]) -> Option<&'a mut Module> {
     open.last().copied().flatten().and_then(|at| modules.get_mut(at))
 }

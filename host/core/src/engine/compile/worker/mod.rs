@@ -189,10 +189,12 @@ impl Worker {
             NoCode::Interrupted(Error::engine("no compiler process").with_source(error))
         })?;
         let WorkerExit { status, code, complaint } = ended;
+        if status.success() {
+            return Ok(code);
+        }
         let too_costly = Error::too_costly(Duration::from_secs(seconds));
         let interrupted = |problem: String| NoCode::Interrupted(Error::engine(problem));
         Err(match (status.code(), status.signal()) {
-            (Some(0), _) => return Ok(code),
             (Some(REFUSED), _) => NoCode::Refused(Error::malformed(complaint)),
             (Some(UNSUPPORTED), _) => NoCode::Refused(Error::proposals(complaint)),
             (Some(FAILED), _) => interrupted(format!("the compiler process failed: {complaint}")),
