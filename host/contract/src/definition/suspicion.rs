@@ -87,7 +87,7 @@ impl Definition {
     pub fn suspicions(&self) -> Vec<Suspicion> {
         let mut found = Vec::new();
         if let Ok(value) = serde_json::to_value(self) {
-            search_value(&value, "", &mut found);
+            search_value(&value, &mut String::new(), &mut found);
         }
         found.truncate(MAX_SUSPICIONS);
         found
@@ -127,20 +127,26 @@ pub fn is_invisible(c: char) -> bool {
     }
 }
 
-fn search_value(value: &Value, place: &str, found: &mut Vec<Suspicion>) {
+/// Adds the suspicions of a value at this place. The place is one buffer, because a copy for each
+/// item below a long name would cost their product.
+fn search_value(value: &Value, place: &mut String, found: &mut Vec<Suspicion>) {
+    let length = place.len();
     match value {
         _ if found.len() >= MAX_SUSPICIONS => {}
         Value::String(text) => suspect(text, place, found),
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                search_value(item, &format!("{place}/{index}"), found);
+                place.push_str(&format!("/{index}"));
+                search_value(item, place, found);
+                place.truncate(length);
             }
         }
         Value::Object(members) => {
             for (name, member) in members {
-                let place = inside(place, name);
-                suspect(name, &place, found);
-                search_value(member, &place, found);
+                place.push_str(&inside("", name));
+                suspect(name, place, found);
+                search_value(member, place, found);
+                place.truncate(length);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}

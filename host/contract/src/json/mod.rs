@@ -179,7 +179,7 @@ pub(crate) fn inside(at: &str, name: &str) -> String {
     format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// Returns true for a value that is left out of JSON.
+/// Returns true for the default value, which is left out of JSON.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -8,6 +8,8 @@
 //! keeps no tree, [`parse_strict`] returns one. [`Size`] tells in advance the most memory that the
 //! tree can take, so that the executor can limit how many large trees exist at once.
 
+use std::collections::BTreeSet;
+
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -123,9 +125,9 @@ fn read<const KEPT: bool>(text: &str) -> Result<Value, JsonFault> {
         .map_err(|error| JsonFault::syntax(&error))
 }
 
-/// Reads one value and refuses repeated members. A value that is not kept is read as `null` in
-/// place of a text, an array or an object: no tree is built, but the names of the members of each
-/// open object are held.
+/// Reads one value and refuses repeated members. If the value is not `KEPT`, each text, array and
+/// object is read as `null`: no tree is built, and only the names of the members of each open
+/// object are held.
 #[derive(Clone, Copy)]
 struct Strict<const KEPT: bool>;
 
@@ -180,17 +182,24 @@ impl<'de, const KEPT: bool> Visitor<'de> for Strict<KEPT> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut object = Map::new();
+        // The names of an object that is not kept, which take less memory than members do.
+        let mut names = BTreeSet::<String>::new();
         while let Some(name) = members.next_key::<String>()? {
             if name.starts_with(RESERVED) {
                 let problem = format_args!("the member name `{name}` is not allowed");
                 return Err(A::Error::custom(problem));
             }
-            if object.contains_key(&name) && enforced!(JsonMembers) {
+            let is_repeated = if KEPT { object.contains_key(&name) } else { names.contains(&name) };
+            if is_repeated && enforced!(JsonMembers) {
                 let problem = format_args!("member `{name}` appears twice in one object");
                 return Err(A::Error::custom(problem));
             }
             let value = members.next_value_seed(self)?;
-            object.insert(name, value);
+            if KEPT {
+                object.insert(name, value);
+            } else {
+                names.insert(name);
+            }
         }
         Ok(if KEPT { object.into() } else { Value::Null })
     }

@@ -259,6 +259,7 @@ pub enum RunHalt {
         exception: Option<String>,
     },
     /// A handler halted.
+    // Its own reason stands in the place of the tag.
     #[serde(untagged)]
     Handler {
         /// Its reason.

@@ -248,10 +248,12 @@ impl<'a> Count<'a> {
         Ok(total)
     }
 
-    /// Returns the subschema that a reference names.
+    /// Returns the subschema that a reference names. A mixture of valid and invalid escapes names
+    /// nothing, because not all readers decode it alike.
     fn target(&self, reference: &Value) -> Result<&'a Value, String> {
         let text = reference.as_str().ok_or("`$ref` must be a string")?;
-        decoded(text).and_then(|pointer| self.root.pointer(&pointer)).ok_or_else(|| {
+        let pointer = decoded(text).filter(|_| !mixes_escapes(text));
+        pointer.and_then(|pointer| self.root.pointer(&pointer)).ok_or_else(|| {
             format!(
                 "`$ref` may only point into this schema (`#/…`), and `{text}` names no part of it"
             )
@@ -263,11 +265,22 @@ fn reference(keywords: &Map<String, Value>) -> Option<&Value> {
     keywords.get("$ref").filter(|_| enforced!(SchemaReferences))
 }
 
+/// Returns true if some `%` of a reference begin an escape, and others do not.
+fn mixes_escapes(reference: &str) -> bool {
+    let is_escape = |part: &str| {
+        part.get(..2).is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+    };
+    let mut escapes = reference.split('%').skip(1).map(is_escape);
+    escapes.next().is_some_and(|first| escapes.any(|other| other != first))
+}
+
 /// Returns the subschemas of a keyword that a check visits, and true if they visit the same place
-/// again.
+/// again. The schema is translated, so the keywords of earlier drafts alone are not in it.
 fn visited<'a>(keyword: &str, value: &'a Value) -> Option<(Vec<&'a Value>, bool)> {
+    if UNVISITED.contains(&keyword) {
+        return None;
+    }
     let children = match subschemas(keyword, value) {
-        _ if UNVISITED.contains(&keyword) => return None,
         Subschemas::None => return None,
         Subschemas::One(one) => vec![one],
         Subschemas::List(list) => list.iter().collect(),
