@@ -43,10 +43,14 @@ pub(crate) struct Options<'a> {
 
 /// Finds and reads the configuration, with the values of the wanted secrets only.
 pub(crate) fn read(typed: Options<'_>, wanted: SecretSelection) -> Result<Config> {
-    let options =
+    let mut options =
         ReadOptions::from_environment().with_wanted(wanted).with_hint_command(hint_command(typed));
-    let options = typed.cache_dir.into_iter().fold(options, ReadOptions::with_cache_dir);
-    let options = typed.state_dir.into_iter().fold(options, ReadOptions::with_state_dir);
+    if let Some(dir) = typed.cache_dir {
+        options = options.with_cache_dir(dir);
+    }
+    if let Some(dir) = typed.state_dir {
+        options = options.with_state_dir(dir);
+    }
     match (typed.config, env::config()) {
         (Some(named), _) => Ok(Config::read_with(named, options)?),
         (None, Some(named)) => {

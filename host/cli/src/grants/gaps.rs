@@ -305,6 +305,7 @@ fn sections(
     component.tools.iter().filter(is_narrowed).filter_map(narrowing).collect()
 }
 
+/// Returns the clause that names the sections which take a rule away.
 fn listed(sections: &[Narrowing]) -> String {
     let sections: Vec<_> = sections.iter().map(ToString::to_string).collect();
     format!("{} takes it away", sections.join(" and "))

@@ -284,8 +284,11 @@ fn merged(
         let inner = inner.and_then(|old| old.strip_suffix(close.trim()));
         match inner.filter(|inner| text.is_some() && !has_header && !inner.contains('#')) {
             Some(inner) => {
-                let whole = || format!("{open}{}{close}", joined(inner, &new));
-                let value = if kind == "scratch" { new } else { whole() };
+                let value = if kind == "scratch" {
+                    new
+                } else {
+                    format!("{open}{}{close}", joined(inner, &new))
+                };
                 merged.push(Merged { kind, value, old: Some(old) });
             }
             None => {

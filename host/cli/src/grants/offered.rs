@@ -37,6 +37,7 @@ impl<'a> NotOffered<'a> {
         Some(Self { tenant, tool, file: config.file.as_deref().unwrap_or_default(), list })
     }
 
+    /// Returns the sentence that says so, with the list that leaves the tool out.
     pub(crate) fn sentence(&self) -> String {
         let Self { tenant, tool, file, list } = self;
         let by = match list {
@@ -46,6 +47,7 @@ impl<'a> NotOffered<'a> {
         format!("the tenant `{tenant}` is not offered the tool `{tool}`{by}")
     }
 
+    /// Returns the advice for the operator.
     pub(crate) fn hint(&self) -> String {
         format!("to offer it, add {} to `tools` in [tenants.{}]", toml_text(self.tool), self.tenant)
     }

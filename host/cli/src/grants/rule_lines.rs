@@ -63,11 +63,19 @@ impl RuleLines {
     /// table, returns its keys.
     pub(crate) fn items(&self, place: &[&str]) -> Vec<Item> {
         let spans = |value: &Spanned<DeValue<'_>>| -> Vec<(String, Range<usize>)> {
-            let (items, table) = (value.get_ref().as_array(), value.get_ref().as_table());
-            let items = items.into_iter().flat_map(|items| items.iter());
-            let items = items.filter_map(|item| Some((text_of(item)?, item.span())));
-            let keys = table.into_iter().flat_map(|table| table.keys());
-            items.chain(keys.map(|key| (key.get_ref().to_string(), key.span()))).collect()
+            match value.get_ref() {
+                DeValue::Array(items) => {
+                    items.iter().filter_map(|item| Some((text_of(item)?, item.span()))).collect()
+                }
+                DeValue::Table(table) => {
+                    table.keys().map(|key| (key.get_ref().to_string(), key.span())).collect()
+                }
+                DeValue::String(_)
+                | DeValue::Integer(_)
+                | DeValue::Float(_)
+                | DeValue::Boolean(_)
+                | DeValue::Datetime(_) => Vec::new(),
+            }
         };
         let found = self.at(place, spans).unwrap_or_default();
         found

@@ -52,6 +52,7 @@ pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 /// A failed command.
 #[derive(Debug)]
 pub(crate) struct Failure {
+    /// The kind of the failure.
     pub(crate) kind: &'static str,
     /// The exit status of the command.
     pub(crate) status: ExitStatus,

@@ -9,7 +9,7 @@
 //!
 //! Not here: the check of a value against a schema, which the library does.
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 /// The most nested references and alternatives that are followed.
 const MAX_DEPTH: usize = 5;
@@ -210,9 +210,14 @@ fn range(schema: &Value) -> Option<String> {
     let bits = format.trim_start_matches(|c: char| c.is_ascii_alphabetic()).parse::<u32>().ok();
     let of_type = |key: &str, value: &Value| {
         let Some(bits @ 8..=64) = bits else { return false };
-        let most = (1_i128 << if format.starts_with('u') { bits } else { bits - 1 }) - 1;
-        let bound = if key == "maximum" { most } else { -most - 1 };
-        ["maximum", "minimum"].contains(&key) && value.to_string() == bound.to_string()
+        let bits = if format.starts_with('u') { bits } else { bits - 1 };
+        let most = (1_i128 << bits) - 1;
+        let bound = match key {
+            "maximum" => most,
+            "minimum" => -most - 1,
+            _ => return false,
+        };
+        value.as_number().and_then(Number::as_i128) == Some(bound)
     };
     let bound =
         |key: &str| schema.get(key).filter(|value| value.is_number() && !of_type(key, value));

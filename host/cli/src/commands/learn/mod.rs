@@ -354,7 +354,7 @@ fn is_used(definition: &Definition, need: &Need, recorded: &Recording) -> bool {
         || recorded.environment && need.kind == "environment"
 }
 
-/// Returns the request that a use of a path is.
+/// Returns a use of a path as a request.
 fn use_of_file<'a>(path: &'a str, used: &PathUse) -> Request<'a> {
     Request::File { access: used.access, path: path.into() }
 }
