@@ -60,16 +60,23 @@ pub(super) struct ProblemBody {
     request_id: String,
 }
 
-/// The request is refused: a problem says why
-// The comment is the description in the API's document, as for `Failed`.
+/// The answer to a refused request, in the API's document.
 #[derive(utoipa::IntoResponses)]
-#[response(status = "4XX", content_type = "application/problem+json")]
+#[response(
+    status = "4XX",
+    content_type = "application/problem+json",
+    description = "The request is refused: a problem says why"
+)]
 #[expect(dead_code, reason = "only its description is used")]
 pub(super) struct Refused(ProblemBody);
 
-/// The server cannot do it now: a problem says why
+/// The answer to a request that the server cannot serve now, in the API's document.
 #[derive(utoipa::IntoResponses)]
-#[response(status = "5XX", content_type = "application/problem+json")]
+#[response(
+    status = "5XX",
+    content_type = "application/problem+json",
+    description = "The server cannot do it now: a problem says why"
+)]
 #[expect(dead_code, reason = "only its description is used")]
 pub(super) struct Failed(ProblemBody);
 

@@ -96,8 +96,13 @@ impl Connections {
         let since = AtomicU64::new(self.now());
         let state = Arc::new(State { address, since, closing: Notify::new() });
         let mut table = self.0.table.lock();
-        let of_address = || table.open.values().filter(|open| open.address == address).count();
-        if !address.is_loopback() && of_address() >= self.0.most_of_address {
+        let most = self.0.most_of_address;
+        // Counted only if the table has enough for it.
+        let is_at_limit = || {
+            let of_address = table.open.values().filter(|open| open.address == address);
+            table.open.len() >= most && of_address.count() >= most
+        };
+        if !address.is_loopback() && is_at_limit() {
             return None;
         }
         if table.open.len() >= self.0.most

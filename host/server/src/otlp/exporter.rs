@@ -6,8 +6,9 @@
 //! cleared. The spans of a failed batch are lost.
 //!
 //! [`Client`] sends the requests of the OpenTelemetry exporter with `Outbound`, so the same rules
-//! hold for time, size and TLS as for other requests of the server. It runs on the exporter's
-//! thread only and blocks that thread, so a slow collector blocks no thread of a call.
+//! hold for time, size and TLS as for other requests of the server. It records the error of each,
+//! or that there was none, in [`State`]. It runs on the exporter's thread only and blocks that
+//! thread, so a slow collector blocks no thread of a call.
 
 use std::io;
 use std::sync::Arc;
