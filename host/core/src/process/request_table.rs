@@ -71,6 +71,7 @@ impl Reply {
         Self::Lost(CallResult::ToolError(DIED))
     }
 
+    /// The result of a request that is refused.
     pub(super) fn refused(refusal: Refusal) -> Self {
         Self::Lost(CallResult::Refusal(refusal))
     }

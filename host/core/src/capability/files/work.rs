@@ -183,6 +183,7 @@ impl Area {
         Ok(())
     }
 
+    /// Removes a name. The bytes of a file that is still open stay counted.
     fn remove_name<'a>(
         &self,
         dir: &File,

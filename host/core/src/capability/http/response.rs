@@ -255,11 +255,14 @@ impl ResponseTerms {
             let problem = "the server sent too many headers, interim responses or chunk frames";
             return SendError::OverBudget(Share::Framing, problem.to_owned());
         }
-        SendError::broken(match error {
-            _ if error.is_parse_too_large() => "its headers are too many or too long",
-            _ if error.is_parse() => "it is not HTTP",
-            _ if error.is_incomplete_message() => "it ended too soon",
-            _ => "the connection broke",
+        SendError::broken(if error.is_parse_too_large() {
+            "its headers are too many or too long"
+        } else if error.is_parse() {
+            "it is not HTTP"
+        } else if error.is_incomplete_message() {
+            "it ended too soon"
+        } else {
+            "the connection broke"
         })
     }
 }

@@ -73,7 +73,7 @@ impl PrivateHost {
         }
         let unknown = "name the network of the host in the rule that grants the request: \
                        `toolcell explain` prints this rule";
-        let way = grant.as_ref().map_or(unknown.into(), |grant| format!("grant: {grant}"));
+        let way = grant.as_ref().map_or(unknown.to_owned(), |grant| format!("grant: {grant}"));
         format!("to allow it, {way}")
     }
 }

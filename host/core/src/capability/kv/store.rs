@@ -280,7 +280,7 @@ fn failed(file: &Path, error: &rusqlite::Error) -> StoreError {
     use ErrorCode::{DatabaseBusy, DatabaseLocked, FileLockingProtocolFailed};
     let place = file.display();
     let extended = error.sqlite_error().map(|error| error.extended_code);
-    StoreError::Unavailable(match error.sqlite_error_code() {
+    let problem = match error.sqlite_error_code() {
         Some(DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed) => return busy_error(file),
         code if code == Some(ErrorCode::DiskFull) || extended == Some(NO_ROOM_TO_SHARE) => {
             return StoreError::Full(format!("the disk of {place} is full"));
@@ -290,7 +290,8 @@ fn failed(file: &Path, error: &rusqlite::Error) -> StoreError {
         }
         Some(ErrorCode::DatabaseCorrupt) => format!("{place} is damaged"),
         Some(_) | None => format!("{place} cannot be read or written: {error}"),
-    })
+    };
+    StoreError::Unavailable(problem)
 }
 
 /// Returns the error of a database that cannot be opened.

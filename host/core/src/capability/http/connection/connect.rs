@@ -103,7 +103,7 @@ async fn secured(
     Ok(Box::new(TlsConnector::from(tls).connect(name, stream).await.map_err(refused)?))
 }
 
-/// Describes an error of TLS in fixed words.
+/// Describes a fault of a certificate in fixed words.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "an operator cannot do anything about the other faults"
