@@ -64,10 +64,8 @@ pub(crate) fn component(path: &Path, again: &HintCommand) -> Result<Option<PathB
     })?;
     let Some(package) = read.package else {
         let hint = "name the folder of one of its packages, or the file of a component";
-        return Err(Failure::file(
-            anyhow!("`{shown}` is a workspace and has no package of its own"),
-            hint,
-        ));
+        let message = anyhow!("`{shown}` is a workspace and has no package of its own");
+        return Err(Failure::file(message, hint));
     };
     // A library's file has the name of its crate, a program's that of its package.
     let library = read.lib.name.unwrap_or_else(|| package.name.replace('-', "_"));

@@ -43,11 +43,8 @@ impl ToolOwners {
         match names::confusable(self.tools.iter().map(String::as_str)) {
             Some((tool, other)) => {
                 let place = |name: &str| self.owners.get(name).cloned().unwrap_or_default();
-                let message = anyhow!(
-                    "`{tool}` of `{}` looks like `{other}` of `{}`",
-                    place(tool),
-                    place(other)
-                );
+                let (own, others) = (place(tool), place(other));
+                let message = anyhow!("`{tool}` of `{own}` looks like `{other}` of `{others}`");
                 let hint = "rename one of the tools, or leave out its component: a model may confuse the two tools";
                 Err(Failure::file(message, hint))
             }

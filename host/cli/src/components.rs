@@ -27,27 +27,19 @@ use crate::config::{
     Approval, ApprovalState, ApprovedVersion, Config, Development, Difference, Lock,
     ResolvedComponent, Signer,
 };
-use crate::grants::{advice, gaps, grant_text, unset};
-use crate::host::{self, Engines};
+use crate::grants::{advice, gaps, grant_text, secrets};
+use crate::host::Engines;
 use crate::os::state;
 use crate::print::{Failure, Result};
-
-/// Reads a component and checks its signature and digest. Returns its bytes, and the signer if a
-/// signature is required.
-pub(crate) fn bytes(chosen: &ResolvedComponent<'_>) -> Result<(Vec<u8>, Option<Signer>)> {
-    Ok(chosen.bytes()?)
-}
 
 /// Loads the component under its grants. Returns it with its signer, if a signature is required.
 pub(crate) async fn load(
     engines: &Engines<'_>,
     chosen: &ResolvedComponent<'_>,
 ) -> Result<(Component, Option<Signer>)> {
-    let (bytes, signer) = bytes(chosen)?;
+    let (bytes, signer) = chosen.bytes()?;
     let loaded = loaded(engines, chosen, bytes).await;
-    loaded
-        .map(|component| (component, signer))
-        .map_err(|failure| failure.about(chosen.display_path()))
+    Ok((loaded.map_err(|failure| failure.about(chosen.display_path()))?, signer))
 }
 
 /// Loads one component for use, in its approved form.
@@ -55,7 +47,7 @@ pub(crate) async fn alone(
     engines: &Engines<'_>,
     chosen: &ResolvedComponent<'_>,
 ) -> Result<Component> {
-    let (vetted, lock) = (bytes(chosen)?, Lock::beside(engines.config)?);
+    let (vetted, lock) = (chosen.bytes()?, Lock::beside(engines.config)?);
     let component = approved(engines, &lock, chosen, vetted).await;
     component.map_err(|failure| failure.about(chosen.display_path()))
 }
@@ -72,9 +64,19 @@ pub(crate) fn is_approved(
     if config.approval == Approval::Missing {
         return Ok(false);
     }
+    let state = approval_state(&Lock::beside(config)?, name, component, signer);
+    Ok(state == ApprovalState::Unchanged)
+}
+
+/// Compares a loaded component with the lock.
+pub(crate) fn approval_state(
+    lock: &Lock,
+    name: &str,
+    component: &Component,
+    signer: Option<&Signer>,
+) -> ApprovalState {
     let now = ApprovedVersion::of(component, signer.map(|signer| signer.publisher.clone()));
-    let lock = Lock::beside(config)?;
-    Ok(Difference { old: lock.components.get(name), new: &now }.state() == ApprovalState::Unchanged)
+    Difference { old: lock.components.get(name), new: &now }.state()
 }
 
 /// Loads a component from its bytes under its grants, for use. If a configuration names it, it must
@@ -91,19 +93,17 @@ pub(crate) async fn approved(
         .development()
         .filter(|kind| **kind != Development::CommandLine || chosen.is_granted_anything())
     {
-        printer.warning(format!(
-            "development mode: {} is used without approval, {development}",
-            chosen.display_path()
-        ));
+        let path = chosen.display_path();
+        printer
+            .warning(format!("development mode: {path} is used without approval, {development}"));
     }
     let component = loaded(engines, chosen, bytes).await?;
     if let (Some(RebuiltComponent), Some((name, _))) =
         (config.confirm(&vetted, &component)?, chosen.configured)
     {
-        let message = format!(
+        printer.warning(format!(
             "the code of the component `{name}` has changed since it was approved; its tools and imports are the same"
-        );
-        printer.warning(&message);
+        ));
         let approve = config.hint.command("approve", &[], &[name]);
         printer.hint(format!("{approve} records the new code; set `digest` in `[components.{name}]` to refuse any other code"));
     }
@@ -122,7 +122,9 @@ pub(crate) async fn loaded(
             chosen.display_path()
         ));
     }
-    let (engine, grants) = (engines.of(chosen.isolation)?, chosen.grants());
+    // An unusable engine is reported before an unusable state directory.
+    engines.of(chosen.isolation)?;
+    let grants = chosen.grants();
     let written = grants.directories.iter().find(|dir| dir.access == Access::Write);
     let kept = if grants.kv.is_empty() {
         let record = |dir: &Directory| {
@@ -144,32 +146,20 @@ pub(crate) async fn loaded(
         (_, None) => {}
     }
     let component = ComponentBytes::new(bytes, chosen.kind());
-    let loaded = host::load(
-        engines.printer,
-        engine,
-        component,
-        &chosen.path,
-        grants,
-        OnMissingGrant::Refused,
-    )
-    .await;
-    match loaded {
+    let failure = match engines.load(chosen, component, grants, OnMissingGrant::Refused).await {
         Ok(component) => {
             chosen.check_tools(&component)?;
-            Ok(component)
+            return Ok(component);
         }
-        Err(error) if error.is_not_granted() => {
-            let failure = Failure::from(error);
-            let Ok((bytes, _)) = chosen.bytes() else { return Err(failure) };
-            Err(match load_without_grants(engines, bytes, chosen).await {
-                Ok(component) => {
-                    failure.with_hint(how_to_grant(engines.config, chosen, &component))
-                }
-                Err(_) => failure,
-            })
-        }
-        Err(error) => Err(error.into()),
+        Err(failure) => failure,
+    };
+    if failure.is_not_granted()
+        && let Ok((bytes, _)) = chosen.bytes()
+        && let Ok(component) = load_without_grants(engines, bytes, chosen).await
+    {
+        return Err(failure.with_hint(how_to_grant(engines.config, chosen, &component)));
     }
+    Err(failure)
 }
 
 /// Loads the component without grants: each use of an import is denied. For `inspect` and the like,
@@ -180,21 +170,8 @@ pub(crate) async fn load_without_grants(
     chosen: &ResolvedComponent<'_>,
 ) -> Result<Component> {
     let component = ComponentBytes::new(bytes, chosen.kind());
-    let loaded = granted(engines, component, chosen, Grants::default()).await;
+    let loaded = engines.load(chosen, component, Grants::default(), OnMissingGrant::Denied).await;
     loaded.map_err(|failure| failure.about(chosen.display_path()))
-}
-
-/// Loads the component under other grants than the configuration's. Uses of further imports are
-/// denied.
-pub(crate) async fn granted(
-    engines: &Engines<'_>,
-    component: ComponentBytes,
-    chosen: &ResolvedComponent<'_>,
-    grants: Grants,
-) -> Result<Component> {
-    let engine = engines.of(chosen.isolation)?;
-    Ok(host::load(engines.printer, engine, component, &chosen.path, grants, OnMissingGrant::Denied)
-        .await?)
 }
 
 /// Returns the names of the imports that have to be granted before a component with these tools can
@@ -226,10 +203,8 @@ pub(crate) fn ungranted(
 /// to learn the needs.
 fn how_to_grant(config: &Config, chosen: &ResolvedComponent<'_>, component: &Component) -> String {
     if !component.definitions().any(|tool| !tool.needs.is_empty()) {
-        return format!(
-            "its tools do not declare their needs: {}",
-            advice::how_to_learn(config, chosen, component)
-        );
+        let learn = advice::how_to_learn(config, chosen, component);
+        return format!("its tools do not declare their needs: {learn}");
     }
     let (granted, name) =
         (Arc::new(chosen.grants()), chosen.configured.map_or("", |(name, _)| name));
@@ -304,10 +279,8 @@ fn resolve_word(config: &Config, word: &Path) -> Result<PathBuf> {
     {
         let message =
             format!("`{}` is an argument, and the component comes first", target::shorten(text));
-        return Err(Failure::usage(
-            message,
-            "for the component of this folder, write `.` before it",
-        ));
+        let hint = "for the component of this folder, write `.` before it";
+        return Err(Failure::usage(message, hint));
     }
     let is_here = word == Path::new(CURRENT_DIR);
     let only = config.components.keys().next().filter(|_| is_here && config.components.len() == 1);
@@ -326,17 +299,15 @@ fn no_component(config: &Config) -> Failure {
             config.listed(),
         ),
         _ if config.is_foreign() => config.missing("").into(),
-        _ => Failure::usage(
-            "no component is named, and none is found: there is no project in this folder, and no component in a `toolcell.toml`",
-            match file_here() {
-                Some(file) => format!(
-                    "name the file of a component, for instance {}",
-                    config.hint.command("inspect", &[], &[&file])
-                ),
-                None => "make a tool with `toolcell new NAME`, or name the file of a component"
-                    .to_owned(),
-            },
-        ),
+        _ => {
+            let message = "no component is named, and none is found: there is no project in this folder, and no component in a `toolcell.toml`";
+            let otherwise = "make a tool with `toolcell new NAME`, or name the file of a component";
+            let hint = file_here().map_or(otherwise.to_owned(), |file| {
+                let inspect = config.hint.command("inspect", &[], &[&file]);
+                format!("name the file of a component, for instance {inspect}")
+            });
+            Failure::usage(message, hint)
+        }
     }
 }
 
@@ -409,12 +380,12 @@ pub(crate) async fn tools(
     let mut tools = Vec::<Tool>::new();
     let mut homes = ToolOwners::default();
     for chosen in components {
-        let read = bytes(chosen);
+        let read = chosen.bytes();
         // The error of a file that cannot be read already names the file.
         let is_read = read.is_ok();
         let used = match read {
             Ok(read) => approved(engines, &lock, chosen, read).await,
-            Err(failure) => Err(failure),
+            Err(error) => Err(error.into()),
         };
         let component = match used {
             Ok(component) => component,
@@ -422,7 +393,7 @@ pub(crate) async fn tools(
                 let message =
                     format!("the tools of `{}` are left out: {}", chosen.word(), failure.message());
                 printer.warning(&message);
-                printer.hint(failure.hint());
+                printer.hint(failure.hint);
                 continue;
             }
             Err(failure) if is_read => return Err(failure.about(chosen.display_path())),
@@ -434,7 +405,7 @@ pub(crate) async fn tools(
             for (_, problem) in
                 tool.rights().into_iter().flat_map(|rights| config.unset_of(rights, tenant))
             {
-                printer.warning(unset::problem_text(problem, &[name]));
+                printer.warning(secrets::problem_text(problem, &[name]));
                 printer.hint(&problem.hint);
             }
             tools.push(config.stopped(tool.clone().with_limits(chosen.limits_of(name))));

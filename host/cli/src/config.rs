@@ -95,10 +95,8 @@ pub(crate) fn for_tenant(
             return Err(Failure::usage(message, hint));
         }
         if context.tenant.as_deref().is_some_and(|other| other != tenant) {
-            return Err(Failure::usage(
-                "two tenants: `--tenant` and `tenant` in `--context`",
-                "leave one of them out",
-            ));
+            let message = "two tenants: `--tenant` and `tenant` in `--context`";
+            return Err(Failure::usage(message, "leave one of them out"));
         }
         context.tenant = Some(tenant.to_owned());
     }

@@ -3,7 +3,7 @@
 //! An engine compiles and runs WebAssembly. A command calls [`engines`] with the number of
 //! concurrent calls and the configuration. It gets [`Engines`], which creates one engine for each
 //! kind of isolation when it is first needed: those of `toolcell-config`, with the options of the
-//! command line. [`load`] loads a component with a spinner if that takes long.
+//! command line. [`Engines::load`] loads a component with a spinner if that takes long.
 //!
 //! An untrusted component is compiled in a child process or not at all. An unusable cache causes a
 //! warning, never an error. Background optimisation ends with the command; only commands that
@@ -21,11 +21,11 @@ use anyhow::Context as _;
 use toolcell::component::{CodeTier, ComponentBytes, LoadOptions, OnMissingGrant};
 use toolcell::http::{Egress, Proxy};
 use toolcell::runtime::{Deterministic, EngineBuilder, Optimise, Placement, Recorder};
-use toolcell::{Component, Engine, Error, Grants};
+use toolcell::{Component, Engine, Grants};
 use toolcell_config::Engines as ConfiguredEngines;
 
 use crate::args::{self, Global};
-use crate::config::{self, Config, Isolation, SecretSelection};
+use crate::config::{self, Config, Isolation, ResolvedComponent, SecretSelection};
 use crate::os::interrupt::Interrupt;
 use crate::os::traces::Traces;
 use crate::os::{env, state};
@@ -70,10 +70,8 @@ pub(crate) fn engines<'a>(cli: &'a Cli, calls: usize, config: &'a Config) -> Res
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     // Two cells for each call: a tenant leaves as many cells to other tenants of the configuration
     // as it holds.
-    let cells = u32::try_from(calls.max(1))
-        .unwrap_or(Engine::MAX_CELLS)
-        .saturating_mul(2)
-        .min(Engine::MAX_CELLS);
+    let cells = u32::try_from(calls.max(1)).unwrap_or(Engine::MAX_CELLS);
+    let cells = cells.saturating_mul(2).min(Engine::MAX_CELLS);
     let now = global.now.map(|Date(date)| date);
     let fixed = Deterministic { now, seed: global.seed, ..Deterministic::default() };
     let cached = of_configuration(cli, config)?.with(|builder| {
@@ -140,19 +138,37 @@ impl Engines<'_> {
             Ok(engine)
         })
     }
+
+    /// Loads a component under these grants, with a spinner if that takes long.
+    pub(crate) async fn load(
+        &self,
+        chosen: &ResolvedComponent<'_>,
+        component: ComponentBytes,
+        grants: Grants,
+        missing: OnMissingGrant,
+    ) -> Result<Component> {
+        let path = &chosen.path;
+        let options = LoadOptions { grants, missing, ..LoadOptions::default() };
+        let loading = Component::load_with(self.of(chosen.isolation)?, component, options);
+        let loaded = with_spinner(self.printer, "compiling", path, loading).await?;
+        let (compile_time, pooled) = (loaded.compile_time(), loaded.is_pooled());
+        tracing::info!(component = %path.display(), ?compile_time, pooled, "loaded");
+        Ok(loaded)
+    }
 }
 
 /// Makes an engine print a note when it compiles a large component and no spinner can be drawn.
 pub(crate) fn with_compile_notes(printer: &Printer, builder: EngineBuilder) -> EngineBuilder {
     let printer = printer.clone();
-    builder.on_compile(move |bytes| {
-        if bytes > SMALL {
-            printer.step(format!(
-                "compiling a component of {}, which can take some seconds",
-                Size(bytes).rounded()
-            ));
-        }
-    })
+    builder.on_compile(move |bytes| print_long_step(&printer, "compiling", bytes))
+}
+
+/// Prints a note on work that takes long, for a large component.
+fn print_long_step(printer: &Printer, doing: &str, bytes: u64) {
+    if bytes > SMALL {
+        let size = Size(bytes).rounded();
+        printer.step(format!("{doing} a component of {size}, which can take some seconds"));
+    }
 }
 
 /// Returns the hint for requests without a proxy, if the environment names one. Its line can be
@@ -193,12 +209,8 @@ pub(crate) fn program_path(program: io::Result<PathBuf>, purpose: &'static str) 
     let program = program.with_context(|| {
         format!("cannot find the file of this program, which is needed to {purpose}")
     });
-    program.map_err(|error| {
-        Failure::environment(
-            error,
-            "mount `/proc`: toolcell finds the path of its own program there",
-        )
-    })
+    let hint = "mount `/proc`: toolcell finds the path of its own program there";
+    program.map_err(|error| Failure::environment(error, hint))
 }
 
 pub(crate) fn cache_dir(cli: &Cli) -> Option<PathBuf> {
@@ -214,32 +226,11 @@ pub(crate) fn cache_dir(cli: &Cli) -> Option<PathBuf> {
     dir
 }
 
-/// Loads a component under these grants, with a spinner if that takes long.
-pub(crate) async fn load(
-    printer: &Printer,
-    engine: &Engine,
-    component: ComponentBytes,
-    path: &Path,
-    grants: Grants,
-    missing: OnMissingGrant,
-) -> Result<Component, Error> {
-    let options = LoadOptions { grants, missing, ..LoadOptions::default() };
-    let loading = Component::load_with(engine, component, options);
-    let loaded = with_spinner(printer, "compiling", path, loading).await?;
-    let (compile_time, pooled) = (loaded.compile_time(), loaded.is_pooled());
-    tracing::info!(component = %path.display(), ?compile_time, pooled, "loaded");
-    Ok(loaded)
-}
-
 /// Waits until the component is optimised, or cannot be, and shows a spinner if that takes long.
 /// The result is cached for later commands.
 pub(crate) async fn optimised(printer: &Printer, component: &Component, path: &Path) -> CodeTier {
-    let size = component.inspection().size;
-    if component.code() == CodeTier::Quick && size > SMALL {
-        printer.step(format!(
-            "optimising a component of {}, which can take some seconds",
-            Size(size).rounded()
-        ));
+    if component.code() == CodeTier::Quick {
+        print_long_step(printer, "optimising", component.inspection().size);
     }
     with_spinner(printer, "optimising", path, component.optimised()).await
 }

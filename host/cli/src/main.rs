@@ -33,7 +33,7 @@ use args::{Args, Command, no_command};
 use host::Cli;
 use os::interrupt::Interrupt;
 use os::traces::Traces;
-use print::{ExitStatus, Failure, Printer, Result};
+use print::{ExitStatus, Printer, Result};
 
 fn main() -> ExitCode {
     core_dumps::disable();
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     }
     let Args { global, command } = args;
     let printer = if global.quiet { printer.quiet() } else { printer };
-    if let Some(failure) = unprintable() {
+    if let Some(failure) = stdout::fault() {
         return printer.show_failure(&failure, false).into();
     }
     let traces = match Traces::start(command.collector()) {
@@ -102,16 +102,6 @@ fn dispatch(cli: &Cli, command: Command) -> Result<ExitStatus> {
         // `main` handles them before any set-up.
         Command::CompileWorker { .. } | Command::LinesWorker { .. } => Ok(ExitStatus::Failed),
     }
-}
-
-/// Returns the failure of an unusable standard output: a command whose result would be lost does
-/// not run.
-fn unprintable() -> Option<Failure> {
-    let fault = stdout::fault()?;
-    Some(Failure::file(
-        anyhow::anyhow!(fault),
-        "open standard output for writing, or send it to `/dev/null` if you do not want the result",
-    ))
 }
 
 /// Compiles one component for the process that started this one.

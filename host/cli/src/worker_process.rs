@@ -10,10 +10,6 @@
 //! The child's environment has the variables that this command reads itself, and those of the
 //! secrets that the tenant may use.
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::path::PathBuf;
-
 use tokio::runtime::Runtime;
 use toolcell::Tool;
 use toolcell::process::{Worker, WorkerProcess};
@@ -28,59 +24,35 @@ use crate::print::{ExitStatus, Failure, Result};
 /// Bytes of a call's words that a child gets for its hints: a longer command is not repeated.
 const MAX_CALL: usize = 16 << 10;
 
-/// The parameters of a child process.
-pub(crate) struct ChildOptions<'a> {
-    /// The components as they were typed.
-    pub(crate) components: &'a [PathBuf],
-    pub(crate) tenant: Option<&'a str>,
-    /// The most concurrent calls.
-    pub(crate) calls: usize,
-    pub(crate) together: ToolUse,
-}
-
-/// The use of the tools: all beside each other, for a model, or a single one that was named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ToolUse {
-    Several,
-    /// Beside each other, as all components of the configuration.
-    All,
-    Single,
-}
-
-/// Starts the child and waits for its tools.
+/// Starts the child and waits for its tools. Adds the secrets, the grants, the words of the call
+/// and the hint to the options.
 pub(crate) async fn start(
     cli: &Cli,
     config: &Config,
-    hosted: &ChildOptions<'_>,
+    options: WorkerArgs,
 ) -> Result<WorkerProcess> {
     let program = host::program_path(env::own_program(), "run tools in a separate process")?;
-    let chosen = components::chosen(config, hosted.components)?;
-    let secrets = config.secrets_of(hosted.tenant, &chosen);
-    let typed = config.typed.iter().map(|grant| format!("--grant={grant}").into()).collect();
+    let chosen = components::chosen(config, &options.components)?;
+    let tenant = options.tenant.clone();
+    let secrets = config.secrets_of(tenant.as_deref(), &chosen);
     let call = config.hint.call();
     let is_short = call.iter().map(String::len).sum::<usize>() <= MAX_CALL;
-    let call =
-        call.iter().filter(|_| is_short).map(|word| format!("--call={word}").into()).collect();
-    // The child does not get the variable that the hint names.
-    let hint = host::proxy_hint(config)
-        .map(|hint| format!("--proxy-hint={hint}").into())
-        .into_iter()
-        .collect();
-    let words = [
-        vec![WORKER_PROCESS.into()],
-        cli.global.words(),
-        typed,
-        call,
-        hint,
-        hosted.words(&secrets),
-    ]
-    .concat();
+    let options = WorkerArgs {
+        secrets: secrets.iter().cloned().collect(),
+        grants: config.typed.clone(),
+        call: call.iter().filter(|_| is_short).cloned().collect(),
+        // The child does not get the variable that the hint names.
+        proxy_hint: host::proxy_hint(config),
+        ..options
+    };
+    let words = [vec![WORKER_PROCESS.into()], cli.global.words(), options.words()].concat();
     // Temporary files go to this process's directory, which is removed with its content: a killed
     // child does not remove its files.
     let mut worker_process = WorkerProcess::builder(program)
         .arguments(words)
         .variable("TMPDIR", tempfile::env::temp_dir());
-    for (name, value) in env::own_variables().chain(config.variables_of(hosted.tenant, &secrets)) {
+    let variables = config.variables_of(tenant.as_deref(), &secrets);
+    for (name, value) in env::own_variables().chain(variables) {
         worker_process = worker_process.variable(name, value);
     }
     let started = worker_process.start().await;
@@ -88,20 +60,6 @@ pub(crate) async fn start(
         Some(words) => Failure::of_words(&words.to_string()),
         None => error.into(),
     })
-}
-
-impl ChildOptions<'_> {
-    fn words(&self, secrets: &BTreeSet<String>) -> Vec<OsString> {
-        let Self { components, tenant, calls, together } = self;
-        let mut words = vec![format!("--calls={calls}").into()];
-        words.extend(tenant.map(|name| format!("--tenant={name}").into()));
-        words.extend(secrets.iter().map(|name| format!("--secret={name}").into()));
-        words.extend((*together != ToolUse::Single).then(|| "--beside".into()));
-        words.extend((*together == ToolUse::All).then(|| "--all".into()));
-        words.push("--".into());
-        words.extend(components.iter().map(|component| component.into()));
-        words
-    }
 }
 
 /// Runs in the child: hosts the tools until the parent is gone.

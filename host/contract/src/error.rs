@@ -15,86 +15,81 @@ use std::time::Duration;
 /// Names of tools that a hint lists.
 const LISTED: usize = 20;
 
-/// Characters of an unknown name that the error's text repeats.
+/// Characters of a name or an id that the error's text repeats.
 const MAX_NAME_CHARS: usize = 80;
 
 /// An error of the set-up: an engine that was not built, a component that was not loaded, a run
 /// that did not start.
 ///
 /// A failed call is not an `Error`, but part of its [`Completion`](crate::call::Completion).
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{kind}")]
 pub struct Error {
     kind: Kind,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 /// Private, so that new kinds are not a breaking change.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum Kind {
+    #[error("`{}` is not a tool name", .0.escape_debug())]
     InvalidName(String),
-    Definition {
-        tool: String,
-        problem: String,
-    },
-    NotAComponent {
-        found: String,
-        hint: &'static str,
-    },
+    #[error("the definition of the tool `{tool}` is not valid: {problem}")]
+    Definition { tool: String, problem: String },
+    #[error("not a WebAssembly component: {found}")]
+    NotAComponent { found: String, hint: &'static str },
+    #[error("the component is malformed: {0}")]
     Malformed(String),
     /// Names of proposals that are off.
+    #[error("the component uses WebAssembly proposals that this host disables: {0}")]
     Proposals(String),
-    TooLarge {
-        what: &'static str,
-        got: u64,
-        limit: u64,
-    },
+    #[error("{what}: {got} is over the limit of {limit}")]
+    TooLarge { what: &'static str, got: u64, limit: u64 },
+    #[error("the component cannot be compiled within the limits of CPU time ({0:?}) and memory")]
     TooCostly(Duration),
-    NotGranted {
-        imports: Vec<String>,
-        /// The action that allows the import, and who can take it.
-        hint: String,
-    },
+    /// The hint says which action allows the import, and who can take it.
+    #[error("the component imports interfaces that are not granted: {}", .imports.join(", "))]
+    NotGranted { imports: Vec<String>, hint: String },
     /// The reason, and the kind of component that would work instead.
+    #[error("the component offers no tools: {0}")]
     NoTools(String, Option<&'static str>),
-    UnknownTool {
-        asked: String,
-        known: Vec<String>,
-    },
+    #[error("there is no tool `{}`", shortened(.asked).escape_debug())]
+    UnknownTool { asked: String, known: Vec<String> },
+    #[error("a tool `{0}` exists already")]
     DuplicateTool(String),
+    #[error("two calls have the id `{}`", .0.escape_debug())]
     DuplicateCall(String),
-    Options {
-        option: &'static str,
-        problem: String,
-    },
-    Directory {
-        name: String,
-        path: PathBuf,
-        problem: String,
-        hint: &'static str,
-    },
+    #[error("`{option}` {problem}")]
+    Options { option: &'static str, problem: String },
+    #[error("the directory `{name}` ({}): {problem}", .path.display())]
+    Directory { name: String, path: PathBuf, problem: String, hint: &'static str },
+    #[error("the component could not describe its tools: {0}")]
     Describe(String),
-    Quota {
-        problem: &'static str,
-        after: Duration,
-    },
+    #[error("{problem}")]
+    Quota { problem: &'static str, after: Duration },
+    #[error("the engine failed: {0}")]
     Engine(String),
+    #[error("all cells are busy, so the component could not describe its tools")]
     NoCell(Duration),
+    #[error("the worker process could not load the tools")]
     Worker,
+    #[error("the artifact cache cannot be used: {0}")]
     Cache(String),
-    SealKey {
-        problem: String,
-        hint: &'static str,
-    },
-    Store {
-        problem: String,
-        hint: &'static str,
-    },
+    #[error("the key that seals questions cannot be used: {problem}")]
+    SealKey { problem: String, hint: &'static str },
+    #[error("the store cannot be opened: {problem}")]
+    Store { problem: String, hint: &'static str },
+}
+
+/// Returns the start of a name that a caller sent.
+fn shortened(name: &str) -> String {
+    name.chars().take(MAX_NAME_CHARS).collect()
 }
 
 #[doc(hidden)]
 impl Error {
     pub(crate) fn bad_name(name: &str) -> Self {
-        Self::from(Kind::InvalidName(name.chars().take(80).collect()))
+        Self::from(Kind::InvalidName(shortened(name)))
     }
 
     pub fn definition(tool: &str, problem: impl fmt::Display) -> Self {
@@ -138,7 +133,7 @@ impl Error {
     }
 
     pub fn duplicate_call(id: &str) -> Self {
-        Self::from(Kind::DuplicateCall(id.chars().take(80).collect()))
+        Self::from(Kind::DuplicateCall(shortened(id)))
     }
 
     pub fn options(option: &'static str, problem: impl Into<String>) -> Self {
@@ -383,71 +378,5 @@ impl Error {
 impl From<Kind> for Error {
     fn from(kind: Kind) -> Self {
         Self { kind, source: None }
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kind {
-            Kind::InvalidName(name) => write!(f, "`{}` is not a tool name", name.escape_debug()),
-            Kind::Definition { tool, problem } => {
-                write!(f, "the definition of the tool `{tool}` is not valid: {problem}")
-            }
-            Kind::NotAComponent { found, .. } => write!(f, "not a WebAssembly component: {found}"),
-            Kind::Malformed(problem) => write!(f, "the component is malformed: {problem}"),
-            Kind::Proposals(names) => {
-                write!(
-                    f,
-                    "the component uses WebAssembly proposals that this host disables: {names}"
-                )
-            }
-            Kind::TooLarge { what, got, limit } => {
-                write!(f, "{what}: {got} is over the limit of {limit}")
-            }
-            Kind::TooCostly(limit) => {
-                write!(
-                    f,
-                    "the component cannot be compiled within the limits of CPU time ({limit:?}) and memory"
-                )
-            }
-            Kind::NotGranted { imports, .. } => {
-                write!(
-                    f,
-                    "the component imports interfaces that are not granted: {}",
-                    imports.join(", ")
-                )
-            }
-            Kind::NoTools(problem, _) => write!(f, "the component offers no tools: {problem}"),
-            Kind::UnknownTool { asked, .. } => {
-                let shown: String = asked.chars().take(MAX_NAME_CHARS).collect();
-                write!(f, "there is no tool `{}`", shown.escape_debug())
-            }
-            Kind::DuplicateTool(name) => write!(f, "a tool `{name}` exists already"),
-            Kind::DuplicateCall(id) => write!(f, "two calls have the id `{}`", id.escape_debug()),
-            Kind::Directory { name, path, problem, .. } => {
-                write!(f, "the directory `{name}` ({}): {problem}", path.display())
-            }
-            Kind::Options { option, problem } => write!(f, "`{option}` {problem}"),
-            Kind::Describe(problem) => {
-                write!(f, "the component could not describe its tools: {problem}")
-            }
-            Kind::Quota { problem, .. } => f.write_str(problem),
-            Kind::Worker => f.write_str("the worker process could not load the tools"),
-            Kind::NoCell(_) => {
-                f.write_str("all cells are busy, so the component could not describe its tools")
-            }
-            Kind::Engine(problem) => write!(f, "the engine failed: {problem}"),
-            Kind::Cache(problem) => write!(f, "the artifact cache cannot be used: {problem}"),
-            Kind::SealKey { problem, .. } => {
-                write!(f, "the key that seals questions cannot be used: {problem}")
-            }
-            Kind::Store { problem, .. } => write!(f, "the store cannot be opened: {problem}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
     }
 }

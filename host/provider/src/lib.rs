@@ -138,7 +138,7 @@ impl Provider {
         definition: &Definition,
         is_new: bool,
         changes: &mut Changes<'_>,
-    ) -> Result<Value, ProviderError> {
+    ) -> Converted {
         if check_name(&definition.name).is_err() {
             return Err(changes
                 .refusal("/name", "the name must be 1 to 64 of the characters A-Z a-z 0-9 _ -"));
@@ -250,6 +250,9 @@ impl FromStr for Provider {
         found.ok_or_else(|| ProviderError::Unknown { name: name.chars().take(80).collect() })
     }
 }
+
+/// The result of a conversion.
+type Converted<T = Value> = Result<T, ProviderError>;
 
 /// The reason why a conversion failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

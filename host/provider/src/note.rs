@@ -38,13 +38,17 @@ pub struct Note {
 }
 
 impl Note {
+    pub(super) fn new(tool: &str, pointer: &str, change: &str, reason: &str) -> Self {
+        let [tool, pointer, change, reason] = [tool, pointer, change, reason].map(str::to_owned);
+        Self { tool, pointer, change, reason }
+    }
+
     /// Returns the note that a tool is left out of a list.
     pub(super) fn omitted(error: &ProviderError) -> Option<Self> {
         let ProviderError::Inexpressible { tool, pointer, problem, .. } = error else {
             return None;
         };
-        let change = "the tool is left out of the list".to_owned();
-        Some(Self { tool: tool.clone(), pointer: pointer.clone(), change, reason: problem.clone() })
+        Some(Self::new(tool, pointer, "the tool is left out of the list", problem))
     }
 }
 
@@ -60,7 +64,7 @@ impl fmt::Display for Note {
 pub(super) struct Changes<'a> {
     pub(super) provider: Provider,
     tool: &'a str,
-    notes: &'a mut Vec<Note>,
+    pub(super) notes: &'a mut Vec<Note>,
 }
 
 impl<'a> Changes<'a> {
@@ -69,26 +73,11 @@ impl<'a> Changes<'a> {
     }
 
     pub(super) fn note(&mut self, pointer: &str, change: &str, reason: &str) {
-        let note = Note {
-            tool: self.tool.to_owned(),
-            pointer: pointer.to_owned(),
-            change: change.to_owned(),
-            reason: reason.to_owned(),
-        };
+        let note = Note::new(self.tool, pointer, change, reason);
         // Content that several references share is noted once.
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
-    }
-
-    /// Returns the number of notes.
-    pub(super) fn count(&self) -> usize {
-        self.notes.len()
-    }
-
-    /// Removes the notes after the first `count`.
-    pub(super) fn truncate(&mut self, count: usize) {
-        self.notes.truncate(count);
     }
 
     pub(super) fn refusal(&self, pointer: &str, problem: &str) -> ProviderError {

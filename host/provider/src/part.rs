@@ -1,18 +1,21 @@
 //! Converts the content beside a tool's result: finds the images that an API accepts, describes the
 //! rest in text.
 //!
-//! The formats call [`text`] and [`image`] for each message. A part that an API does not accept is
-//! described by a sentence such as "[image of 512 bytes (image/tiff) that cannot be shown here]" in
-//! the text of the result, with a note if bytes are lost. An image or sound of 0 bytes is described
-//! too, because an API would refuse the whole request for it.
+//! The formats call [`text`] or [`text_and_images`] for each message. A part that an API does not
+//! accept is described by a sentence such as "[image of 512 bytes (image/tiff) that cannot be shown
+//! here]" in the text of the result, with a note if bytes are lost. An image or sound of 0 bytes is
+//! described too, because an API would refuse the whole request for it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
 use toolcell_contract::message::Message;
 use toolcell_contract::outcome::{Media, Part, Resource, ResourceContent};
 
 use super::Note;
 
+/// Image types of a result. Source: the guides to images of OpenAI and to vision of Anthropic.
+const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// The media type of unknown bytes (RFC 2046).
 const UNKNOWN_BYTES: &str = "application/octet-stream";
 
@@ -42,12 +45,8 @@ pub(super) fn described(
         } else {
             "this API does not take it in the result of a tool"
         };
-        notes.push(Note {
-            tool: message.name.clone(),
-            pointer: format!("/parts/{index}"),
-            change: format!("{mime_type} left out; the text mentions it"),
-            reason: reason.into(),
-        });
+        let change = format!("{mime_type} left out; the text mentions it");
+        notes.push(Note::new(&message.name, &format!("/parts/{index}"), &change, reason));
     }
     placeholder_text(part)
 }
@@ -99,12 +98,29 @@ fn placeholder_text(part: &Part) -> String {
     }
 }
 
-/// Returns the image of a part, if it has one of these types and is not empty.
-pub(super) fn image<'a>(part: &'a Part, types: &[&str]) -> Option<&'a Media> {
+/// Returns the content as text or, with an image that can be sent, as a list of blocks: the text,
+/// in a block of this type, and the images.
+pub(super) fn text_and_images(
+    message: &Message,
+    text_type: &str,
+    block: impl Fn(&Media) -> Value,
+    notes: &mut Vec<Note>,
+) -> Value {
+    let said = text(message, |part| image(part).is_some(), notes);
+    let images: Vec<_> = message.parts.iter().filter_map(image).map(block).collect();
+    if images.is_empty() {
+        return said.into();
+    }
+    // A text block must not be empty.
+    let said = (!said.is_empty()).then(|| json!({"type": text_type, "text": said}));
+    said.into_iter().chain(images).collect()
+}
+
+/// Returns the image of a part, if it has one of [`IMAGES`] and is not empty.
+fn image(part: &Part) -> Option<&Media> {
     match part {
-        Part::Image(media) => {
-            Some(media).filter(|media| !is_empty(part) && types.contains(&media.mime_type.as_str()))
-        }
+        Part::Image(media) => Some(media)
+            .filter(|media| !is_empty(part) && IMAGES.contains(&media.mime_type.as_str())),
         Part::Text { .. } | Part::Audio(_) | Part::Resource(_) | Part::ResourceLink { .. } => None,
     }
 }

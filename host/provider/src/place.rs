@@ -11,7 +11,7 @@ use toolcell_contract::call::ToolCall;
 use toolcell_contract::json::or_empty_object;
 
 use super::calls::{Read, UnreadableCall};
-use super::{Provider, ProviderError};
+use super::{Converted, Provider, ProviderError};
 
 /// One value of a response, and the path to it.
 #[derive(Debug, Clone)]
@@ -37,32 +37,22 @@ impl<'a> Place<'a> {
     }
 
     /// Returns a required member.
-    pub(super) fn need(&self, name: &str, expected: &'static str) -> Result<Self, ProviderError> {
+    pub(super) fn need(&self, name: &str, expected: &'static str) -> Converted<Self> {
         self.get(name).ok_or_else(|| self.inside(name, &Value::Null).malformed(expected))
     }
 
     /// Returns a required string that is not empty.
-    pub(super) fn text(
-        &self,
-        name: &str,
-        expected: &'static str,
-    ) -> Result<&'a str, ProviderError> {
+    pub(super) fn text(&self, name: &str, expected: &'static str) -> Converted<&'a str> {
         let place = self.need(name, expected)?;
-        place
-            .value
-            .as_str()
-            .filter(|text| !text.is_empty())
-            .ok_or_else(|| place.malformed(expected))
+        let text = place.value.as_str().filter(|text| !text.is_empty());
+        text.ok_or_else(|| place.malformed(expected))
     }
 
     /// Returns the items of a list.
-    pub(super) fn items(&self, expected: &'static str) -> Result<Vec<Self>, ProviderError> {
+    pub(super) fn items(&self, expected: &'static str) -> Converted<Vec<Self>> {
         let items = self.value.as_array().ok_or_else(|| self.malformed(expected))?;
-        Ok(items
-            .iter()
-            .enumerate()
-            .map(|(index, item)| self.inside(&index.to_string(), item))
-            .collect())
+        let items = items.iter().enumerate();
+        Ok(items.map(|(index, item)| self.inside(&index.to_string(), item)).collect())
     }
 
     /// Returns the calls among the items of a list. Other items are left out, unless one is a call
@@ -70,25 +60,22 @@ impl<'a> Place<'a> {
     pub(super) fn calls_among(
         items: Vec<Self>,
         is_call: impl Fn(&Self) -> bool,
-    ) -> Result<Vec<Self>, ProviderError> {
+    ) -> Converted<Vec<Self>> {
         let (calls, others): (Vec<_>, Vec<_>) = items.into_iter().partition(is_call);
         others.iter().try_for_each(Self::check_is_own)?;
         Ok(calls)
     }
 
     /// Fails for an item that is a call in another form.
-    pub(super) fn check_is_own(&self) -> Result<(), ProviderError> {
+    pub(super) fn check_is_own(&self) -> Converted<()> {
         const EXPECTED: &str =
             "an item of this form; it looks like a call in another form, or a piece of a stream";
-        if self.provider.is_foreign_item(self.value) {
-            Err(self.malformed(EXPECTED))
-        } else {
-            Ok(())
-        }
+        let is_foreign = self.provider.is_foreign_item(self.value);
+        if is_foreign { Err(self.malformed(EXPECTED)) } else { Ok(()) }
     }
 
     /// Returns the one item of a list of alternatives, or `None` if the list is empty.
-    pub(super) fn only(&self, expected: &'static str) -> Result<Option<Self>, ProviderError> {
+    pub(super) fn only(&self, expected: &'static str) -> Converted<Option<Self>> {
         let mut items = self.items(expected)?;
         let last = items.pop();
         if items.is_empty() { Ok(last) } else { Err(self.malformed(expected)) }
@@ -105,32 +92,25 @@ impl<'a> Place<'a> {
     }
 
     pub(super) fn malformed(&self, expected: &'static str) -> ProviderError {
-        ProviderError::Malformed {
-            provider: self.provider,
-            pointer: self.pointer.clone(),
-            expected,
-        }
+        let (provider, pointer) = (self.provider, self.pointer.clone());
+        ProviderError::Malformed { provider, pointer, expected }
     }
 
     /// Reads the call at this place of a list. Its name and arguments are at `function`.
     pub(super) fn read(
         &self,
-        id: Result<&str, ProviderError>,
-        function: Result<Self, ProviderError>,
+        id: Converted<&str>,
+        function: Converted<Self>,
         arguments: &str,
     ) -> Read {
-        let name = function
-            .as_ref()
-            .ok()
-            .and_then(|function| function.value.get("name")?.as_str())
-            .map(str::to_owned);
-        let known = id.as_ref().ok().map(|id| (*id).to_owned());
+        let name = function.as_ref().ok().and_then(|function| function.value.get("name")?.as_str());
+        let known = id.as_ref().ok().copied();
         let call = id.and_then(|id| function?.call(id, arguments));
-        call.map_err(|error| UnreadableCall::new(known.as_deref(), name.as_deref(), error))
+        call.map_err(|error| UnreadableCall::new(known, name, error))
     }
 
     /// Reads a function's name and arguments at this place as a call.
-    pub(super) fn call(&self, id: &str, arguments: &str) -> Result<ToolCall, ProviderError> {
+    pub(super) fn call(&self, id: &str, arguments: &str) -> Converted<ToolCall> {
         let name = self.text("name", "the function's name")?;
         let arguments = match self.get(arguments).map(|place| place.value) {
             None => "{}".to_owned(),

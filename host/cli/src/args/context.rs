@@ -13,11 +13,10 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use toolcell::call::{JsonFault, Resume};
 use toolcell::{CallContext, Json, names};
-use toolcell_config::text::quoted;
 
 use super::json_repair;
 use crate::config::{Config, ResolvedComponent};
-use crate::print::{Failure, Printer, Result, clean};
+use crate::print::{Failure, Printer, Result};
 
 const KEYS: [&str; 8] =
     ["session_id", "request_id", "thread_id", "run_id", "tenant", "metadata", "attempt", "resume"];
@@ -33,12 +32,13 @@ pub(crate) fn context(
     let object =
         typed.map(|typed| object("--context", &json("--context", typed)?, &KEYS)).transpose()?;
     for (key, value) in object.unwrap_or_default() {
+        let text = || field(&key, &value, "a string", "\"abc\"").map(Some);
         match key.as_str() {
-            "session_id" => context.session_id = Some(field(&key, &value, "a string", "\"abc\"")?),
-            "request_id" => context.request_id = Some(field(&key, &value, "a string", "\"abc\"")?),
-            "thread_id" => context.thread_id = Some(field(&key, &value, "a string", "\"abc\"")?),
-            "run_id" => context.run_id = Some(field(&key, &value, "a string", "\"abc\"")?),
-            "tenant" => context.tenant = Some(field(&key, &value, "a string", "\"abc\"")?),
+            "session_id" => context.session_id = text()?,
+            "request_id" => context.request_id = text()?,
+            "thread_id" => context.thread_id = text()?,
+            "run_id" => context.run_id = text()?,
+            "tenant" => context.tenant = text()?,
             "attempt" => context.attempt = Some(field(&key, &value, "a whole number", "2")?),
             "resume" => context.resume = Some(resume(&value)?),
             "metadata" => context.metadata = Some(value),
@@ -48,10 +48,8 @@ pub(crate) fn context(
     }
     if let Some(answer) = answer {
         if context.resume.is_some() {
-            return Err(Failure::usage(
-                "the answer is given twice: by `--answer` and by `resume` in `--context`",
-                "leave one of them out",
-            ));
+            let message = "the answer is given twice: by `--answer` and by `resume` in `--context`";
+            return Err(Failure::usage(message, "leave one of them out"));
         }
         let state = state.map(|state| json_or_text("--state", state)).transpose()?;
         context.resume = Some(Resume { answer: json_or_text("--answer", answer)?, state });
@@ -71,10 +69,9 @@ pub(crate) fn warn_without_tenant(
     if let (Some(file), None, false, true) =
         (&config.file, &context.tenant, config.tenants.is_empty(), is_configured)
     {
-        let message = format!(
+        printer.warning(format!(
             "`{file}` defines tenants, and `--tenant` is not given: the full grants of the component apply"
-        );
-        printer.warning(&message);
+        ));
     }
 }
 
@@ -91,30 +88,24 @@ fn json_or_text(what: &str, typed: &str) -> Result<Json> {
 
 fn resume(value: &Json) -> Result<Resume> {
     let mut object = object("`resume` in `--context`", value, &RESUME_KEYS)?;
-    let answer = object.remove("answer").ok_or_else(|| {
-        Failure::usage(
-            "`resume` in `--context` has no `answer`",
-            r#"write {"resume": {"answer": …, "state": …}}"#,
-        )
-    })?;
+    let Some(answer) = object.remove("answer") else {
+        let hint = r#"write {"resume": {"answer": …, "state": …}}"#;
+        return Err(Failure::usage("`resume` in `--context` has no `answer`", hint));
+    };
     Ok(Resume { answer, state: object.remove("state") })
 }
 
 fn json(what: &str, typed: &str) -> Result<Json> {
     Json::parse(typed.to_owned()).map_err(|fault| {
         let hint = if typed.starts_with('@') {
-            "this option reads no file: write the JSON itself"
+            "this option reads no file: write the JSON itself".to_owned()
         } else if matches!(fault, JsonFault::TooDeep(_)) {
-            "nest lists and objects less deeply"
+            "nest lists and objects less deeply".to_owned()
         } else if matches!(fault, JsonFault::TooManyNodes(_)) {
-            "pass fewer values"
-        } else if let Some(meant) = json_repair::repaired(typed) {
-            return Failure::usage(
-                format!("{what}: {fault}"),
-                format!("did you mean {}?", quoted(&clean::json_line(&meant.to_string()))),
-            );
+            "pass fewer values".to_owned()
         } else {
-            "quote it for the shell: '{\"key\": \"value\"}'"
+            let quote = || "quote it for the shell: '{\"key\": \"value\"}'".to_owned();
+            json_repair::hint(typed).unwrap_or_else(quote)
         };
         Failure::usage(format!("{what}: {fault}"), hint)
     })

@@ -2,9 +2,9 @@
 //! extra comma.
 //!
 //! A shell removes quotes, so users often pass text such as `{name: Ada}`. When an argument or a
-//! context is not valid JSON, the error calls [`repaired`] with the text and prints the result as
-//! "did you mean". It returns the object that was probably meant, or `None` for valid JSON and for
-//! text that is too far from it. The result is never used as arguments. Text over 500 bytes and
+//! context is not valid JSON, the error calls [`hint`] with the text and prints the returned "did
+//! you mean", with the object that was probably meant. It returns `None` for valid JSON and for
+//! text that is too far from it. The object is never used as arguments. Text over 500 bytes and
 //! deep nesting are not repaired.
 
 use std::iter::Peekable;
@@ -12,14 +12,23 @@ use std::str::Chars;
 
 use serde_json::{Map, Value};
 
+use crate::config::quoted;
+use crate::print::clean;
+
 /// Bytes of a text that is parsed: a hint is one line.
 const MAX_TEXT: usize = 500;
 /// Levels of objects and arrays.
 const MAX_DEPTH: usize = 16;
 
+/// Returns the hint with the object that a text probably means.
+pub(crate) fn hint(text: &str) -> Option<String> {
+    let meant = clean::json_line(&repaired(text)?.to_string());
+    Some(format!("did you mean {}?", quoted(&meant)))
+}
+
 /// Returns the object that a text probably means. `None` for a text that is JSON, or too far from
 /// it.
-pub(crate) fn repaired(text: &str) -> Option<Value> {
+fn repaired(text: &str) -> Option<Value> {
     if text.len() > MAX_TEXT || serde_json::from_str::<Value>(text).is_ok() {
         return None;
     }

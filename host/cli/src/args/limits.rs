@@ -50,17 +50,13 @@ impl LimitArgs {
     /// Returns the options as words of a command line.
     pub(crate) fn words(&self) -> Vec<String> {
         let Self { timeout, fuel, memory, max_result } = self;
-        let size = |size: &Option<Size>| size.as_ref().map(ToString::to_string);
         let options = [
             ("--timeout", timeout.as_ref().map(ToString::to_string)),
             ("--fuel", fuel.as_ref().map(ToString::to_string)),
-            ("--memory", size(memory)),
-            ("--max-result", size(max_result)),
+            ("--memory", memory.as_ref().map(ToString::to_string)),
+            ("--max-result", max_result.as_ref().map(ToString::to_string)),
         ];
-        options
-            .into_iter()
-            .filter_map(|(name, value)| Some([name.to_owned(), value?]))
-            .flatten()
-            .collect()
+        let typed = options.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?]));
+        typed.flatten().collect()
     }
 }

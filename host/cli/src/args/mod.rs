@@ -10,11 +10,9 @@
 
 mod author;
 mod batch;
-mod call;
 pub(crate) mod complete;
 pub(crate) mod context;
 mod grants;
-mod init;
 pub(crate) mod json_repair;
 mod limits;
 pub(crate) mod no_command;
@@ -35,9 +33,7 @@ use crate::print::{Format, Size, Time, exit, format};
 
 pub(crate) use author::{BuildArgs, DevArgs, NewArgs, TestArgs};
 pub(crate) use batch::BatchArgs;
-pub(crate) use call::CallArgs;
 pub(crate) use grants::{ApproveArgs, CheckArgs, ExplainArgs, GrantArgs, LearnArgs, RollbackArgs};
-pub(crate) use init::InitArgs;
 pub(crate) use limits::LimitArgs;
 pub(crate) use serve::{ServeArgs, TenantArgs, TenantCommand};
 pub(crate) use worker::WorkerArgs;
@@ -218,6 +214,26 @@ impl Command {
     }
 }
 
+// The first word after the component can be the tool's name or an argument: `target.rs` decides.
+/// One call: `[COMPONENT] [TOOL] [ARGS]...`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CallArgs {
+    /// The component: its name in `toolcell.toml`, its file, or the folder of its project
+    ///
+    /// `.` is the component that was built in this folder or, if there is none, the only component
+    /// of `toolcell.toml`.
+    #[arg(default_value = CURRENT_DIR, value_hint = ValueHint::FilePath, add = complete::components())]
+    pub(crate) component: PathBuf,
+    /// The tool's name; not needed for a component with one tool
+    #[arg(add = complete::tools())]
+    pub(crate) tool: Option<String>,
+    /// The arguments: NAME=VALUE and NAME:=JSON, a JSON object, `@FILE`, or `-` [default: {}]
+    ///
+    /// `@FILE` is the file of a JSON object, `-` standard input; both at most 1 MiB.
+    #[arg(value_name = "ARGS")]
+    pub(crate) arguments: Vec<String>,
+}
+
 /// Call a tool and print its result
 ///
 /// A result that is a string is printed as text, any other result as JSON, and an error that the
@@ -364,6 +380,26 @@ pub(crate) struct ListArgs {
     #[arg(value_name = "COMPONENT", value_hint = ValueHint::FilePath, add = complete::components())]
     pub(crate) components: Vec<PathBuf>,
     /// Print one JSON object instead: {"tools", "lint", "errors"}
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Write a commented `toolcell.toml` that names the components of this folder
+///
+/// Each component file `*.wasm` of the folder gets a section under its file's name, without grants,
+/// and so does each program for WASI preview 1. What does not describe its tools itself gets `as`.
+/// The most used settings are there as examples that are commented out; `toolcell check --schema`
+/// has all. `--config FILE` writes another file, for the components of its folder. A file that
+/// exists is not changed. The next commands are printed.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  toolcell init
+  toolcell init --config tools/toolcell.toml               for the components in `tools`
+
+Exit status: 0 the file was written, 1 it exists or cannot be written, 2 bad usage")]
+pub(crate) struct InitArgs {
+    /// Print one JSON object instead: {"file", "components", "next_commands"}
     #[arg(long)]
     pub(crate) json: bool,
 }

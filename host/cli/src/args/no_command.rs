@@ -15,7 +15,7 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 
 use crate::args::{Args, HIDDEN};
 use crate::config::quoted;
-use crate::os::env;
+use crate::os::{env, stdout};
 use crate::print::{ExitStatus, Failure, Printer};
 
 /// The parser's last line. Our hint replaces it, because the line does not name the command.
@@ -93,7 +93,7 @@ fn as_member(error: &clap::Error) -> Option<String> {
 /// Prints the error: all of it as text; with `--json`, its message and the advice.
 pub(crate) fn show(printer: &Printer, mut error: clap::Error) -> ExitStatus {
     if !error.use_stderr() {
-        if let Some(failure) = crate::unprintable() {
+        if let Some(failure) = stdout::fault() {
             return printer.show_failure(&failure, false);
         }
         // The parser's own printing handles colours and terminals. A reader that went away is not

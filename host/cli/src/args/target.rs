@@ -138,10 +138,8 @@ pub(crate) fn tool<'a>(tools: &'a [Tool], name: Option<&str>, component: &str) -
         (None, []) => Err(Failure::usage(format!("`{component}` offers no tool"), NO_TOOLS)),
         (None, _) => {
             let known = known().collect::<Vec<_>>().join(", ");
-            Err(Failure::usage(
-                format!("`{component}` offers several tools: say which"),
-                format!("there are: {known}"),
-            ))
+            let message = format!("`{component}` offers several tools: say which");
+            Err(Failure::usage(message, format!("there are: {known}")))
         }
         (Some(name), _) => tools
             .iter()
@@ -188,26 +186,23 @@ fn members<'a>(words: &[&'a str]) -> Result<Vec<Member<'a>>> {
     let mut found = BTreeSet::new();
     let mut members = Vec::new();
     for word in words {
-        let hint = "write NAME=VALUE and NAME:=JSON, or one JSON object in quotes for the shell";
-        let shown = || shorten(word);
+        let shown = shorten(word);
         let Some(member) = member(word) else {
-            return Err(Failure::usage(
-                format!("`{}` is neither NAME=VALUE nor NAME:=JSON", shown()),
-                hint,
-            ));
+            let message = format!("`{shown}` is neither NAME=VALUE nor NAME:=JSON");
+            let hint =
+                "write NAME=VALUE and NAME:=JSON, or one JSON object in quotes for the shell";
+            return Err(Failure::usage(message, hint));
         };
         if !found.insert(member.name) {
             let message = format!("the argument `{}` is given twice", shorten(member.name));
-            return Err(Failure::usage(
-                message,
-                "leave one of them out; for a list write NAME:='[…]'",
-            ));
+            let hint = "leave one of them out; for a list write NAME:='[…]'";
+            return Err(Failure::usage(message, hint));
         }
         if member.is_json
             && let Err(error) = toolcell::Json::parse(member.value.to_owned())
         {
             let hint = "after `:=` write JSON, with quotes for the shell: NAME:='[\"a\"]'; text goes after `=`";
-            return Err(Failure::usage(format!("`{}`: {error}", shown()), hint));
+            return Err(Failure::usage(format!("`{shown}`: {error}"), hint));
         }
         members.push(member);
     }

@@ -3,9 +3,9 @@
 //!
 //! A worker process runs the tools of one tenant apart from the host. Parent and child agree on the
 //! options in [`WorkerArgs`]: the number of calls at once, the tenant, the names of its secrets,
-//! the grants and components as the user entered them. `Global::words` writes the options of the
-//! parent as words of a command line, so that the child parses to equal ones. Not here: starting
-//! the child, and its work, in `worker_process.rs`.
+//! the grants and components as the user entered them. [`WorkerArgs::words`] and `Global::words`
+//! write the options of the parent as words of a command line, so that the child parses to equal
+//! ones. Not here: starting the child, and its work, in `worker_process.rs`.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use super::Global;
 
 /// Host the tools of components for the process that started this one.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct WorkerArgs {
     /// The most calls at once
     #[arg(long)]
@@ -42,6 +42,29 @@ pub(crate) struct WorkerArgs {
     /// The components, as the user typed them for the parent process
     #[arg(required = true)]
     pub(crate) components: Vec<PathBuf>,
+}
+
+impl WorkerArgs {
+    /// Returns the options as words of a command line.
+    pub(crate) fn words(&self) -> Vec<OsString> {
+        let Self { calls, tenant, secrets, grants, call, proxy_hint, beside, all, components } =
+            self;
+        let mut words = vec![format!("--calls={calls}").into()];
+        for (option, values) in [
+            ("--tenant", tenant.as_slice()),
+            ("--secret", secrets.as_slice()),
+            ("--grant", grants.as_slice()),
+            ("--call", call.as_slice()),
+            ("--proxy-hint", proxy_hint.as_slice()),
+        ] {
+            words.extend(values.iter().map(|value| format!("{option}={value}").into()));
+        }
+        words.extend(beside.then(|| "--beside".into()));
+        words.extend(all.then(|| "--all".into()));
+        words.push("--".into());
+        words.extend(components.iter().map(|component| component.into()));
+        words
+    }
 }
 
 impl Global {

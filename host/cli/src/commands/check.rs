@@ -16,7 +16,6 @@ use toolcell::grants::InvokeRule;
 use toolcell::tenant::Quota;
 use toolcell::{Component, Limits, Overlay, Tool};
 
-use super::approve;
 use crate::args::CheckArgs;
 use crate::clash::ToolOwners;
 use crate::config::{
@@ -24,7 +23,7 @@ use crate::config::{
     SecretSelection, Signer, UnsetSecret, effective,
 };
 use crate::grants::gaps::{self, Gap};
-use crate::grants::{secrets, unset};
+use crate::grants::secrets;
 use crate::host::Cli;
 use crate::print::{Count, ExitStatus, Result, Size, Time, clean, table};
 use crate::{components, host};
@@ -62,7 +61,7 @@ pub(crate) async fn check(cli: &Cli, args: &CheckArgs) -> Result<ExitStatus> {
             }
         };
         host::optimised(printer, &component, &chosen.path).await;
-        let state = approve::approval_state(&lock, name, &component, signer.as_ref());
+        let state = components::approval_state(&lock, name, &component, signer.as_ref());
         if state != ApprovalState::Unchanged {
             let is_developed = chosen.development().is_some();
             let list = if is_developed { &mut developed } else { &mut unapproved };
@@ -84,24 +83,19 @@ pub(crate) async fn check(cli: &Cli, args: &CheckArgs) -> Result<ExitStatus> {
         message: clash.message(),
         hint: "leave out one of the two sections: `serve`, `batch` and `tools` refuse the two together".to_owned(),
     });
-    let warnings: Vec<_> = config
-        .warnings
-        .iter()
-        .cloned()
-        .chain(rules_without_effect(&config, &components))
-        .chain(clashes)
-        .collect();
+    let warnings = config.warnings.iter().cloned();
+    let warnings = warnings.chain(rules_without_effect(&config, &components)).chain(clashes);
+    let warnings: Vec<_> = warnings.collect();
     let unset = config.unset_values();
     let ok = failures.is_empty() && unset.is_empty();
     let status = if ok { ExitStatus::Ok } else { ExitStatus::Failed };
     let quotas = config.tenants.iter().map(|(name, settings)| (name, settings.tenant.quota));
     let quotas: BTreeMap<_, _> = quotas.filter(|(_, quota)| *quota != Quota::default()).collect();
     let texts = |rules: &Vec<_>| rules.iter().map(InvokeRule::to_string).collect::<Vec<_>>();
-    let tools: BTreeMap<_, _> = config
-        .tenants
-        .iter()
-        .filter_map(|(name, settings)| Some((name, texts(settings.tenant.tools.as_ref()?))))
-        .collect();
+    let tools = config.tenants.iter();
+    let tools =
+        tools.filter_map(|(name, settings)| Some((name, texts(settings.tenant.tools.as_ref()?))));
+    let tools: BTreeMap<_, _> = tools.collect();
     if args.json {
         let approved =
             config.approval == Approval::Given && unapproved.is_empty() && developed.is_empty();
@@ -136,7 +130,7 @@ pub(crate) async fn check(cli: &Cli, args: &CheckArgs) -> Result<ExitStatus> {
     }
     failures.iter().for_each(|failure| printer.failure(failure));
     for unset in &unset {
-        printer.error(unset::problem_text(unset.problem, &users(&config, *unset, &components)));
+        printer.error(secrets::problem_text(unset.problem, &users(&config, *unset, &components)));
         printer.hint(&unset.problem.hint);
     }
     if config.approval == Approval::Missing {
@@ -145,10 +139,8 @@ pub(crate) async fn check(cli: &Cli, args: &CheckArgs) -> Result<ExitStatus> {
         printer.warning(format!("`{file}` {message}"));
     }
     if !unapproved.is_empty() {
-        printer.warning(format!(
-            "not approved, or changed since the approval: {}",
-            unapproved.join(", ")
-        ));
+        let unapproved = unapproved.join(", ");
+        printer.warning(format!("not approved, or changed since the approval: {unapproved}"));
     }
     if config.approval == Approval::Missing || !unapproved.is_empty() {
         let approve = config.hint.command("approve", &[], &[]);
@@ -156,10 +148,8 @@ pub(crate) async fn check(cli: &Cli, args: &CheckArgs) -> Result<ExitStatus> {
             "run {approve}: it shows what is new or changed and asks for your approval"
         ));
     } else if ok && !developed.is_empty() {
-        let developed = developed.join(", ");
-        let message =
-            format!("`{file}` is valid; not approved, but used in development: {developed}");
-        printer.note(&message);
+        let used = developed.join(", ");
+        printer.note(format!("`{file}` is valid; not approved, but used in development: {used}"));
     } else if ok {
         printer.note(format!("`{file}` is valid, and everything in it is approved"));
     }
@@ -226,12 +216,8 @@ fn limits(limits: &Limits) -> Value {
 }
 
 fn limits_text(limits: &Limits) -> String {
-    format!(
-        "at most {}, {} fuel, {}",
-        Time(limits.timeout),
-        Count(limits.fuel),
-        Size(limits.memory)
-    )
+    let Limits { timeout, fuel, memory, .. } = *limits;
+    format!("at most {}, {} fuel, {}", Time(timeout), Count(fuel), Size(memory))
 }
 
 /// A component that was loaded, and its approval.
@@ -276,12 +262,8 @@ impl Checked<'_> {
     fn to_text(&self) -> String {
         let Self { config, chosen, component, signer, state } = self;
         let limits = &chosen.limits;
-        let mut text = vec![format!(
-            "component {} ({}): {}",
-            name(chosen),
-            clean::escaped(&chosen.display_path()),
-            state.word()
-        )];
+        let path = clean::escaped(&chosen.display_path());
+        let mut text = vec![format!("component {} ({path}): {}", name(chosen), state.word())];
         text.extend(signer.map(|signer| format!("  signed by {signer}")));
         text.extend(
             chosen.development().map(|why| format!("  DEVELOPMENT: used without approval, {why}")),

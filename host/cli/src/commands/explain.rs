@@ -24,9 +24,10 @@ use crate::built::CURRENT_DIR;
 use crate::components;
 use crate::config::{self, Config, Problem, ResolvedComponent, SecretSelection};
 use crate::grants::advice::{self, RequestOrigin};
-use crate::grants::decision::{self, Answer, Rule};
+use crate::grants::decision::{self, Answer};
 use crate::grants::offered::NotOffered;
-use crate::grants::unset;
+use crate::grants::rule_lines::Item;
+use crate::grants::secrets;
 use crate::grants::uses::{NO_IMPORT_TEXT, can_request};
 use crate::host::{self, Cli, Engines};
 use crate::print::{ExitStatus, Failure, Printer, Result};
@@ -55,7 +56,8 @@ pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus>
                 "unset_secrets": [],
             }))?;
         } else {
-            unreached.print_decision(printer)?;
+            printer.text(&unreached.sentence())?;
+            printer.hint(unreached.hint());
         }
         return Ok(ExitStatus::Refusal);
     }
@@ -89,7 +91,7 @@ pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus>
     let unusable =
         is_allowed.then(|| components::ungranted(&config, &chosen, &component)).flatten();
     let status = match &unusable {
-        Some(failure) => failure.status(),
+        Some(failure) => failure.status,
         None if is_allowed => ExitStatus::Ok,
         None => ExitStatus::Refusal,
     };
@@ -109,10 +111,8 @@ pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus>
         match answer {
             Answer::Denied(denial) => shown["denial"] = json!(denial),
             Answer::Private(networks) => {
-                let grant = format!(
-                    "http = [{}]",
-                    decision::with_private(&rights, &request, &covering, &networks)
-                );
+                let rule = decision::with_private(&rights, &request, &covering, &networks);
+                let grant = format!("http = [{rule}]");
                 shown["denial"] =
                     json!({ "layer": "network", "request": request.to_string(), "grant": grant });
                 shown["private_networks"] = json!(networks);
@@ -123,7 +123,7 @@ pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus>
         return Ok(status);
     }
     let by = |before: &str, after: &str| match &rule {
-        Some(Rule { text, line }) => format!("{before}`{text}` (`{file}`, line {line}){after}"),
+        Some(Item { text, line, .. }) => format!("{before}`{text}` (`{file}`, line {line}){after}"),
         None => String::new(),
     };
     match &answer {
@@ -157,7 +157,7 @@ pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus>
         printer.note(format!("the value of `{name}` comes from {origin}"));
     }
     for problem in unset.values() {
-        printer.warning(unset::problem_text(problem, &[name]));
+        printer.warning(secrets::problem_text(problem, &[name]));
         printer.hint(&problem.hint);
     }
     if is_allowed {
@@ -183,10 +183,8 @@ fn unset_secrets(
         return Ok(BTreeMap::new());
     }
     let config = cli.config(SecretSelection::Only { names, tenant: tenant.map(str::to_owned) })?;
-    Ok(config
-        .unset_of(rights, tenant)
-        .map(|(name, problem)| (name.clone(), problem.clone()))
-        .collect())
+    let unset = config.unset_of(rights, tenant);
+    Ok(unset.map(|(name, problem)| (name.clone(), problem.clone())).collect())
 }
 
 /// Lists the forms of a request, for hints. Those of HTTP come first.
@@ -207,10 +205,8 @@ fn unreadable(
         .split_once(' ')
         .map(|(method, rest)| format!("{} {rest}", method.to_ascii_uppercase()));
     if let Some(capitals) = capitals.filter(|capitals| Request::parse(capitals).is_ok()) {
-        return Failure::usage(
-            bad.to_string(),
-            format!("did you mean {}?", config::quoted(&capitals)),
-        );
+        let hint = format!("did you mean {}?", config::quoted(&capitals));
+        return Failure::usage(bad.to_string(), hint);
     }
     if word.trim().contains(' ') {
         return Failure::usage(bad.to_string(), format!("{}, in quotes for the shell", forms()));
@@ -245,19 +241,12 @@ fn missing(config: &Config, words: &[&str]) -> Failure {
         Some(got) => (&words[..words.len() - 1], &**got),
         None => (words, "GET https://example.com/x"),
     };
-    let named = config
-        .components
-        .keys()
-        .next()
-        .cloned()
-        .or_else(components::file_here)
-        .filter(|_| before.is_empty());
+    let named = config.components.keys().next().cloned();
+    let named = named.or_else(components::file_here).filter(|_| before.is_empty());
     let before = [named.as_deref().as_slice(), before].concat();
     let example = config.hint.command("explain", &[], &[&before[..], &[request]].concat());
-    Failure::usage(
-        format!("the request is missing{after}"),
-        format!("{}; for instance {example}", forms()),
-    )
+    let hint = format!("{}; for instance {example}", forms());
+    Failure::usage(format!("the request is missing{after}"), hint)
 }
 
 /// Prints a note if calls are refused because the component is not approved, whatever the decision.
@@ -267,7 +256,7 @@ fn unapproved(
     chosen: &ResolvedComponent<'_>,
     component: &Component,
 ) -> Result<()> {
-    let signer = components::bytes(chosen)?.1;
+    let (_, signer) = chosen.bytes()?;
     if chosen.development().is_none()
         && !components::is_approved(config, chosen, component, signer.as_ref())?
     {
@@ -293,7 +282,7 @@ pub(crate) async fn find<'a>(
     tool: Option<&str>,
 ) -> Result<FoundTool<'a>> {
     let chosen = components::choose(engines.config, component)?;
-    let (bytes, _) = components::bytes(&chosen)?;
+    let (bytes, _) = chosen.bytes()?;
     let component = components::load_without_grants(engines, bytes, &chosen).await?;
     let tool = target::tool(component.tools(), tool, &chosen.display_path())?.clone();
     Ok(FoundTool { chosen, component, tool })

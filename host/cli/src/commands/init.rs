@@ -99,10 +99,8 @@ fn write(path: &Path, text: &str) -> Result<()> {
             return Failure::file(anyhow!("`{shown}` exists, and was not changed"), hint);
         }
         let message = anyhow!(error).context(format!("cannot write `{shown}`"));
-        Failure::file(
-            message,
-            "use a folder that you can write to, or name the file with `--config FILE`",
-        )
+        let hint = "use a folder that you can write to, or name the file with `--config FILE`";
+        Failure::file(message, hint)
     })
 }
 
@@ -123,13 +121,10 @@ fn components(folder: &Path) -> std::io::Result<BTreeMap<String, FoundFile>> {
 /// Returns the file if it is a component or a program; none if it cannot be read.
 fn component(path: &Path) -> Option<FoundFile> {
     let file = path.file_name()?.to_str()?.to_owned();
-    let is_readable = |path: &Path| {
-        fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= Engine::MAX_COMPONENT)
-    };
+    path.extension().filter(|extension| *extension == "wasm")?;
     // Reading a pipe of this name would wait for its writer.
-    if path.extension().is_none_or(|extension| extension != "wasm") || !is_readable(path) {
-        return None;
-    }
+    let is_readable = |file: &fs::Metadata| file.is_file() && file.len() <= Engine::MAX_COMPONENT;
+    fs::metadata(path).ok().filter(is_readable)?;
     let bytes = fs::read(path).ok()?;
     let kind = Inspection::of(&bytes).ok().and_then(|examination| examination.proposal());
     // A damaged component is included too: `check` reports its fault.

@@ -42,37 +42,30 @@ pub(crate) async fn list(cli: &Cli, args: &ListArgs) -> Result<ExitStatus> {
         }
     }
     if args.json {
-        let tools: Vec<_> = tools
+        let tools = tools.iter().map(|(path, tool)| {
+            let (description, suspicions) = (&tool.description, tool.suspicions());
+            json!({ "component": path, "tool": tool.name, "description": description, "suspicions": suspicions })
+        });
+        let errors = failures
             .iter()
-            .map(|(path, tool)| {
-                let (description, suspicions) = (&tool.description, tool.suspicions());
-                json!({ "component": path, "tool": tool.name, "description": description, "suspicions": suspicions })
-            })
-            .collect();
-        let errors: Vec<_> = failures
-            .iter()
-            .map(|(path, failure)| json!({ "component": path, "error": failure.to_json() }))
-            .collect();
-        let about = |path: &String, finding: &Finding| {
-            let mut finding = json!(finding);
-            finding["component"] = json!(path);
-            finding
-        };
-        let lint = findings
-            .iter()
-            .flat_map(|(path, found)| found.iter().map(move |finding| about(path, finding)));
-        printer
-            .json(&json!({ "tools": tools, "lint": lint.collect::<Vec<_>>(), "errors": errors }))?;
+            .map(|(path, failure)| json!({ "component": path, "error": failure.to_json() }));
+        let mut lint = Vec::new();
+        for (path, found) in &findings {
+            for finding in found {
+                let mut finding = json!(finding);
+                finding["component"] = json!(path);
+                lint.push(finding);
+            }
+        }
+        let (tools, errors): (Vec<_>, Vec<_>) = (tools.collect(), errors.collect());
+        printer.json(&json!({ "tools": tools, "lint": lint, "errors": errors }))?;
     } else {
         let row = |(path, tool): &(String, toolcell::Definition)| {
             vec![path.clone(), tool.name.clone(), first_sentence(&tool.description)]
         };
-        if !tools.is_empty() {
-            printer.text(&table::columns(
-                0,
-                usize::MAX,
-                &tools.iter().map(row).collect::<Vec<_>>(),
-            ))?;
+        let rows: Vec<_> = tools.iter().map(row).collect();
+        if !rows.is_empty() {
+            printer.text(&table::columns(0, usize::MAX, &rows))?;
         }
         for (path, tool) in &tools {
             inspect::warn(printer, &format!("{path}: "), tool);
@@ -86,7 +79,7 @@ pub(crate) async fn list(cli: &Cli, args: &ListArgs) -> Result<ExitStatus> {
             printer.failure(failure);
         }
     }
-    Ok(failures.first().map_or(ExitStatus::Ok, |(_, failure)| failure.status()))
+    Ok(failures.first().map_or(ExitStatus::Ok, |(_, failure)| failure.status))
 }
 
 /// Loads a component without grants. Returns it with the findings for its author.
@@ -94,7 +87,7 @@ async fn load_component(
     engines: &Engines<'_>,
     chosen: &ResolvedComponent<'_>,
 ) -> Result<(Component, Vec<Finding>)> {
-    let (bytes, _) = components::bytes(chosen)?;
+    let (bytes, _) = chosen.bytes()?;
     let contents =
         Contents::of(&bytes).map_err(|error| Failure::from(error).about(chosen.display_path()))?;
     let component = components::load_without_grants(engines, bytes, chosen).await?;

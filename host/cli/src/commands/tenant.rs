@@ -12,7 +12,7 @@ use std::io::Write as _;
 
 use anyhow::anyhow;
 use serde_json::json;
-use toolcell_server::auth::{ApiKeyStore, KeyStoreError, NewKey};
+use toolcell_server::auth::{ApiKeyStore, KeyInfo, KeyStoreError, NewKey};
 
 use crate::args::{TenantArgs, TenantCommand};
 use crate::config::{self, Config, SecretSelection};
@@ -25,10 +25,8 @@ pub(crate) fn store(config: &Config) -> Result<ApiKeyStore> {
         return Err(without_file(config));
     }
     ApiKeyStore::of_configuration(config).map_err(failed)?.ok_or_else(|| {
-        Failure::file(
-            anyhow!("no place for API keys: neither `XDG_STATE_HOME` nor `HOME` is set"),
-            "name a directory with `--state-dir DIR`",
-        )
+        let message = "no place for API keys: neither `XDG_STATE_HOME` nor `HOME` is set";
+        Failure::file(anyhow!(message), "name a directory with `--state-dir DIR`")
     })
 }
 
@@ -46,7 +44,7 @@ pub(crate) fn tenant(cli: &Cli, args: &TenantArgs) -> Result<ExitStatus> {
     let printer = &cli.printer;
     let config = cli.config(SecretSelection::None)?;
     let store = store(&config)?;
-    match &args.command {
+    let (name, is_new, json) = match &args.command {
         TenantCommand::Add { name, json } => {
             let is_new = add(printer, &config, name)?;
             if !is_new && !json {
@@ -54,7 +52,7 @@ pub(crate) fn tenant(cli: &Cli, args: &TenantArgs) -> Result<ExitStatus> {
                     "the tenant `{name}` is there already: this is a further key for it"
                 ));
             }
-            show(printer, &store.add(name).map_err(failed)?, name, is_new, *json)
+            (name, is_new, *json)
         }
         TenantCommand::AddKey { name, json } => {
             if !config.tenants.contains_key(name) {
@@ -63,11 +61,22 @@ pub(crate) fn tenant(cli: &Cli, args: &TenantArgs) -> Result<ExitStatus> {
                 let unknown = config::unknown_tenant(file, config.tenants.keys(), name);
                 return Err(unknown.with_hint(format!("{add} adds it")));
             }
-            show(printer, &store.add(name).map_err(failed)?, name, false, *json)
+            (name, false, *json)
         }
-        TenantCommand::RevokeKey { id, json } => revoke(printer, &config, &store, id, *json),
-        TenantCommand::List { json } => list(printer, &config, &store, *json),
+        TenantCommand::RevokeKey { id, json } => {
+            return revoke(printer, &config, &store, id, *json);
+        }
+        TenantCommand::List { json } => return list(printer, &config, &store, *json),
+    };
+    let NewKey { id, key, .. } = store.add(name).map_err(failed)?;
+    let key = key.expose();
+    if json {
+        printer.json(&json!({ "tenant": name, "added": is_new, "id": id, "key": key }))?;
+    } else {
+        printer.note(format!("this is the only time that the key {id} is shown"));
+        printer.text(key)?;
     }
+    Ok(ExitStatus::Ok)
 }
 
 /// Adds the tenant's section to the configuration if it is missing. Returns true if it was added.
@@ -80,7 +89,7 @@ fn add(printer: &Printer, config: &Config, name: &str) -> Result<bool> {
         let message = format!("`{}` is not a valid name of a tenant", name.escape_debug());
         return Err(Failure::usage(message, "use 1 to 64 of the characters A-Z a-z 0-9 _ -"));
     }
-    let Some(path) = config.path.as_deref().filter(|_| config.file.is_some()) else {
+    let (Some(path), Some(file)) = (&config.path, &config.file) else {
         return Err(without_file(config));
     };
     let unwritable = |error| {
@@ -93,37 +102,14 @@ fn add(printer: &Printer, config: &Config, name: &str) -> Result<bool> {
         return Err(Failure::file(error, format!("add the tenant `{name}` to `tenants` yourself"))
             .about(path.display()));
     }
-    let mut file = OpenOptions::new().append(true).open(path).map_err(unwritable)?;
-    file.write_all(section.as_bytes()).map_err(unwritable)?;
-    printer.note(format!(
-        "added `[tenants.{name}]` to `{}`",
-        config.file.as_deref().unwrap_or(config::NAME)
-    ));
+    let mut written = OpenOptions::new().append(true).open(path).map_err(unwritable)?;
+    written.write_all(section.as_bytes()).map_err(unwritable)?;
+    printer.note(format!("added `[tenants.{name}]` to `{file}`"));
     if config.found.is_some() {
-        printer.hint(format!(
-            "{} approves the file as it is now",
-            config.hint.command("approve", &[], &[])
-        ));
+        let approve = config.hint.command("approve", &[], &[]);
+        printer.hint(format!("{approve} approves the file as it is now"));
     }
     Ok(true)
-}
-
-fn show(
-    printer: &Printer,
-    key: &NewKey,
-    tenant: &str,
-    is_new: bool,
-    json: bool,
-) -> Result<ExitStatus> {
-    if json {
-        printer.json(
-            &json!({ "tenant": tenant, "added": is_new, "id": key.id, "key": key.key.expose() }),
-        )?;
-    } else {
-        printer.note(format!("this is the only time that the key {} is shown", key.id));
-        printer.text(key.key.expose())?;
-    }
-    Ok(ExitStatus::Ok)
 }
 
 fn revoke(
@@ -135,10 +121,8 @@ fn revoke(
 ) -> Result<ExitStatus> {
     if !store.revoke(id).map_err(failed)? {
         let message = format!("there is no key `{}`", id.escape_debug());
-        return Err(Failure::usage(
-            message,
-            format!("{} shows them", config.hint.command("tenant", &["list"], &[])),
-        ));
+        let list = config.hint.command("tenant", &["list"], &[]);
+        return Err(Failure::usage(message, format!("{list} shows them")));
     }
     if json {
         printer.json(&json!({ "id": id }))?;
@@ -152,34 +136,28 @@ fn list(printer: &Printer, config: &Config, store: &ApiKeyStore, json: bool) -> 
     let keys = store.list().map_err(failed)?;
     if json {
         let tenants: Vec<_> = config.tenants.keys().collect();
-        let keys: Vec<_> = keys
-            .iter()
-            .map(|key| json!({ "id": key.id, "tenant": key.tenant, "created": key.created }))
-            .collect();
+        let form =
+            |key: &KeyInfo| json!({ "id": key.id, "tenant": key.tenant, "created": key.created });
+        let keys: Vec<_> = keys.iter().map(form).collect();
         printer.json(&json!({ "tenants": tenants, "keys": keys }))?;
         return Ok(ExitStatus::Ok);
     }
-    let is_named = |tenant: &str| config.tenants.contains_key(tenant);
-    let mut rows: Vec<_> = keys
-        .iter()
-        .map(|key| {
-            let remark = if is_named(&key.tenant) {
-                ""
-            } else {
-                "not in the configuration: its requests are refused"
-            };
-            vec![key.tenant.clone(), key.id.clone(), remark.to_owned()]
-        })
-        .collect();
+    let row =
+        |tenant: &str, id: &str, remark: &str| [tenant, id, remark].map(str::to_owned).to_vec();
+    let of_key = |key: &KeyInfo| {
+        let is_named = config.tenants.contains_key(&key.tenant);
+        let remark =
+            if is_named { "" } else { "not in the configuration: its requests are refused" };
+        row(&key.tenant, &key.id, remark)
+    };
+    let mut rows: Vec<_> = keys.iter().map(of_key).collect();
     let without = config.tenants.keys().filter(|name| keys.iter().all(|key| key.tenant != **name));
-    rows.extend(without.map(|name| vec![name.clone(), "no key".to_owned(), String::new()]));
+    rows.extend(without.map(|name| row(name, "no key", "")));
     rows.sort();
     if rows.is_empty() {
         printer.note("there are no tenants and no keys");
-        printer.hint(format!(
-            "{} adds a tenant and makes a key",
-            config.hint.command("tenant", &["add"], &["NAME"])
-        ));
+        let add = config.hint.command("tenant", &["add"], &["NAME"]);
+        printer.hint(format!("{add} adds a tenant and makes a key"));
     } else {
         printer.text(&table::columns(0, usize::MAX, &rows))?;
     }

@@ -19,10 +19,11 @@ use toolcell::http::Egress;
 use toolcell::tool::Need;
 use toolcell::{Component, Definition, Grants};
 
-use super::decision::{self, Answer, Rule};
+use super::decision::{self, Answer};
 use super::dry_run_files::directory_of;
 use super::gaps::{self, Gap};
 use super::grant_text;
+use super::rule_lines::Item;
 use crate::config::{Config, Development, ResolvedComponent};
 use crate::print::Printer;
 
@@ -59,7 +60,7 @@ impl Remedy {
 
 impl RequestOrigin<'_> {
     /// Returns the rule of the configuration that decided, if one did.
-    pub(crate) fn deciding_rule(&self, request: &Request<'_>, answer: &Answer) -> Option<Rule> {
+    pub(crate) fn deciding_rule(&self, request: &Request<'_>, answer: &Answer) -> Option<Item> {
         let scope = (self.tenant, &*self.definition.name);
         decision::deciding_rule(self.config, self.chosen, scope, request, answer)
     }
@@ -124,9 +125,7 @@ impl RequestOrigin<'_> {
                 | Layer::Caller
                 | Layer::Secrets
                 | Layer::Host
-                | _ => {
-                    others.push((denial, denial.hint()));
-                }
+                | _ => others.push((denial, denial.hint())),
             }
         }
         let is_added = !asked.is_empty();
@@ -142,16 +141,14 @@ impl RequestOrigin<'_> {
             remedy.warnings.extend(asked.warnings());
             remedy.hints.push(grant_text::advice(self.config, self.chosen, &asked));
         }
-        let narrowed = [(Layer::Tool, of_tool), (Layer::Tenant, of_tenant)];
-        let narrowed: Vec<_> =
-            narrowed.iter().filter(|(_, requests)| !requests.is_empty()).collect();
-        if !narrowed.is_empty() {
-            remedy.approval = grant_text::approval(self.config, self.chosen);
+        for (layer, requests) in [(Layer::Tool, of_tool), (Layer::Tenant, of_tenant)] {
+            if !requests.is_empty() {
+                remedy.approval = grant_text::approval(self.config, self.chosen);
+                remedy.hints.push(self.widening_hint(layer, &requests));
+            }
         }
         // The hint on additions contains it already.
         remedy.approval = remedy.approval.filter(|_| !is_added);
-        let narrowed = narrowed.into_iter();
-        remedy.hints.extend(narrowed.map(|(layer, requests)| self.widening_hint(*layer, requests)));
         let is_one = denials.len() == 1;
         let hints = others.into_iter().map(|(denial, hint)| {
             if is_one { hint } else { format!("`{}`: {hint}", denial.request) }
@@ -184,17 +181,14 @@ impl RequestOrigin<'_> {
         let old = written.map(|rule| rule.text).or_else(|| granted.map(HttpRule::to_string));
         let old = old.unwrap_or_else(|| request.to_string());
         let new = decision::with_private(self.rights, request, &old, networks);
-        let hint = match self.chosen.development() {
+        let place = match self.chosen.development() {
             Some(Development::CommandLine) => {
-                format!(
-                    "to allow it, write this in place of the grant of `{old}`:\n{}",
-                    grant_text::option(&format!("http={new}"))
-                )
+                let option = grant_text::option(&format!("http={new}"));
+                format!("the grant of `{old}`:\n{option}")
             }
-            Some(Development::Directory(_)) | None => {
-                format!("to allow it, write this in place of the rule: {new}")
-            }
+            Some(Development::Directory(_)) | None => format!("the rule: {new}"),
         };
+        let hint = format!("to allow it, write this in place of {place}");
         let warnings =
             with_networks(request, networks).map(|rule| Suggestion::of_rule(&rule).warnings());
         let approval = grant_text::approval(self.config, self.chosen);
@@ -285,22 +279,15 @@ pub(crate) fn how_to_learn(
     let proposed = || component.inspection().proposal().filter(|_| chosen.configured.is_none());
     let options: Vec<_> =
         used_as(chosen).or_else(proposed).into_iter().flat_map(|word| ["--as", word]).collect();
-    let options = options.as_slice();
-    if !call.is_empty() {
-        let words: Vec<_> =
-            std::iter::once(&*word).chain(call.iter().map(String::as_str)).collect();
-        return format!(
-            "{} shows what this call asks for",
-            config.hint.command("learn", options, &words)
-        );
+    let tool = component.definitions().next().filter(|_| call.is_empty());
+    let typed = call.iter().chain(tool.map(|tool| &tool.name)).map(String::as_str);
+    let words: Vec<_> = std::iter::once(&*word).chain(typed).collect();
+    let learn = config.hint.command("learn", &options, &words);
+    if call.is_empty() {
+        format!("{learn} shows what a call asks for: add its arguments to the command")
+    } else {
+        format!("{learn} shows what this call asks for")
     }
-    let tool = component.definitions().next().map(|tool| &*tool.name);
-    let learn = config.hint.command(
-        "learn",
-        options,
-        &std::iter::once(&*word).chain(tool).collect::<Vec<_>>(),
-    );
-    format!("{learn} shows what a call asks for: add its arguments to the command")
 }
 
 /// Returns true if a host's name is in the arguments, or the tool declares it. A name that the tool

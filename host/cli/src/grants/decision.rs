@@ -26,12 +26,6 @@ pub(crate) enum Answer {
     Private(Vec<String>),
 }
 
-/// The rule that decided, and its line.
-pub(crate) struct Rule {
-    pub(crate) text: String,
-    pub(crate) line: usize,
-}
-
 /// Returns the decision about a request, equal to that in a call.
 pub(crate) async fn decide(rights: &Rights, request: &Request<'_>) -> Answer {
     decided_by(&Egress::new(), rights, request).await
@@ -77,32 +71,31 @@ pub(crate) fn deciding_rule(
     (tenant, tool): (Option<&str>, &str),
     request: &Request<'_>,
     answer: &Answer,
-) -> Option<Rule> {
+) -> Option<Item> {
     let lines = RuleLines::read(config)?;
     let (name, configured) = chosen.configured?;
     let narrowed = request.kind().row().section;
     let place = match answer {
         Answer::Allowed | Answer::Unresolved(_) | Answer::Private(_) => {
             let place = ["components", name, "grants", request.kind().key()];
-            let found = lines.items(&place).into_iter().find_map(|Item { text, line, .. }| {
-                let mut rule = text;
+            let found = lines.items(&place).into_iter().find_map(|mut rule| {
                 if let Request::File { .. } = request {
-                    let is_it = |directory: &&Directory| directory.name == rule;
+                    let is_it = |directory: &&Directory| directory.name == rule.text;
                     let found = configured.grants.directories.iter().find(is_it)?;
-                    rule = format!("{} {}", found.access, found.name);
+                    rule.text = format!("{} {}", found.access, found.name);
                 }
-                let is_covered = covers(request, &rule);
+                let is_covered = covers(request, &rule.text);
                 if let Request::Environment { .. }
                 | Request::Secret { .. }
                 | Request::Reveal { .. } = request
                 {
-                    rule = request.to_string();
+                    rule.text = request.to_string();
                 }
-                is_covered.then_some(Rule { text: rule, line })
+                is_covered.then_some(rule)
             });
             let scratch = || {
                 let part = lines.part(&["components", name, "grants", "scratch"])?;
-                Some(Rule { text: "scratch".to_owned(), line: part.line })
+                Some(Item { text: "scratch".to_owned(), ..part })
             };
             return found.or_else(scratch);
         }
@@ -112,11 +105,7 @@ pub(crate) fn deciding_rule(
         Answer::Denied(Denial { layer: Layer::Tenant, .. }) => vec!["tenants", tenant?, narrowed],
         Answer::Denied(_) => return None,
     };
-    let Item { text, line, .. } = lines.part(&place)?;
-    Some(Rule {
-        text: format!("{narrowed} = {}", text.split_whitespace().collect::<Vec<_>>().join(" ")),
-        line,
-    })
+    lines.setting(&place)
 }
 
 /// Returns true if a rule, as in a section that narrows, covers a request.

@@ -40,34 +40,25 @@ impl DryRunFiles {
         TemporaryDirectory::collect();
         let dir =
             TemporaryDirectory::new().context("no temporary directory for the files of a dry run");
-        let dir = dir.map_err(|error| {
-            Failure::environment(error, "set `TMPDIR` to a directory that you can write to")
-        })?;
-        let declared = |kind: &str| -> Vec<String> {
-            let needs = definition.needs.iter().filter(|need| need.kind == kind);
-            needs.map(|need| need.pattern.clone()).collect()
-        };
+        let hint = "set `TMPDIR` to a directory that you can write to";
+        let dir = dir.map_err(|error| Failure::environment(error, hint))?;
         let written =
             grants.directories.iter().filter(|directory| directory.access == Access::Write);
-        let mut given: BTreeSet<_> = written.map(|directory| directory.name.clone()).collect();
-        given.extend(
-            declared("filesystem")
-                .iter()
-                .filter_map(|rule| Some(rule.split_once(' ')?.1.to_owned())),
-        );
+        let mut initial: BTreeSet<_> = written.map(|directory| directory.name.clone()).collect();
+        initial.extend(declared_directories(definition).map(str::to_owned));
         grants.directories.retain(|directory| directory.access == Access::Read);
         if !grants.directories.iter().any(|directory| directory.name == "/") {
             let root = Directory::new("/", dir.path(), Access::Write);
             grants.directories.extend(root);
         }
-        for name in declared("environment") {
-            grants.environment.entry(name).or_insert_with(|| VALUE.to_owned());
+        for need in definition.needs.iter().filter(|need| need.kind == "environment") {
+            grants.environment.entry(need.pattern.clone()).or_insert_with(|| VALUE.to_owned());
         }
         // No request with secrets is sent, so their values are not read.
         grants.clear_secrets();
         // The sections of tools are removed: the command reports them beside the requests.
         grants.tools.clear();
-        let made = Self { dir, initial: given, added: BTreeSet::new(), grants };
+        let made = Self { dir, initial, added: BTreeSet::new(), grants };
         made.recreate()?;
         Ok(made)
     }
@@ -107,21 +98,17 @@ impl DryRunFiles {
     fn recreate(&self) -> Result<()> {
         let fill = || -> io::Result<()> {
             self.clear()?;
-            for (path, is_file) in self
-                .initial
-                .iter()
-                .map(|path| (path, false))
-                .chain(self.added.iter().map(|(p, f)| (p, *f)))
-            {
+            let initial = self.initial.iter().map(|path| (path, false));
+            let added = self.added.iter().map(|(path, is_file)| (path, *is_file));
+            for (path, is_file) in initial.chain(added) {
                 // A name that this file system rejects, or that conflicts with another, is left
                 // out.
                 let _ = self.made_one(path, is_file);
             }
             Ok(())
         };
-        fill().map_err(|error| {
-            Failure::environment(error, "is the disk of the temporary files full?")
-        })
+        let hint = "is the disk of the temporary files full?";
+        fill().map_err(|error| Failure::environment(error, hint))
     }
 
     /// Empties the directory, which can have any depth, because a tool created it.
@@ -161,6 +148,12 @@ impl Drop for DryRunFiles {
     }
 }
 
+/// Returns the directories that a tool declares as needs.
+fn declared_directories(definition: &Definition) -> impl Iterator<Item = &str> {
+    let declared = definition.needs.iter().filter(|need| need.kind == "filesystem");
+    declared.filter_map(|need| Some(need.pattern.split_once(' ')?.1))
+}
+
 /// Returns the directory that a grant of this path would name: the one that the tool declares, the
 /// path itself if it was opened as a directory, otherwise its parent.
 pub(crate) fn directory_of<'a>(
@@ -168,9 +161,8 @@ pub(crate) fn directory_of<'a>(
     path: &'a str,
     used: PathUse,
 ) -> &'a str {
-    let declared = definition.needs.iter().filter(|need| need.kind == "filesystem");
-    let mut declared = declared.filter_map(|need| Some(need.pattern.split_once(' ')?.1));
-    if let Some(above) = declared.find(|above| Path::new(path).starts_with(above)) {
+    let is_above = |above: &&str| Path::new(path).starts_with(above);
+    if let Some(above) = declared_directories(definition).find(is_above) {
         return above;
     }
     match path.rsplit_once('/') {

@@ -99,25 +99,18 @@ impl Gap {
                 format!("granted to the component, but {narrowing} leaves only {left}")
             }
         };
-        // The author's text stays in one line.
-        clean::note(&clean::escaped(&format!(
-            "declares {kind} {pattern} (reason: {reason}): {granted}"
-        )))
-        .into_owned()
+        clean::line(&format!("declares {kind} {pattern} (reason: {reason}): {granted}"))
     }
 
     /// Returns the need as the rest of a sentence about the tool, if no part of it is granted.
     pub(crate) fn clause(&self) -> Option<String> {
         let Need { kind, pattern, .. } = &self.need;
-        let clause = || match &self.narrowed_by {
-            None => format!("declares {kind} {pattern}, which is not granted"),
-            Some(narrowing) => {
-                format!(
-                    "declares {kind} {pattern}, which the component is granted, but {narrowing} takes it away"
-                )
-            }
+        let why = match &self.narrowed_by {
+            None => "is not granted".to_owned(),
+            Some(narrowing) => format!("the component is granted, but {narrowing} takes it away"),
         };
-        self.granted.is_empty().then(|| clean::note(&clean::escaped(&clause())).into_owned())
+        let clause = || clean::line(&format!("declares {kind} {pattern}, which {why}"));
+        self.granted.is_empty().then(clause)
     }
 }
 
@@ -172,36 +165,31 @@ fn without_sections(rights: &Rights) -> Rights {
 pub(crate) fn rules_without_effect(config: &Config, components: &[Loaded<'_>]) -> Vec<Problem> {
     let is_complete = components.len() == config.components.len();
     let is_idle = |rule: &&ConfiguredRule| match &rule.of {
-        RuleSection::Component(name) => {
-            let component = components.iter().find(|component| component.name == name);
-            component.is_some_and(|found| {
-                !uses::can_use(found.inspection, rule.kind) || !allows(rule, found, None)
-            })
-        }
+        RuleSection::Component(name) => found(components, name).is_some_and(|found| {
+            !uses::can_use(found.inspection, rule.kind) || !allows(rule, found, None)
+        }),
         RuleSection::Tool(name, tool) => {
-            let component = components.iter().find(|component| component.name == name);
-            component.is_some_and(|found| !allows(rule, found, Some(tool)))
+            found(components, name).is_some_and(|found| !allows(rule, found, Some(tool)))
         }
         RuleSection::Tenant(_) => {
             is_complete && !components.iter().any(|component| allows(rule, component, None))
         }
     };
-    let mut idle: Vec<_> = config
-        .rules
-        .iter()
-        .filter(is_idle)
-        .map(|rule| useless_rule(config, components, rule))
-        .collect();
+    let rules = config.rules.iter().filter(is_idle);
+    let mut idle: Vec<_> = rules.map(|rule| useless_rule(config, components, rule)).collect();
     if is_complete {
-        let known = components
-            .iter()
-            .flat_map(|component| &component.tools)
-            .map(|(tool, _)| tool.name.as_str());
+        let tools = components.iter().flat_map(|component| &component.tools);
+        let known = tools.map(|(tool, _)| tool.name.as_str());
         let tenants = config.tenants.values();
         idle.extend(tenants.flat_map(|tenant| tenant.unknown_tools(known.clone())));
     }
     idle.sort_by_key(|problem| (problem.line, problem.column));
     idle
+}
+
+/// Returns the component of this name, if it is loaded.
+fn found<'a>(components: &'a [Loaded<'a>], name: &str) -> Option<&'a Loaded<'a>> {
+    components.iter().find(|component| component.name == name)
 }
 
 /// Returns true if a rule allows the tool anything. Without a tool: any tool of the component.
@@ -210,111 +198,100 @@ fn allows(
     component: &Loaded<'_>,
     tool: Option<&str>,
 ) -> bool {
-    let mut tools = component
-        .tools
-        .iter()
-        .filter(|(definition, _)| tool.is_none_or(|tool| definition.name == tool));
-    tools.any(|(_, rights)| !remaining_rules(rights, *kind, only).is_empty())
+    component.tools.iter().any(|(definition, rights)| {
+        tool.is_none_or(|tool| definition.name == tool)
+            && !remaining_rules(rights, *kind, only).is_empty()
+    })
 }
 
 /// Returns the problem of a rule that has no effect, with the reason.
 fn useless_rule(config: &Config, components: &[Loaded<'_>], rule: &ConfiguredRule) -> Problem {
     let ConfiguredRule { of, kind, only, place } = rule;
     let kind = *kind;
-    let text = clean::escaped(&place.message);
-    let useless = format!("the rule `{text}` in {} has no effect", kind.key());
-    let inspect = |name: &str| config.hint.command("inspect", &[], &[name]);
-    let found = |name: &str| components.iter().find(|component| component.name == name);
-    let (message, hint) = match of {
-        RuleSection::Component(name)
-            if found(name).is_some_and(|found| allows(rule, found, None)) =>
-        {
-            (
-                format!("{useless}: {}", uses::NO_IMPORT_TEXT),
-                format!("remove the rule; {} shows what the component imports", inspect(name)),
-            )
+    let (about, scope) = match of {
+        RuleSection::Component(name) | RuleSection::Tool(name, _) => {
+            (found(components, name).map(std::slice::from_ref).unwrap_or_default(), String::new())
         }
+        RuleSection::Tenant(name) => (components, format!(" for the tenant `{name}`")),
+    };
+    let sections: Vec<_> =
+        about.iter().flat_map(|component| sections(config, component, kind, only)).collect();
+    let is_granted = about.iter().any(|component| is_granted(component, kind, only));
+    let inspect = |name: &str| config.hint.command("inspect", &[], &[name]);
+    let (reason, hint) = match of {
+        RuleSection::Component(name) if about.iter().any(|found| allows(rule, found, None)) => (
+            uses::NO_IMPORT_TEXT.to_owned(),
+            format!("remove the rule; {} shows what the component imports", inspect(name)),
+        ),
         RuleSection::Component(name) => {
-            let tools = found(name).map(|found| found.tools.as_slice()).unwrap_or_default();
-            let sections = sections(config, name, tools, kind, only);
-            let needs = tools.iter().flat_map(|(tool, _)| &tool.needs).filter_map(layer);
+            let tools = || about.iter().flat_map(|component| &component.tools);
+            let needs = tools().flat_map(|(tool, _)| &tool.needs).filter_map(layer);
             let rules = needs.filter(|(of, ..)| *of == kind).map(|(_, rule, _)| rule);
             let declared: BTreeSet<_> =
                 rules.map(|rule| format!("`{}`", clean::escaped(&rule))).collect();
             // Without a grant of each kind that it imports, a component cannot be called.
-            let is_granted_more =
-                tools.iter().any(|(_, rights)| !rights.effective(kind).is_empty());
+            let is_granted_more = tools().any(|(_, rights)| !rights.effective(kind).is_empty());
+            let undeclared = format!("no tool of `{name}` declares it");
             match (sections.as_slice(), declared.is_empty() || is_granted_more) {
                 // Removing the grant is no advice: without it the component may be unusable.
                 ([first, ..], _) => (
-                    format!("{useless}: {} takes it away", listed(&sections)),
+                    listed(&sections),
                     format!(
                         "write it in [{}] too, or remove the list there: a tool's section can only take away",
                         first.section
                     ),
                 ),
-                ([], false) => (
-                    format!("{useless}: no tool of `{name}` declares it"),
-                    format!(
-                        "in place of it, write what the tools declare: {}; {} shows all of it",
-                        declared.into_iter().collect::<Vec<_>>().join(", "),
-                        inspect(name)
-                    ),
-                ),
+                ([], false) => {
+                    let declared = declared.into_iter().collect::<Vec<_>>().join(", ");
+                    let inspect = inspect(name);
+                    let hint = format!(
+                        "in place of it, write what the tools declare: {declared}; {inspect} shows all of it"
+                    );
+                    (undeclared, hint)
+                }
                 ([], true) => (
-                    format!("{useless}: no tool of `{name}` declares it"),
+                    undeclared,
                     format!("remove the rule; {} shows what the tools declare", inspect(name)),
                 ),
             }
         }
-        RuleSection::Tool(name, tool) => {
-            let is_granted = found(name).is_some_and(|found| is_granted(found, kind, only));
-            if is_granted {
-                (
-                    format!("{useless}: the tool `{tool}` does not declare it"),
-                    format!("remove the rule; {} shows what the tool declares", inspect(name)),
-                )
-            } else {
-                (
-                    format!("{useless}: the component `{name}` is not granted it"),
-                    "remove the rule, or grant it to the component first: a tool's section can only narrow those grants"
-                        .to_owned(),
-                )
-            }
-        }
-        RuleSection::Tenant(name) => {
-            let useless = format!("{useless} for the tenant `{name}`");
-            let sections: Vec<_> = components
-                .iter()
-                .flat_map(|component| {
-                    self::sections(config, component.name, &component.tools, kind, only)
-                })
-                .collect();
-            if let [first, ..] = sections.as_slice() {
-                let hint = format!(
+        RuleSection::Tool(name, tool) if is_granted => (
+            format!("the tool `{tool}` does not declare it"),
+            format!("remove the rule; {} shows what the tool declares", inspect(name)),
+        ),
+        RuleSection::Tool(name, _) => (
+            format!("the component `{name}` is not granted it"),
+            "remove the rule, or grant it to the component first: a tool's section can only narrow those grants"
+                .to_owned(),
+        ),
+        RuleSection::Tenant(_) => match sections.first() {
+            Some(first) => (
+                listed(&sections),
+                format!(
                     "write it in [{}] too, or remove it here: sections can only take away",
                     first.section
-                );
-                (format!("{useless}: {} takes it away", listed(&sections)), hint)
-            } else if components.iter().any(|component| is_granted(component, kind, only)) {
-                let hint = "remove the rule: a tool can use only what it declares".to_owned();
-                (format!("{useless}: no tool that is granted it declares it"), hint)
-            } else {
-                (
-                    format!("{useless}: no component is granted it"),
-                    "remove the rule, or grant it to a component: a tenant's section can only take away".to_owned(),
-                )
-            }
-        }
+                ),
+            ),
+            None if is_granted => (
+                "no tool that is granted it declares it".to_owned(),
+                "remove the rule: a tool can use only what it declares".to_owned(),
+            ),
+            None => (
+                "no component is granted it".to_owned(),
+                "remove the rule, or grant it to a component: a tenant's section can only take away"
+                    .to_owned(),
+            ),
+        },
     };
+    let text = clean::escaped(&place.message);
+    let message = format!("the rule `{text}` in {} has no effect{scope}: {reason}", kind.key());
     Problem { message, hint, ..place.clone() }
 }
 
-/// Returns the sections of tools that keep a rule from having an effect.
+/// Returns the sections of a component's tools that keep a rule from having an effect.
 fn sections(
     config: &Config,
-    component: &str,
-    tools: &[(&Definition, Rights)],
+    component: &Loaded<'_>,
     kind: GrantKind,
     only: &Overlay,
 ) -> Vec<Narrowing> {
@@ -323,13 +300,15 @@ fn sections(
             && !remaining_rules(&without_sections(rights), kind, only).is_empty()
     };
     let narrowing = |(definition, _): &(&Definition, Rights)| {
-        Narrowing::of(config, component, &definition.name, kind)
+        Narrowing::of(config, component.name, &definition.name, kind)
     };
-    tools.iter().filter(is_narrowed).filter_map(narrowing).collect()
+    component.tools.iter().filter(is_narrowed).filter_map(narrowing).collect()
 }
 
+/// Returns the clause that names the sections which take a rule away.
 fn listed(sections: &[Narrowing]) -> String {
-    sections.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+    let sections: Vec<_> = sections.iter().map(ToString::to_string).collect();
+    format!("{} takes it away", sections.join(" and "))
 }
 
 /// Returns true if the component is granted any part of a rule, whatever its tools declare.

@@ -81,21 +81,15 @@ pub(crate) fn pasted(
             let is_below = lines.iter().any(|line| line.starts_with("# "));
             let below =
                 if is_below { " and below (a comment names the line that it is for)" } else { "" };
-            Pasted {
-                place: format!(
-                    "apply {LINES} to {} in `{file}`, line {line}{below}",
-                    place_of(config, name)
-                ),
-                lines,
-            }
+            let place = place_of(config, name);
+            let place = format!("apply {LINES} to {place} in `{file}`, line {line}{below}");
+            Pasted { place, lines }
         }
         Some((name, ComponentConfig { section: Section { line, has_grants: false }, .. })) => {
-            Pasted {
-                place: format!(
-                    "add {LINES} to `{file}`, below the last line of the component's section, which begins in line {line}"
-                ),
-                lines: section(name, lines),
-            }
+            let place = format!(
+                "add {LINES} to `{file}`, below the last line of the component's section, which begins in line {line}"
+            );
+            Pasted { place, lines: section(name, lines) }
         }
         None => {
             let name = free_name(config, &chosen.path);
@@ -133,11 +127,8 @@ pub(crate) fn advice(
     let pasted = pasted(config, chosen, suggestion, &[]);
     let approve =
         approval(config, chosen).map(|approve| format!(", and {approve}")).unwrap_or_default();
-    let file = format!(
-        "to allow it, {}{approve}:\n{}",
-        pasted.order("these lines"),
-        pasted.lines.join("\n")
-    );
+    let (order, lines) = (pasted.order("these lines"), pasted.lines.join("\n"));
+    let file = format!("to allow it, {order}{approve}:\n{lines}");
     if chosen.configured.is_some() {
         return format!("{file}{steps}");
     }
@@ -292,11 +283,12 @@ fn merged(
         let inner = text.as_deref().unwrap_or_default().strip_prefix(open.trim());
         let inner = inner.and_then(|old| old.strip_suffix(close.trim()));
         match inner.filter(|inner| text.is_some() && !has_header && !inner.contains('#')) {
-            Some(_) if kind == "scratch" => {
-                merged.push(Merged { kind, value: new, old: Some(old) })
-            }
             Some(inner) => {
-                let value = format!("{open}{}{close}", joined(inner, &new));
+                let value = if kind == "scratch" {
+                    new
+                } else {
+                    format!("{open}{}{close}", joined(inner, &new))
+                };
                 merged.push(Merged { kind, value, old: Some(old) });
             }
             None => {
@@ -304,10 +296,8 @@ fn merged(
                     format!("# in line {}, write {key}{text} in place of {}", part.line, part.text)
                 }));
                 if has_header && is_table && !items.is_empty() {
-                    by_hand.push(format!(
-                        "# add below [components.{name}.grants.{kind}], {}:",
-                        span(&old)
-                    ));
+                    let span = span(&old);
+                    by_hand.push(format!("# add below [components.{name}.grants.{kind}], {span}:"));
                     by_hand.extend(items);
                 } else if !items.is_empty() {
                     // The user has to edit an item with comments in it, or with a header for each
@@ -433,17 +423,11 @@ fn free_name(config: &Config, path: &Path) -> String {
 /// Returns a component's path as the configuration has to write it: relative to the configuration's
 /// directory.
 fn path_in_config(config: &Config, path: &Path) -> String {
-    let here = env::current_dir().ok();
+    let here = env::current_dir().and_then(fs::canonicalize).ok();
     let home = config.path.as_deref().and_then(Path::parent);
-    let is_here = home.is_none_or(|home| {
-        here.and_then(|here| fs::canonicalize(here).ok()).is_some_and(|here| here == home)
-    });
-    let shown = if is_here {
-        path.to_owned()
-    } else {
-        fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
-    };
-    shown.display().to_string()
+    let is_elsewhere = home.is_some() && here.as_deref() != home;
+    let absolute = fs::canonicalize(path).ok().filter(|_| is_elsewhere);
+    absolute.as_deref().unwrap_or(path).display().to_string()
 }
 
 #[cfg(test)]

@@ -13,5 +13,4 @@ pub(crate) mod grant_text;
 pub(crate) mod offered;
 pub(crate) mod rule_lines;
 pub(crate) mod secrets;
-pub(crate) mod unset;
 pub(crate) mod uses;

@@ -13,15 +13,14 @@ use toolcell::grants::{Request, toml_text};
 
 use super::rule_lines::{Item, RuleLines};
 use crate::config::Config;
-use crate::print::{Printer, Result};
 
 /// A tool that a tenant is not offered.
 pub(crate) struct NotOffered<'a> {
     tenant: &'a str,
     tool: &'a str,
     file: &'a str,
-    /// The list in its written form, and its line.
-    list: Option<(String, usize)>,
+    /// The list in its written form.
+    list: Option<Item>,
 }
 
 impl<'a> NotOffered<'a> {
@@ -34,45 +33,32 @@ impl<'a> NotOffered<'a> {
         let tool = tools.into_iter().find(|tool| !config.offers(tenant, tool))?;
         let tenant = tenant?;
         let lines = RuleLines::read(config);
-        let list = lines.and_then(|lines| {
-            let Item { text, line, .. } = lines.part(&["tenants", tenant, "tools"])?;
-            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            Some((format!("tools = {text}"), line))
-        });
+        let list = lines.and_then(|lines| lines.setting(&["tenants", tenant, "tools"]));
         Some(Self { tenant, tool, file: config.file.as_deref().unwrap_or_default(), list })
     }
 
-    fn sentence(&self) -> String {
+    /// Returns the sentence that says so, with the list that leaves the tool out.
+    pub(crate) fn sentence(&self) -> String {
         let Self { tenant, tool, file, list } = self;
-        let by = list.as_ref().map(|(text, line)| format!(", by `{text}` (`{file}`, line {line})"));
-        format!("the tenant `{tenant}` is not offered the tool `{tool}`{}", by.unwrap_or_default())
+        let by = match list {
+            Some(Item { text, line, .. }) => format!(", by `{text}` (`{file}`, line {line})"),
+            None => String::new(),
+        };
+        format!("the tenant `{tenant}` is not offered the tool `{tool}`{by}")
     }
 
-    fn hint(&self) -> String {
+    /// Returns the advice for the operator.
+    pub(crate) fn hint(&self) -> String {
         format!("to offer it, add {} to `tools` in [tenants.{}]", toml_text(self.tool), self.tenant)
-    }
-
-    /// Prints it as a warning.
-    pub(crate) fn warn(&self, printer: &Printer) {
-        printer.warning(self.sentence());
-        printer.hint(self.hint());
-    }
-
-    /// Prints it as the decision about a request.
-    pub(crate) fn print_decision(&self, printer: &Printer) -> Result<()> {
-        printer.text(&self.sentence())?;
-        printer.hint(self.hint());
-        Ok(())
     }
 
     /// Returns the JSON members: the denial, and the rule that decided.
     pub(crate) fn to_json(&self, request: &Request<'_>) -> (Value, Value) {
         let grant = format!("tools = [{}]", toml_text(self.tool));
         let denial = json!({ "layer": "tenant", "request": request.to_string(), "grant": grant });
-        let list = self
-            .list
-            .as_ref()
-            .map(|(rule, line)| json!({ "file": self.file, "line": line, "rule": rule }));
+        let Self { file, list, .. } = self;
+        let list = list.as_ref();
+        let list = list.map(|list| json!({ "file": file, "line": list.line, "rule": list.text }));
         (denial, json!(list))
     }
 }

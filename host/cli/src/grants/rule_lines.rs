@@ -46,6 +46,13 @@ impl RuleLines {
         Some(Item { text: self.0.get(span.clone())?.to_owned(), line: self.line_of(&span), span })
     }
 
+    /// Returns a member in one line, as `KEY = VALUE`, with its place.
+    pub(crate) fn setting(&self, place: &[&str]) -> Option<Item> {
+        let part = self.part(place)?;
+        let value = part.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        Some(Item { text: format!("{} = {value}", place.last()?), ..part })
+    }
+
     /// Returns the text before an item in its line.
     pub(crate) fn before(&self, item: &Item) -> &str {
         let before = self.0.get(..item.span.start).unwrap_or_default();

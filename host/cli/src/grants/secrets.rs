@@ -1,16 +1,18 @@
-//! Tells where the values of secrets come from, for `check` and `approve`; the values are never
-//! shown.
+//! Tells where the values of secrets come from, and which calls a missing one refuses; the values
+//! are never shown.
 //!
 //! A secret's value can come from a variable or a file, and a tenant can have its own. [`origin`]
 //! takes the configuration and the name of a secret and returns its sources in words, the shared
 //! one first. [`lines`] and [`to_json`] do so for all secrets: the first as one line for each
-//! secret of which a tenant has its own value, the second as an object.
+//! secret of which a tenant has its own value, the second as an object. The host refuses calls of a
+//! tool that may use a secret whose value is not set: [`problem_text`] says so in one sentence,
+//! equally in every command.
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::config::Config;
+use crate::config::{Config, Problem};
 use crate::print::clean;
 
 /// Returns the sources of the tenants' own values of a secret.
@@ -40,11 +42,20 @@ pub(crate) fn lines(config: &Config) -> Vec<String> {
 
 /// Returns the sources of every secret, by name.
 pub(crate) fn to_json(config: &Config) -> Value {
-    let secret = |(name, origin): (&String, &toolcell_config::file::Origin)| {
-        (
-            name.clone(),
-            json!({ "source": origin.to_string(), "tenants": tenant_sources(config, name) }),
-        )
-    };
-    Value::Object(config.origins.iter().map(secret).collect::<Map<_, _>>())
+    let secrets = config.origins.iter().map(|(name, origin)| {
+        let tenants = tenant_sources(config, name);
+        (name.clone(), json!({ "source": origin.to_string(), "tenants": tenants }))
+    });
+    Value::Object(secrets.collect())
+}
+
+/// Returns a sentence with the problem, the place in the configuration, and the tools whose calls
+/// are refused.
+pub(crate) fn problem_text(problem: &Problem, tools: &[impl AsRef<str>]) -> String {
+    let names: Vec<_> = tools.iter().map(|tool| format!("`{}`", tool.as_ref())).collect();
+    match names.as_slice() {
+        [] => format!("{problem}; no tool may use it, so no call is refused"),
+        [only] => format!("{problem}; calls of the tool {only} are refused"),
+        several => format!("{problem}; calls of the tools {} are refused", several.join(", ")),
+    }
 }

@@ -57,7 +57,7 @@ pub(crate) fn own_program() -> io::Result<PathBuf> {
 
 /// Returns cargo's target directory, if the variable is set.
 pub(crate) fn cargo_target_dir() -> Option<PathBuf> {
-    std::env::var_os("CARGO_TARGET_DIR").filter(|path| !path.is_empty()).map(PathBuf::from)
+    not_empty("CARGO_TARGET_DIR").map(PathBuf::from)
 }
 
 /// Returns the filter of the diagnostic log, if one is set.
@@ -67,7 +67,7 @@ pub(crate) fn log_filter() -> Option<String> {
 
 /// Returns the configuration that `TOOLCELL_CONFIG` names.
 pub(crate) fn config() -> Option<PathBuf> {
-    std::env::var_os("TOOLCELL_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from)
+    not_empty("TOOLCELL_CONFIG").map(PathBuf::from)
 }
 
 /// Returns a variable that other programs take a proxy from, and its value. Requests of tools do
@@ -81,7 +81,7 @@ pub(crate) fn proxy() -> Option<(&'static str, String)> {
 
 /// Returns the socket on which the supervisor that started the command is notified.
 pub(crate) fn notify_socket() -> Option<OsString> {
-    std::env::var_os("NOTIFY_SOCKET").filter(|socket| !socket.is_empty())
+    not_empty("NOTIFY_SOCKET")
 }
 
 /// Returns the current directory.
@@ -91,16 +91,22 @@ pub(crate) fn current_dir() -> io::Result<PathBuf> {
 
 /// Returns the default directory of compiled components.
 pub(crate) fn cache_dir() -> Option<PathBuf> {
-    absolute("XDG_CACHE_HOME")
-        .or_else(|| Some(absolute("HOME")?.join(".cache")))
-        .map(|dir| dir.join("toolcell"))
+    own_dir("XDG_CACHE_HOME", ".cache")
 }
 
 /// Returns the default directory of persistent state, for example the key of open questions.
 pub(crate) fn state_dir() -> Option<PathBuf> {
-    absolute("XDG_STATE_HOME")
-        .or_else(|| Some(absolute("HOME")?.join(".local/state")))
-        .map(|dir| dir.join("toolcell"))
+    own_dir("XDG_STATE_HOME", ".local/state")
+}
+
+/// Returns this command's directory in the one that the variable names, or in one below `HOME`.
+fn own_dir(variable: &str, below_home: &str) -> Option<PathBuf> {
+    let dir = absolute(variable).or_else(|| Some(absolute("HOME")?.join(below_home)));
+    dir.map(|dir| dir.join("toolcell"))
+}
+
+fn not_empty(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 fn absolute(name: &str) -> Option<PathBuf> {

@@ -148,17 +148,14 @@ impl Interrupt {
             }
             self.0.abort.raise();
             if let Some(time) = *self.0.drains.lock() {
-                let words = format!(
-                    "running calls have {} s to finish; a second signal stops now",
-                    time.as_secs()
-                );
+                let time = time.as_secs();
+                let words =
+                    format!("running calls have {time} s to finish; a second signal stops now");
                 self.0.printer.labelled("interrupted", &words);
                 continue;
             }
-            let words = format!(
-                "the call has {} s to finish; press Ctrl-C again to stop now",
-                GRACE.as_secs()
-            );
+            let time = GRACE.as_secs();
+            let words = format!("the call has {time} s to finish; press Ctrl-C again to stop now");
             self.0.printer.labelled("interrupted", &words);
             self.later(GRACE + LAST, Self::give_up);
         }

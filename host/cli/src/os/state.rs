@@ -41,12 +41,9 @@ pub(crate) fn create_state_dir(dir: &Path) -> Result<()> {
 /// Returns the user's sealer; creates its key if there is none.
 pub(crate) fn sealer(typed: Option<&Path>) -> Result<Sealer> {
     let Some(dir) = dir(typed) else {
-        return Err(Failure::file(
-            anyhow!(
-                "no place for the key that seals questions: neither `XDG_STATE_HOME` nor `HOME` is set"
-            ),
-            "name a directory with `--state-dir DIR`",
-        ));
+        let message =
+            "no place for the key that seals questions: neither `XDG_STATE_HOME` nor `HOME` is set";
+        return Err(Failure::file(anyhow!(message), "name a directory with `--state-dir DIR`"));
     };
     Sealer::from_directory(dir).map_err(Failure::from)
 }

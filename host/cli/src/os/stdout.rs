@@ -1,6 +1,6 @@
 //! Checks that standard output can be written to, so that no result is lost silently.
 //!
-//! `main` calls [`fault`] before it runs a command. It returns a reason if standard output is
+//! `main` calls [`fault`] before it runs a command. It returns a failure if standard output is
 //! closed or open for reading only.
 //!
 //! Rust's runtime opens `/dev/null` in place of a closed standard output before `main`, and its
@@ -10,7 +10,10 @@
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anyhow::anyhow;
 use rustix::fs::OFlags;
+
+use crate::print::Failure;
 
 /// True if standard output was closed when the process began.
 static CLOSED: AtomicBool = AtomicBool::new(false);
@@ -32,12 +35,18 @@ extern "C" fn check_stdout() {
     CLOSED.store(rustix::io::fcntl_getfd(output).is_err(), Ordering::Relaxed);
 }
 
-/// Returns the reason why output would be lost, if so.
-pub(crate) fn fault() -> Option<&'static str> {
-    if CLOSED.load(Ordering::Relaxed) {
-        return Some("standard output is closed");
-    }
+/// Returns the failure of an unusable standard output: a command whose result would be lost does
+/// not run.
+pub(crate) fn fault() -> Option<Failure> {
     let flags = rustix::fs::fcntl_getfl(std::io::stdout().as_fd());
-    let is_read_only = flags.is_ok_and(|flags| flags & OFlags::ACCMODE == OFlags::RDONLY);
-    is_read_only.then_some("standard output is open for reading only")
+    let fault = if CLOSED.load(Ordering::Relaxed) {
+        "standard output is closed"
+    } else if flags.is_ok_and(|flags| flags & OFlags::ACCMODE == OFlags::RDONLY) {
+        "standard output is open for reading only"
+    } else {
+        return None;
+    };
+    let hint =
+        "open standard output for writing, or send it to `/dev/null` if you do not want the result";
+    Some(Failure::file(anyhow!(fault), hint))
 }

@@ -41,10 +41,8 @@ fn send(socket: &OsStr, message: &str) -> io::Result<()> {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
         [b'/', ..] => SocketAddr::from_pathname(socket)?,
         _ => {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "it begins neither with `/` nor with `@`",
-            ));
+            let message = "it begins neither with `/` nor with `@`";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
     };
     let own = UnixDatagram::unbound()?;

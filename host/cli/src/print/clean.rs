@@ -3,8 +3,9 @@
 //! The printer calls [`result`] with a tool's text. A program (a file or a pipe) gets it byte for
 //! byte. A person gets it without control characters and invisible characters, which a terminal
 //! would execute or hide, and at most 64 Ki characters of it; the numbers of removed and cut
-//! characters are returned for a note. The other functions are re-exported from
-//! `toolcell_config::text::clean`, which decides which characters are harmful.
+//! characters are returned for a note. [`line`] is for an author's text in a message. The other
+//! functions are re-exported from `toolcell_config::text::clean`, which decides which characters
+//! are harmful.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _};
@@ -27,6 +28,11 @@ impl Reader {
     pub(crate) fn of_stdout() -> Self {
         if io::stdout().is_terminal() { Self::Person } else { Self::Program }
     }
+}
+
+/// Returns an author's text in one line, without harmful characters.
+pub(crate) fn line(text: &str) -> String {
+    note(&escaped(text)).into_owned()
 }
 
 /// Characters of a result that a person is shown: hundreds of lines, but few enough to keep earlier

@@ -52,24 +52,31 @@ pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 /// A failed command.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    kind: &'static str,
-    status: ExitStatus,
+    /// The kind of the failure.
+    pub(crate) kind: &'static str,
+    /// The exit status of the command.
+    pub(crate) status: ExitStatus,
     error: anyhow::Error,
-    hint: String,
+    /// The advice for the user.
+    pub(crate) hint: String,
     /// The problems of a configuration, if that is the failure.
-    problems: Vec<Problem>,
+    pub(super) problems: Vec<Problem>,
 }
 
 impl Failure {
     fn new(kind: &'static str, error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
-        let (status, problems) = (ExitStatus::Failed, Vec::new());
-        Self { kind, status, error: error.into(), hint: hint.into(), problems }
+        // A kind has the same exit status in every command.
+        let status = match kind {
+            "usage" => ExitStatus::BadUsage,
+            "not_approved" => ExitStatus::Refusal,
+            _ => ExitStatus::Failed,
+        };
+        Self { kind, status, error: error.into(), hint: hint.into(), problems: Vec::new() }
     }
 
     /// Returns the failure of an invalid command line.
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        let usage = Self::new("usage", anyhow!(message.into()), hint);
-        Self { status: ExitStatus::BadUsage, ..usage }
+        Self::new("usage", anyhow!(message.into()), hint)
     }
 
     /// Returns the failure of a file that cannot be used.
@@ -84,7 +91,7 @@ impl Failure {
 
     /// Returns the failure of a configuration or component that the user has not approved.
     pub(crate) fn not_approved(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { kind: "not_approved", status: ExitStatus::Refusal, ..Self::usage(message, hint) }
+        Self::new("not_approved", anyhow!(message.into()), hint)
     }
 
     /// Returns the failure of a component that imports interfaces without a grant.
@@ -112,19 +119,9 @@ impl Failure {
         Self { hint: hint.into(), ..self }
     }
 
-    /// Returns the kind of the failure.
-    pub(crate) fn kind(&self) -> &'static str {
-        self.kind
-    }
-
     /// Returns the error in one sentence.
     pub(crate) fn message(&self) -> String {
         self.error.to_string()
-    }
-
-    /// Returns the advice for the user.
-    pub(crate) fn hint(&self) -> &str {
-        &self.hint
     }
 
     /// Returns true if the named tool does not exist.
@@ -137,20 +134,10 @@ impl Failure {
         self.kind == "not_granted"
     }
 
-    /// Returns the exit status of the command.
-    pub(crate) fn status(&self) -> ExitStatus {
-        self.status
-    }
-
     /// Puts the subject of the failure before its message.
     pub(crate) fn about(self, what: impl std::fmt::Display) -> Self {
         let message = format!("{what}: {}", self.error);
         Self { error: self.error.context(message), ..self }
-    }
-
-    /// Returns the problems of a configuration; empty if that is not the failure.
-    pub(super) fn problems(&self) -> &[Problem] {
-        &self.problems
     }
 
     /// Returns the failure as JSON: `{"kind", "message", "causes", "hint", "problems"?}`.
@@ -175,10 +162,8 @@ impl Failure {
         let Ok(FailureForm { kind, status, message, causes, hint, problems }) =
             serde_json::from_str(words)
         else {
-            return Self::environment(
-                anyhow!("{words}"),
-                "see what the worker process printed before",
-            );
+            let hint = "see what the worker process printed before";
+            return Self::environment(anyhow!("{words}"), hint);
         };
         let kind = KINDS.into_iter().find(|known| *known == kind).unwrap_or("environment");
         let status =
@@ -220,39 +205,35 @@ impl From<toolcell::Error> for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let of = |kind, status, error: Error| {
-            let hint = error.hint();
-            Self { status, ..Self::new(kind, error, hint) }
-        };
-        match error {
-            Error::Invalid { file, problems } => Self::config(&file, problems),
+        let kind = match error {
+            Error::Invalid { file, problems } => return Self::config(&file, problems),
             Error::Unsigned(problem) | Error::DigestMismatch(problem) => {
                 let file = problem.file.clone();
-                Self::config(&file, vec![*problem])
+                return Self::config(&file, vec![*problem]);
             }
-            Error::Toolcell(error) => error.into(),
-            error @ Error::NotApproved { .. } => of("not_approved", ExitStatus::Refusal, error),
-            error @ Error::Usage { .. } => of("usage", ExitStatus::BadUsage, error),
-            error @ (Error::File { .. } | Error::DuplicateTool { .. } | _) => {
-                of("file", ExitStatus::Failed, error)
-            }
-        }
+            Error::Toolcell(error) => return error.into(),
+            Error::NotApproved { .. } => "not_approved",
+            Error::Usage { .. } => "usage",
+            Error::File { .. } | Error::DuplicateTool { .. } | _ => "file",
+        };
+        let hint = error.hint();
+        Self::new(kind, error, hint)
     }
 }
 
 impl From<toolcell_author::Error> for Failure {
     fn from(error: toolcell_author::Error) -> Self {
         use toolcell_author::ErrorKind;
-        let (kind, status) = match error.kind() {
-            ErrorKind::Usage => ("usage", ExitStatus::BadUsage),
-            ErrorKind::Source => ("source", ExitStatus::Failed),
-            ErrorKind::Toolchain => ("toolchain", ExitStatus::Failed),
-            ErrorKind::Cases => ("cases", ExitStatus::Failed),
-            ErrorKind::Internal => ("internal", ExitStatus::Failed),
-            ErrorKind::File | _ => ("file", ExitStatus::Failed),
+        let kind = match error.kind() {
+            ErrorKind::Usage => "usage",
+            ErrorKind::Source => "source",
+            ErrorKind::Toolchain => "toolchain",
+            ErrorKind::Cases => "cases",
+            ErrorKind::Internal => "internal",
+            ErrorKind::File | _ => "file",
         };
         let hint = error.hint();
-        Self { status, ..Self::new(kind, error, hint) }
+        Self::new(kind, error, hint)
     }
 }
 

@@ -145,24 +145,23 @@ impl Printer {
         if !json || self.json(&json!({ "error": failure.to_json() })).is_err() {
             self.failure(failure);
         }
-        failure.status()
+        failure.status
     }
 
     /// Prints a failure as text on standard error.
     pub(crate) fn failure(&self, failure: &Failure) {
-        let problems = failure.problems();
-        for problem in problems {
+        for problem in &failure.problems {
             self.error(problem);
             self.hint(&problem.hint);
         }
-        if !problems.is_empty() {
+        if !failure.problems.is_empty() {
             return;
         }
         self.error(failure.message());
         for cause in failure.causes() {
             self.labelled("  caused by", &cause);
         }
-        self.hint(failure.hint());
+        self.hint(&failure.hint);
     }
 
     /// Prints an error of several lines of our own, on standard error.
@@ -274,10 +273,10 @@ impl Printer {
         match writeln!(out, "{clean}").and_then(|()| out.flush()) {
             Ok(()) => Ok(ControlFlow::Continue(())),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
-            Err(error) => Err(Failure::file(
-                anyhow::Error::from(error).context("cannot write to standard output"),
-                "is its disk full?",
-            )),
+            Err(error) => {
+                let error = anyhow::Error::from(error).context("cannot write to standard output");
+                Err(Failure::file(error, "is its disk full?"))
+            }
         }
     }
 

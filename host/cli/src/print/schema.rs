@@ -9,7 +9,7 @@
 //!
 //! Not here: the check of a value against a schema, which the library does.
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 /// The most nested references and alternatives that are followed.
 const MAX_DEPTH: usize = 5;
@@ -53,10 +53,7 @@ fn members(schema: &Value, root: &Value, above: &str, depth: usize, found: &mut 
     {
         members(alternative, root, above, depth + 1, found);
     }
-    let required = |name: &str| {
-        let names = target.get("required").and_then(Value::as_array);
-        names.is_some_and(|names| names.iter().any(|required| required.as_str() == Some(name)))
-    };
+    let required = target.get("required").and_then(Value::as_array);
     for (name, member) in target.get("properties").and_then(Value::as_object).into_iter().flatten()
     {
         let path = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
@@ -68,7 +65,7 @@ fn members(schema: &Value, root: &Value, above: &str, depth: usize, found: &mut 
         found.push(Parameter {
             name: path.clone(),
             kind: format!("{}{default}", kind_of(member, root, 0)),
-            required: required(name),
+            required: required.is_some_and(|names| names.iter().any(|required| required == name)),
             description: description(member, root),
         });
         members(member, root, &path, depth + 1, found);
@@ -83,9 +80,8 @@ pub(crate) fn kind(schema: &Value) -> String {
 /// Returns the JSON types that a member of the object may have; none if the schema does not say.
 pub(crate) fn types_of<'a>(schema: &'a Value, member: &str) -> Vec<&'a str> {
     let mut found = Vec::new();
-    if let Some(member) =
-        resolve(schema, schema, 0).get("properties").and_then(|members| members.get(member))
-    {
+    let members = resolve(schema, schema, 0).get("properties");
+    if let Some(member) = members.and_then(|members| members.get(member)) {
         types(member, schema, 0, &mut found);
     }
     found
@@ -136,11 +132,8 @@ fn description(schema: &Value, root: &Value) -> String {
 
 /// Returns the target of a reference, or the schema itself.
 fn resolve<'a>(schema: &'a Value, root: &'a Value, depth: usize) -> &'a Value {
-    let target = schema.get("$ref").and_then(Value::as_str).and_then(|reference| {
-        let pointer = reference.strip_prefix('#')?;
-        root.pointer(pointer)
-    });
-    match target {
+    let reference = schema.get("$ref").and_then(Value::as_str);
+    match reference.and_then(|reference| root.pointer(reference.strip_prefix('#')?)) {
         Some(target) if depth < MAX_DEPTH => resolve(target, root, depth + 1),
         Some(_) | None => schema,
     }
@@ -179,23 +172,19 @@ fn kind_of(schema: &Value, root: &Value, depth: usize) -> String {
 }
 
 fn type_text(name: &str, schema: &Value, root: &Value, depth: usize) -> String {
-    let (word, bounds) = match (name, schema.get("items")) {
-        ("array", Some(items)) => (
-            format!("array of {}", kind_of(items, root, depth + 1)),
-            counted(schema, "Items", "items"),
-        ),
-        ("array", None) => (name.to_owned(), counted(schema, "Items", "items")),
-        ("string", _) => (name.to_owned(), counted(schema, "Length", "characters")),
-        ("integer" | "number", _) => (name.to_owned(), range(schema)),
-        _ => (name.to_owned(), None),
+    let word = match schema.get("items") {
+        Some(items) if name == "array" => format!("array of {}", kind_of(items, root, depth + 1)),
+        Some(_) | None => name.to_owned(),
     };
-    let format = schema
-        .get("format")
-        .and_then(Value::as_str)
-        .filter(|_| name == "string")
-        .map(str::to_owned);
-    let pattern = schema.get("pattern").and_then(Value::as_str).filter(|_| name == "string");
-    let pattern = pattern.map(|pattern| {
+    let bounds = match name {
+        "array" => counted(schema, "Items", "items"),
+        "string" => counted(schema, "Length", "characters"),
+        "integer" | "number" => range(schema),
+        _ => None,
+    };
+    let of_text = |key: &str| schema.get(key).and_then(Value::as_str).filter(|_| name == "string");
+    let format = of_text("format").map(str::to_owned);
+    let pattern = of_text("pattern").map(|pattern| {
         format!("matches {}", pattern.chars().take(MAX_PATTERN).collect::<String>())
     });
     let bounds: Vec<_> = [format, bounds, pattern].into_iter().flatten().collect();
@@ -218,38 +207,31 @@ fn counted(schema: &Value, of: &str, unit: &str) -> Option<String> {
 fn range(schema: &Value) -> Option<String> {
     // The bounds of an integer type itself are left out, because they do not help a person.
     let format = schema.get("format").and_then(Value::as_str).unwrap_or_default();
+    let bits = format.trim_start_matches(|c: char| c.is_ascii_alphabetic()).parse::<u32>().ok();
     let of_type = |key: &str, value: &Value| {
-        let bits = format
-            .trim_start_matches(|c: char| c.is_ascii_alphabetic())
-            .parse::<u32>()
-            .unwrap_or_default();
-        if !(8..=64).contains(&bits) {
-            return false;
-        }
-        let most =
-            if format.starts_with('u') { u64::MAX >> (64 - bits) } else { u64::MAX >> (65 - bits) };
-        match key {
-            "maximum" => value.as_u64() == Some(most),
-            "minimum" => {
-                value.as_i64().is_some_and(|least| least < 0 && least.unsigned_abs() == most + 1)
-            }
-            _ => false,
-        }
+        let Some(bits @ 8..=64) = bits else { return false };
+        let bits = if format.starts_with('u') { bits } else { bits - 1 };
+        let most = (1_i128 << bits) - 1;
+        let bound = match key {
+            "maximum" => most,
+            "minimum" => -most - 1,
+            _ => return false,
+        };
+        value.as_number().and_then(Number::as_i128) == Some(bound)
     };
     let bound =
         |key: &str| schema.get(key).filter(|value| value.is_number() && !of_type(key, value));
-    let least = bound("minimum").map(|least| format!("at least {least}"));
-    let least =
-        least.or_else(|| bound("exclusiveMinimum").map(|least| format!("more than {least}")));
-    let most = bound("maximum").map(|most| format!("at most {most}"));
-    let most = most.or_else(|| bound("exclusiveMaximum").map(|most| format!("less than {most}")));
-    let step = bound("multipleOf").map(|step| format!("multiple of {step}"));
-    let bounds = match (bound("minimum"), bound("maximum")) {
-        (Some(least), Some(most)) => vec![Some(format!("{least} to {most}")), step],
-        _ => vec![least, most, step],
+    let side = |key: &str, words: &str| bound(key).map(|value| format!("{words} {value}"));
+    let (least, most) = match (bound("minimum"), bound("maximum")) {
+        (Some(least), Some(most)) => (Some(format!("{least} to {most}")), None),
+        _ => (
+            side("minimum", "at least").or_else(|| side("exclusiveMinimum", "more than")),
+            side("maximum", "at most").or_else(|| side("exclusiveMaximum", "less than")),
+        ),
     };
+    let bounds = [least, most, side("multipleOf", "multiple of")];
     let bounds: Vec<_> = bounds.into_iter().flatten().collect();
-    if bounds.is_empty() { None } else { Some(bounds.join(", ")) }
+    (!bounds.is_empty()).then(|| bounds.join(", "))
 }
 
 fn choices(kinds: impl Iterator<Item = String>, between: &str) -> String {

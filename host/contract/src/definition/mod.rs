@@ -21,6 +21,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::controls::enforced;
 use super::error::Error;
+use super::json::is_default;
 
 /// The definition of a tool: its name, what a model reads, its schemas and its needs.
 ///
@@ -44,10 +45,10 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, Value>,
     /// The author's claims about the tool's effects.
-    #[serde(default, skip_serializing_if = "Hints::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub hints: Hints,
     /// The optional checks that the handler implements.
-    #[serde(default, skip_serializing_if = "Checks::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub checks: Checks,
     /// Upper bound of one execution. If absent, only the caller's timeout applies.
     #[serde(
@@ -133,8 +134,7 @@ impl Definition {
     /// `sha256:` and, in hex, the digest of the [`canonical`](Self::canonical) form.
     #[must_use]
     pub fn hash(&self) -> String {
-        let digest = Sha256::digest(self.canonical());
-        digest.iter().fold("sha256:".to_owned(), |hash, byte| format!("{hash}{byte:02x}"))
+        format!("sha256:{}", hex(&Sha256::digest(self.canonical())))
     }
 
     /// Returns the definition as canonical JSON: no spaces, and members in the order of their
@@ -142,14 +142,19 @@ impl Definition {
     /// different large numbers could be equal.
     #[must_use]
     pub fn canonical(&self) -> String {
-        let mut text = String::new();
-        // Cannot fail: a definition contains only strings, numbers and JSON.
-        write_canonical(&mut text, &serde_json::to_value(self).unwrap_or_default());
-        text
+        // Cannot fail: a definition contains only strings, numbers and JSON. A program with the
+        // feature `preserve_order` of serde_json has objects in another order.
+        let mut value = serde_json::to_value(self).unwrap_or_default();
+        value.sort_all_objects();
+        value.to_string()
     }
-}
 
-impl Definition {
+    /// Returns true if the tool declares its needs, even if it declares that it has none.
+    #[must_use]
+    pub fn declares_needs(&self) -> bool {
+        !self.needs.is_empty() || self.extensions.contains_key(NEEDS_NOTHING)
+    }
+
     /// Refuses a definition whose calls could never succeed.
     ///
     /// # Errors
@@ -157,21 +162,15 @@ impl Definition {
     #[doc(hidden)]
     pub fn check(&self) -> Result<(), Error> {
         check_name(&self.name)?;
-        if self.max_execution.is_some_and(|bound| bound.is_zero()) {
-            return Err(Error::definition(
-                &self.name,
-                "its `max_execution` is zero, so every call would time out at once",
-            ));
-        }
-        match self.parameters.as_ref().and_then(|schema| schema.get("type")) {
-            Some(types) if !has_object(types) => {
-                let problem = format!(
-                    "its `parameters` have the type {types}, but arguments are always an object"
-                );
-                Err(Error::definition(&self.name, problem))
-            }
-            Some(_) | None => Ok(()),
-        }
+        let types = self.parameters.as_ref().and_then(|schema| schema.get("type"));
+        let problem = if self.max_execution.is_some_and(|bound| bound.is_zero()) {
+            "its `max_execution` is zero, so every call would time out at once".to_owned()
+        } else if let Some(types) = types.filter(|types| !has_object(types)) {
+            format!("its `parameters` have the type {types}, but arguments are always an object")
+        } else {
+            return Ok(());
+        };
+        Err(Error::definition(&self.name, problem))
     }
 }
 
@@ -189,45 +188,8 @@ fn has_object(types: &Value) -> bool {
 /// `needs` alone could also mean that the tool declares nothing.
 const NEEDS_NOTHING: &str = "needs";
 
-impl Definition {
-    /// Returns true if the tool declares its needs, even if it declares that it has none.
-    #[must_use]
-    pub fn declares_needs(&self) -> bool {
-        !self.needs.is_empty() || self.extensions.contains_key(NEEDS_NOTHING)
-    }
-}
-
-fn write_canonical(text: &mut String, value: &Value) {
-    let separated = |text: &mut String, index| {
-        if index > 0 {
-            text.push(',');
-        }
-    };
-    match value {
-        Value::Array(items) => {
-            text.push('[');
-            for (index, item) in items.iter().enumerate() {
-                separated(text, index);
-                write_canonical(text, item);
-            }
-            text.push(']');
-        }
-        Value::Object(members) => {
-            let mut members: Vec<_> = members.iter().collect();
-            members.sort_unstable_by_key(|(name, _)| *name);
-            text.push('{');
-            for (index, (name, value)) in members.into_iter().enumerate() {
-                separated(text, index);
-                text.push_str(&Value::from(name.as_str()).to_string());
-                text.push(':');
-                write_canonical(text, value);
-            }
-            text.push('}');
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            text.push_str(&value.to_string())
-        }
-    }
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Hex digits of the digest at the end of a shortened name.
@@ -238,10 +200,7 @@ const DIGEST: usize = 10;
 #[doc(hidden)]
 pub fn shortened(name: &str) -> Option<String> {
     let beginning: String = name.chars().take(Definition::MAX_NAME - DIGEST - 1).collect();
-    let digest = Sha256::digest(name)
-        .iter()
-        .take(DIGEST / 2)
-        .fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
+    let digest = hex(&Sha256::digest(name)[..DIGEST / 2]);
     (name.len() > Definition::MAX_NAME).then(|| format!("{beginning}_{digest}"))
 }
 
@@ -274,12 +233,6 @@ pub struct Hints {
     pub open_world: bool,
 }
 
-impl Hints {
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// The optional checks that a handler implements. The host calls no others.
 ///
 /// # Defaults
@@ -295,12 +248,6 @@ pub struct Checks {
     pub validate: bool,
     /// The handler decides whether the tool is offered.
     pub visible: bool,
-}
-
-impl Checks {
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// One thing that a tool needs.
@@ -342,18 +289,16 @@ mod millis {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     pub(super) fn serialize<S: Serializer>(
-        value: &Option<Duration>,
-        serializer: S,
+        time: &Option<Duration>,
+        out: S,
     ) -> Result<S::Ok, S::Error> {
-        value
-            .map(|bound| u64::try_from(bound.as_millis()).unwrap_or(u64::MAX))
-            .serialize(serializer)
+        time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)).serialize(out)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
+        from: D,
     ) -> Result<Option<Duration>, D::Error> {
-        Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
+        Ok(Option::<u64>::deserialize(from)?.map(Duration::from_millis))
     }
 }
 

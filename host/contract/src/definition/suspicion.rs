@@ -16,11 +16,12 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-use regex::{Regex, RegexSet};
+use regex::Regex;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Definition;
+use crate::json::inside;
 
 /// The maximum number of suspicions of one definition. More would tell the reader nothing new.
 const MAX_SUSPICIONS: usize = 32;
@@ -126,6 +127,8 @@ pub fn is_invisible(c: char) -> bool {
     }
 }
 
+/// Adds the suspicions of a value at this place. The place is one buffer, because a copy for each
+/// item below a long name would cost their product.
 fn search_value(value: &Value, place: &mut String, found: &mut Vec<Suspicion>) {
     let length = place.len();
     match value {
@@ -140,7 +143,7 @@ fn search_value(value: &Value, place: &mut String, found: &mut Vec<Suspicion>) {
         }
         Value::Object(members) => {
             for (name, member) in members {
-                place.push_str(&format!("/{}", name.replace('~', "~0").replace('/', "~1")));
+                place.push_str(&inside("", name));
                 suspect(name, place, found);
                 search_value(member, place, found);
                 place.truncate(length);
@@ -162,12 +165,12 @@ fn suspect(text: &str, place: &str, found: &mut Vec<Suspicion>) {
     if seen.len() < text.len() || far.is_some() {
         add(SuspicionKind::HiddenText, 0);
     }
-    let Some(patterns) = PATTERNS.as_ref() else { return };
     let mut last = None;
-    for index in patterns.all.matches(&plain) {
-        let (kind, one) = &patterns.each[index];
-        if last != Some(*kind) {
-            add(*kind, one.find(&plain).map_or(0, |there| there.start()));
+    for (kind, pattern) in PATTERNS.iter() {
+        if last != Some(*kind)
+            && let Some(there) = pattern.find(&plain)
+        {
+            add(*kind, there.start());
             last = Some(*kind);
         }
     }
@@ -187,19 +190,10 @@ fn excerpt(text: &str, at: usize) -> String {
     excerpt
 }
 
-/// The patterns: one set to match all at once, and each by itself to find its place.
-struct Patterns {
-    all: RegexSet,
-    each: Vec<(SuspicionKind, Regex)>,
-}
-
-static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
-    let all = RegexSet::new(words::ALL.map(|(_, pattern)| pattern)).ok()?;
-    let each = words::ALL
-        .iter()
-        .map(|(kind, pattern)| Some((*kind, Regex::new(pattern).ok()?)))
-        .collect::<Option<_>>()?;
-    Some(Patterns { all, each })
+static PATTERNS: LazyLock<Vec<(SuspicionKind, Regex)>> = LazyLock::new(|| {
+    let compiled =
+        words::ALL.iter().map(|(kind, pattern)| Some((*kind, Regex::new(pattern).ok()?)));
+    compiled.collect::<Option<_>>().unwrap_or_default()
 });
 
 mod words;

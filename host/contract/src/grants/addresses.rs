@@ -142,9 +142,7 @@ pub fn is_metadata_service(host: &Host) -> bool {
                 }
                 None => *address,
             };
-            let is_listed =
-                |listed: &&str| listed.parse().is_ok_and(|listed: IpAddr| listed == inner);
-            METADATA_ADDRESSES.iter().any(is_listed)
+            metadata_addresses().any(|listed| listed == inner)
                 || matches!(inner, IpAddr::V4(inner) if inner.is_link_local())
         }
     }
@@ -153,10 +151,12 @@ pub fn is_metadata_service(host: &Host) -> bool {
 /// Returns true if a network contains the address of a metadata service.
 #[must_use]
 pub fn has_metadata_service(network: &IpNet) -> bool {
-    let holds =
-        |address: &&str| address.parse().is_ok_and(|address: IpAddr| network.contains(&address));
-    METADATA_ADDRESSES.iter().any(holds)
+    metadata_addresses().any(|address| network.contains(&address))
         || matches!(network.addr(), IpAddr::V4(address) if address.is_link_local())
+}
+
+fn metadata_addresses() -> impl Iterator<Item = IpAddr> {
+    METADATA_ADDRESSES.iter().filter_map(|address| address.parse().ok())
 }
 
 /// The IPv4 address that an IPv6 address carries.

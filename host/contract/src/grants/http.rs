@@ -215,9 +215,7 @@ impl HostRule {
             (Self::Subdomains(_), Host::Address(_)) => false,
         }
     }
-}
 
-impl HostRule {
     fn is_within(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Exact(host), other) => other.covers(host),
@@ -302,9 +300,7 @@ impl FromStr for HttpRule {
             return Err(fault("a rule must not have a query or a fragment".into()));
         }
         let (is_suffix, rest) = rest.strip_prefix('.').map_or((false, rest), |rest| (true, rest));
-        if rest.starts_with('*')
-            || rest.split('/').next().is_some_and(|authority| authority.contains('*'))
-        {
+        if rest.split('/').next().is_some_and(|authority| authority.contains('*')) {
             return Err(fault(
                 "`*` in a host is refused: use a leading `.` for all subdomains".into(),
             ));
@@ -335,17 +331,9 @@ impl FromStr for HttpRule {
 }
 
 fn parse_methods(text: &str) -> Result<Vec<Method>, String> {
-    let named: Result<Vec<_>, _> = text
-        .split(',')
-        .map(|name| {
-            Method::parse(name)
-                .ok_or_else(|| format!("`{name}` is not a method that a tool can use"))
-        })
-        .collect();
-    let mut methods = named?;
-    methods.sort_unstable();
-    methods.dedup();
-    Ok(methods)
+    let unknown = |name: &str| format!("`{name}` is not a method that a tool can use");
+    let named = text.split(',').map(|name| Method::parse(name).ok_or_else(|| unknown(name)));
+    Ok(Vec::from_iter(named.collect::<Result<BTreeSet<_>, _>>()?))
 }
 
 impl fmt::Display for HttpRule {

@@ -191,11 +191,10 @@ impl GrantKind {
         Self::all().find(|kind| kind.row().interface() == Some(name))
     }
 
-    /// Returns the event that a call of an interface of `toolcell:tool` waits for. A kind with such
-    /// an interface has the interface's name as its key.
+    /// Returns the event that a call of an interface of `toolcell:tool` waits for.
     #[doc(hidden)]
     pub fn wait_of(interface: &str) -> Option<BlockedOn> {
-        Self::all().find(|kind| kind.key() == interface)?.row().wait
+        Self::of_interface(interface)?.row().wait
     }
 
     /// Lists the words of each kind that has any, as the end of a sentence: `` `a`, `b` or `c` ``.

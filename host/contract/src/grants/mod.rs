@@ -118,23 +118,19 @@ impl Access {
         missing: &'static str,
         hint: &'static str,
     ) -> Result<(Self, &'a str), InvalidRule> {
-        let Some((word, rest)) = rule.split_once(' ') else {
-            let absent = "the access is missing: `read` or `write`";
-            return Err(InvalidRule::new(
-                rule,
-                if Self::parse(rule).is_some() { missing } else { absent },
-                hint,
-            ));
-        };
-        let access = Self::parse(word).ok_or_else(|| {
-            let word: String = word.chars().take(20).collect();
-            InvalidRule::new(
-                rule,
-                format!("`{}` is not an access: `read` or `write`", word.escape_debug()),
-                hint,
-            )
-        })?;
-        Ok((access, rest.trim_matches(' ')))
+        let fault = |problem: &str| Err(InvalidRule::new(rule, problem, hint));
+        let (word, rest) =
+            rule.split_once(' ').map_or((rule, None), |(word, rest)| (word, Some(rest)));
+        match (Self::parse(word), rest) {
+            (Some(access), Some(rest)) => Ok((access, rest.trim_matches(' '))),
+            (Some(_), None) => fault(missing),
+            (None, None) => fault("the access is missing: `read` or `write`"),
+            (None, Some(_)) => {
+                let word: String = word.chars().take(20).collect();
+                let word = word.escape_debug();
+                fault(&format!("`{word}` is not an access: `read` or `write`"))
+            }
+        }
     }
 }
 

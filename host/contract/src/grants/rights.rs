@@ -61,6 +61,25 @@ pub enum Layer {
     Host,
 }
 
+impl Layer {
+    /// Returns the words after "is denied".
+    fn words(self) -> &'static str {
+        match self {
+            Self::Declaration => ": the tool does not declare that it needs it",
+            Self::Component => ": it was not granted",
+            Self::Tool => " for this tool",
+            Self::Tenant => " for this tenant",
+            Self::Call => " for this call",
+            Self::Caller => ": the tool that made this call does not have this right",
+            Self::Secrets => {
+                ": it contains the value of a secret that is not bound to its destination"
+            }
+            Self::Network => ": its host is on a private network that its grant does not name",
+            Self::Host => ": no tool gets a socket",
+        }
+    }
+}
+
 /// The decision about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
@@ -75,7 +94,7 @@ pub enum Decision {
 /// # Shape
 /// As JSON: `{"layer", "request", "grant"}`; `grant` is `null` if no grant can allow the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{}", self.sentence())]
+#[error("`{request}` is denied{}", .layer.words())]
 #[non_exhaustive]
 pub struct Denial {
     /// The first layer that denies the request.
@@ -96,7 +115,8 @@ impl Denial {
 
     /// Creates the denial of a request by a layer, with the smallest grant that would allow it.
     fn of(layer: Layer, request: &Request<'_>) -> Self {
-        let (request, grant) = (request.to_string(), Some(smallest_grant(request)));
+        let grant = Some(Suggestion::of(request).lines().concat());
+        let request = request.to_string();
         if request.len() > MAX_REQUEST {
             // The text is untrusted. Its start is enough to recognise it, and it is not suggested
             // as a rule.
@@ -130,33 +150,6 @@ impl Denial {
     #[doc(hidden)]
     pub fn by_host(request: String) -> Self {
         Self { layer: Layer::Host, request, grant: None }
-    }
-
-    fn sentence(&self) -> String {
-        let Self { layer, request, .. } = self;
-        match layer {
-            Layer::Declaration => {
-                format!("`{request}` is denied: the tool does not declare that it needs it")
-            }
-            Layer::Component => format!("`{request}` is denied: it was not granted"),
-            Layer::Tool => format!("`{request}` is denied for this tool"),
-            Layer::Tenant => format!("`{request}` is denied for this tenant"),
-            Layer::Call => format!("`{request}` is denied for this call"),
-            Layer::Caller => format!(
-                "`{request}` is denied: the tool that made this call does not have this right"
-            ),
-            Layer::Secrets => {
-                format!(
-                    "`{request}` is denied: it contains the value of a secret that is not bound to its destination"
-                )
-            }
-            Layer::Network => {
-                format!(
-                    "`{request}` is denied: its host is on a private network that its grant does not name"
-                )
-            }
-            Layer::Host => format!("`{request}` is denied: no tool gets a socket"),
-        }
     }
 
     /// Returns what to do about the denial, in one line.
@@ -199,7 +192,10 @@ const ANY_TOOL: &str = "*";
 const MAX_REQUEST: usize = 1 << 10;
 
 /// The rights of one tool. Cheap to clone.
-#[derive(Debug, Clone)]
+///
+/// # Defaults
+/// No rights.
+#[derive(Debug, Clone, Default)]
 pub struct Rights {
     granted: Arc<Grants>,
     declared: Option<Arc<Overlay>>,
@@ -354,26 +350,6 @@ impl Rights {
             }
         }
         openings
-    }
-}
-
-fn smallest_grant(request: &Request<'_>) -> String {
-    Suggestion::of(request).lines().concat()
-}
-
-impl Default for Rights {
-    /// No rights.
-    fn default() -> Self {
-        let (granted, tool_name) = (Arc::default(), Arc::from(""));
-        Self {
-            granted,
-            declared: None,
-            tool: None,
-            tenant: None,
-            call: None,
-            caller: None,
-            tool_name,
-        }
     }
 }
 

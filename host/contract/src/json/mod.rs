@@ -174,6 +174,16 @@ pub fn is_too_deep(tree: &Value) -> bool {
     false
 }
 
+/// Returns the JSON pointer of a member below a place.
+pub(crate) fn inside(at: &str, name: &str) -> String {
+    format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
+/// Returns true for the default value, which is left out of JSON.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// Returns a member that is required, or an error if it is absent.
 #[doc(hidden)]
 pub fn needed<T, E: serde::de::Error>(member: Option<T>, name: &'static str) -> Result<T, E> {

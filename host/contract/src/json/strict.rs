@@ -9,7 +9,6 @@
 //! tree can take, so that the executor can limit how many large trees exist at once.
 
 use std::collections::BTreeSet;
-use std::marker::PhantomData;
 
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
@@ -54,7 +53,7 @@ pub fn parse_within(text: &str, levels: usize) -> Result<Value, JsonFault> {
 
 /// Does the same for a text that [`measure`] has accepted.
 pub fn parse_measured(text: &str) -> Result<Value, JsonFault> {
-    read(text)
+    read::<true>(text)
 }
 
 /// Checks that [`parse_strict`] accepts `text`, without building a tree.
@@ -63,7 +62,7 @@ pub fn parse_measured(text: &str) -> Result<Value, JsonFault> {
 /// Those of [`parse_strict`].
 pub fn check(text: &str) -> Result<(), JsonFault> {
     measure(text, Json::MAX_DEPTH)?;
-    read(text)
+    read::<false>(text).map(drop)
 }
 
 /// Counts levels and values. It is linear and allocates nothing. It does not check validity: for a
@@ -118,153 +117,91 @@ pub fn measure(text: &str, levels: usize) -> Result<Size, JsonFault> {
     Ok(Size { tree })
 }
 
-fn read<M: ParseOutput>(text: &str) -> Result<M, JsonFault> {
+fn read<const KEPT: bool>(text: &str) -> Result<Value, JsonFault> {
     let mut parser = serde_json::Deserializer::from_str(text);
-    Strict(PhantomData::<M>)
+    Strict::<KEPT>
         .deserialize(&mut parser)
-        .and_then(|made| parser.end().map(|()| made))
+        .and_then(|value| parser.end().map(|()| value))
         .map_err(|error| JsonFault::syntax(&error))
 }
 
-/// The result that the parser builds from a text.
-trait ParseOutput: Sized {
-    type Items: Default;
-    type Members: Default;
+/// Reads one value and refuses repeated members. If the value is not `KEPT`, each text, array and
+/// object is read as `null`: no tree is built, and only the names of the members of each open
+/// object are held.
+#[derive(Clone, Copy)]
+struct Strict<const KEPT: bool>;
 
-    /// Null, a boolean or a number.
-    fn scalar(value: Value) -> Self;
-    fn text(text: &str) -> Self;
-    fn push(items: &mut Self::Items, item: Self);
-    fn array(items: Self::Items) -> Self;
-    fn has(members: &Self::Members, name: &str) -> bool;
-    fn insert(members: &mut Self::Members, name: String, member: Self);
-    fn object(members: Self::Members) -> Self;
-}
+impl<'de, const KEPT: bool> DeserializeSeed<'de> for Strict<KEPT> {
+    type Value = Value;
 
-impl ParseOutput for Value {
-    type Items = Vec<Self>;
-    type Members = Map<String, Self>;
-
-    fn scalar(value: Value) -> Self {
-        value
-    }
-
-    fn text(text: &str) -> Self {
-        Self::String(text.to_owned())
-    }
-
-    fn push(items: &mut Vec<Self>, item: Self) {
-        items.push(item);
-    }
-
-    fn array(items: Vec<Self>) -> Self {
-        Self::Array(items)
-    }
-
-    fn has(members: &Map<String, Self>, name: &str) -> bool {
-        members.contains_key(name)
-    }
-
-    fn insert(members: &mut Map<String, Self>, name: String, member: Self) {
-        members.insert(name, member);
-    }
-
-    fn object(members: Map<String, Self>) -> Self {
-        Self::Object(members)
-    }
-}
-
-/// Builds no tree: keeps only the names of the members of each open object.
-impl ParseOutput for () {
-    type Items = ();
-    type Members = BTreeSet<String>;
-
-    fn scalar(_: Value) {}
-
-    fn text(_: &str) {}
-
-    fn push((): &mut (), (): Self) {}
-
-    fn array((): ()) {}
-
-    fn has(members: &BTreeSet<String>, name: &str) -> bool {
-        members.contains(name)
-    }
-
-    fn insert(members: &mut BTreeSet<String>, name: String, (): Self) {
-        members.insert(name);
-    }
-
-    fn object(_: BTreeSet<String>) {}
-}
-
-/// Reads one value and refuses repeated members.
-struct Strict<M>(PhantomData<M>);
-
-impl<'de, M: ParseOutput> DeserializeSeed<'de> for Strict<M> {
-    type Value = M;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<M, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de, M: ParseOutput> Visitor<'de> for Strict<M> {
-    type Value = M;
+impl<'de, const KEPT: bool> Visitor<'de> for Strict<KEPT> {
+    type Value = Value;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<M, E> {
-        Ok(M::scalar(Value::Null))
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<M, E> {
-        Ok(M::scalar(Value::Bool(value)))
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<M, E> {
-        Ok(M::scalar(value.into()))
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<M, E> {
-        Ok(M::scalar(value.into()))
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<M, E> {
-        Ok(M::scalar(value.into()))
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<M, E> {
-        Ok(M::text(value))
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(if KEPT { value.into() } else { Value::Null })
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<M, A::Error> {
-        let mut array = M::Items::default();
-        while let Some(item) = items.next_element_seed(Strict(PhantomData))? {
-            M::push(&mut array, item);
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut array = Vec::new();
+        while let Some(item) = items.next_element_seed(self)? {
+            if KEPT {
+                array.push(item);
+            }
         }
-        Ok(M::array(array))
+        Ok(if KEPT { array.into() } else { Value::Null })
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<M, A::Error> {
-        let mut object = M::Members::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        // The names of an object that is not kept, which take less memory than members do.
+        let mut names = BTreeSet::<String>::new();
         while let Some(name) = members.next_key::<String>()? {
             if name.starts_with(RESERVED) {
-                return Err(A::Error::custom(format_args!(
-                    "the member name `{name}` is not allowed"
-                )));
+                let problem = format_args!("the member name `{name}` is not allowed");
+                return Err(A::Error::custom(problem));
             }
-            if M::has(&object, &name) && enforced!(JsonMembers) {
-                return Err(A::Error::custom(format_args!(
-                    "member `{name}` appears twice in one object"
-                )));
+            let is_repeated = if KEPT { object.contains_key(&name) } else { names.contains(&name) };
+            if is_repeated && enforced!(JsonMembers) {
+                let problem = format_args!("member `{name}` appears twice in one object");
+                return Err(A::Error::custom(problem));
             }
-            let value = members.next_value_seed(Strict(PhantomData))?;
-            M::insert(&mut object, name, value);
+            let value = members.next_value_seed(self)?;
+            if KEPT {
+                object.insert(name, value);
+            } else {
+                names.insert(name);
+            }
         }
-        Ok(M::object(object))
+        Ok(if KEPT { object.into() } else { Value::Null })
     }
 }
 

@@ -78,14 +78,14 @@ impl Encoder for JsonEncoder {
 
 /// Encodes a failure as text for a model, in the same way for runs, steps and views.
 pub(crate) fn failure_text(error: &str, data: Option<&Json>) -> String {
-    to_text(&Reported { error, data })
-}
-
-#[derive(Serialize)]
-struct Reported<'a> {
-    error: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    data: Option<&'a Json>,
+    #[derive(Serialize)]
+    struct Reported<'a> {
+        error: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        data: Option<&'a Json>,
+    }
+    // Cannot fail: the value contains only strings and checked JSON.
+    serde_json::to_string(&Reported { error, data }).unwrap_or_default()
 }
 
 /// Returns a string without its quotes, and any other value as its JSON text.
@@ -105,11 +105,6 @@ fn unquoted(json: &Json) -> Option<String> {
         return None;
     }
     if let Value::String(string) = json.to_value() { Some(string) } else { None }
-}
-
-fn to_text(value: &impl Serialize) -> String {
-    // Cannot fail: the value contains only strings and checked JSON.
-    serde_json::to_string(value).unwrap_or_default()
 }
 
 /// Returns the text that a model gets if the encoder fails for a failure as well, so that no

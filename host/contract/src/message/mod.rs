@@ -227,37 +227,50 @@ impl Serialize for RunFailure {
 /// "ask_user_opts", "answer_schema"?, "state"?}` with the handler's options or `null`, or
 /// `{"halted_reason": REASON, "halt_tool_call_id", "halt_result"}` with the handler's reason, or
 /// `{"halted_reason": "tool_error", "halt_tool_call_id", "on_tool_error_exception"?}`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "halted_reason", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunHalt {
     /// A person is asked.
     AskUser {
         /// The question.
+        #[serde(rename = "pending_question")]
         question: String,
         /// The call that waits.
+        #[serde(rename = "pending_tool_call_id")]
         tool_call_id: String,
         /// The options of the answer, as the handler gave them.
+        #[serde(rename = "ask_user_opts")]
         options: Option<Json>,
         /// JSON Schema of the answer.
+        #[serde(skip_serializing_if = "Option::is_none")]
         answer_schema: Option<Json>,
         /// The state to send back with the answer.
+        #[serde(skip_serializing_if = "Option::is_none")]
         state: Option<Json>,
-    },
-    /// A handler halted.
-    Handler {
-        /// Its reason.
-        reason: String,
-        /// The call.
-        tool_call_id: String,
-        /// Its result.
-        result: Json,
     },
     /// A call failed, under a policy that halts.
     ToolError {
         /// The call.
+        #[serde(rename = "halt_tool_call_id")]
         tool_call_id: String,
         /// The panic message of the policy function, if it panicked.
+        #[serde(rename = "on_tool_error_exception", skip_serializing_if = "Option::is_none")]
         exception: Option<String>,
+    },
+    /// A handler halted.
+    // Its own reason stands in the place of the tag.
+    #[serde(untagged)]
+    Handler {
+        /// Its reason.
+        #[serde(rename = "halted_reason")]
+        reason: String,
+        /// The call.
+        #[serde(rename = "halt_tool_call_id")]
+        tool_call_id: String,
+        /// Its result.
+        #[serde(rename = "halt_result")]
+        result: Json,
     },
 }
 
@@ -277,37 +290,5 @@ impl RunHalt {
     pub fn by(question: Question, tool_call_id: String) -> Self {
         let Question { question, options, answer_schema, state } = question;
         Self::AskUser { question, tool_call_id, options, answer_schema, state }
-    }
-}
-
-impl Serialize for RunHalt {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        match self {
-            Self::AskUser { question, tool_call_id, options, answer_schema, state } => {
-                map.serialize_entry("halted_reason", "ask_user")?;
-                map.serialize_entry("pending_question", question)?;
-                map.serialize_entry("pending_tool_call_id", tool_call_id)?;
-                map.serialize_entry("ask_user_opts", options)?;
-                for (name, json) in [("answer_schema", answer_schema), ("state", state)] {
-                    if let Some(json) = json {
-                        map.serialize_entry(name, json)?;
-                    }
-                }
-            }
-            Self::Handler { reason, tool_call_id, result } => {
-                map.serialize_entry("halted_reason", reason)?;
-                map.serialize_entry("halt_tool_call_id", tool_call_id)?;
-                map.serialize_entry("halt_result", result)?;
-            }
-            Self::ToolError { tool_call_id, exception } => {
-                map.serialize_entry("halted_reason", "tool_error")?;
-                map.serialize_entry("halt_tool_call_id", tool_call_id)?;
-                if let Some(exception) = exception {
-                    map.serialize_entry("on_tool_error_exception", exception)?;
-                }
-            }
-        }
-        map.end()
     }
 }

@@ -17,6 +17,7 @@ pub mod refusal;
 pub mod tool_error;
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -64,25 +65,20 @@ impl Outcome {
     /// Returns the bytes of all texts and contents together. The limit of a result counts these.
     #[must_use]
     pub fn size(&self) -> u64 {
-        let json = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.as_str().len());
-        let bytes = match self {
+        let mut bytes = match self {
             Self::Ok(output) => {
-                let extensions =
-                    output.extensions.iter().map(|(name, value)| name.len() + value.as_str().len());
-                output.value.as_str().len()
-                    + output.message.as_ref().map_or(0, String::len)
+                output.message.as_ref().map_or(0, String::len)
                     + output.parts.iter().map(Part::size).sum::<usize>()
-                    + extensions.sum::<usize>()
+                    + output.extensions.keys().map(String::len).sum::<usize>()
             }
-            Self::Error(error) => error.message.len() + json(&error.data),
-            Self::AskUser(ask) => {
-                ask.question.len()
-                    + json(&ask.options)
-                    + json(&ask.answer_schema)
-                    + json(&ask.state)
-            }
-            Self::Halt(halt) => halt.reason.len() + halt.result.as_str().len(),
+            Self::Error(error) => error.message.len(),
+            Self::AskUser(ask) => ask.question.len(),
+            Self::Halt(halt) => halt.reason.len(),
         };
+        let Ok(()) = self.each_json(|_, json| {
+            bytes += json.as_str().len();
+            Ok::<_, Infallible>(())
+        });
         bytes as u64
     }
 

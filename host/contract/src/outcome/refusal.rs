@@ -11,7 +11,6 @@
 
 mod fault;
 
-use std::fmt;
 use std::time::Duration;
 
 use serde::de::Error as _;
@@ -33,48 +32,67 @@ pub const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// # Shape
 /// As JSON: `{"kind", "message", "faults"?, "secrets"?, "retry_after_ms"?}`; `kind` is what
 /// [`kind`](Self::kind) returns.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
     /// The arguments do not match the tool's schema, or the tool's own check rejected them.
     /// Displayed as the faults, separated by `; `.
+    #[error("{}", joined(.0))]
     InvalidArguments(Vec<Fault>),
     /// The tool is not offered in the context of this call.
+    #[error("this tool is not available in this context")]
     NotVisible,
     /// A rule of the application does not allow this call of the tool.
+    #[error("this call of the tool is not allowed")]
     NotAllowed,
     /// Too many calls of the tool failed in a row, so its circuit breaker pauses it: see `Breaker`.
+    #[error(
+        "the tool failed too often and is paused; try again in {} ms",
+        .retry_after.as_millis()
+    )]
     CircuitOpen {
         /// Time until the next call is tried.
         retry_after: Duration,
     },
     /// No cell became free in time.
+    #[error("all cells are busy; try again in {} ms", .retry_after.as_millis())]
     Overloaded {
         /// Time until the next try. It is a guess.
         retry_after: Duration,
     },
     /// The process that runs the tool is being restarted: see `WorkerProcess`.
+    #[error(
+        "the process that runs this tool is being restarted; try again in {} ms",
+        .retry_after.as_millis()
+    )]
     Restarting {
         /// Time until the next try.
         retry_after: Duration,
     },
     /// The host panicked too often in calls of the tool's component. The component stays disabled
     /// until the host calls `Component::reinstate` or loads it again.
+    #[error("this tool is disabled, because the host failed too often while it ran the tool")]
     Quarantined,
     /// The compiled code of the tool's component was released or not linked yet, and cannot be
     /// linked now: see `LoadOptions::source`. The host's log says why.
+    #[error("the code of this tool cannot be loaded at the moment")]
     Unavailable,
     /// These secrets, which the tool may use, have no usable value; the names are in order. The
     /// host's operator has to set them.
+    #[error("{} no usable value; calls of this tool are refused", have(.0))]
     UnsetSecret(Vec<String>),
     /// The call names a tenant that the host has not defined, though it has defined others.
+    #[error("this host has not defined the tenant of this call")]
     UnknownTenant,
     /// The call names no tenant, and the host serves defined tenants only.
+    #[error("the call names no tenant, and this host serves defined tenants only")]
     NoTenant,
     /// The answer does not match the schema that came with the question. The question can be
     /// answered again with the same state.
+    #[error("the answer does not fit the question: {}", joined(.0))]
     InvalidAnswer(Vec<Fault>),
     /// The call answers a question, but its state does not belong to this call.
+    #[error("{}; {}", .0, .0.hint())]
     Resume(ResumeFault),
 }
 
@@ -82,22 +100,29 @@ pub enum Refusal {
 ///
 /// # Shape
 /// As JSON: the `kind` of the refusal, for example `resume_expired`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ResumeFault {
     /// The answer comes without a state.
+    #[error("the answer comes without the state of the question")]
     Missing,
     /// The state was not sealed by this key: it was changed, cut or made up, or another host sealed
     /// it.
+    #[error("the state of the question was changed, or this host did not seal it")]
     Tampered,
     /// The state has expired.
+    #[error("the question was asked too long ago")]
     Expired,
     /// The question was asked on behalf of another tenant.
+    #[error("the question was asked for another tenant")]
     Foreign,
     /// The question was asked by another tool.
+    #[error("the question was asked by another tool")]
     OtherTool,
     /// The tool's code has changed since it asked.
+    #[error("the tool has changed since it asked the question")]
     Upgraded,
     /// The call that asked had other arguments.
+    #[error("the arguments are not those of the call that asked the question")]
     OtherArguments,
 }
 
@@ -139,22 +164,6 @@ impl ResumeFault {
             Self::OtherTool => "call the tool that asked the question",
             Self::OtherArguments => "send the arguments of the call that asked the question",
         }
-    }
-}
-
-impl fmt::Display for ResumeFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Missing => "the answer comes without the state of the question",
-            Self::Tampered => "the state of the question was changed, or this host did not seal it",
-            Self::Expired => "the question was asked too long ago",
-            Self::Foreign => "the question was asked for another tenant",
-            Self::OtherTool => "the question was asked by another tool",
-            Self::Upgraded => "the tool has changed since it asked the question",
-            Self::OtherArguments => {
-                "the arguments are not those of the call that asked the question"
-            }
-        })
     }
 }
 
@@ -245,69 +254,16 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::InvalidArguments(faults) => write_faults(f, faults),
-            Self::NotVisible => f.write_str("this tool is not available in this context"),
-            Self::NotAllowed => f.write_str("this call of the tool is not allowed"),
-            Self::CircuitOpen { retry_after } => {
-                write!(
-                    f,
-                    "the tool failed too often and is paused; try again in {} ms",
-                    retry_after.as_millis()
-                )
-            }
-            Self::Overloaded { retry_after } => {
-                write!(f, "all cells are busy; try again in {} ms", retry_after.as_millis())
-            }
-            Self::Restarting { retry_after } => {
-                write!(
-                    f,
-                    "the process that runs this tool is being restarted; try again in {} ms",
-                    retry_after.as_millis()
-                )
-            }
-            Self::Quarantined => f.write_str(
-                "this tool is disabled, because the host failed too often while it ran the tool",
-            ),
-            Self::Unavailable => {
-                f.write_str("the code of this tool cannot be loaded at the moment")
-            }
-            Self::UnsetSecret(names) => {
-                let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
-                let (secrets, have) =
-                    if names.len() == 1 { ("secret", "has") } else { ("secrets", "have") };
-                let names = names.join(", ");
-                write!(
-                    f,
-                    "the {secrets} {names} {have} no usable value; calls of this tool are refused"
-                )
-            }
-            Self::UnknownTenant => f.write_str("this host has not defined the tenant of this call"),
-            Self::NoTenant => {
-                f.write_str("the call names no tenant, and this host serves defined tenants only")
-            }
-            Self::InvalidAnswer(faults) => {
-                f.write_str("the answer does not fit the question: ")?;
-                write_faults(f, faults)
-            }
-            Self::Resume(fault) => write!(f, "{fault}; {}", fault.hint()),
-        }
-    }
+/// Returns the text of faults in one line, separated by `; `.
+pub(crate) fn joined(faults: &[Fault]) -> String {
+    faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; ")
 }
 
-impl std::error::Error for Refusal {}
-
-/// Writes faults in one line, separated by `; `.
-pub(crate) fn write_faults(f: &mut fmt::Formatter<'_>, faults: &[Fault]) -> fmt::Result {
-    for (index, fault) in faults.iter().enumerate() {
-        if index > 0 {
-            f.write_str("; ")?;
-        }
-        write!(f, "{fault}")?;
-    }
-    Ok(())
+/// Names the secrets: ``the secrets `a`, `b` have``.
+fn have(secrets: &[String]) -> String {
+    let names: Vec<_> = secrets.iter().map(|name| format!("`{name}`")).collect();
+    let (word, verb) = if names.len() == 1 { ("secret", "has") } else { ("secrets", "have") };
+    format!("the {word} {} {verb}", names.join(", "))
 }
 
 impl Serialize for Refusal {

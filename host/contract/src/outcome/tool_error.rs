@@ -21,7 +21,7 @@ use std::time::Duration;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::refusal::Fault;
+use super::refusal::{Fault, joined};
 
 pub use blocked_on::BlockedOn;
 pub use raised::{Crash, CrashKind, Frame, LimitHit, LimitKind};
@@ -72,20 +72,26 @@ impl fmt::Display for Reason {
 ///
 /// # Shape
 /// As JSON: `{"reason", "cause"?, "message"}`. A `reserved_halt` also has `metadata`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case", tag = "reason", content = "cause")]
 pub enum ToolError {
     /// See [`Reason::HandlerRaised`].
+    #[error("{0}")]
     HandlerRaised(Crash),
     /// See [`Reason::HandlerExit`].
+    #[error("{0}")]
     HandlerExit(Exit),
     /// See [`Reason::Timeout`].
+    #[error("{0}")]
     Timeout(Timeout),
     /// See [`Reason::InvalidReturn`].
+    #[error("{0}")]
     InvalidReturn(ReturnRule),
     /// See [`Reason::NotFound`].
+    #[error("the host has no handler for a tool of this name")]
     NotFound,
     /// See [`Reason::EncodingFailed`]. Holds the encoder's message.
+    #[error("the result could not be encoded: {0}")]
     EncodingFailed(String),
 }
 
@@ -102,25 +108,44 @@ impl ToolError {
             Self::EncodingFailed(_) => Reason::EncodingFailed,
         }
     }
+
+    /// Returns the standard output of a command that was ended.
+    #[doc(hidden)]
+    pub fn stdout(&self) -> Option<&str> {
+        match self {
+            Self::HandlerRaised(raised) => raised.stdout.as_deref(),
+            Self::Timeout(timeout) => timeout.stdout(),
+            Self::HandlerExit(_)
+            | Self::InvalidReturn(_)
+            | Self::NotFound
+            | Self::EncodingFailed(_) => None,
+        }
+    }
 }
 
 /// The end of a handler before it answered.
 ///
 /// # Shape
 /// As JSON: `{"status": "exited" | "cancelled" | "process_ended", "code"?}`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case", tag = "status")]
 #[non_exhaustive]
 pub enum Exit {
     /// The guest called `exit`.
+    #[error(
+        "the tool called `exit` with {} instead of returning an answer",
+        if *.code == 0 { "success" } else { "a failure" }
+    )]
     Exited {
         /// 0 if the guest exited with success, 1 otherwise. WASI 0.2 tells the host no more than
         /// that: a tool's `exit(3)` arrives as 1.
         code: i32,
     },
     /// The caller cancelled the call or dropped its future.
+    #[error("the call was cancelled")]
     Cancelled,
     /// The task or the process that ran the call died.
+    #[error("the task or process that ran the tool died")]
     ProcessEnded,
 }
 
@@ -130,10 +155,11 @@ pub enum Exit {
 /// As JSON: `{"kind": "fuel", "budget", "used"}`; `"deadline"` and `"blocked"` in whole
 /// milliseconds, as `budget_ms` and `used_ms`. A `"blocked"` can have `blocked_on`, a
 /// [`BlockedOn`]. Each can have `stdout`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Timeout {
     /// Out of fuel, in the engine's instruction units.
+    #[error("the tool used up its {budget} units of fuel")]
     Fuel {
         /// The budget.
         budget: u64,
@@ -144,6 +170,7 @@ pub enum Timeout {
         stdout: Option<String>,
     },
     /// The deadline passed while the guest, or a plain closure, was running.
+    #[error("the tool was still running after {budget:?}")]
     Deadline {
         /// The time limit.
         #[serde(rename = "budget_ms", with = "millis")]
@@ -156,6 +183,7 @@ pub enum Timeout {
         stdout: Option<String>,
     },
     /// The deadline passed while the guest was waiting for the host, or in a native handler.
+    #[error("the tool was still waiting {}after {budget:?}", for_event(*.blocked_on))]
     Blocked {
         /// The time limit.
         #[serde(rename = "budget_ms", with = "millis")]
@@ -210,12 +238,13 @@ impl Timeout {
 ///
 /// # Shape
 /// As JSON: `{"rule": NAME, …}` with the fields by name.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case", tag = "rule")]
 #[non_exhaustive]
 pub enum ReturnRule {
     /// A field is not valid JSON, is nested too deep, or does not have the form that the contract
     /// gives it.
+    #[error("the tool's `{field}` is {detail}")]
     NotJson {
         /// The field.
         field: String,
@@ -223,6 +252,7 @@ pub enum ReturnRule {
         detail: String,
     },
     /// All texts and bytes of the answer together exceed the limit.
+    #[error("the tool returned {actual} bytes or more; the limit is {limit}")]
     TooLarge {
         /// The limit in bytes.
         limit: u64,
@@ -231,6 +261,7 @@ pub enum ReturnRule {
         actual: u64,
     },
     /// The answer has more parts than the limit.
+    #[error("the tool returned {actual} parts; the limit is {limit}")]
     TooManyParts {
         /// The limit.
         limit: u64,
@@ -238,6 +269,7 @@ pub enum ReturnRule {
         actual: u64,
     },
     /// The state of a question is larger than can be sealed.
+    #[error("the state of the tool's question has {actual} bytes; the limit is {limit}")]
     StateTooLarge {
         /// The limit in bytes.
         limit: u64,
@@ -245,112 +277,39 @@ pub enum ReturnRule {
         actual: u64,
     },
     /// The value does not match the tool's output schema.
+    #[error("the tool's value does not match its output schema: {}", joined(.faults))]
     Schema {
         /// All faults.
         faults: Vec<Fault>,
     },
     /// `halt` with an empty or blank reason.
+    #[error("the tool halted without a reason")]
     EmptyHalt,
     /// `halt` with a reserved reason: see
     /// [`Halt::RESERVED_REASONS`](crate::outcome::Halt::RESERVED_REASONS).
+    #[error("the tool halted with the reserved reason `{reason}`")]
     ReservedHalt {
         /// The reason.
         reason: String,
     },
     /// The policy function of a run panicked or gave no answer when it was asked about a failure of
     /// the tool.
+    #[error("the policy function of the run {detail}")]
     Policy {
         /// The failure of the function, for example `panicked: …`.
         detail: String,
     },
     /// The answer cannot be read at all: it is not of the declared type, or much too large.
+    #[error("the tool's answer cannot be read: {detail}")]
     Unreadable {
         /// The engine's message.
         detail: String,
     },
 }
 
-impl ToolError {
-    /// Returns the standard output of a command that was ended.
-    #[doc(hidden)]
-    pub fn stdout(&self) -> Option<&str> {
-        match self {
-            Self::HandlerRaised(raised) => raised.stdout.as_deref(),
-            Self::Timeout(timeout) => timeout.stdout(),
-            Self::HandlerExit(_)
-            | Self::InvalidReturn(_)
-            | Self::NotFound
-            | Self::EncodingFailed(_) => None,
-        }
-    }
-}
-
-impl fmt::Display for ToolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::HandlerRaised(raised) => raised.fmt(f),
-            Self::HandlerExit(Exit::Exited { code: 0 }) => {
-                f.write_str("the tool called `exit` with success instead of returning an answer")
-            }
-            Self::HandlerExit(Exit::Exited { .. }) => {
-                f.write_str("the tool called `exit` with a failure instead of returning an answer")
-            }
-            Self::HandlerExit(Exit::Cancelled) => f.write_str("the call was cancelled"),
-            Self::HandlerExit(Exit::ProcessEnded) => {
-                f.write_str("the task or process that ran the tool died")
-            }
-            Self::Timeout(Timeout::Fuel { budget, .. }) => {
-                write!(f, "the tool used up its {budget} units of fuel")
-            }
-            Self::Timeout(Timeout::Deadline { budget, .. }) => {
-                write!(f, "the tool was still running after {budget:?}")
-            }
-            Self::Timeout(Timeout::Blocked { budget, blocked_on, .. }) => {
-                f.write_str("the tool was still waiting ")?;
-                blocked_on
-                    .iter()
-                    .try_for_each(|blocked_on| write!(f, "for {} ", blocked_on.words()))?;
-                write!(f, "after {budget:?}")
-            }
-            Self::InvalidReturn(rule) => rule.fmt(f),
-            Self::NotFound => f.write_str("the host has no handler for a tool of this name"),
-            Self::EncodingFailed(message) => {
-                write!(f, "the result could not be encoded: {message}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ToolError {}
-
-impl fmt::Display for ReturnRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotJson { field, detail } => write!(f, "the tool's `{field}` is {detail}"),
-            Self::TooLarge { limit, actual } => {
-                write!(f, "the tool returned {actual} bytes or more; the limit is {limit}")
-            }
-            Self::TooManyParts { limit, actual } => {
-                write!(f, "the tool returned {actual} parts; the limit is {limit}")
-            }
-            Self::StateTooLarge { limit, actual } => {
-                write!(
-                    f,
-                    "the state of the tool's question has {actual} bytes; the limit is {limit}"
-                )
-            }
-            Self::Schema { faults } => {
-                f.write_str("the tool's value does not match its output schema: ")?;
-                super::refusal::write_faults(f, faults)
-            }
-            Self::EmptyHalt => f.write_str("the tool halted without a reason"),
-            Self::ReservedHalt { reason } => {
-                write!(f, "the tool halted with the reserved reason `{reason}`")
-            }
-            Self::Policy { detail } => write!(f, "the policy function of the run {detail}"),
-            Self::Unreadable { detail } => write!(f, "the tool's answer cannot be read: {detail}"),
-        }
-    }
+/// Names the event that a guest waited for, if it is known, before `after`.
+fn for_event(blocked_on: Option<BlockedOn>) -> String {
+    blocked_on.map(|event| format!("for {} ", event.words())).unwrap_or_default()
 }
 
 impl Serialize for ToolError {
@@ -367,10 +326,7 @@ impl Serialize for ToolError {
         }
         map.serialize_entry("message", &self.to_string())?;
         if let Self::InvalidReturn(ReturnRule::ReservedHalt { reason }) = self {
-            map.serialize_entry(
-                "metadata",
-                &std::collections::BTreeMap::from([("reserved_halt_atom", reason)]),
-            )?;
+            map.serialize_entry("metadata", &serde_json::json!({"reserved_halt_atom": reason}))?;
         }
         map.end()
     }

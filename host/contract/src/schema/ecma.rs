@@ -93,18 +93,12 @@ impl<'a> Translator<'a> {
             match c {
                 '(' => self.group()?,
                 ')' => self.close()?,
-                '|' => self.assertion("|"),
-                '^' => self.assertion("^"),
-                '$' => self.assertion("$"),
+                '|' | '^' | '$' => self.assertion(c.encode_utf8(&mut [0; 4])),
                 '.' => self.atom(&format!("[^{NEWLINE}]")),
                 '[' => self.class()?,
-                '*' | '+' => {
+                '*' | '+' | '?' => {
                     self.out.push(c);
-                    self.repeated(true)?;
-                }
-                '?' => {
-                    self.out.push(c);
-                    self.repeated(false)?;
+                    self.repeated(c != '?')?;
                 }
                 '{' => match self.counted() {
                     Some(counted) => {

@@ -13,7 +13,7 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::{Map, Number, Value};
 
 use super::pattern::BACKTRACKS;
-use crate::json::parse_strict;
+use crate::json::{inside, parse_strict};
 use crate::names;
 use crate::outcome::refusal::{Fault, FaultKind, LengthUnit, Refusal, shorten};
 
@@ -151,11 +151,7 @@ fn plain_step(step: &str) -> String {
 fn followed<'a>(schema: &'a Value, pointer: &str) -> Option<&'a Map<String, Value>> {
     let mut part = schema;
     for step in pointer.split('/').skip(1) {
-        part = if let Value::Array(items) = part {
-            items.get(step.parse::<usize>().ok()?)?
-        } else {
-            part.get(plain_step(step))?
-        };
+        part = part.pointer(&format!("/{step}"))?;
         if let Value::String(reference) = part {
             part = schema.pointer(reference.strip_prefix('#')?)?;
         }
@@ -247,10 +243,9 @@ fn faults_of(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
 fn unknown_members<'a>(
     known: &Known<'_>,
     error: &ValidationError<'_>,
-    names: impl Iterator<Item = &'a str>,
+    mut names: impl Iterator<Item = &'a str>,
 ) -> Vec<Fault> {
     let path = error.instance_path().as_str();
-    let mut names = names.fuse();
     let unknown = |name: &str| {
         let member = shorten(name, QUOTE);
         let mut fault = Fault::of_kind(below(path, name), FaultKind::UnknownMember { member });
@@ -268,7 +263,7 @@ fn unknown_members<'a>(
 
 /// Returns the place of a member as a JSON pointer.
 fn below(path: &str, member: &str) -> String {
-    format!("{path}/{}", shorten(member, QUOTE).replace('~', "~0").replace('/', "~1"))
+    inside(path, &shorten(member, QUOTE))
 }
 
 /// Merges the two faults of a mistyped required member: the fault of the unknown member stays,
@@ -311,20 +306,17 @@ fn intended_faults(
     error: &ValidationError<'_>,
     context: &[Vec<ValidationError<'_>>],
 ) -> Vec<Fault> {
+    use ValidationErrorKind as Kind;
     let path = error.instance_path().as_str();
-    let fixed = |error: &&ValidationError<'_>| {
-        matches!(
-            error.kind(),
-            ValidationErrorKind::Constant { .. } | ValidationErrorKind::Enum { .. }
-        )
+    let has_other_type = |error: &ValidationError<'_>| {
+        error.instance_path().as_str() == path && matches!(error.kind(), Kind::Type { .. })
     };
-    let type_fits = |errors: &&Vec<ValidationError<'_>>| {
-        let other =
-            |error: &ValidationError<'_>| matches!(error.kind(), ValidationErrorKind::Type { .. });
-        !errors.iter().any(|error| error.instance_path().as_str() == path && other(error))
+    let type_fits = |errors: &&Vec<ValidationError<'_>>| !errors.iter().any(has_other_type);
+    let is_fixed = |error: &&ValidationError<'_>| {
+        matches!(error.kind(), Kind::Constant { .. } | Kind::Enum { .. })
     };
     let distance =
-        |errors: &&Vec<ValidationError<'_>>| (errors.iter().filter(fixed).count(), errors.len());
+        |errors: &&Vec<ValidationError<'_>>| (errors.iter().filter(is_fixed).count(), errors.len());
     let closest = context.iter().filter(type_fits).min_by_key(distance).into_iter().flatten();
     let mut faults: Vec<_> =
         closest.take(MAX_INTENDED).flat_map(|error| nested_faults(known, error)).collect();
@@ -374,9 +366,7 @@ fn declarations<'a>(schema: &'a Value, declared: &mut HashSet<&'a str>) {
         Value::Array(items) => items.iter().for_each(|item| declarations(item, declared)),
         Value::Object(keywords) => {
             let properties = keywords.get("properties").and_then(Value::as_object);
-            declared.extend(
-                properties.into_iter().flat_map(|members| members.keys().map(String::as_str)),
-            );
+            declared.extend(properties.into_iter().flat_map(Map::keys).map(String::as_str));
             keywords.values().for_each(|value| declarations(value, declared));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}

@@ -17,6 +17,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use super::keywords::{Subschemas, subschemas};
+use crate::json::inside;
 
 /// A subschema, compared by its address.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +47,12 @@ pub(super) struct Resource<'a> {
     /// The targets of `$dynamicAnchor` by name. Under the empty name: the whole resource, if it has
     /// `$recursiveAnchor`.
     pub(super) dynamic: HashMap<&'a str, SchemaRef<'a>>,
+}
+
+impl<'a> Resource<'a> {
+    fn new(root: &'a Value, at: String, uri: Uri<String>, draft: Draft) -> Self {
+        Self { root, at, uri, draft, anchors: HashMap::new(), dynamic: HashMap::new() }
+    }
 }
 
 /// The place of a subschema: its resource, and its JSON pointer in the whole schema.
@@ -82,14 +89,7 @@ pub(super) fn ignores_siblings(draft: Draft, schema: &Value) -> bool {
 impl<'a> Index<'a> {
     /// Indexes a whole schema of this draft.
     pub(super) fn of(root: &'a Value, draft: Draft) -> Option<Self> {
-        let whole = Resource {
-            root,
-            at: String::new(),
-            uri: uri::from_str("").ok()?,
-            draft,
-            anchors: HashMap::new(),
-            dynamic: HashMap::new(),
-        };
+        let whole = Resource::new(root, String::new(), uri::from_str("").ok()?, draft);
         let uris = HashMap::from([(whole.uri.as_str().to_owned(), 0)]);
         let mut index = Self {
             resources: vec![whole],
@@ -116,17 +116,12 @@ impl<'a> Index<'a> {
                 self.resources[resource].anchors.insert(anchor, SchemaRef(schema));
             }
         }
-        if let Some(anchor) = text("$anchor") {
-            self.resources[resource].anchors.insert(anchor, SchemaRef(schema));
-        }
-        if let Some(anchor) = text("$dynamicAnchor") {
-            self.resources[resource].anchors.insert(anchor, SchemaRef(schema));
-            self.resources[resource].dynamic.insert(anchor, SchemaRef(schema));
-        }
-        if schema.get("$recursiveAnchor") == Some(&Value::Bool(true))
-            && at == self.resources[resource].at
-        {
-            self.resources[resource].dynamic.insert("", SchemaRef(schema));
+        let named = |keyword: &str| text(keyword).map(|name| (name, SchemaRef(schema)));
+        let around = &mut self.resources[resource];
+        around.anchors.extend(named("$anchor").into_iter().chain(named("$dynamicAnchor")));
+        around.dynamic.extend(named("$dynamicAnchor"));
+        if schema.get("$recursiveAnchor") == Some(&Value::Bool(true)) && at == around.at {
+            around.dynamic.insert("", SchemaRef(schema));
         }
         if let Some(reference) = text("$dynamicRef") {
             self.asked.extend(reference.split_once('#').map(|(_, name)| name));
@@ -170,15 +165,7 @@ impl<'a> Index<'a> {
             own.filter(|draft| *draft != Draft::Unknown).unwrap_or(self.resources[around].draft);
         let number = self.resources.len();
         self.uris.entry(uri.as_str().to_owned()).or_insert(number);
-        let (anchors, dynamic) = (HashMap::new(), HashMap::new());
-        self.resources.push(Resource {
-            root: schema,
-            at: at.to_owned(),
-            uri,
-            draft,
-            anchors,
-            dynamic,
-        });
+        self.resources.push(Resource::new(schema, at.to_owned(), uri, draft));
         number
     }
 
@@ -230,7 +217,8 @@ impl<'a> Index<'a> {
     }
 }
 
-/// Returns the JSON pointer of a member below a place.
-pub(super) fn inside(at: &str, name: &str) -> String {
-    format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"))
+/// Returns the pointer of a local reference, without percent-encoding.
+pub(super) fn decoded(reference: &str) -> Option<String> {
+    let fragment = reference.strip_prefix('#')?;
+    Some(percent_decode_str(fragment).decode_utf8().ok()?.into_owned())
 }

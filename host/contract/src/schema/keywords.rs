@@ -103,20 +103,16 @@ pub(super) fn each_subschema(schema: &mut Value, look: &mut impl FnMut(&mut Map<
     look(keywords);
     for (keyword, value) in keywords.iter_mut() {
         let keyword = keyword.as_str();
-        match value {
-            Value::Array(list) if LIST.contains(&keyword) => {
-                list.iter_mut().for_each(|one| each_subschema(one, look))
-            }
-            Value::Object(map) if MAP.contains(&keyword) => {
-                map.values_mut().for_each(|one| each_subschema(one, look))
-            }
-            one if ONE.contains(&keyword) => each_subschema(one, look),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_)
-            | Value::Object(_) => {}
+        if let Value::Array(list) = value
+            && LIST.contains(&keyword)
+        {
+            list.iter_mut().for_each(|one| each_subschema(one, look));
+        } else if let Value::Object(map) = value
+            && MAP.contains(&keyword)
+        {
+            map.values_mut().for_each(|one| each_subschema(one, look));
+        } else if ONE.contains(&keyword) {
+            each_subschema(value, look);
         }
     }
 }

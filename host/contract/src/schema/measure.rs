@@ -33,10 +33,14 @@ impl Cost {
 
     /// Returns the maximum of each count.
     pub(super) fn max(self, other: Self) -> Self {
+        self.each(other, u64::max)
+    }
+
+    fn each(self, other: Self, combine: fn(u64, u64) -> u64) -> Self {
         Self {
-            looks: self.looks.max(other.looks),
-            whole: self.whole.max(other.whole),
-            patterns: self.patterns.max(other.patterns),
+            looks: combine(self.looks, other.looks),
+            whole: combine(self.whole, other.whole),
+            patterns: combine(self.patterns, other.patterns),
         }
     }
 }
@@ -45,11 +49,7 @@ impl Add for Cost {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self {
-            looks: self.looks.saturating_add(other.looks),
-            whole: self.whole.saturating_add(other.whole),
-            patterns: self.patterns.saturating_add(other.patterns),
-        }
+        self.each(other, u64::saturating_add)
     }
 }
 

@@ -10,6 +10,7 @@
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use fancy_regex::{CompileError, Error};
 use jsonschema::paths::Location;
 use jsonschema::{Keyword, ValidationError};
 use serde_json::{Map, Value};
@@ -88,9 +89,8 @@ impl Pattern {
                     .delegate_dfa_size_limit(most)
                     .backtrack_limit(backtracks());
                 let built = builder.build().map_err(|error| {
-                    let is_inner =
-                        |inner: &fancy_regex::CompileError| matches!(inner, fancy_regex::CompileError::InnerError(_));
-                    let is_large = matches!(&error, fancy_regex::Error::CompileError(inner) if is_inner(inner));
+                    let is_large = matches!(error, Error::CompileError(inner)
+                        if matches!(*inner, CompileError::InnerError(_)));
                     if is_large { Unusable::TooLarge } else { Unusable::Unreadable }
                 })?;
                 Engine::Backtracking(built, spelled.power)
@@ -172,8 +172,8 @@ pub(super) fn translate_names(schema: &Value) -> (Value, bool) {
     let mut schema = schema.clone();
     let mut backtracks = false;
     each_subschema(&mut schema, &mut |keywords| {
-        backtracks |=
-            names(keywords).is_some_and(|names| names.keys().any(|name| name_weight(name) > 1));
+        let names = keywords.get("patternProperties").and_then(Value::as_object);
+        backtracks |= names.is_some_and(|names| names.keys().any(|name| name_weight(name) > 1));
     });
     each_subschema(&mut schema, &mut |keywords| {
         let Some(names) = keywords.get_mut("patternProperties").and_then(Value::as_object_mut)
@@ -192,10 +192,6 @@ pub(super) fn translate_names(schema: &Value) -> (Value, bool) {
         *names = spelled.collect();
     });
     (schema, backtracks)
-}
-
-fn names(keywords: &Map<String, Value>) -> Option<&Map<String, Value>> {
-    keywords.get("patternProperties").and_then(Value::as_object)
 }
 
 /// Returns the cost of a pattern for names, as a number of patterns that do not backtrack. The

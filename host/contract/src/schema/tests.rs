@@ -166,6 +166,11 @@ fn escapes_in_references_are_decoded() {
         let schema = json!({"$ref": reference, "$defs": {"x": {"type": "null"}}});
         assert!(Schema::compile(&schema).unwrap_err().contains("names no part of this schema"));
     }
+    // A mixture of valid and invalid escapes is refused, whichever part it could name.
+    for defs in [json!({"A%zz": true}), json!({"A%zz": {"$ref": "#"}, "%41%zz": true})] {
+        let schema = json!({"$ref": "#/$defs/%41%zz", "$defs": defs});
+        assert!(Schema::compile(&schema).unwrap_err().contains("names no part of it"));
+    }
 }
 
 /// Two references to the whole schema cause 2^depth visits. Flat values are checked, deep ones are

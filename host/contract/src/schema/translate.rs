@@ -16,11 +16,12 @@ use std::fmt::Write as _;
 use jsonschema::Draft;
 use serde_json::{Map, Value, json};
 
-use super::index::{Index, SchemaRef, Target, ignores_siblings, inside};
+use super::index::{Index, SchemaRef, Target, decoded, ignores_siblings};
 use super::keywords::{Subschemas, expected_form, subschemas};
 use super::pattern::{Pattern, Unusable};
 use super::work::MAX_BYTES;
 use crate::controls::bound;
+use crate::json::inside;
 use crate::outcome::refusal::shorten;
 
 /// Keywords that are kept beside a `$ref` where others are ignored, because they assert nothing.
@@ -343,11 +344,8 @@ impl<'a> Writer<'a> {
     fn pattern(&mut self, pattern: &str, at: &str) -> Result<Option<Pattern>, String> {
         match Pattern::new(pattern) {
             Ok(pattern) => Ok(Some(pattern)),
-            Err(Unusable::Unreadable) => {
-                self.warn(
-                    at,
-                    format!("{}: it is not enforced", Unusable::Unreadable.about(pattern)),
-                );
+            Err(unreadable @ Unusable::Unreadable) => {
+                self.warn(at, format!("{}: it is not enforced", unreadable.about(pattern)));
                 Ok(None)
             }
             Err(too_large) => Err(format!("at `{at}`: {}", too_large.about(pattern))),
@@ -428,15 +426,6 @@ impl<'a> Writer<'a> {
 
 fn outermost<'a>(scope: &Scope<'a>, name: &str) -> Option<SchemaRef<'a>> {
     scope.iter().find(|(known, _)| *known == name).map(|(_, target)| *target)
-}
-
-/// Returns the pointer of a local reference, without percent-encoding.
-fn decoded(reference: &str) -> Option<String> {
-    let fragment = reference.strip_prefix('#')?;
-    percent_encoding::percent_decode_str(fragment)
-        .decode_utf8()
-        .ok()
-        .map(std::borrow::Cow::into_owned)
 }
 
 /// Writes a pointer as a local reference.

@@ -14,6 +14,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
+use super::index::decoded;
+use super::keywords::{Subschemas, subschemas};
 use super::measure::{Cost, Measure};
 use super::pattern::name_weight;
 use crate::controls::{bound, enforced};
@@ -34,20 +36,10 @@ const BUDGET: u64 = 4_000_000;
 const MAX_MARKS: u64 = 20_000;
 
 /// Keywords whose subschemas visit the same place again.
-const IN_PLACE_ONE: [&str; 4] = ["not", "if", "then", "else"];
-const IN_PLACE_LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-const IN_PLACE_MAP: [&str; 1] = ["dependentSchemas"];
-/// Keywords whose subschemas visit the places inside.
-const INSIDE_ONE: [&str; 6] = [
-    "additionalProperties",
-    "items",
-    "contains",
-    "propertyNames",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-];
-const INSIDE_LIST: [&str; 1] = ["prefixItems"];
-const INSIDE_MAP: [&str; 2] = ["properties", "patternProperties"];
+const IN_PLACE: [&str; 8] =
+    ["allOf", "anyOf", "dependentSchemas", "else", "if", "not", "oneOf", "then"];
+/// Keywords whose subschemas are visited only where a reference names them, or never.
+const UNVISITED: [&str; 3] = ["$defs", "contentSchema", "definitions"];
 /// Keywords that depend on what all others at a place have evaluated. To find out, those run again.
 const MARKING: [&str; 2] = ["unevaluatedItems", "unevaluatedProperties"];
 
@@ -91,13 +83,15 @@ pub(super) struct Work {
 impl Work {
     /// Counts the cost. Refuses a schema that is too large, refers elsewhere or never ends.
     pub(super) fn estimate(schema: &Value) -> Result<Self, String> {
-        let mut count =
-            Count { root: schema, known: HashMap::new(), marked: HashMap::new(), open: Vec::new() };
+        let mut count = Count { root: schema, costs: HashMap::new(), checks: 0, open: Vec::new() };
         let costs = (0..=Json::MAX_DEPTH)
             .map(|depth| count.visits(schema, depth, Walk::Check))
             .collect::<Result<_, _>>()?;
-        let marks =
-            count.marked.iter().filter(|((_, depth), _)| *depth == 0).map(|(_, cost)| cost.looks);
+        let marks = count
+            .costs
+            .iter()
+            .filter(|((_, depth, walk), _)| (*depth, *walk) == (0, Walk::Mark))
+            .map(|(_, cost)| cost.looks);
         if marks.fold(0, u64::saturating_add) > bound!(SchemaWork, MAX_MARKS) {
             return Err(
                 "`unevaluatedItems` and `unevaluatedProperties` apply to too many subschemas"
@@ -147,7 +141,7 @@ fn patterns(schema: &Value) -> u64 {
 }
 
 /// The kinds of visits of a subschema to a place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Walk {
     /// Checks the value.
     Check,
@@ -158,8 +152,10 @@ enum Walk {
 /// The state of the count. Subschemas are compared by address: the schema does not move meanwhile.
 struct Count<'a> {
     root: &'a Value,
-    known: HashMap<(*const Value, usize), Cost>,
-    marked: HashMap<(*const Value, usize), Cost>,
+    /// The costs that are known, by subschema, depth and kind of visit.
+    costs: HashMap<(*const Value, usize, Walk), Cost>,
+    /// The number of these that are costs of checks.
+    checks: usize,
     open: Vec<(*const Value, usize, Walk)>,
 }
 
@@ -167,15 +163,10 @@ impl<'a> Count<'a> {
     /// Returns the cost of the busiest place that is `depth` levels below the place of the
     /// subschema.
     fn visits(&mut self, schema: &'a Value, depth: usize, walk: Walk) -> Result<Cost, String> {
-        let address = std::ptr::from_ref(schema);
-        let known = match walk {
-            Walk::Check => &self.known,
-            Walk::Mark => &self.marked,
-        };
-        if let Some(known) = known.get(&(address, depth)) {
+        let key = (std::ptr::from_ref(schema), depth, walk);
+        if let Some(known) = self.costs.get(&key) {
             return Ok(*known);
         }
-        let key = (address, depth, walk);
         if self.open.contains(&key) {
             return Err(
                 "the schema refers to itself for the same value: its check would never end".into(),
@@ -184,7 +175,7 @@ impl<'a> Count<'a> {
         if self.open.len() > bound!(SchemaDepth, MAX_CHAIN) {
             return Err(format!("more than {MAX_CHAIN} subschemas stand inside each other"));
         }
-        if self.known.len() > bound!(Subschemas, MAX_SUBSCHEMAS * (Json::MAX_DEPTH + 1)) {
+        if self.checks > bound!(Subschemas, MAX_SUBSCHEMAS * (Json::MAX_DEPTH + 1)) {
             return Err(format!("the schema has more than {MAX_SUBSCHEMAS} subschemas"));
         }
         self.open.push(key);
@@ -193,10 +184,8 @@ impl<'a> Count<'a> {
             Walk::Mark => self.marked(schema, depth)?,
         };
         self.open.pop();
-        match walk {
-            Walk::Check => self.known.insert((address, depth), cost),
-            Walk::Mark => self.marked.insert((address, depth), cost),
-        };
+        self.checks += usize::from(walk == Walk::Check);
+        self.costs.insert(key, cost);
         Ok(cost)
     }
 
@@ -210,7 +199,7 @@ impl<'a> Count<'a> {
         }
         for (keyword, value) in keywords {
             let keyword = keyword.as_str();
-            let Some((children, in_place)) = subschemas(keyword, value) else { continue };
+            let Some((children, in_place)) = visited(keyword, value) else { continue };
             let depth = match (in_place, depth.checked_sub(1)) {
                 (true, _) => depth,
                 (false, Some(inside)) => inside,
@@ -243,7 +232,7 @@ impl<'a> Count<'a> {
         }
         for (keyword, value) in keywords {
             let keyword = keyword.as_str();
-            let Some((children, in_place)) = subschemas(keyword, value) else { continue };
+            let Some((children, in_place)) = visited(keyword, value) else { continue };
             for child in children {
                 if in_place {
                     total = total
@@ -259,12 +248,16 @@ impl<'a> Count<'a> {
         Ok(total)
     }
 
-    /// Returns the subschema that a reference names.
+    /// Returns the subschema that a reference names. A mixture of valid and invalid escapes names
+    /// nothing, because not all readers decode it alike.
     fn target(&self, reference: &Value) -> Result<&'a Value, String> {
         let text = reference.as_str().ok_or("`$ref` must be a string")?;
-        text.strip_prefix('#')
-            .and_then(|pointer| self.root.pointer(&percent_decoded(pointer)))
-            .ok_or_else(|| format!("`$ref` may only point into this schema (`#/…`), and `{text}` names no part of it"))
+        let pointer = decoded(text).filter(|_| !mixes_escapes(text));
+        pointer.and_then(|pointer| self.root.pointer(&pointer)).ok_or_else(|| {
+            format!(
+                "`$ref` may only point into this schema (`#/…`), and `{text}` names no part of it"
+            )
+        })
     }
 }
 
@@ -272,49 +265,28 @@ fn reference(keywords: &Map<String, Value>) -> Option<&Value> {
     keywords.get("$ref").filter(|_| enforced!(SchemaReferences))
 }
 
-/// Decodes a pointer. One with invalid escapes is returned unchanged, and then names nothing.
-fn percent_decoded(pointer: &str) -> String {
-    let mut parts = pointer.split('%');
-    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
-    for part in parts {
-        match part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => bytes.push(byte),
-            None => return pointer.to_owned(),
-        }
-        bytes.extend_from_slice(&part.as_bytes()[2..]);
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| pointer.to_owned())
+/// Returns true if some `%` of a reference begin an escape, and others do not.
+fn mixes_escapes(reference: &str) -> bool {
+    let is_escape = |part: &str| {
+        part.get(..2).is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+    };
+    let mut escapes = reference.split('%').skip(1).map(is_escape);
+    escapes.next().is_some_and(|first| escapes.any(|other| other != first))
 }
 
-/// Returns the subschemas of a keyword, and true if they visit the same place again.
-fn subschemas<'a>(keyword: &str, value: &'a Value) -> Option<(Vec<&'a Value>, bool)> {
-    let in_place = IN_PLACE_ONE.contains(&keyword)
-        || IN_PLACE_LIST.contains(&keyword)
-        || IN_PLACE_MAP.contains(&keyword);
-    let children = match value {
-        Value::Array(list)
-            if IN_PLACE_LIST.contains(&keyword) || INSIDE_LIST.contains(&keyword) =>
-        {
-            list.iter().collect()
-        }
-        Value::Object(map) if IN_PLACE_MAP.contains(&keyword) || INSIDE_MAP.contains(&keyword) => {
-            map.values().collect()
-        }
-        Value::Object(_) | Value::Bool(_)
-            if IN_PLACE_ONE.contains(&keyword) || INSIDE_ONE.contains(&keyword) =>
-        {
-            vec![value]
-        }
-        Value::Null
-        | Value::Bool(_)
-        | Value::Number(_)
-        | Value::String(_)
-        | Value::Array(_)
-        | Value::Object(_) => {
-            return None;
-        }
+/// Returns the subschemas of a keyword that a check visits, and true if they visit the same place
+/// again. The schema is translated, so the keywords of earlier drafts alone are not in it.
+fn visited<'a>(keyword: &str, value: &'a Value) -> Option<(Vec<&'a Value>, bool)> {
+    if UNVISITED.contains(&keyword) {
+        return None;
+    }
+    let children = match subschemas(keyword, value) {
+        Subschemas::None => return None,
+        Subschemas::One(one) => vec![one],
+        Subschemas::List(list) => list.iter().collect(),
+        Subschemas::Map(map) => map.values().collect(),
     };
-    Some((children, in_place))
+    Some((children, IN_PLACE.contains(&keyword)))
 }
 
 /// Returns the cost of a subschema's own keywords at its place.

@@ -91,11 +91,8 @@ impl Mounts {
         for directory in &grants.directories {
             let taken = grants.scratch.is_some() && directory.name == SCRATCH;
             if taken || mounts.iter().any(|other| other.name == directory.name) {
-                return Err(fault(
-                    directory,
-                    "another directory has this name",
-                    "give each directory a different name",
-                ));
+                let hint = "give each directory a different name";
+                return Err(fault(directory, "another directory has this name", hint));
             }
             let mount = Mount::open(directory, counts)?;
             if let Some(other) = mounts.iter().find(|other| mount.conflicts(other)) {
@@ -103,11 +100,8 @@ impl Mounts {
                     "it overlaps with the directory `{}`, and one of the two is granted for writing",
                     other.name
                 );
-                return Err(fault(
-                    directory,
-                    problem,
-                    "grant only the outer directory, or grant both for reading only",
-                ));
+                let hint = "grant only the outer directory, or grant both for reading only";
+                return Err(fault(directory, problem, hint));
             }
             mounts.push(mount);
         }
@@ -146,19 +140,12 @@ impl Mounts {
     /// The error of the filesystem of temporary files.
     pub(crate) fn scratch(&self, rights: &Rights) -> io::Result<Option<Scratch>> {
         let Some(root) = &self.scratch else { return Ok(None) };
-        if rights
-            .openings(SCRATCH, Access::Write)
-            .iter()
-            .all(|(name, access)| (name.as_str(), *access) != WHOLE_SCRATCH)
-        {
-            return Ok(None);
-        }
-        root.scratch().map(Some)
+        // Only full rights are useful: a scratch directory is empty when the call begins.
+        let mut openings = rights.openings(SCRATCH, Access::Write).into_iter();
+        let is_whole = openings.any(|(name, access)| name == SCRATCH && access == Access::Write);
+        is_whole.then(|| root.scratch()).transpose()
     }
 }
-
-/// Only full rights are useful: a scratch directory is empty when the call begins.
-const WHOLE_SCRATCH: (&str, Access) = (SCRATCH, Access::Write);
 
 impl Mount {
     fn open(directory: &Directory, counts: Option<&Path>) -> Result<Self, Error> {
@@ -174,27 +161,17 @@ impl Mount {
             return Err(fault(directory, "it is a symbolic link", hint));
         }
         if !found.is_dir() {
-            return Err(fault(
-                directory,
-                "it is not a directory",
-                "grant the directory that it lies in",
-            ));
+            let hint = "grant the directory that it lies in";
+            return Err(fault(directory, "it is not a directory", hint));
         }
         let path = path.canonicalize().map_err(cannot)?;
         let dir =
             Dir::open_ambient_dir(&path, ambient_authority()).map_err(cannot)?.into_std_file();
-        let kernels = || {
-            is_kernels(&dir)
-                .then(|| "is in a filesystem of the kernel, such as proc or sysfs".to_owned())
-        };
-        if let Some(why) =
-            forbidden_root(&path).or_else(kernels).filter(|_| enforced!(MachineDirectories))
-        {
-            return Err(fault(
-                directory,
-                format!("it {why}"),
-                "grant a directory made for the tool",
-            ));
+        let kernels = "is in a filesystem of the kernel, such as proc or sysfs";
+        let unfit = forbidden_root(&path).or_else(|| is_kernels(&dir).then(|| kernels.to_owned()));
+        if let Some(why) = unfit.filter(|_| enforced!(MachineDirectories)) {
+            let hint = "grant a directory made for the tool";
+            return Err(fault(directory, format!("it {why}"), hint));
         }
         let area = match directory.access {
             Access::Read => None,
@@ -223,24 +200,21 @@ impl Mount {
 
 /// Returns true if the process or the system has no file descriptor left.
 pub(crate) fn is_exhausted(error: &io::Error) -> bool {
-    [Errno::MFILE, Errno::NFILE]
-        .into_iter()
-        .any(|full| error.raw_os_error() == Some(full.raw_os_error()))
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
 /// Returns the opened directory, or `None` if it is gone.
 fn if_present(opened: io::Result<File>, name: &str) -> io::Result<Option<File>> {
-    match opened {
-        Ok(dir) => Ok(Some(dir)),
-        Err(error) if is_exhausted(&error) => {
-            tracing::error!(%error, name, "too many files are open: a granted directory cannot be opened");
-            Err(error)
-        }
-        Err(error) => {
-            tracing::warn!(%error, name, "a granted directory is gone or cannot be opened");
-            Ok(None)
-        }
+    let error = match opened {
+        Ok(dir) => return Ok(Some(dir)),
+        Err(error) => error,
+    };
+    if is_exhausted(&error) {
+        tracing::error!(%error, name, "too many files are open: a granted directory cannot be opened");
+        return Err(error);
     }
+    tracing::warn!(%error, name, "a granted directory is gone or cannot be opened");
+    Ok(None)
 }
 
 fn fault(directory: &Directory, problem: impl Into<String>, hint: &'static str) -> Error {

@@ -29,9 +29,9 @@ mod response;
 mod route;
 mod send_error;
 
-use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, RANGE};
@@ -41,6 +41,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use ipnet::IpNet;
 use parking_lot::RwLock;
+use rustls::ClientConfig;
 use tokio::time::error::Elapsed;
 use tokio::time::{timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
@@ -55,9 +56,9 @@ use connection::connect::connect;
 use connection::meter::{Meter, Metered};
 use connection::resolve::{Names, addresses};
 use connection::threads::Threads;
-use connection::transport::{Transport, Unconnected};
 use outbound_scan::RequestScan;
 use response::{ResponseTerms, accept};
+use send_error::invalid;
 
 pub use answers::CannedResponse;
 pub(crate) use budget::{Budget, DEFAULT_SENT};
@@ -96,6 +97,26 @@ pub struct Egress {
     threads: Arc<Threads>,
 }
 
+/// The TLS settings, created with the first request, because most hosts never send one.
+type Tls = LazyLock<Arc<ClientConfig>, Box<dyn FnOnce() -> Arc<ClientConfig> + Send>>;
+
+/// The proxy and the trusted certificate authorities. A request takes a copy before it connects and
+/// uses that copy to its end.
+#[derive(Clone)]
+struct Transport {
+    proxy: Option<Proxy>,
+    tls: Arc<Tls>,
+}
+
+impl Transport {
+    fn new(
+        proxy: Option<Proxy>,
+        roots: impl FnOnce() -> RootCertificates + Send + 'static,
+    ) -> Self {
+        Self { proxy, tls: Arc::new(LazyLock::new(Box::new(|| roots().config()))) }
+    }
+}
+
 impl Egress {
     /// Connections that are open at the same time, over all calls. The default is below the limit
     /// of about a thousand file descriptors that most hosts have. A tenant can hold a quarter of
@@ -107,7 +128,7 @@ impl Egress {
         Self {
             names: Names::new(SystemResolver),
             answers: None,
-            transport: Arc::new(RwLock::new(Transport::default())),
+            transport: Arc::new(RwLock::new(Transport::new(None, RootCertificates::default))),
             on_no_connection: None,
             connections: Arc::new(Slots::new(Self::DEFAULT_CONNECTIONS)),
             threads: Arc::default(),
@@ -133,22 +154,21 @@ impl Egress {
 
     /// Trusts these certificate authorities and no others.
     pub fn with_root_certificates(self, roots: RootCertificates) -> Self {
-        let way = Transport::new(self.way().proxy, roots);
+        let way = Transport::new(self.way().proxy, || roots);
         Self { transport: Arc::new(RwLock::new(way)), ..self }
     }
 
     /// Sends all requests through this proxy. Host names are resolved on this host, and the proxy
     /// is asked for an address that was checked.
     pub fn with_proxy(self, proxy: Proxy) -> Self {
-        let mut way = self.way();
-        way.proxy = Some(proxy);
+        let way = Transport { proxy: Some(proxy), ..self.way() };
         Self { transport: Arc::new(RwLock::new(way)), ..self }
     }
 
     /// Replaces the proxy and the trusted certificate authorities of this egress and its clones.
     /// Without a proxy, requests are sent directly. Requests in progress keep the old settings.
     pub fn replace(&self, proxy: Option<Proxy>, roots: RootCertificates) {
-        *self.transport.write() = Transport::new(proxy, roots);
+        *self.transport.write() = Transport::new(proxy, || roots);
     }
 
     /// Sets a callback for requests without a proxy that get no connection, as a hint to the
@@ -168,6 +188,11 @@ impl Egress {
     pub fn with_connections(mut self, connections: usize) -> Self {
         self.connections = Arc::new(Slots::new(connections));
         self
+    }
+
+    /// Returns the limit of connections, the number that are open, and the number ever opened.
+    pub(crate) fn counts(&self) -> (usize, usize, u64) {
+        self.connections.counts()
     }
 
     /// Sends a request and reads the head of the response. The body has the rest of the time.
@@ -200,13 +225,10 @@ impl Egress {
         secrets: Secrets,
         deadline: Instant,
     ) -> Result<InFlight, SendError> {
-        let Admitted { method, target, private, paid } = admitted;
-        if method != outgoing.method || target != outgoing.target {
-            return Err(SendError::Invalid(
-                "the request is not the one that was admitted".to_owned(),
-            ));
+        if admitted.method != outgoing.method || admitted.target != outgoing.target {
+            return Err(invalid("the request is not the one that was admitted"));
         }
-        let Secrets { credentials, redactor, scan: screen } = secrets;
+        let Secrets { credentials, redactor, scan } = secrets;
         let redactor =
             redactor.map_or_else(|| redactor_of(&credentials), |redactor| Ok(Some(redactor)))?;
         let deadline = if enforced!(RequestDeadline) {
@@ -215,61 +237,67 @@ impl Egress {
             Instant::now() + WITHOUT_DEADLINE
         };
         let (length, times) = (outgoing.body.len(), outgoing.times.at_least());
-        let screening = screen.map(|screen| screen.prepare(&outgoing));
+        let scan = scan.map(|scan| scan.prepare(&outgoing));
         let mut request = outgoing.into_request(&credentials)?;
         let asks_for_part = request.headers().contains_key(RANGE);
         if redactor.is_some() {
             // The response is searched for secrets, which cannot be found in compressed bytes.
             request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
-        budget.take_sent(outgoing::size(&request, length).saturating_sub(paid))?;
-        let (budget, meter) = (budget.clone(), Meter::for_head());
+        budget.take_sent(outgoing::size(&request, length).saturating_sub(admitted.paid))?;
         let terms = ResponseTerms {
-            budget,
-            meter,
+            budget: budget.clone(),
+            meter: Meter::for_head(),
             deadline,
             between_bytes: times.between_bytes,
             asks_for_part,
             redactor,
         };
-        let runtime =
-            self.threads.handle().map_err(|error| SendError::unreachable(&target, error.kind()))?;
-        let sent = self
-            .clone()
-            .exchange(Sending { scan: screening, method, target, private, times, request }, terms);
+        let no_threads = |error: io::Error| SendError::unreachable(&admitted.target, error.kind());
+        let runtime = self.threads.handle().map_err(no_threads)?;
+        let sent = self.clone().exchange(admitted, scan, times, request, terms);
         Ok(InFlight(AbortOnDropHandle::new(runtime.spawn(timeout_at(deadline.into(), sent)))))
     }
 
     /// Runs on the egress threads, under the deadline.
     async fn exchange(
         self,
-        sending: Sending,
+        Admitted { method, target, private, paid: _ }: Admitted,
+        scan: Option<RequestScan>,
+        times: Times,
+        request: http::Request<Full<Bytes>>,
         terms: ResponseTerms,
     ) -> Result<Response<Body>, SendError> {
-        let Sending { scan: screening, method, target, private, times, request } = sending;
-        if let Some(screening) = screening {
+        if let Some(scan) = scan {
             // Scans the requests of a call one after the other, so that a tool that guesses a
             // secret gets at most one hit per call, even with concurrent requests.
             let _turn = terms.budget.scan_permit().await?;
-            screening.run().await.inspect_err(|_| terms.budget.close())?;
+            scan.run(method, &target).await.inspect_err(|_| terms.budget.close())?;
         }
         let budget = &terms.budget;
         let connected = async {
-            let slot = self.connections.take(budget.connections(), budget.tenant()).await;
+            let slot = self.connections.take(&budget.0.connections, &budget.0.tenant).await;
             let slot = slot.ok_or(SendError::Timeout(TimeoutPhase::Connect))?;
             if let Some(answers) = &self.answers {
                 return Ok((slot, answers::connection(answers, method, &target)?));
             }
             let way = self.way();
+            // Calls the operator's callback when it is dropped, also after a timeout.
+            let callback = self.on_no_connection.clone().filter(|_| way.proxy.is_none());
             let mut unconnected =
-                Unconnected(self.on_no_connection.clone().filter(|_| way.proxy.is_none()));
+                scopeguard::guard(callback, |callback| callback.iter().for_each(|call| call()));
             let addresses = addresses(&self.names, (method, &target), &private, budget).await;
-            let addresses = addresses.inspect_err(|error| unconnected.note_error(error))?;
+            let addresses = addresses.inspect_err(|error| {
+                // A request that was refused needed no connection.
+                if !matches!(error, SendError::Unreachable(_) | SendError::Timeout(_)) {
+                    *unconnected = None;
+                }
+            })?;
             let own = times.connect.and_then(|time| Instant::now().checked_add(time));
             let deadline = own.map_or(terms.deadline, |own| own.min(terms.deadline));
-            let stream =
-                connect(&target, &addresses, way.proxy.as_ref(), way.tls(), deadline).await?;
-            unconnected.0 = None;
+            let tls = Arc::clone(&**way.tls);
+            let stream = connect(&target, &addresses, way.proxy.as_ref(), tls, deadline).await?;
+            *unconnected = None;
             Ok((slot, stream))
         };
         let (slot, stream) = within(times.connect, TimeoutPhase::Connect, connected).await?;
@@ -326,16 +354,6 @@ pub(crate) struct Secrets {
     pub(crate) scan: Option<OutboundScan>,
 }
 
-/// A request that is ready to be sent.
-struct Sending {
-    scan: Option<RequestScan>,
-    method: Method,
-    target: Target,
-    private: Vec<IpNet>,
-    times: Times,
-    request: http::Request<Full<Bytes>>,
-}
-
 /// Awaits one part of a request, for at most `time`.
 async fn within<T>(
     time: Option<Duration>,
@@ -382,12 +400,8 @@ pub(crate) fn admit(
     target: &Target,
 ) -> Result<Admitted, SendError> {
     budget.take_request()?;
-    Ok(Admitted {
-        method,
-        target: target.clone(),
-        private: allowed(rights, method, target)?,
-        paid: 0,
-    })
+    let private = allowed(rights, method, target)?;
+    Ok(Admitted { method, target: target.clone(), private, paid: 0 })
 }
 
 /// Checks the tool's rights. Returns the private networks that this request may go to.
@@ -404,15 +418,8 @@ fn redactor_of(credentials: &[Credential]) -> Result<Option<Redactor>, SendError
         return Ok(None);
     }
     let redactor =
-        Redactor::new(credentials.iter().map(|credential| credential.secret().clone()).collect());
-    redactor.map(Some).ok_or_else(|| send_error::invalid("it has too many secrets"))
-}
-
-impl Egress {
-    /// Returns the limit of connections, the number that are open, and the number ever opened.
-    pub(crate) fn counts(&self) -> (usize, usize, u64) {
-        self.connections.counts()
-    }
+        Redactor::new(credentials.iter().map(|credential| credential.secret.clone()).collect());
+    redactor.map(Some).ok_or_else(|| invalid("it has too many secrets"))
 }
 
 impl Default for Egress {

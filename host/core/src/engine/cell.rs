@@ -26,33 +26,23 @@ pub(super) mod recorder;
 pub(super) mod resources;
 pub(super) mod translate;
 
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, LazyLock};
-use std::time::Instant;
+use std::{sync::Arc, sync::atomic::Ordering::Relaxed, time::Instant};
 
-use toolcell_contract::controls::bound;
-use toolcell_contract::event::LogSource;
-use toolcell_contract::grants::GrantKind;
 use toolcell_contract::grants::rights::{Decision, Denial, Layer, Request, Rights};
 use toolcell_contract::outcome::tool_error::{BlockedOn, LimitHit, LimitKind};
-use wasmtime::component::ResourceTable;
-use wasmtime::{Engine, Store, StoreContextMut, UpdateDeadline};
+use toolcell_contract::{controls::bound, grants::GrantKind};
+use wasmtime::{Engine, Store, StoreContextMut, UpdateDeadline, component::ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-use crate::capability::files::Mounts;
-use crate::tenant::limit_reached::LimitReached;
-use crate::tool::handler::Invocation;
-use bounds::host_memory;
-use bounds::limiter::Limiter;
-use bounds::run_state::{RunState, Served};
+use crate::{
+    capability::files::Mounts, tenant::limit_reached::LimitReached, tool::handler::Invocation,
+};
+use bounds::{host_memory, limiter::Limiter, run_state::RunState};
 use call_redactor::CallRedactor;
-use imports::files::Files;
 use imports::inert::{self, Clock};
-use imports::wasi_http::WasiHttpState;
-use outbound_scan::ScanContext;
+use imports::{files::Files, wasi_http::WasiHttpState};
 use output::captured::{Captured, Streams};
-use output::lines::{self, LINE_END, Lines};
-use recorder::Recorder;
+use output::lines::Lines;
 use resources::EngineResources;
 
 /// Ticks after which the guest is interrupted and its clock is read.
@@ -74,27 +64,27 @@ const FUEL_INTERVAL: u64 = 1_000_000;
 
 /// The state of one cell.
 pub(super) struct Cell {
-    pub(super) invocation: Arc<Invocation>,
+    pub(super) scope: Scope,
     pub(super) limiter: Limiter,
     pub(super) table: ResourceTable,
     run_state: Arc<RunState>,
-    deadline: Option<Instant>,
     host_calls: u64,
-    capabilities: CellCapabilities,
+    streams: Option<Box<Streams>>,
     wasi: Option<Box<Wasi>>,
     pub(super) wasi_http: Option<Box<WasiHttpState>>,
     files: Option<Box<Files>>,
     clock: Option<Clock>,
 }
 
-/// The capabilities of a cell: its rights, and the resources that they give access to.
-pub(super) struct CellCapabilities {
+/// The call of a cell, its rights, and the resources that they give access to. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Scope {
+    pub(super) invocation: Arc<Invocation>,
     pub(super) resources: Arc<EngineResources>,
     pub(super) mounts: Option<Arc<Mounts>>,
-    pub(super) rights: Option<Arc<Rights>>,
+    pub(super) rights: Arc<Rights>,
+    /// `None` if neither the tool nor a tool that led to the call was granted a secret.
     pub(super) redactor: Option<Arc<CallRedactor>>,
-    /// The command line and the streams of a command.
-    pub(super) streams: Option<Box<Streams>>,
 }
 
 /// The WASI context and its log lines, built at their first use.
@@ -107,25 +97,24 @@ impl Cell {
     /// Builds a store with every bound set, before any code of the guest runs in it.
     pub(super) fn store(
         engine: &Engine,
-        reach: CellCapabilities,
-        invocation: Arc<Invocation>,
+        scope: Scope,
+        streams: Option<Box<Streams>>,
         run_state: Arc<RunState>,
     ) -> wasmtime::Result<Store<Self>> {
+        let invocation = &scope.invocation;
         let limits = invocation.limits;
-        let deadline = invocation.deadline();
         // An earlier attempt may have used some of the call's budget: the cell gets the rest.
         let (spent, host_calls) =
             (invocation.meter.fuel.load(Relaxed), invocation.meter.host_calls.load(Relaxed));
         let mut table = ResourceTable::new();
         table.set_max_capacity(bound!(HostObjects, HOST_OBJECTS));
         let cell = Self {
-            invocation,
+            scope,
             limiter: Limiter::new(limits.memory),
             table,
             run_state,
-            deadline,
             host_calls,
-            capabilities: reach,
+            streams,
             wasi: None,
             wasi_http: None,
             files: None,
@@ -175,111 +164,41 @@ impl Cell {
         self.run_state.awaits(blocked_on.into());
     }
 
-    /// Marks the time until the result is dropped as the host's work for the guest: a wake-up in it
-    /// does not count as the guest's.
-    pub(super) fn mark_host_work(&self) -> Served {
-        self.run_state.mark_host_work()
-    }
-
     fn host_calls_left(&self) -> Result<(), LimitReached> {
-        let limit = self.invocation.limits.host_calls;
+        let limit = self.scope.invocation.limits.host_calls;
         if self.host_calls <= bound!(HostCalls, limit) {
             return Ok(());
         }
         Err(LimitReached(LimitHit::new(LimitKind::HostCalls, limit, self.host_calls)))
     }
 
-    /// Returns the number of calls into the host that are left.
-    pub(super) fn host_calls_unused(&self) -> u64 {
-        self.invocation.limits.host_calls.saturating_sub(self.host_calls)
-    }
-
-    /// Adds the calls into the host of a sub-call to this call's count.
-    pub(super) fn charge_host_calls(&mut self, calls: u64) {
-        self.host_calls = self.host_calls.saturating_add(calls);
-    }
-
     /// Checks the host memory that is charged to this cell. wasmtime's own objects do not report
     /// their growth, so the check is repeated at each tick.
     fn host_bytes_left(&mut self) -> Result<(), LimitReached> {
-        let charged = self.files.as_ref().map_or(0, |files| files.host_memory().charged());
+        let charged = self.files.as_ref().map_or(0, |files| files.host_memory.charged());
         let bodies = self.wasi_http.as_ref().map_or(0, |state| state.written_bytes());
-        host_memory::within(
-            charged
-                .saturating_add(bodies)
-                .saturating_add(host_memory::table_weight(&mut self.table)),
-        )
+        let objects = host_memory::table_weight(&mut self.table);
+        host_memory::within(charged.saturating_add(bodies).saturating_add(objects))
     }
 
     fn is_over(&self) -> bool {
         self.run_state.is_cancelled()
-            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
-    }
-
-    /// The embedder's resources that grants give access to.
-    pub(super) fn resources(&self) -> &Arc<EngineResources> {
-        &self.capabilities.resources
-    }
-
-    /// The granted directories, and the rights that limit their use; `None` if none is granted.
-    pub(super) fn mounts(&self) -> Option<(Arc<Mounts>, Arc<Rights>)> {
-        self.capabilities.mounts.clone().zip(self.capabilities.rights.clone())
+            || self.scope.invocation.deadline().is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// The clock of the cell; all times that it sees are derived from it.
     pub(super) fn clock(&mut self) -> Clock {
-        *self.clock.get_or_insert_with(|| Clock::new(self.capabilities.resources.deterministic))
+        *self.clock.get_or_insert_with(|| Clock::new(self.scope.resources.deterministic))
     }
 
     /// The open files of the cell.
     pub(super) fn files(&mut self) -> &mut Files {
         // The clock starts before the first file operation can change a time.
         self.clock();
-        let (resources, tenant) = (&self.capabilities.resources, &self.invocation.tenant);
-        self.files.get_or_insert_with(|| Box::new(Files::new(resources.for_files.way(tenant))))
-    }
-
-    /// The rights of the tool in this call.
-    pub(super) fn rights(&self) -> &Rights {
-        static NONE: LazyLock<Rights> = LazyLock::new(Rights::default);
-        self.capabilities.rights.as_deref().unwrap_or(&NONE)
-    }
-
-    /// Returns the rights as a shared pointer.
-    pub(super) fn shared_rights(&self) -> Arc<Rights> {
-        self.capabilities.rights.clone().unwrap_or_default()
-    }
-
-    /// The call redactor; `None` if the tool was granted no secret.
-    pub(super) fn redactor(&self) -> Option<Arc<CallRedactor>> {
-        self.capabilities.redactor.clone()
-    }
-
-    /// The outbound scan that checks the call's requests.
-    pub(super) fn outbound_scan(&self) -> ScanContext {
-        ScanContext {
-            resources: Arc::clone(&self.capabilities.resources),
-            invocation: Arc::clone(&self.invocation),
-            rights: self.shared_rights(),
-            redactor: self.capabilities.redactor.clone(),
-        }
-    }
-
-    /// Decides whether the tool may make this request. A denial is reported as an event. In a dry
-    /// run a missing grant is not a denial: the caller then answers with a stand-in.
-    pub(super) fn authorize(&self, request: &Request<'_>) -> Result<(), Denial> {
-        authorized(self.resources(), self.rights(), &self.invocation, request)
-    }
-
-    /// The recorder of a dry run.
-    pub(super) fn recorder(&self) -> Option<&Recorder> {
-        self.resources().recorder.as_ref()
-    }
-
-    /// Writes a line of the guest's `log`.
-    pub(super) fn log(&mut self, level: toolcell_contract::event::LogLevel, message: &str) {
-        let cost = message.len() as u64 + LINE_END;
-        lines::emit(&self.invocation, LogSource::Log, level, message, cost);
+        let Scope { resources, invocation, .. } = &self.scope;
+        self.files.get_or_insert_with(|| {
+            Box::new(Files::new(resources.for_files.way(&invocation.tenant)))
+        })
     }
 
     /// Returns the end of what the guest wrote to standard error.
@@ -289,7 +208,7 @@ impl Cell {
 
     /// The captured standard output of a command.
     pub(super) fn captured(&self) -> Option<Captured> {
-        self.capabilities.streams.as_ref().map(|streams| streams.stdout.clone())
+        self.streams.as_ref().map(|streams| streams.stdout.clone())
     }
 
     /// Ends unfinished lines and writes the usage, with the fuel of the whole call, earlier
@@ -297,10 +216,9 @@ impl Cell {
     pub(super) fn settle(&mut self, fuel_used: u64) {
         if let Some(wasi) = &self.wasi {
             // The output of a command without an answer goes to the log.
-            self.captured()
-                .iter()
-                .filter(|captured| !captured.is_answered())
-                .for_each(|captured| captured.log(&wasi.lines));
+            if let Some(captured) = self.captured().filter(|captured| !captured.is_answered()) {
+                captured.log(&wasi.lines);
+            }
             wasi.lines.finish();
         }
         self.note(fuel_used);
@@ -311,32 +229,30 @@ impl Cell {
         self.wasi.is_none()
             && self.wasi_http.is_none()
             && self.files.is_none()
-            && self.invocation.files.is_none()
+            && self.scope.invocation.files.is_none()
             && self.table.is_empty()
     }
 
     fn note(&self, fuel_used: u64) {
-        self.invocation.meter.note(fuel_used, self.limiter.peak(), self.host_calls);
+        self.scope.invocation.meter.note(fuel_used, self.limiter.peak(), self.host_calls);
     }
 }
 
-/// Decides whether a request is allowed: see [`Cell::authorize`].
-pub(super) fn authorized(
-    resources: &EngineResources,
-    rights: &Rights,
-    invocation: &Invocation,
-    request: &Request<'_>,
-) -> Result<(), Denial> {
-    let decision = rights.allows(request);
-    let is_noted = resources.recorder.as_ref().is_some_and(|recorder| match &decision {
-        Decision::Allowed | Decision::Denied(Denial { layer: Layer::Component, .. }) => {
-            recorder.request(request)
-        }
-        Decision::Denied(_) => false,
-    });
-    let Decision::Denied(denial) = decision else { return Ok(()) };
-    invocation.denied(&denial);
-    if is_noted { Ok(()) } else { Err(denial) }
+impl Scope {
+    /// Decides whether the tool may make this request. A denial is reported as an event. In a dry
+    /// run a missing grant is not a denial: the caller then answers with a stand-in.
+    pub(super) fn authorize(&self, request: &Request<'_>) -> Result<(), Denial> {
+        let decision = self.rights.allows(request);
+        let is_noted = self.resources.recorder.as_ref().is_some_and(|recorder| match &decision {
+            Decision::Allowed | Decision::Denied(Denial { layer: Layer::Component, .. }) => {
+                recorder.request(request)
+            }
+            Decision::Denied(_) => false,
+        });
+        let Decision::Denied(denial) = decision else { return Ok(()) };
+        self.invocation.denied(&denial);
+        if is_noted { Ok(()) } else { Err(denial) }
+    }
 }
 
 impl WasiView for Cell {
@@ -346,17 +262,8 @@ impl WasiView for Cell {
         let _ = self.count_host_call();
         let clock = self.clock();
         let wasi = self.wasi.get_or_insert_with(|| {
-            let lines = Lines::new(Arc::clone(&self.invocation));
-            let CellCapabilities { resources, rights, streams, .. } = &self.capabilities;
-            let call = &self.invocation.call.id;
-            let context = inert::context(
-                &lines,
-                resources,
-                clock,
-                rights.as_deref(),
-                call,
-                streams.as_deref(),
-            );
+            let lines = Lines::new(Arc::clone(&self.scope.invocation));
+            let context = inert::context(&lines, &self.scope, clock, self.streams.as_deref());
             Box::new(Wasi { context, lines })
         });
         WasiCtxView { ctx: &mut wasi.context, table: &mut self.table }
@@ -370,7 +277,7 @@ fn at_tick(mut store: StoreContextMut<'_, Cell>) -> wasmtime::Result<UpdateDeadl
     let cell = store.data_mut();
     cell.host_calls_left()?;
     cell.host_bytes_left()?;
-    cell.note(cell.invocation.limits.fuel.saturating_sub(left));
+    cell.note(cell.scope.invocation.limits.fuel.saturating_sub(left));
     let is_long = cell.run_state.tick();
     if cell.is_over() {
         return Ok(UpdateDeadline::Interrupt);

@@ -29,11 +29,9 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, oneshot};
 use toolcell_contract::error::Error;
 
-use super::adapt::component_kind::ComponentKind;
 use super::schedule::placement::Scheduler;
 use crate::tenant::compile_quota::CompileQuota;
 use cache::Cache;
-use cache::entries::Artifact;
 use cache::single_flight::SingleFlight;
 use link::CodeLinker;
 use on_demand::Resident;
@@ -78,13 +76,6 @@ impl OnCompile {
 impl fmt::Debug for OnCompile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("OnCompile").field(&self.0.is_some()).finish()
-    }
-}
-
-impl Compiler {
-    /// Returns the cached code of a component of this digest that is used as this kind.
-    fn artifact(&self, digest: &str, kind: &ComponentKind) -> Artifact {
-        Artifact::new(self.cache.clone(), &self.linker.on_demand.engine, digest, kind)
     }
 }
 

@@ -12,14 +12,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolcell_contract::call::CallResult;
 use toolcell_contract::definition::{Checks, Definition};
-use toolcell_contract::error::Error;
-use toolcell_contract::grants::Grants;
-use toolcell_contract::grants::rights::Rights;
 use toolcell_contract::outcome::refusal::{Fault, Refusal};
+use toolcell_contract::{call::CallResult, error::Error, grants::Grants, grants::rights::Rights};
 
 use super::adapt::component_kind::{ComponentBytes, ComponentKind};
+use super::cell::invoke;
 use super::compile::load::LoadedComponent;
 use crate::engine::{CodeTier, Engine, Inspection, LoadOptions};
 use crate::tool::handler::{
@@ -83,7 +81,6 @@ impl Component {
     }
 
     fn new(loaded: Arc<LoadedComponent>, mut grants: Grants) -> Result<Self, Error> {
-        let reads_arguments = *loaded.kind != ComponentKind::Tools;
         if grants.store.is_none() {
             grants.store = Some(loaded.inspection.digest.clone());
         }
@@ -94,8 +91,7 @@ impl Component {
                     Error::definition(&definition.name, format_args!("in `needs`: {bad}"))
                 })?;
             let (loaded, checks) = (Arc::clone(&loaded), definition.checks);
-            let handler =
-                WasmHandler { loaded, checks, rights: Arc::new(rights.clone()), reads_arguments };
+            let handler = WasmHandler { loaded, checks, rights: Arc::new(rights.clone()) };
             Tool::with_handler(definition.clone(), handler).map(|tool| tool.with_rights(rights))
         };
         let (tools, unusable_tools) = usable_tools(&loaded.definitions, tool)?;
@@ -215,18 +211,13 @@ struct WasmHandler {
     loaded: Arc<LoadedComponent>,
     checks: Checks,
     rights: Arc<Rights>,
-    /// True if the host reads the arguments, to call a function or a command with them.
-    reads_arguments: bool,
 }
 
 impl WasmHandler {
     /// Returns true if the component can ask for directories.
     fn reads_files(&self) -> bool {
-        self.loaded
-            .inspection
-            .imports
-            .iter()
-            .any(|(import, _)| import.starts_with("wasi:filesystem/preopens"))
+        let imports = &self.loaded.inspection.imports;
+        imports.iter().any(|(import, _)| import.starts_with("wasi:filesystem/preopens"))
     }
 
     /// Returns the tool's rights in this call. Most calls are not narrowed, and share them.
@@ -243,13 +234,9 @@ impl WasmHandler {
 impl Handler for WasmHandler {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
         if invocation.files.is_some() && !self.reads_files() {
-            let fault = Fault::new(
-                "",
-                "no file, because the tool's component does not import `wasi:filesystem`",
-            );
-            return Box::pin(std::future::ready(CallResult::Refusal(Refusal::InvalidArguments(
-                vec![fault],
-            ))));
+            let rule = "no file, because the tool's component does not import `wasi:filesystem`";
+            let refusal = Refusal::InvalidArguments(vec![Fault::new("", rule)]);
+            return Box::pin(std::future::ready(CallResult::Refusal(refusal)));
         }
         let rights = self.rights(&invocation);
         Box::pin(self.loaded.call(invocation, self.checks, rights))
@@ -263,22 +250,24 @@ impl Handler for WasmHandler {
         if self.always_visible() {
             return Box::pin(std::future::ready(true));
         }
-        Box::pin(async { self.loaded.visible(invocation).await.unwrap_or(false) })
+        let visible = self.loaded.check(invocation, invoke::visible);
+        Box::pin(async { visible.await.unwrap_or(false) })
     }
 
     fn validate(&self, invocation: Arc<Invocation>) -> ValidateFuture<'_> {
         if !self.checks.validate {
             return Box::pin(std::future::ready(Ok(Vec::new())));
         }
-        Box::pin(self.loaded.validate(invocation))
+        Box::pin(self.loaded.check(invocation, invoke::validate))
     }
 
     fn digest(&self) -> Option<&str> {
         Some(&self.loaded.inspection.digest)
     }
 
+    /// Returns true if the host calls a function or a command with the arguments.
     fn reads_arguments(&self) -> bool {
-        self.reads_arguments
+        *self.loaded.kind != ComponentKind::Tools
     }
 
     fn enforces_deadline(&self) -> bool {

@@ -2,10 +2,10 @@
 //!
 //! `Engine::load` takes bytes and options. It waits for the turn of the tenant, opens the granted
 //! directories, waits for one of as many permits as the machine has cores, and runs the load on a
-//! thread of its own. It returns a [`LoadedComponent`], whose methods `call`, `visible` and
-//! `validate` get the current code and hand the invocation to the scheduler (`placement`). If the
-//! code cannot be linked, the caller gets a refusal or an error of the host, and the cause goes to
-//! the log.
+//! thread of its own. It returns a [`LoadedComponent`], whose methods `call` and `check` (for
+//! `visible` and `validate`) get the current code and hand the invocation to the scheduler
+//! (`placement`). If the code cannot be linked, the caller gets a refusal or an error of the host,
+//! and the cause goes to the log.
 //! A tenant waits for its own turn, and for directories that may hang, before it takes anything
 //! that others wait for.
 //! Not here: the steps of a load (`compile/load`), the threads that a cell (a fresh WebAssembly
@@ -18,13 +18,13 @@ use toolcell_contract::call::CallResult;
 use toolcell_contract::definition::Checks;
 use toolcell_contract::error::Error;
 use toolcell_contract::grants::rights::Rights;
-use toolcell_contract::outcome::refusal::{Fault, Refusal};
+use toolcell_contract::outcome::refusal::Refusal;
 use toolcell_contract::outcome::tool_error::{Crash, ToolError};
 
 use super::Engine;
 use super::adapt::component_kind::ComponentBytes;
 use super::cell::bounds::run_state::RunState;
-use super::cell::invoke::{self, LinkOptions, Ready};
+use super::cell::invoke::{LinkOptions, Ready};
 use super::compile::load::{self, LoadedComponent};
 use super::compile::on_a_thread;
 use super::compile::tier::CodeTier;
@@ -132,33 +132,23 @@ impl LoadedComponent {
         self.latency_classes.of(&invocation.tenant, &self.compiler.scheduler.flows)
     }
 
-    /// Calls the tool's `visible` in a cell of its own, and returns true if the tool is offered.
-    pub(super) async fn visible(&self, invocation: Arc<Invocation>) -> Result<bool, ToolError> {
-        self.check(&invocation, invoke::visible).await
-    }
-
-    /// Calls the tool's `validate` in a cell of its own, and returns the faults of the arguments.
-    pub(super) async fn validate(
+    /// Calls another export than `execute` in a cell of its own: `visible`, which returns true if
+    /// the tool is offered, or `validate`, which returns the faults of the arguments.
+    pub(super) async fn check<T: Send + 'static, F>(
         &self,
         invocation: Arc<Invocation>,
-    ) -> Result<Vec<Fault>, ToolError> {
-        self.check(&invocation, invoke::validate).await
-    }
-
-    /// Calls another export than `execute`.
-    async fn check<T: Send + 'static, F>(
-        &self,
-        invocation: &Arc<Invocation>,
         export: impl FnOnce(Arc<Ready>, Arc<Invocation>, Arc<RunState>) -> F,
     ) -> Result<T, ToolError>
     where
         F: Future<Output = Result<T, ToolError>> + Send + 'static,
     {
         let by_the_host = |()| ToolError::HandlerRaised(Crash::by_the_host());
-        let ready = self.ready(invocation).await.map_err(by_the_host)?;
-        let question = |run_state| export(ready, Arc::clone(invocation), run_state);
-        let (scheduler, latency_class) = (&self.compiler.scheduler, self.latency_class(invocation));
-        placement::run_check(scheduler, &self.quarantine, latency_class, invocation, question).await
+        let ready = self.ready(&invocation).await.map_err(by_the_host)?;
+        let question = |run_state| export(ready, Arc::clone(&invocation), run_state);
+        let (scheduler, latency_class) =
+            (&self.compiler.scheduler, self.latency_class(&invocation));
+        placement::run_check(scheduler, &self.quarantine, latency_class, &invocation, question)
+            .await
     }
 }
 

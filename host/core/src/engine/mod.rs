@@ -35,23 +35,15 @@ use crate::capability::kv::{KeyStore, SqliteStore};
 use crate::os::clock::{self, Clock, SystemClock};
 use crate::os::cores::cores;
 use crate::secrets::secret::{SecretSource, StoredSecrets};
-use crate::tenant::compile_quota::CompileQuota;
-use crate::tenant::descriptors::descriptors;
-use crate::tenant::state::PerTenant;
+use crate::tenant::{compile_quota::CompileQuota, descriptors::descriptors, state::PerTenant};
 use cell::bounds::ticker::Ticker;
 use cell::resources::EngineResources;
-use compile::cache::Cache;
-use compile::cache::single_flight::SingleFlight;
-use compile::config::Allocation;
-use compile::config::allocator::Allocator;
-use compile::link::CodeLinker;
-use compile::on_demand::Resident;
-use compile::tier::Background;
-use compile::worker::Worker;
-use compile::{Compiler, OnCompile};
-use schedule::placement::Scheduler;
-use schedule::queue::Queue;
-use schedule::runtimes::Lanes;
+use compile::{
+    Compiler, OnCompile, cache::Cache, cache::single_flight::SingleFlight, config::Allocation,
+    config::allocator::Allocator, link::CodeLinker, on_demand::Resident, tier::Background,
+    worker::Worker,
+};
+use schedule::{placement::Scheduler, queue::Queue, runtimes::Lanes};
 
 pub use cell::imports::ImportStatus;
 pub use cell::recorder::{PathUse, Recorder, Recording};
@@ -107,30 +99,26 @@ impl EngineBuilder {
     /// beside one busy tenant a third, and so on. So a tenant without cells gets one at once. This
     /// holds for a call whose executor defines several tenants, or after a call of another tenant
     /// has come. Calls without a tenant are not limited.
-    pub fn cells(mut self, cells: u32) -> Self {
-        self.cells = cells;
-        self
+    pub fn cells(self, cells: u32) -> Self {
+        Self { cells, ..self }
     }
 
     /// Sets how strictly cells are separated in memory. For tools that need a stricter isolation
     /// than others, build a second engine: engines share no cells.
-    pub fn isolation(mut self, isolation: Isolation) -> Self {
-        self.isolation = isolation;
-        self
+    pub fn isolation(self, isolation: Isolation) -> Self {
+        Self { isolation, ..self }
     }
 
     /// Sets the number of threads in each of the three sets of [`Placement::Cells`]. The fast lane
     /// runs short calls. The slow lane has a lower priority, and continues calls that take longer
     /// than a tick (a millisecond). The third set resumes calls after a wait.
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = Some(threads);
-        self
+    pub fn threads(self, threads: usize) -> Self {
+        Self { threads: Some(threads), ..self }
     }
 
     /// Sets the threads on which guests run.
-    pub fn placement(mut self, placement: Placement) -> Self {
-        self.placement = placement;
-        self
+    pub fn placement(self, placement: Placement) -> Self {
+        Self { placement, ..self }
     }
 
     /// Refuses the calls of a component as `quarantined` after this many panics of the host within
@@ -140,17 +128,15 @@ impl EngineBuilder {
     ///
     /// It applies to the loaded component: if several tenants share it, one tenant can disable it
     /// for all. To prevent that, load it once for each tenant.
-    pub fn quarantine_after(mut self, panics: impl Into<Option<NonZero<u32>>>) -> Self {
-        self.panics = panics.into();
-        self
+    pub fn quarantine_after(self, panics: impl Into<Option<NonZero<u32>>>) -> Self {
+        Self { panics: panics.into(), ..self }
     }
 
     /// Stores compiled components in this directory. A missing directory is created for this user
     /// only. An existing one keeps its permissions; [`build`](Self::build) fails if other users can
     /// write to it.
-    pub fn cache(mut self, dir: impl Into<PathBuf>) -> Self {
-        self.cache = Some(dir.into());
-        self
+    pub fn cache(self, dir: impl Into<PathBuf>) -> Self {
+        Self { cache: Some(dir.into()), ..self }
     }
 
     /// Stores no compiled components.
@@ -161,9 +147,8 @@ impl EngineBuilder {
     /// Sets how many bytes of disk the cache can take, for all engines that share the directory.
     /// The entries that were not used for the longest time are removed first. A component that is
     /// larger than the whole cache is not stored.
-    pub fn cache_bytes(mut self, most: u64) -> Self {
-        self.cache_bytes = most;
-        self
+    pub fn cache_bytes(self, most: u64) -> Self {
+        Self { cache_bytes: most, ..self }
     }
 
     /// Compiles in child processes: `program` is started with `arguments` and one more argument,
@@ -184,37 +169,33 @@ impl EngineBuilder {
     /// `limit` is the CPU time of one compilation, rounded down to whole seconds, and at least one
     /// second. Optimising is a separate compilation; in the background it can use twice as much.
     pub fn compile_in(
-        mut self,
+        self,
         program: impl Into<PathBuf>,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
         limit: Duration,
     ) -> Self {
         let arguments = arguments.into_iter().map(Into::into).collect();
-        self.worker = Some(Worker { program: program.into(), arguments, limit });
-        self
+        Self { worker: Some(Worker { program: program.into(), arguments, limit }), ..self }
     }
 
     /// Sets how many components of each tenant are compiled per minute; at least 1. After a minute
     /// without a compilation, that many can be compiled at once. It applies to components that are
     /// loaded [for a tenant](crate::component::LoadOptions::tenant).
-    pub fn compiles_per_minute(mut self, most: u32) -> Self {
-        self.compiles = most;
-        self
+    pub fn compiles_per_minute(self, most: u32) -> Self {
+        Self { compiles: most, ..self }
     }
 
     /// Sets the clock for the minute of [`compiles_per_minute`](Self::compiles_per_minute) and the
     /// hour of [`quarantine_after`](Self::quarantine_after).
-    pub fn quota_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.quota_clock = clock;
-        self
+    pub fn quota_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { quota_clock: clock, ..self }
     }
 
     /// Sets how many bytes of compiled code stay linked of components that are [loaded on
     /// demand](crate::component::LoadOptions::source). Default:
     /// [`Engine::DEFAULT_LINKED_BYTES`].
-    pub fn linked_bytes(mut self, most: u64) -> Self {
-        self.linked_bytes = most;
-        self
+    pub fn linked_bytes(self, most: u64) -> Self {
+        Self { linked_bytes: most, ..self }
     }
 
     /// Calls this function when a compilation begins that the load of a component waits for, for
@@ -224,15 +205,13 @@ impl EngineBuilder {
     ///
     /// # Units
     /// The function gets the size of the component in bytes.
-    pub fn on_compile(mut self, callback: impl Fn(u64) + Send + Sync + 'static) -> Self {
-        self.on_compile = OnCompile::new(callback);
-        self
+    pub fn on_compile(self, callback: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        Self { on_compile: OnCompile::new(callback), ..self }
     }
 
     /// Sets when components are optimised.
-    pub fn optimise(mut self, optimise: Optimise) -> Self {
-        self.optimise = optimise;
-        self
+    pub fn optimise(self, optimise: Optimise) -> Self {
+        Self { optimise, ..self }
     }
 
     /// Sets how the requests of tools are sent.
@@ -301,12 +280,9 @@ impl EngineBuilder {
     /// [`Error::is_environment`] if the machine cannot run it, if the number of cells is zero or
     /// above [`Engine::MAX_CELLS`], or if the cache directory cannot be used.
     pub fn build(self) -> Result<Engine, Error> {
-        if !(1..=Engine::MAX_CELLS).contains(&self.cells) {
-            return Err(Error::engine(format!(
-                "cells must be 1 to {}, not {}",
-                Engine::MAX_CELLS,
-                self.cells
-            )));
+        let (cells, most) = (self.cells, Engine::MAX_CELLS);
+        if !(1..=most).contains(&cells) {
+            return Err(Error::engine(format!("cells must be 1 to {most}, not {cells}")));
         }
         crate::os::signals::ignore_file_size_signal();
         let mut resources = self.resources;
@@ -318,13 +294,12 @@ impl EngineBuilder {
         let on_demand =
             Allocator::new(if is_strict { Allocation::Cleared } else { Allocation::OnDemand })?;
         // A pool reserves much address space, which some machines do not have.
-        let pooled = if is_strict { None } else { Allocator::pooled(self.cells) };
-        let (pool, cells) = pooled.map_or((None, self.cells), |(pool, cells)| (Some(pool), cells));
+        let pooled = if is_strict { None } else { Allocator::pooled(cells) };
+        let (pool, cells) = pooled.map_or((None, cells), |(pool, cells)| (Some(pool), cells));
         let engines =
             pool.iter().chain([&on_demand]).map(|allocator| allocator.engine.weak()).collect();
         let ticker = Arc::new(Ticker::start(engines)?);
         let cache = self.cache.map(|dir| Cache::open(&dir, self.cache_bytes)).transpose()?;
-        let cache = cache.map(Arc::new);
         let lanes = match self.placement {
             Placement::Cells => Some(Lanes::new(self.threads.unwrap_or_else(cores).max(1))?),
             Placement::Inline => None,
@@ -341,7 +316,7 @@ impl EngineBuilder {
         let compiler = Compiler {
             linker: Arc::new(CodeLinker { pool, on_demand, ticker, resources }),
             scheduler,
-            cache,
+            cache: cache.map(Arc::new),
             worker: self.worker,
             on_compile: self.on_compile,
             optimise: self.optimise,

@@ -21,10 +21,7 @@ use toolcell_contract::outcome::tool_error::{Crash, ToolError};
 use toolcell_contract::panic_guard::guarded;
 
 use super::checks::{self, Parsed, Rejection, check_outcome, invalid};
-use super::off_thread::off_thread;
-use super::sealing::origin;
-use super::trees::{self, Room};
-use super::{CANCELLED, Executor};
+use super::{CANCELLED, Executor, JsonReservation, off_thread::off_thread, sealing::origin, trees};
 use crate::os::clock::before;
 use crate::tool::handler::{Arguments, Invocation};
 use crate::tool::{Tool, handler_wait};
@@ -59,7 +56,7 @@ impl Executor {
         tool: &Tool,
         invocation: &Arc<Invocation>,
         size: Size,
-    ) -> Result<(Option<Parsed>, Option<Room>), Refusal> {
+    ) -> Result<(Option<Parsed>, Option<JsonReservation>), Refusal> {
         let room = trees::room(tool, invocation, size).await?;
         if room.turn.is_none() {
             return Ok((None, Some(room)));
@@ -93,7 +90,7 @@ impl Executor {
         tool: &Tool,
         invocation: &mut Invocation,
         parsed: Option<Parsed>,
-        room: Option<Room>,
+        room: Option<JsonReservation>,
     ) -> Result<(), Rejection> {
         let mut parsed = match parsed {
             Some(parsed) => parsed,

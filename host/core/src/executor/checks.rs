@@ -26,8 +26,7 @@ use toolcell_contract::panic_guard::{Panic, dispose};
 
 use super::trees::is_large;
 use crate::seal::fingerprint;
-use crate::tool::Tool;
-use crate::tool::handler::Invocation;
+use crate::tool::{Tool, handler::Invocation};
 
 /// The reason for which a call is not made.
 pub(super) enum Rejection {
@@ -183,11 +182,6 @@ pub(super) fn check_outcome(
     }
 }
 
-/// Returns true if a halt reason equals one of the host's, ignoring case and surrounding spaces.
-fn is_reserved(reason: &str) -> bool {
-    Halt::RESERVED_REASONS.iter().any(|reserved| reason.trim().eq_ignore_ascii_case(reserved))
-}
-
 fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule> {
     let got = outcome.size();
     if got > bound!(ResultBytes, limit) {
@@ -210,6 +204,10 @@ fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule>
     if let Err(rule) = deep {
         return Some(rule);
     }
+    // Case and surrounding spaces make no difference.
+    let is_reserved = |reason: &str| {
+        Halt::RESERVED_REASONS.iter().any(|reserved| reason.trim().eq_ignore_ascii_case(reserved))
+    };
     match outcome {
         Outcome::Halt(halt) if halt.reason.trim().is_empty() => Some(ReturnRule::EmptyHalt),
         Outcome::Halt(halt) if is_reserved(&halt.reason) && enforced!(HaltReasons) => {

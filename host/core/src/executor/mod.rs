@@ -22,12 +22,11 @@ mod terminal;
 mod trees;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
-use toolcell_contract::call::usage::CheckFuel;
-use toolcell_contract::call::{CallResult, Completion, ToolCall};
+use toolcell_contract::call::{CallResult, Completion, ToolCall, usage::CheckFuel};
 use toolcell_contract::controls::enforced;
 use toolcell_contract::event::{CallEvents, EventSink, Events};
 use toolcell_contract::json::or_empty_object;
@@ -38,12 +37,9 @@ use toolcell_contract::panic_guard::GuardedFuture;
 use tracing::Instrument as _;
 
 use crate::seal::Sealer;
-use crate::tenant::Tenant;
-use crate::tenant::state::TenantState;
-use crate::tool::handler::options::CallOptions;
-use crate::tool::handler::{Arguments, Caller, Invocation, Overlays};
-use crate::tool::statistics::Counting;
-use crate::tool::{Tool, handler_wait};
+use crate::tenant::{Tenant, state::TenantState};
+use crate::tool::handler::{Caller, Invocation};
+use crate::tool::{Tool, handler::options::CallOptions, handler_wait, statistics::Counting};
 use checks::{Rejection, panicked};
 use sealing::Sealing;
 use sub_calls::Callable;
@@ -158,26 +154,12 @@ impl Executor {
         named.chain(self.untenanted.iter().map(|tenant| (None, tenant)))
     }
 
-    /// Returns a tenant, with its settings if it is defined, and the refusal of its calls of this
-    /// tool if the tenant is unknown or the tool is not offered to it.
-    fn tenant(
-        &self,
-        name: Option<&str>,
-        tool: &Tool,
-    ) -> (Arc<TenantState>, Option<&Tenant>, Option<Refusal>) {
-        let (state, narrowed) = match name.map(|name| (name, self.tenants.get(name))) {
-            Some((_, Some((state, narrowed)))) => (Arc::clone(state), Some(narrowed)),
-            Some((name, None)) => (TenantState::of(Some(name)), None),
-            None => (TenantState::of(None), self.untenanted.as_ref()),
-        };
-        (state, narrowed, self.refusal(name, narrowed, tool))
-    }
-
-    /// Returns the settings of a tenant, if it is defined.
-    fn settings(&self, name: Option<&str>) -> Option<&Tenant> {
+    /// Returns the state and the settings of a tenant that is defined here. Calls without a tenant
+    /// have settings only.
+    fn defined(&self, name: Option<&str>) -> (Option<&Arc<TenantState>>, Option<&Tenant>) {
         match name {
-            Some(name) => self.tenants.get(name).map(|(_, tenant)| tenant),
-            None => self.untenanted.as_ref(),
+            Some(name) => self.tenants.get(name).map(|(state, tenant)| (state, tenant)).unzip(),
+            None => (None, self.untenanted.as_ref()),
         }
     }
 
@@ -283,21 +265,12 @@ impl Executor {
     /// and observers get a completion with `handler_exit`, status `cancelled`.
     pub async fn call(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
         let counting = Counting::new(tool.counters());
-        counting.end(self.uncounted(tool, call, options).await)
+        counting.end(self.uncounted(tool, call, options, None).await)
     }
 
     /// Makes a call without counting it. The caller counts it, because its result may yet fail to
     /// be encoded.
     pub(crate) async fn uncounted(
-        &self,
-        tool: &Tool,
-        call: ToolCall,
-        options: CallOptions,
-    ) -> Completion {
-        self.run_call(tool, call, options, None).await
-    }
-
-    async fn run_call(
         &self,
         tool: &Tool,
         call: ToolCall,
@@ -327,7 +300,7 @@ impl Executor {
                     invocation.open();
                 }
                 let answer = GuardedFuture::new(|| handler.call(Arc::clone(invocation)))
-                    .instrument(terminal.span());
+                    .instrument(invocation.span.clone());
                 let answer = answer.map(|said| {
                     said.unwrap_or_else(|panic| CallResult::ToolError(panicked(panic)))
                 });
@@ -428,49 +401,31 @@ impl Executor {
         &self,
         tool: &Tool,
         mut call: ToolCall,
-        options: CallOptions,
+        mut options: CallOptions,
         caller: Option<Arc<Caller>>,
     ) -> (Invocation, Option<Refusal>) {
         let started = Instant::now();
-        let CallOptions { context, limits, abort, stop_grace, overlay, files } = options;
-        let (tenant, narrowed, refused) = self.tenant(context.tenant.as_deref(), tool);
-        let mut limits = tool.tightened(self.limits().tightened(&limits));
+        let name = options.context.tenant.as_deref();
+        let (state, narrowed) = self.defined(name);
+        let tenant = state.map_or_else(|| TenantState::of(name), Arc::clone);
+        let refused = self.refusal(name, narrowed, tool);
+        options.limits = tool.tightened(self.limits().tightened(&options.limits));
         if let Some(narrowed) = narrowed {
-            limits = limits.tightened(&narrowed.limits);
+            options.limits = options.limits.tightened(&narrowed.limits);
         }
         let events = CallEvents::new(self.events.clone());
         if let Some(veiled) = caller.as_ref().and_then(|caller| caller.redactor.clone()) {
             events.set_redactor(move |event| veiled.event(event));
         }
-        let of_tenant = narrowed.and_then(|narrowed| narrowed.overlay.clone());
-        let overlays = Overlays { tenant: of_tenant, call: overlay };
         // The caller resolved the name, perhaps an alias, to this tool. The invocation names the
         // tool that was checked and runs.
         call.name.clone_from(&tool.definition().name);
         call.arguments = or_empty_object(call.arguments);
-        let invocation = Invocation {
-            call,
-            tree: Arguments::default(),
-            fingerprint: None,
-            context,
-            limits,
-            started,
-            abort,
-            stop_grace,
-            tenant,
-            is_shared: self.is_shared(),
-            overlays,
-            files,
-            egress: caller
-                .as_ref()
-                .map_or_else(OnceLock::new, |caller| caller.egress.clone().into()),
-            events: Arc::new(events),
-            meter: caller.as_ref().map_or_else(Arc::default, |caller| Arc::clone(&caller.meter)),
-            caller,
-            invoker: self.invoker(),
-            sub_calls: Arc::default(),
-            span: tracing::Span::none(),
-        };
+        let mut invocation = Invocation::new(call, options, tenant, events, caller);
+        invocation.started = started;
+        invocation.is_shared = self.is_shared();
+        invocation.overlays.tenant = narrowed.and_then(|narrowed| narrowed.overlay.clone());
+        invocation.invoker = self.invoker();
         (invocation, refused)
     }
 }

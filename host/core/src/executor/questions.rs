@@ -20,10 +20,9 @@ use toolcell_contract::panic_guard::GuardedFuture;
 
 use super::checks::{Rejection, invalid, panicked};
 use super::{Executor, JsonReservation};
-use crate::tool::Tool;
-use crate::tool::handler::options::CallOptions;
 use crate::tool::handler::{Caller, CheckSettings};
 use crate::tool::handler_wait::{self, WaitResult};
+use crate::tool::{Tool, handler::options::CallOptions};
 
 /// The longest time that a check waits for its turn to parse large arguments.
 const TREE_TIME: Duration = Duration::from_secs(10);
@@ -61,7 +60,7 @@ impl Executor {
         context: &CallContext,
     ) -> Option<bool> {
         let tenant = context.tenant.as_deref();
-        let refused = self.refusal(tenant, self.settings(tenant), tool);
+        let refused = self.refusal(tenant, self.defined(tenant).1, tool);
         if refused.is_some() || tool.always_visible() {
             return Some(refused.is_none());
         }

@@ -17,8 +17,7 @@ use toolcell_contract::outcome::tool_error::{Exit, ToolError};
 
 use super::{Executor, checks};
 use crate::seal::{Origin, Sealer};
-use crate::tool::Tool;
-use crate::tool::handler::Invocation;
+use crate::tool::{Tool, handler::Invocation};
 
 /// The sealer of an executor.
 #[derive(Debug, Clone, Default)]

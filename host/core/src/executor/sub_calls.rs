@@ -9,20 +9,15 @@
 //! grant says `own`. Depth is limited.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use toolcell_contract::call::{CallResult, Completion, ToolCall};
-
 use toolcell_contract::outcome::refusal::Refusal;
 
-use super::Executor;
-use super::terminal::Terminal;
-use crate::tool::Tool;
-use crate::tool::handler::options::CallOptions;
+use super::{Executor, terminal::Terminal};
 use crate::tool::handler::{Caller, Invoker};
-use crate::tool::statistics::Counting;
+use crate::tool::{Tool, handler::options::CallOptions, statistics::Counting};
 
 /// Finds a tool by name.
 type Find = dyn Fn(&str) -> Option<Tool> + Send + Sync;
@@ -92,7 +87,7 @@ impl Invoker for Executor {
         call: ToolCall,
         options: CallOptions,
         caller: Arc<Caller>,
-    ) -> Pin<Box<dyn Future<Output = Completion> + Send + 'a>> {
+    ) -> BoxFuture<'a, Completion> {
         let found = self.callable.as_ref().and_then(|Callable(find)| find(&call.name));
         Box::pin(async move {
             let Some(tool) = found else {
@@ -106,7 +101,7 @@ impl Invoker for Executor {
                 return Terminal::open(&tool, invocation).close(CallResult::Refusal(refused));
             }
             let counting = Counting::new(tool.counters());
-            counting.end(self.run_call(&tool, call, options, Some(caller)).await)
+            counting.end(self.uncounted(&tool, call, options, Some(caller)).await)
         })
     }
 }

@@ -10,15 +10,13 @@
 use std::mem;
 use std::sync::Arc;
 
-use toolcell_contract::call::usage::Usage;
-use toolcell_contract::call::{CallResult, Completion};
+use toolcell_contract::call::{CallResult, Completion, usage::Usage};
 use toolcell_contract::event::Event;
 use toolcell_contract::message::failure::Failure;
 use toolcell_contract::outcome::tool_error::{Exit, ToolError};
 use tracing::field::Empty;
 
-use crate::tool::Tool;
-use crate::tool::handler::Invocation;
+use crate::tool::{Tool, handler::Invocation};
 
 /// Closes an opened call exactly once: by [`close`](Self::close), or as cancelled when it is
 /// dropped.
@@ -43,11 +41,6 @@ impl<'a> Terminal<'a> {
             duration_us = Empty,
         );
         Self { tool, invocation: Arc::new(invocation), open: true }
-    }
-
-    /// Returns the call's span. Everything that runs for the call runs in it.
-    pub(super) fn span(&self) -> tracing::Span {
-        self.invocation.span.clone()
     }
 
     fn usage(&self) -> Usage {

@@ -1,6 +1,6 @@
 //! Bounds the memory of parsed JSON trees: how many large ones exist at once, and which are kept.
 //!
-//! A tree takes up to a hundred times the memory of its text. `checking` takes a [`Room`] before it
+//! A tree takes up to a hundred times the memory of its text. `checking` takes [`room`] before it
 //! parses large arguments; a call whose tree would be 1 MiB or more waits for one of two turns, and
 //! is refused as overloaded if it gets none. A large answer that has a schema waits for a turn too.
 //! The tree of arguments is kept after the check only for a handler (the code of a tool) that reads
@@ -22,9 +22,8 @@ use crate::engine::schedule::queue::{Queue, Slot};
 use crate::tenant::share::{Reservation, Share};
 use crate::tenant::shared_bytes::{self, shared_bytes};
 use crate::tenant::state::TenantState;
-use crate::tool::Tool;
 use crate::tool::handler::{Handler, Invocation};
-use crate::tool::handler_wait::forced;
+use crate::tool::{Tool, handler_wait::forced};
 
 /// Calls whose large arguments or answers are parsed and checked at the same time. The tree of the
 /// largest takes some 35 MB.
@@ -39,15 +38,6 @@ const COUNTED: u64 = 16 << 10;
 
 static TURNS: LazyLock<Arc<Queue>> = LazyLock::new(|| Queue::new(CHECKS));
 static TREES: LazyLock<Arc<Share>> = LazyLock::new(|| shared_bytes(KEPT_TREE_BYTES));
-
-/// Room for one large tree.
-pub(super) struct Room {
-    /// The share of [`KEPT_TREE_BYTES`] that the tree holds as long as it is kept.
-    pub(super) held: Option<Reservation>,
-    /// The turn, if the tree is so large that its call waited for one. It is given back when the
-    /// check is over.
-    pub(super) turn: Option<Slot>,
-}
 
 /// Room for a JSON tree that is not the arguments of a call, for example the other members of a
 /// request. It counts together with the trees of arguments: take it before the text is parsed, and
@@ -69,8 +59,11 @@ pub(super) struct Room {
 /// ```
 #[derive(Debug)]
 pub struct JsonReservation {
-    _held: Option<Reservation>,
-    turn: Option<Slot>,
+    /// The share of [`KEPT_TREE_BYTES`] that the tree holds as long as it is kept.
+    pub(super) held: Option<Reservation>,
+    /// The turn, if the tree is so large that it waited for one. It is given back when the text is
+    /// parsed and checked.
+    pub(super) turn: Option<Slot>,
 }
 
 impl JsonReservation {
@@ -84,7 +77,7 @@ impl JsonReservation {
     pub async fn take(tenant: Option<&str>, text: &str, deadline: Instant) -> Option<Self> {
         let size = measure(text, Json::MAX_DEPTH).unwrap_or_default();
         if !is_large(size) {
-            return Some(Self { _held: None, turn: None });
+            return Some(Self { held: None, turn: None });
         }
         let tenant = TenantState::of(tenant);
         // The tenant always leaves turns to others, because it is not known here whether there are
@@ -94,8 +87,8 @@ impl JsonReservation {
         } else {
             None
         };
-        let held = shared_bytes::take(&TREES, &tenant, size.tree)?;
-        Some(Self { _held: Some(held), turn })
+        let held = Some(shared_bytes::take(&TREES, &tenant, size.tree)?);
+        Some(Self { held, turn })
     }
 
     /// Ends the turn, because the text is parsed. The tree's bytes stay counted.
@@ -127,7 +120,7 @@ pub(super) async fn room(
     tool: &Tool,
     invocation: &Invocation,
     size: Size,
-) -> Result<Room, Refusal> {
+) -> Result<JsonReservation, Refusal> {
     let overloaded = Refusal::overloaded;
     let turn = if is_in_turn(size) {
         Some(acquire_slot(invocation, invocation.text_bytes()).await.ok_or_else(overloaded)?)
@@ -140,7 +133,7 @@ pub(super) async fn room(
     } else {
         None
     };
-    Ok(Room { held, turn })
+    Ok(JsonReservation { held, turn })
 }
 
 /// Returns true if the tree of an answer, parsed for its schema, is so large that it waits for its

@@ -37,14 +37,6 @@ use worker_handler::WorkerHandler;
 
 pub use worker::Worker;
 
-/// The command that starts the child of a [`WorkerProcess`].
-#[derive(Clone)]
-pub(crate) struct Launch {
-    program: PathBuf,
-    arguments: Vec<OsString>,
-    environment: BTreeMap<OsString, OsString>,
-}
-
 /// Configures and starts a [`WorkerProcess`].
 ///
 /// # Defaults
@@ -53,21 +45,23 @@ pub(crate) struct Launch {
 #[derive(Clone)]
 #[must_use]
 pub struct WorkerProcessBuilder {
-    launch: Launch,
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    environment: BTreeMap<OsString, OsString>,
     grace: Duration,
 }
 
 impl WorkerProcessBuilder {
     /// Sets the command-line arguments of the worker.
     pub fn arguments(mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
-        self.launch.arguments = arguments.into_iter().map(Into::into).collect();
+        self.arguments = arguments.into_iter().map(Into::into).collect();
         self
     }
 
     /// Adds an environment variable. The worker gets only the variables that are added here, so
     /// that it does not see what this process's environment holds for other tenants.
     pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        self.launch.environment.insert(name.into(), value.into());
+        self.environment.insert(name.into(), value.into());
         self
     }
 
@@ -87,12 +81,12 @@ impl WorkerProcessBuilder {
     /// # Cancel safety
     /// When dropped, the worker is killed.
     pub async fn start(self) -> Result<WorkerProcess, Error> {
-        let keeper = Arc::new(Supervisor::new(self.launch, self.grace, clock::sleeps()?));
-        let tie = Arc::new(KillOnDrop(Arc::clone(&keeper)));
+        let supervisor = Arc::new(Supervisor::new(self, clock::sleeps()?));
+        let guard = Arc::new(KillOnDrop(Arc::clone(&supervisor)));
         let (first, offered) = oneshot::channel();
         std::thread::Builder::new()
             .name("toolcell-worker".into())
-            .spawn(move || keeper.supervise(first))
+            .spawn(move || supervisor.supervise(first))
             .map_err(|error| {
                 Error::engine("no thread can be started for the worker process").with_source(error)
             })?;
@@ -100,10 +94,10 @@ impl WorkerProcessBuilder {
             Err(Error::engine("the thread that supervises the worker process died"))
         })?;
         let tools = offered.into_iter().map(|offered| {
-            let handler = WorkerHandler::new(Arc::clone(&tie), &offered);
+            let handler = WorkerHandler::new(Arc::clone(&guard), &offered);
             Ok(Tool::with_handler(offered.definition, handler)?.with_limits(offered.limits))
         });
-        Ok(WorkerProcess { tools: tools.collect::<Result<_, Error>>()?, guard: tie })
+        Ok(WorkerProcess { tools: tools.collect::<Result<_, Error>>()?, guard })
     }
 }
 
@@ -150,9 +144,8 @@ impl WorkerProcess {
     /// Configures a worker process that runs this program. The program must detect that it is the
     /// worker, for instance by an argument, and then call [`Worker::begin`].
     pub fn builder(program: impl Into<PathBuf>) -> WorkerProcessBuilder {
-        let launch =
-            Launch { program: program.into(), arguments: Vec::new(), environment: BTreeMap::new() };
-        WorkerProcessBuilder { launch, grace: Self::DEFAULT_GRACE }
+        let (program, arguments, environment) = (program.into(), Vec::new(), BTreeMap::new());
+        WorkerProcessBuilder { program, arguments, environment, grace: Self::DEFAULT_GRACE }
     }
 
     /// Returns the tools of the worker process.
@@ -188,10 +181,9 @@ impl fmt::Debug for WorkerProcess {
 /// Leaves out the environment, which holds values of secrets.
 impl fmt::Debug for WorkerProcessBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Launch { program, arguments, .. } = &self.launch;
         f.debug_struct("WorkerProcessBuilder")
-            .field("program", program)
-            .field("arguments", arguments)
+            .field("program", &self.program)
+            .field("arguments", &self.arguments)
             .field("grace", &self.grace)
             .finish_non_exhaustive()
     }

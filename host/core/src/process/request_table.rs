@@ -70,6 +70,11 @@ impl Reply {
     pub(super) fn died() -> Self {
         Self::Lost(CallResult::ToolError(DIED))
     }
+
+    /// The result of a request that is refused.
+    pub(super) fn refused(refusal: Refusal) -> Self {
+        Self::Lost(CallResult::Refusal(refusal))
+    }
 }
 
 /// Selects if a request may be sent a second time.
@@ -130,7 +135,7 @@ impl FinishedRequest {
 }
 
 /// Kinds of messages with a limit each, so that one cannot use up another's.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Progress,
     /// Log lines of the tool, within its log limit.
@@ -162,16 +167,22 @@ pub(super) struct ChildExit {
 
 impl RequestTable {
     pub(super) fn new() -> Self {
-        let (open, queue, blame) = (HashMap::new(), VecDeque::new(), HashMap::new());
-        Self { phase: Phase::Starting, open, queue, last: 0, deaths: 0, deaths_by_tool: blame }
+        Self {
+            phase: Phase::Starting,
+            open: HashMap::new(),
+            queue: VecDeque::new(),
+            last: 0,
+            deaths: 0,
+            deaths_by_tool: HashMap::new(),
+        }
     }
 
     /// Adds a request.
     pub(super) fn ask(
         &mut self,
-        what: RequestKind,
+        kind: RequestKind,
         invocation: Arc<Invocation>,
-        again: Resend,
+        resend: Resend,
         now: Instant,
     ) -> Result<(u64, UnboundedReceiver<CallerMessage>), Refusal> {
         let tool = invocation.call.name.clone();
@@ -188,19 +199,10 @@ impl RequestTable {
         }
         self.last += 1;
         let (sender, replies) = unbounded_channel();
-        let asker = Some(RequestCaller { invocation, replies: sender });
-        self.open.insert(
-            self.last,
-            OpenRequest {
-                tool,
-                kind: what,
-                resend: again,
-                sent: false,
-                begun: false,
-                message_bytes: [0; 3],
-                caller: asker,
-            },
-        );
+        let caller = Some(RequestCaller { invocation, replies: sender });
+        let (sent, begun, message_bytes) = (false, false, [0; 3]);
+        let open = OpenRequest { tool, kind, resend, sent, begun, message_bytes, caller };
+        self.open.insert(self.last, open);
         self.queue.push_back(HostMessage::Ask(self.last));
         Ok((self.last, replies))
     }
@@ -233,7 +235,7 @@ impl RequestTable {
                 Refusal::Restarting { retry_after: RETRY_AFTER }
             }
         };
-        Some(self.end(number, Reply::Lost(CallResult::Refusal(refusal))))
+        Some(self.end(number, Reply::refused(refusal)))
     }
 
     /// Returns true if the request has not ended.
@@ -253,27 +255,19 @@ impl RequestTable {
     /// Returns the next message to the child. Marks a request as sent.
     pub(super) fn outgoing(&mut self) -> Option<Outgoing> {
         while let Some(line) = self.queue.pop_front() {
-            match line {
-                HostMessage::Ask(number) => {
-                    if let Some(open) = self.open.get_mut(&number)
-                        && let Some(asker) = &open.caller
-                    {
-                        open.sent = true;
-                        return Some(HostMessage::Ask((
-                            number,
-                            open.kind,
-                            Arc::clone(&asker.invocation),
-                        )));
-                    }
+            let (HostMessage::Ask(number)
+            | HostMessage::Abort(number)
+            | HostMessage::Cancel(number)) = line;
+            let Some(open) = self.open.get_mut(&number) else { continue };
+            return Some(match line {
+                HostMessage::Abort(_) => HostMessage::Abort(number),
+                HostMessage::Cancel(_) => HostMessage::Cancel(number),
+                HostMessage::Ask(_) => {
+                    let Some(asker) = &open.caller else { continue };
+                    open.sent = true;
+                    HostMessage::Ask((number, open.kind, Arc::clone(&asker.invocation)))
                 }
-                HostMessage::Abort(number) if self.is_open(number) => {
-                    return Some(HostMessage::Abort(number));
-                }
-                HostMessage::Cancel(number) if self.is_open(number) => {
-                    return Some(HostMessage::Cancel(number));
-                }
-                HostMessage::Abort(_) | HostMessage::Cancel(_) => {}
-            }
+            });
         }
         None
     }
@@ -309,11 +303,8 @@ impl RequestTable {
         if *news <= allowed {
             return Some(asker.replies.clone());
         }
-        match kind {
-            Kind::Progress => {}
-            Kind::Log | Kind::Host => {
-                meter.log_bytes_dropped.fetch_add(bytes, Ordering::Relaxed);
-            }
+        if kind != Kind::Progress {
+            meter.log_bytes_dropped.fetch_add(bytes, Ordering::Relaxed);
         }
         None
     }
@@ -336,12 +327,12 @@ impl RequestTable {
     fn charge(&mut self) -> Vec<String> {
         let at_work: BTreeSet<_> =
             self.open.values().filter(|open| open.sent).map(|open| open.tool.clone()).collect();
-        let charged = at_work.into_iter().filter(|tool| {
+        let charge = |tool: &String| {
             let deaths = self.deaths_by_tool.entry(tool.clone()).or_default();
             *deaths = deaths.saturating_add(1);
             *deaths == DEATHS
-        });
-        charged.collect()
+        };
+        at_work.into_iter().filter(charge).collect()
     }
 
     /// Handles the death of a child. Ends the requests that it had, except those that may be sent
@@ -354,32 +345,29 @@ impl RequestTable {
         let quarantined = self.charge();
         let mut again = Vec::new();
         for (number, open) in &mut self.open {
-            let may_be = open.resend == Resend::Once
+            let may_be_sent_again = open.resend == Resend::Once
                 && open.caller.is_some()
                 && !quarantined.contains(&open.tool);
-            if open.sent && may_be {
+            if open.sent && may_be_sent_again {
                 (open.sent, open.begun, open.resend, open.message_bytes) =
                     (false, false, Resend::Never, [0; 3]);
                 again.push(*number);
             }
         }
-        let lost: Vec<_> =
-            self.open.iter().filter(|(_, open)| open.sent).map(|(number, _)| *number).collect();
-        let mut ended: Vec<_> =
-            lost.into_iter().map(|number| self.end(number, Reply::died())).collect();
         let rest = match self.deaths {
             0 | 1 => Duration::ZERO,
             deaths => FIRST_REST.saturating_mul(2_u32.saturating_pow(deaths - 2)).min(LONGEST_REST),
         };
-        let refusal = |open: &OpenRequest| match rest {
-            _ if self.is_quarantined(&open.tool) => Some(Refusal::Quarantined),
-            rest if rest >= REFUSING => Some(Refusal::Restarting { retry_after: rest }),
+        let refused = |refusal| Some(Reply::refused(refusal));
+        let reply = |open: &OpenRequest| match rest {
+            _ if open.sent => Some(Reply::died()),
+            _ if self.is_quarantined(&open.tool) => refused(Refusal::Quarantined),
+            rest if rest >= REFUSING => refused(Refusal::Restarting { retry_after: rest }),
             _ => None,
         };
-        let refused = self.open.iter().filter_map(|(number, open)| Some((*number, refusal(open)?)));
-        for (number, refusal) in refused.collect::<Vec<_>>() {
-            ended.push(self.end(number, Reply::Lost(CallResult::Refusal(refusal))));
-        }
+        let replies = self.open.iter().filter_map(|(number, open)| Some((*number, reply(open)?)));
+        let replies: Vec<_> = replies.collect();
+        let ended = replies.into_iter().map(|(number, reply)| self.end(number, reply)).collect();
         // Aborts and cancellations for the dead child do not concern the next one.
         again.sort_unstable();
         again.into_iter().rev().for_each(|number| self.queue.push_front(HostMessage::Ask(number)));
@@ -394,24 +382,18 @@ impl RequestTable {
 impl Notification {
     /// Returns the kind of a message and its bytes, counted as the child counts those of a log.
     fn measure(&self) -> (Kind, u64) {
-        let (kind, bytes, cost) = match self {
-            Self::Progress { message, .. } => {
-                (Kind::Progress, message.as_ref().map_or(0, String::len), MESSAGE_COST)
-            }
-            Self::Log { source: LogSource::Host, message, .. } => {
-                (Kind::Host, message.len(), MESSAGE_COST)
-            }
-            Self::Log {
-                source: LogSource::Log | LogSource::Stdout | LogSource::Stderr,
-                message,
-                ..
-            } => (Kind::Log, message.len(), LINE_COST),
-            Self::Denied(denial) => (
-                Kind::Host,
-                denial.request.len() + denial.grant.as_ref().map_or(0, String::len),
-                MESSAGE_COST,
-            ),
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let (kind, bytes) = match self {
+            Self::Progress { message, .. } => (Kind::Progress, length(message)),
+            Self::Log { source, message, .. } => match source {
+                LogSource::Host => (Kind::Host, message.len()),
+                LogSource::Log | LogSource::Stdout | LogSource::Stderr => {
+                    (Kind::Log, message.len())
+                }
+            },
+            Self::Denied(denial) => (Kind::Host, denial.request.len() + length(&denial.grant)),
         };
+        let cost = if kind == Kind::Log { LINE_COST } else { MESSAGE_COST };
         (kind, bytes as u64 + cost)
     }
 }

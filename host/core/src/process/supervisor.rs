@@ -18,14 +18,14 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::runtime::Handle;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
-use toolcell_contract::call::CallResult;
 use toolcell_contract::controls::{self, bound};
 use toolcell_contract::error::Error;
 use toolcell_contract::outcome::refusal::{Fault, Refusal};
 use toolcell_contract::panic_guard::guarded;
 
-use super::Launch;
+use super::WorkerProcessBuilder;
 use super::request_table::{
     CallerMessage, ChildExit, FinishedRequest, Outgoing, Phase, Reply, RequestTable,
 };
@@ -40,8 +40,7 @@ const START: Duration = Duration::from_secs(600);
 const MAX_STRAYS: u64 = 10_000;
 
 pub(super) struct Supervisor {
-    launch: Launch,
-    grace: Duration,
+    settings: WorkerProcessBuilder,
     timers: &'static Handle,
     requests: Mutex<RequestTable>,
     /// Notified when the request table changes.
@@ -90,19 +89,17 @@ impl From<End> for Error {
                 Self::engine("the worker process cannot be started").with_source(error)
             }
             End::BadFrame(_) | End::OutOfTurn | End::Strays | End::OtherTools | End::Ended(_) => {
-                Self::engine(format!(
-                    "the worker process ended before it had loaded its tools: {end}"
-                ))
+                let early = "the worker process ended before it had loaded its tools";
+                Self::engine(format!("{early}: {end}"))
             }
         }
     }
 }
 
 impl Supervisor {
-    pub(super) fn new(launch: Launch, grace: Duration, timers: &'static Handle) -> Self {
-        let (requests, turn, child) =
-            (Mutex::new(RequestTable::new()), Condvar::new(), Mutex::new(None));
-        Self { launch, grace, timers, requests, turn, child }
+    pub(super) fn new(settings: WorkerProcessBuilder, timers: &'static Handle) -> Self {
+        let requests = Mutex::new(RequestTable::new());
+        Self { settings, timers, requests, turn: Condvar::new(), child: Mutex::new(None) }
     }
 
     /// Locks the request table. Its changes are atomic, so a panic while it is locked leaves no
@@ -111,17 +108,13 @@ impl Supervisor {
         self.requests.lock()
     }
 
-    fn child(&self) -> MutexGuard<'_, Option<Running>> {
-        self.child.lock()
-    }
-
     /// Notifies the threads that wait for a change of the request table.
     pub(super) fn wake(&self) {
         self.turn.notify_all();
     }
 
     pub(super) fn pid(&self) -> Option<u32> {
-        self.child().as_ref().map(|running| running.child.id())
+        self.child.lock().as_ref().map(|running| running.child.id())
     }
 
     /// Runs one child after the other, until the `WorkerProcess` is closed. Sends the first child's
@@ -152,20 +145,16 @@ impl Supervisor {
                 );
             }
             let mut requests = self.requests();
-            match requests.phase {
-                Phase::Closed => return,
-                Phase::Starting | Phase::Serving(_) => {}
-                Phase::Resting(until) => {
-                    let rest = until.saturating_duration_since(Instant::now());
-                    let is_resting =
-                        |requests: &mut RequestTable| matches!(requests.phase, Phase::Resting(_));
-                    self.turn.wait_while_for(&mut requests, is_resting, rest);
-                    if requests.phase == Phase::Closed {
-                        return;
-                    }
-                    requests.phase = Phase::Starting;
-                }
+            if let Phase::Resting(until) = requests.phase {
+                let rest = until.saturating_duration_since(Instant::now());
+                let is_resting =
+                    |requests: &mut RequestTable| matches!(requests.phase, Phase::Resting(_));
+                self.turn.wait_while_for(&mut requests, is_resting, rest);
             }
+            if requests.phase == Phase::Closed {
+                return;
+            }
+            requests.phase = Phase::Starting;
             drop(requests);
             tracing::warn!(%end, "the worker process has ended, and a new one starts");
         }
@@ -209,7 +198,7 @@ impl Supervisor {
             self.kill(number);
             end
         });
-        let status = self.child().take().map(|mut running| running.child.wait());
+        let status = self.child.lock().take().map(|mut running| running.child.wait());
         end.unwrap_or_else(|| End::Ended(status.map_or_else(String::new, status_text)))
     }
 
@@ -224,11 +213,11 @@ impl Supervisor {
     }
 
     fn start(self: &Arc<Self>, number: u64) -> io::Result<(BufReader<ChildStdout>, ChildStdin)> {
-        let mut kept = self.child();
+        let mut kept = self.child.lock();
         if self.requests().phase == Phase::Closed {
             return Err(io::Error::other("the worker process is closed"));
         }
-        let Launch { program, arguments, environment } = &self.launch;
+        let WorkerProcessBuilder { program, arguments, environment, grace: _ } = &self.settings;
         let mut child = spawn::worker(program)
             .args(arguments)
             .envs(environment)
@@ -251,7 +240,8 @@ impl Supervisor {
 
     /// Kills the child with this number, if it is still the current one.
     fn kill(&self, number: u64) {
-        if let Some(running) = self.child().as_mut().filter(|running| running.number == number) {
+        if let Some(running) = self.child.lock().as_mut().filter(|running| running.number == number)
+        {
             // The reading thread waits for a child that has already ended.
             let _ = running.child.kill();
         }
@@ -271,21 +261,19 @@ impl Supervisor {
     /// Handles a caller that no longer waits for its request. A child that has the request is told
     /// to cancel it, and is killed if it does not do so within the grace period.
     pub(super) fn abandon(self: &Arc<Self>, question: u64) {
-        let (was_sent, asker) = self.requests().remove_caller(question);
-        drop(asker);
+        let (was_sent, caller) = self.requests().remove_caller(question);
+        drop(caller);
         if !was_sent {
             return;
         }
         self.wake();
-        self.run_later(bound!(WorkerGrace, self.grace), move |keeper| {
-            let serving = match keeper.requests() {
-                requests if requests.is_open(question) => match requests.phase {
-                    Phase::Serving(number) => Some(number),
-                    Phase::Starting | Phase::Resting(_) | Phase::Closed => None,
-                },
-                _ => None,
-            };
-            if let Some(number) = serving {
+        self.run_later(bound!(WorkerGrace, self.settings.grace), move |keeper| {
+            let requests = keeper.requests();
+            let (is_open, phase) = (requests.is_open(question), requests.phase);
+            drop(requests);
+            if let Phase::Serving(number) = phase
+                && is_open
+            {
                 tracing::warn!("the worker process did not end a call in time, and is killed");
                 keeper.kill(number);
             }
@@ -297,23 +285,18 @@ impl Supervisor {
     fn close(self: &Arc<Self>) {
         let before = std::mem::replace(&mut self.requests().phase, Phase::Closed);
         self.wake();
-        let number = self.child().as_ref().map(|running| running.number);
-        match (before, number) {
-            (Phase::Serving(_), Some(number)) => {
-                // The timer keeps the supervisor alive until then, unlike other timers, because no
-                // other code would end the child.
-                let keeper = Arc::clone(self);
-                let at = Instant::now().checked_add(self.grace);
-                self.timers.spawn(async move {
-                    clock::until_deadline(at).await;
-                    keeper.kill(number);
-                });
-            }
-            (Phase::Starting | Phase::Resting(_) | Phase::Closed, Some(number)) => {
-                self.kill(number)
-            }
-            (_, None) => {}
+        let number = self.child.lock().as_ref().map(|running| running.number);
+        let Some(number) = number else { return };
+        if !matches!(before, Phase::Serving(_)) {
+            return self.kill(number);
         }
+        // The timer keeps the supervisor alive until then, unlike other timers, because no other
+        // code would end the child.
+        let (keeper, at) = (Arc::clone(self), Instant::now().checked_add(self.settings.grace));
+        self.timers.spawn(async move {
+            clock::until_deadline(at).await;
+            keeper.kill(number);
+        });
     }
 
     /// Writes messages to the child as long as it serves. Its input ends with this function.
@@ -337,7 +320,7 @@ impl Supervisor {
                 }
                 (Err(bad), HostMessage::Ask(asked)) => {
                     let refusal = Refusal::InvalidArguments(vec![Fault::new("", bad.to_string())]);
-                    self.end(asked.number, Reply::Lost(CallResult::Refusal(refusal)));
+                    self.end(asked.number, Reply::refused(refusal));
                 }
                 (Err(_), HostMessage::Abort(_) | HostMessage::Cancel(_)) => {}
             }
@@ -377,14 +360,11 @@ impl Supervisor {
         match news {
             WorkerMessage::Started(question) => {
                 let caller = self.requests().begun(question);
-                let _ =
-                    guarded(|| caller.map(|caller| caller.send(CallerMessage::Started).is_ok()));
+                send(caller, CallerMessage::Started);
             }
             WorkerMessage::Said(question, said) => {
                 let caller = self.requests().about(question, &said);
-                let _ = guarded(|| {
-                    caller.map(|caller| caller.send(CallerMessage::Notification(said)).is_ok())
-                });
+                send(caller, CallerMessage::Notification(said));
             }
             WorkerMessage::Done(question, answer) => self.end(question, Reply::Answer(answer)),
             WorkerMessage::Gone(question) => self.end(question, Reply::died()),
@@ -392,6 +372,11 @@ impl Supervisor {
         }
         true
     }
+}
+
+/// Sends a message to a caller, which may have left.
+fn send(caller: Option<UnboundedSender<CallerMessage>>, message: CallerMessage) {
+    let _ = guarded(|| caller.map(|caller| caller.send(message).is_ok()));
 }
 
 fn status_text(status: io::Result<ExitStatus>) -> String {

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toolcell_contract::call::forms::{CallForm, ContextForm, LimitsForm, Narrowing};
 use toolcell_contract::call::usage::Usage;
-use toolcell_contract::call::{CallContext, CallResult, Resume, ToolCall};
+use toolcell_contract::call::{CallContext, CallResult, ToolCall};
 use toolcell_contract::controls::bound;
 use toolcell_contract::definition::Definition;
 use toolcell_contract::event::{LogLevel, LogSource};
@@ -104,9 +104,7 @@ impl RequestMessage {
     pub(super) fn call_context(&mut self) -> (CallContext, Option<Overlay>, Option<Overlay>) {
         let context = std::mem::take(&mut self.context);
         let overlay = |narrowing: Option<Narrowing>| {
-            narrowing.map(|narrowing| {
-                Overlay::try_from(narrowing).unwrap_or_else(|_| Overlay::deny_all())
-            })
+            Some(Overlay::try_from(narrowing?).unwrap_or_else(|_| Overlay::deny_all()))
         };
         (context, overlay(self.tenant.take()), overlay(self.own.take()))
     }
@@ -162,21 +160,15 @@ pub(super) enum Answer {
 /// them from unchecked trees.
 pub(super) fn unreadable(context: &CallContext) -> Vec<Fault> {
     let CallContext { metadata, resume, extensions, .. } = context;
-    let resume = resume.iter().flat_map(|Resume { answer, state }| {
-        [Some(("resume.answer", answer)), state.as_ref().map(|state| ("resume.state", state))]
-            .into_iter()
-            .flatten()
-    });
+    let metadata = metadata.iter().map(|json| ("metadata", json));
+    let answer = resume.iter().map(|resume| ("resume.answer", &resume.answer));
+    let state = resume.iter().filter_map(|resume| Some(("resume.state", resume.state.as_ref()?)));
     let extensions = extensions.iter().map(|(name, json)| (name.as_str(), json));
-    let named = metadata.iter().map(|json| ("metadata", json)).chain(resume).chain(extensions);
     let fault = |(name, json): (&str, &Json)| {
-        let fault = check(json.as_str()).err()?;
-        Some(
-            Fault::new("", format!("a context whose `{name}` can be read"))
-                .with_actual(fault.to_string()),
-        )
+        let fault = check(json.as_str()).err()?.to_string();
+        Some(Fault::new("", format!("a context whose `{name}` can be read")).with_actual(fault))
     };
-    named.filter_map(fault).collect()
+    metadata.chain(answer).chain(state).chain(extensions).filter_map(fault).collect()
 }
 
 /// The reason why a frame could not be read or written.

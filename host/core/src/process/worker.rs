@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::AbortHandle;
@@ -115,10 +115,14 @@ fn serve(
                 speaker.begin(&runtime, tool, *asked);
             }
             Ok(Some(HostMessage::Abort(question))) => {
-                speaker.with_running(question, |running| running.abort.raise())
+                if let Some(running) = speaker.running.lock().get(&question) {
+                    running.abort.raise();
+                }
             }
             Ok(Some(HostMessage::Cancel(question))) => {
-                speaker.with_running(question, |running| running.task.abort())
+                if let Some(running) = speaker.running.lock().get(&question) {
+                    running.task.abort();
+                }
             }
             Ok(None) | Err(BadFrame::Io(_)) => break Ok(()),
             Err(bad @ (BadFrame::TooLong(_) | BadFrame::Unreadable(_))) => {
@@ -167,16 +171,6 @@ impl FrameSender {
         Ok(())
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<u64, Running>> {
-        self.running.lock()
-    }
-
-    fn with_running(&self, question: u64, act: impl FnOnce(&Running)) {
-        if let Some(running) = self.running().get(&question) {
-            act(running);
-        }
-    }
-
     fn begin(&self, runtime: &Runtime, tool: Option<Tool>, asked: RequestMessage) {
         let (question, abort) = (asked.number, AbortSignal::new());
         let mut speaking = RunningRequest { frames: self.clone(), question, is_done: false };
@@ -185,7 +179,7 @@ impl FrameSender {
             abort.raise();
         }
         // Inserted under the lock, before the task can end.
-        let mut running = self.running();
+        let mut running = self.running.lock();
         let task = runtime.spawn(async move {
             let answer = match tool {
                 Some(tool) => answer(&speaking.frames, &tool, asked, signal).await,
@@ -224,7 +218,7 @@ impl RunningRequest {
 
 impl Drop for RunningRequest {
     fn drop(&mut self) {
-        self.frames.running().remove(&self.question);
+        self.frames.running.lock().remove(&self.question);
         if !self.is_done {
             let _ = self.frames.send(&WorkerMessage::Gone(self.question));
         }
@@ -258,9 +252,8 @@ async fn answer(
     };
     let executor = executor.with_others(asked.is_shared);
     if asked.what == RequestKind::Visible {
-        return Answer::Visible(
-            executor.is_visible(tool, Some(&asked.call.arguments), &context).await == Some(true),
-        );
+        let visible = executor.is_visible(tool, Some(&asked.call.arguments), &context).await;
+        return Answer::Visible(visible == Some(true));
     }
     // The parent ends the call by force, after the grace period that its caller chose.
     let options = CallOptions {
@@ -281,15 +274,14 @@ async fn answer(
 
 /// Returns the message for the parent's observers. The parent reports the end of a call itself.
 fn news(question: u64, event: Event) -> Option<WorkerMessage> {
-    Some(match event {
-        Event::Started { .. } => WorkerMessage::Started(question),
+    let said = match event {
+        Event::Started { .. } => return Some(WorkerMessage::Started(question)),
         Event::Progress { done, total, message, .. } => {
-            WorkerMessage::Said(question, Notification::Progress { done, total, message })
+            Notification::Progress { done, total, message }
         }
-        Event::Log { source, level, message, .. } => {
-            WorkerMessage::Said(question, Notification::Log { source, level, message })
-        }
-        Event::Denied { denial, .. } => WorkerMessage::Said(question, Notification::Denied(denial)),
+        Event::Log { source, level, message, .. } => Notification::Log { source, level, message },
+        Event::Denied { denial, .. } => Notification::Denied(denial),
         Event::Completed { .. } | _ => return None,
-    })
+    };
+    Some(WorkerMessage::Said(question, said))
 }

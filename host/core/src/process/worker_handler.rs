@@ -43,29 +43,25 @@ struct PendingRequest<'a> {
 }
 
 impl WorkerHandler {
-    pub(super) fn new(tie: Arc<KillOnDrop>, offered: &OfferedTool) -> Self {
-        let hints = offered.definition.hints;
-        let again = if hints.idempotent || hints.read_only { Resend::Once } else { Resend::Never };
-        Self {
-            guard: tie,
-            code: offered.code.clone(),
-            resend: again,
-            always_visible: offered.always_visible,
-        }
+    pub(super) fn new(guard: Arc<KillOnDrop>, offered: &OfferedTool) -> Self {
+        let OfferedTool { definition, code, always_visible, limits: _ } = offered;
+        let may_repeat = definition.hints.idempotent || definition.hints.read_only;
+        let resend = if may_repeat { Resend::Once } else { Resend::Never };
+        Self { guard, code: code.clone(), resend, always_visible: *always_visible }
     }
 
     async fn ask(&self, what: RequestKind, invocation: &Arc<Invocation>) -> Reply {
         let keeper = &self.guard.0;
         let faults = wire::unreadable(&invocation.context);
         if !faults.is_empty() {
-            return Reply::Lost(CallResult::Refusal(Refusal::InvalidArguments(faults)));
+            return Reply::refused(Refusal::InvalidArguments(faults));
         }
         // Reads without side effects may be repeated.
         let again = if what == RequestKind::Call { self.resend } else { Resend::Once };
         let asked = keeper.requests().ask(what, Arc::clone(invocation), again, Instant::now());
         let (number, replies) = match asked {
             Ok(asked) => asked,
-            Err(refusal) => return Reply::Lost(CallResult::Refusal(refusal)),
+            Err(refusal) => return Reply::refused(refusal),
         };
         keeper.wake();
         let mut pending = PendingRequest { guard: &self.guard, number, replies };
@@ -94,18 +90,6 @@ impl WorkerHandler {
                 }
             }
         }
-    }
-}
-
-fn call_result(invocation: &Invocation, reply: Reply) -> CallResult {
-    match reply {
-        Reply::Lost(result) => result,
-        Reply::Answer(Answer::Called { result, usage }) => {
-            let spent = note(invocation, usage);
-            with_whole_budget(result, invocation, spent)
-        }
-        // An answer of the wrong kind: the child is not a worker of this version.
-        Reply::Answer(Answer::Visible(_) | Answer::Validated(_)) => CallResult::ToolError(DIED),
     }
 }
 
@@ -160,8 +144,17 @@ impl Drop for PendingRequest<'_> {
 impl Handler for WorkerHandler {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
         Box::pin(async move {
-            let reply = self.ask(RequestKind::Call, &invocation).await;
-            call_result(&invocation, reply)
+            match self.ask(RequestKind::Call, &invocation).await {
+                Reply::Lost(result) => result,
+                Reply::Answer(Answer::Called { result, usage }) => {
+                    let spent = note(&invocation, usage);
+                    with_whole_budget(result, &invocation, spent)
+                }
+                // An answer of the wrong kind: the child is not a worker of this version.
+                Reply::Answer(Answer::Visible(_) | Answer::Validated(_)) => {
+                    CallResult::ToolError(DIED)
+                }
+            }
         })
     }
 

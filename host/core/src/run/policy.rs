@@ -11,10 +11,9 @@
 //! Source: docs/contract.md, section 3 (`on_tool_error`).
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use toolcell_contract::call::ToolCall;
 use toolcell_contract::json::Json;
 use toolcell_contract::message::failure::Failure;
@@ -40,14 +39,14 @@ pub(crate) enum PolicyKind {
 }
 
 pub(crate) type Decide = dyn Fn(&ToolCall, &Failure) -> Verdict + Send + Sync;
-pub(crate) type DecideAsync = dyn Fn(ToolCall, Failure) -> VerdictFuture + Send + Sync;
-pub(crate) type VerdictFuture = Pin<Box<dyn Future<Output = Verdict> + Send>>;
+pub(crate) type DecideAsync =
+    dyn Fn(ToolCall, Failure) -> BoxFuture<'static, Verdict> + Send + Sync;
 
 /// The rule for failures in a run: handlers' errors, tool errors and refusals alike.
 ///
 /// # Defaults
 /// [`Continue`](Self::Continue).
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub enum OnToolError {
     /// The model gets the failure as `{"error": …}`, and the run continues.
@@ -90,7 +89,9 @@ impl OnToolError {
     where
         Answer: Future<Output = Verdict> + Send + 'static,
     {
-        let function = move |call, failure| -> VerdictFuture { Box::pin(function(call, failure)) };
+        let function = move |call, failure| -> BoxFuture<'static, Verdict> {
+            Box::pin(function(call, failure))
+        };
         Self::Decide(Policy(PolicyKind::Async(Arc::new(function))))
     }
 }
@@ -100,16 +101,6 @@ impl fmt::Debug for Policy {
         f.write_str(match self.0 {
             PolicyKind::Blocking(_) => "Policy::Blocking",
             PolicyKind::Async(_) => "Policy::Async",
-        })
-    }
-}
-
-impl fmt::Debug for OnToolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Continue => "Continue",
-            Self::Halt => "Halt",
-            Self::Decide(_) => "Decide",
         })
     }
 }

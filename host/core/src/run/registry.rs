@@ -22,9 +22,8 @@ use toolcell_contract::error::Error;
 use toolcell_contract::names;
 
 use crate::executor::Executor;
-use crate::tool::Tool;
-use crate::tool::handler::options::CallOptions;
 use crate::tool::statistics::{LastError, Statistics};
+use crate::tool::{Tool, handler::options::CallOptions};
 
 /// The number of tools whose visibility is checked at the same time, so that one slow check does
 /// not hold up the list.

@@ -14,7 +14,6 @@ pub(crate) mod ask;
 mod batch;
 mod options;
 mod settle;
-mod shared;
 mod stream;
 
 use std::pin::pin;
@@ -23,8 +22,7 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
-use toolcell_contract::call::ToolCall;
-use toolcell_contract::call::usage::Usage;
+use toolcell_contract::call::{ToolCall, usage::Usage};
 use toolcell_contract::error::Error;
 use toolcell_contract::message::encode::{Encoder, GuardedEncoder};
 use toolcell_contract::message::{Message, RunHalt};
@@ -133,13 +131,12 @@ impl Runner {
         options: RunOptions,
     ) -> Result<RunOutcome, Error> {
         let batch = Batch::new(self, calls, options)?;
-        let mut settled: Vec<Option<(Message, Usage)>> =
-            std::iter::repeat_with(|| None).take(batch.len()).collect();
+        let mut settled = vec![None; batch.len()];
         let mut first: Option<(usize, RunHalt)> = None;
         let mut ends = pin!(batch.call_ends(|| false));
         while let Some(ended) = ends.next().await {
             if first.as_ref().is_none_or(|(index, _)| ended.index < *index) {
-                first = ended.halted().map(|halted| (ended.index, halted)).or(first);
+                first = ended.halted.map(|halted| (ended.index, halted)).or(first);
             }
             settled[ended.index] = Some((ended.message, ended.usage));
         }

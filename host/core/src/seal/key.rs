@@ -26,14 +26,11 @@ const REMOVE: &str =
 /// Returns a new random key.
 pub(super) fn random_key() -> Result<[u8; KEY_BYTES], Error> {
     let mut key = [0; KEY_BYTES];
-    match getrandom::fill(&mut key) {
-        Ok(()) => Ok(key),
-        Err(error) => Err(Error::seal_key(
-            "the system has no randomness",
-            "see the cause: `getrandom` of the operating system failed",
-        )
-        .with_source(error)),
-    }
+    getrandom::fill(&mut key).map_err(|error| {
+        let hint = "see the cause: `getrandom` of the operating system failed";
+        Error::seal_key("the system has no randomness", hint).with_source(error)
+    })?;
+    Ok(key)
 }
 
 /// Returns the key in the directory and creates it if it is missing.
@@ -43,13 +40,11 @@ pub(super) fn load_or_create(dir: &Path) -> Result<[u8; KEY_BYTES], Error> {
     if let Some(key) = read(&path)? {
         return Ok(key);
     }
+    let failed = |problem| Error::seal_key(problem, OTHER_DIRECTORY);
     write_key(dir, &path, random_key()?).map_err(|error| {
-        Error::seal_key(format!("{}: no key can be written there", dir.display()), OTHER_DIRECTORY)
-            .with_source(error)
+        failed(format!("{}: no key can be written there", dir.display())).with_source(error)
     })?;
-    read(&path)?.ok_or_else(|| {
-        Error::seal_key(format!("{} does not stay", path.display()), OTHER_DIRECTORY)
-    })
+    read(&path)?.ok_or_else(|| failed(format!("{} does not stay", path.display())))
 }
 
 /// Writes the key, then gives the file its name atomically.
@@ -64,10 +59,10 @@ fn write_key(dir: &Path, path: &Path, key: [u8; KEY_BYTES]) -> io::Result<()> {
 fn read(path: &Path) -> Result<Option<[u8; KEY_BYTES]>, Error> {
     match private::key(path) {
         Ok(Some(key)) => Ok(Some(key)),
-        Ok(None) => Err(Error::seal_key(
-            format!("{} does not have the length of a key", path.display()),
-            REMOVE,
-        )),
+        Ok(None) => {
+            let problem = format!("{} does not have the length of a key", path.display());
+            Err(Error::seal_key(problem, REMOVE))
+        }
         Err(NotPrivate::NotOpened(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(unfit) => Err(key_error(path, unfit, REMOVE)),
     }

@@ -76,27 +76,16 @@ impl Automaton {
         let bytes: usize = patterns.iter().map(Vec::len).sum();
         let kind =
             if bytes <= MAX_TABLE { AhoCorasickKind::DFA } else { AhoCorasickKind::ContiguousNFA };
-        let mut builder = AhoCorasick::builder();
-        // A prefilter would make text that resembles a form, such as base64, slower than other
-        // text.
-        builder
+        let patterns = AhoCorasick::builder()
             .kind(Some(kind))
+            // A prefilter would make text that resembles a form, such as base64, slower than other
+            // text.
             .prefilter(false)
             .match_kind(MatchKind::Standard)
-            .ascii_case_insensitive(true);
-        Some(Self { patterns: builder.build(patterns).ok()?, owners, spelled })
+            .ascii_case_insensitive(true)
+            .build(patterns);
+        Some(Self { patterns: patterns.ok()?, owners, spelled })
     }
-
-    fn owners(&self, pattern: usize) -> &[usize] {
-        self.owners.get(pattern).map_or(&[], Vec::as_slice)
-    }
-}
-
-/// A match: a form of a value in some bytes.
-struct Match<'a> {
-    start: usize,
-    end: usize,
-    owners: &'a [usize],
 }
 
 impl Redactor {
@@ -112,10 +101,9 @@ impl Redactor {
     }
 
     fn build(mut values: Vec<Secret>, pieces: Pieces) -> Option<Self> {
-        values.sort_by(|one, other| one.expose().cmp(other.expose()));
-        values.dedup_by(|one, other| one.expose() == other.expose());
-        let bytes: Vec<_> = values.iter().map(|value| value.expose().as_bytes()).collect();
-        let Forms { written, bare, skeleton, spelled } = Forms::of(&bytes, pieces);
+        sort(&mut values);
+        let texts: Vec<_> = values.iter().map(Secret::expose).collect();
+        let Forms { written, bare, skeleton, spelled } = Forms::of(&texts, pieces);
         let longest = |patterns: &Patterns| patterns.keys().map(Vec::len).max().unwrap_or(0);
         let reach = longest(&written).max(SPREAD * longest(&bare).max(longest(&skeleton))).max(1);
         let none = BTreeSet::new();
@@ -127,10 +115,7 @@ impl Redactor {
     /// Returns the approximate size in memory, in bytes.
     fn size(&self) -> usize {
         let Search { written, bare, skeleton, .. } = &*self.0;
-        [written, bare, skeleton]
-            .into_iter()
-            .map(|automaton| automaton.patterns.memory_usage())
-            .sum()
+        [written, bare, skeleton].map(|automaton| automaton.patterns.memory_usage()).iter().sum()
     }
 
     /// Returns true if the redactor looks for this value.
@@ -163,15 +148,14 @@ impl Redactor {
 
     /// Works as [`finds_any`](Self::finds_any), without yielding.
     fn finds_sought(&self, bytes: &[u8], is_sought: &[bool]) -> bool {
-        (0..bytes.len())
-            .step_by(CHUNK)
-            .any(|from| self.finds_at(bytes, from, |owners| all_sought(owners, is_sought)))
+        let sought = |owners: &[usize]| all_sought(owners, is_sought);
+        (0..bytes.len()).step_by(CHUNK).any(|from| self.finds_at(bytes, from, sought))
     }
 
     /// Returns the range of each match in these bytes.
     pub(crate) fn places(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut places = Vec::new();
-        self.0.each_match(bytes, |found| places.push(found.start..found.end));
+        self.0.each_match(bytes, |place, _| places.push(place));
         places
     }
 
@@ -179,7 +163,7 @@ impl Redactor {
     fn finds_at(&self, bytes: &[u8], from: usize, is_sought: impl Fn(&[usize]) -> bool) -> bool {
         let to = from.saturating_add(CHUNK + self.0.reach).min(bytes.len());
         let mut is_found = false;
-        self.0.each_match(&bytes[from..to], |found| is_found |= is_sought(found.owners));
+        self.0.each_match(&bytes[from..to], |_, owners| is_found |= is_sought(owners));
         is_found
     }
 
@@ -198,26 +182,26 @@ impl Redactor {
 }
 
 impl Search {
-    /// Calls `tell` for every match in these bytes, in no particular order.
-    fn each_match<'a>(&'a self, bytes: &[u8], mut tell: impl FnMut(Match<'a>)) {
+    /// Calls `tell` with the place and the owners of every match in these bytes, in no particular
+    /// order.
+    fn each_match(&self, bytes: &[u8], mut tell: impl FnMut(Range<usize>, &[usize])) {
         if self.written.owners.is_empty() {
             return;
         }
         for found in self.written.patterns.find_overlapping_iter(bytes) {
-            let owners = self.written.owners(found.pattern().as_usize());
-            tell(Match { start: found.start(), end: found.end(), owners });
+            tell(found.range(), &self.written.owners[found.pattern().as_usize()]);
         }
         self.each_without(&self.bare, &SEPARATORS, bytes, &mut tell);
         self.each_without(&self.skeleton, in_skeleton(), bytes, &mut tell);
     }
 
     /// Calls `tell` for every match in the bytes that remain after dropping some.
-    fn each_without<'a>(
-        &'a self,
-        automaton: &'a Automaton,
+    fn each_without(
+        &self,
+        automaton: &Automaton,
         dropped: &Dropped,
         bytes: &[u8],
-        tell: &mut impl FnMut(Match<'a>),
+        tell: &mut impl FnMut(Range<usize>, &[usize]),
     ) {
         if automaton.owners.is_empty() {
             return;
@@ -227,14 +211,19 @@ impl Search {
         let gaps = LazyCell::new(|| gaps(&places));
         for found in automaton.patterns.find_overlapping_iter(&kept) {
             let (first, last) = (found.start(), found.end() - 1);
-            let (start, end, pattern) =
-                (places[first], places[last] + 1, found.pattern().as_usize());
+            let (place, pattern) = (places[first]..places[last] + 1, found.pattern().as_usize());
             let is_spelled = || (gaps[last] - gaps[first] + 1) * GROUP > last - first;
-            if end - start <= self.reach && (!automaton.spelled[pattern] || is_spelled()) {
-                tell(Match { start, end, owners: automaton.owners(pattern) });
+            if place.len() <= self.reach && (!automaton.spelled[pattern] || is_spelled()) {
+                tell(place, &automaton.owners[pattern]);
             }
         }
     }
+}
+
+/// Sorts values and removes repeated ones.
+fn sort(values: &mut Vec<Secret>) {
+    values.sort_by(|one, other| one.expose().cmp(other.expose()));
+    values.dedup_by(|one, other| one.expose() == other.expose());
 }
 
 /// Returns true if all of these values are sought.
@@ -291,17 +280,16 @@ impl Redaction {
     }
 
     fn release(&mut self, settled: usize, out: &mut Vec<u8>) {
-        let mut spans = Vec::new();
-        self.redactor.0.each_match(&self.held, |found| spans.push((found.start, found.end)));
-        spans.sort_unstable();
+        let mut spans = self.redactor.places(&self.held);
+        spans.sort_unstable_by_key(|span| (span.start, span.end));
         let mut at = self.covered;
-        for (start, end) in spans.into_iter().take_while(|(start, _)| *start < settled) {
+        for span in spans.into_iter().take_while(|span| span.start < settled) {
             // Overlapping matches get one mark.
-            if start >= at {
-                out.extend_from_slice(&self.held[at..start]);
+            if span.start >= at {
+                out.extend_from_slice(&self.held[at..span.start]);
                 out.extend_from_slice(REPLACEMENT);
             }
-            at = at.max(end);
+            at = at.max(span.end);
         }
         if at < settled {
             out.extend_from_slice(&self.held[at..settled]);

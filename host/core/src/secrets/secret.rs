@@ -38,24 +38,17 @@ impl Secret {
     /// [`Secret::MAX_BYTES`] bytes, or contains a control character, which a header cannot hold.
     pub fn new(value: impl Into<String>) -> Result<Self, SecretError> {
         let value = Zeroizing::new(value.into());
-        if value.len() < Self::MIN_BYTES && enforced!(SecretLength) {
-            return Err(SecretError::new(format!(
-                "its value is shorter than {} bytes",
-                Self::MIN_BYTES
-            )));
-        }
-        if value.len() > Self::MAX_BYTES {
-            return Err(SecretError::new(format!(
-                "its value is longer than {} bytes",
-                Self::MAX_BYTES
-            )));
-        }
-        if value.chars().any(char::is_control) {
-            return Err(SecretError::new(
-                "its value contains a control character, perhaps a line break",
-            ));
-        }
-        Ok(Self(Arc::new(value)))
+        let (least, most) = (Self::MIN_BYTES, Self::MAX_BYTES);
+        let problem = if value.len() < least && enforced!(SecretLength) {
+            format!("its value is shorter than {least} bytes")
+        } else if value.len() > most {
+            format!("its value is longer than {most} bytes")
+        } else if value.chars().any(char::is_control) {
+            "its value contains a control character, perhaps a line break".to_owned()
+        } else {
+            return Ok(Self(Arc::new(value)));
+        };
+        Err(SecretError(problem))
     }
 
     /// Returns the value. The caller must keep it secret.

@@ -81,15 +81,11 @@ impl SecretRedactor {
                 self.json(&mut output.value);
                 self.maybe(&mut output.message);
                 output.parts.iter_mut().for_each(|part| self.part(part));
-                let extensions = std::mem::take(&mut output.extensions);
-                output.extensions = extensions
-                    .into_iter()
-                    .map(|(mut name, mut value)| {
-                        self.text(&mut name);
-                        self.json(&mut value);
-                        (name, value)
-                    })
-                    .collect();
+                for (mut name, mut value) in std::mem::take(&mut output.extensions) {
+                    self.text(&mut name);
+                    self.json(&mut value);
+                    output.extensions.insert(name, value);
+                }
             }
             Outcome::Error(error) => {
                 self.text(&mut error.message);
@@ -156,12 +152,10 @@ impl SecretRedactor {
 
     fn rule(&self, rule: &mut ReturnRule) {
         match rule {
-            ReturnRule::NotJson { detail, .. }
-            | ReturnRule::Policy { detail }
-            | ReturnRule::Unreadable { detail } => {
-                self.text(detail);
-            }
-            ReturnRule::ReservedHalt { reason } => self.text(reason),
+            ReturnRule::NotJson { detail: text, .. }
+            | ReturnRule::Policy { detail: text }
+            | ReturnRule::Unreadable { detail: text }
+            | ReturnRule::ReservedHalt { reason: text } => self.text(text),
             ReturnRule::Schema { faults } => self.faults(faults),
             ReturnRule::TooLarge { .. }
             | ReturnRule::TooManyParts { .. }
@@ -175,9 +169,8 @@ impl SecretRedactor {
         for fault in faults {
             self.text(&mut fault.path);
             self.fault_kind(fault);
-            self.maybe(&mut fault.actual);
-            self.maybe(&mut fault.nearest);
-            self.maybe(&mut fault.hint);
+            let details = [&mut fault.actual, &mut fault.nearest, &mut fault.hint];
+            details.into_iter().for_each(|text| self.maybe(text));
         }
     }
 
@@ -197,16 +190,8 @@ impl SecretRedactor {
     }
 
     fn text(&self, text: &mut String) {
-        if let Cow::Owned(redacted) = self.redacted(text) {
-            *text = redacted;
-        }
-    }
-
-    fn redacted<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.0.contains_value(text.as_bytes()) {
-            self.redact_text(text).into()
-        } else {
-            text.into()
+            *text = self.redact_text(text);
         }
     }
 

@@ -12,45 +12,31 @@ use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
-/// A token pattern: its prefix, the characters that follow it, and their minimum number.
-struct TokenPattern {
-    kind: &'static str,
-    beginning: &'static str,
-    continues: fn(&u8) -> bool,
-    at_least: usize,
-}
+/// A token pattern: its kind, its prefix, the characters that follow it, and their minimum number.
+struct TokenPattern(&'static str, &'static str, fn(&u8) -> bool, usize);
 
-const SHAPES: [TokenPattern; 20] = [
-    shape("an AWS access key", "AKIA", is_upper, 16),
-    shape("an AWS access key", "ASIA", is_upper, 16),
-    shape("a GitHub token", "ghp_", is_word, 36),
-    shape("a GitHub token", "gho_", is_word, 36),
-    shape("a GitHub token", "ghu_", is_word, 36),
-    shape("a GitHub token", "ghs_", is_word, 36),
-    shape("a GitHub token", "ghr_", is_word, 36),
-    shape("a GitHub token", "github_pat_", is_word, 22),
-    shape("a GitLab token", "glpat-", is_dashed, 20),
-    shape("a Google API key", "AIza", is_dashed, 35),
-    shape("a Slack token", "xoxa-", is_dashed, 10),
-    shape("a Slack token", "xoxb-", is_dashed, 10),
-    shape("a Slack token", "xoxp-", is_dashed, 10),
-    shape("a Slack token", "xoxr-", is_dashed, 10),
-    shape("a Slack token", "xoxs-", is_dashed, 10),
-    shape("a Stripe key", "sk_live_", is_word, 16),
-    shape("a Stripe key", "rk_live_", is_word, 16),
-    shape("an API key of a model's provider", "sk-ant-", is_dashed, 20),
-    shape("an API key of a model's provider", "sk-proj-", is_dashed, 20),
-    shape("a private key", "PRIVATE KEY-----", |_| true, 0),
+const PATTERNS: [TokenPattern; 20] = [
+    TokenPattern("an AWS access key", "AKIA", is_upper, 16),
+    TokenPattern("an AWS access key", "ASIA", is_upper, 16),
+    TokenPattern("a GitHub token", "ghp_", is_word, 36),
+    TokenPattern("a GitHub token", "gho_", is_word, 36),
+    TokenPattern("a GitHub token", "ghu_", is_word, 36),
+    TokenPattern("a GitHub token", "ghs_", is_word, 36),
+    TokenPattern("a GitHub token", "ghr_", is_word, 36),
+    TokenPattern("a GitHub token", "github_pat_", is_word, 22),
+    TokenPattern("a GitLab token", "glpat-", is_dashed, 20),
+    TokenPattern("a Google API key", "AIza", is_dashed, 35),
+    TokenPattern("a Slack token", "xoxa-", is_dashed, 10),
+    TokenPattern("a Slack token", "xoxb-", is_dashed, 10),
+    TokenPattern("a Slack token", "xoxp-", is_dashed, 10),
+    TokenPattern("a Slack token", "xoxr-", is_dashed, 10),
+    TokenPattern("a Slack token", "xoxs-", is_dashed, 10),
+    TokenPattern("a Stripe key", "sk_live_", is_word, 16),
+    TokenPattern("a Stripe key", "rk_live_", is_word, 16),
+    TokenPattern("an API key of a model's provider", "sk-ant-", is_dashed, 20),
+    TokenPattern("an API key of a model's provider", "sk-proj-", is_dashed, 20),
+    TokenPattern("a private key", "PRIVATE KEY-----", |_| true, 0),
 ];
-
-const fn shape(
-    kind: &'static str,
-    beginning: &'static str,
-    goes_on: fn(&u8) -> bool,
-    at_least: usize,
-) -> TokenPattern {
-    TokenPattern { kind, beginning, continues: goes_on, at_least }
-}
 
 fn is_upper(byte: &u8) -> bool {
     byte.is_ascii_uppercase() || byte.is_ascii_digit()
@@ -68,17 +54,16 @@ fn is_dashed(byte: &u8) -> bool {
 /// table.
 pub(crate) fn kinds(bytes: &[u8]) -> Vec<&'static str> {
     static BEGINNINGS: LazyLock<Option<AhoCorasick>> =
-        LazyLock::new(|| AhoCorasick::new(SHAPES.iter().map(|shape| shape.beginning)).ok());
-    let mut is_seen = [false; SHAPES.len()];
+        LazyLock::new(|| AhoCorasick::new(PATTERNS.iter().map(|pattern| pattern.1)).ok());
+    let mut is_seen = [false; PATTERNS.len()];
     for found in BEGINNINGS.iter().flat_map(|beginnings| beginnings.find_iter(bytes)) {
         let number = found.pattern().as_usize();
-        let TokenPattern { continues: goes_on, at_least, .. } = &SHAPES[number];
-        let rest = &bytes[found.end()..];
-        is_seen[number] |=
-            rest.iter().take(*at_least).take_while(|byte| goes_on(byte)).count() == *at_least;
+        let TokenPattern(_, _, continues, at_least) = &PATTERNS[number];
+        let rest = bytes[found.end()..].iter().take(*at_least);
+        is_seen[number] |= rest.take_while(|byte| continues(byte)).count() == *at_least;
     }
-    let mut kinds: Vec<_> =
-        SHAPES.iter().zip(is_seen).filter(|(_, seen)| *seen).map(|(shape, _)| shape.kind).collect();
+    let seen = PATTERNS.iter().zip(is_seen).filter(|(_, is_seen)| *is_seen);
+    let mut kinds: Vec<_> = seen.map(|(pattern, _)| pattern.0).collect();
     kinds.dedup();
     kinds
 }

@@ -16,10 +16,8 @@ use serde_json::Value;
 use toolcell_contract::call::CallResult;
 use toolcell_contract::json::Json;
 use toolcell_contract::message::encode::{EncodeInput, GuardedEncoder, plain};
-use toolcell_contract::message::failure::Failure;
-use toolcell_contract::message::{Message, RunHalt};
-use toolcell_contract::outcome::tool_error::ToolError;
-use toolcell_contract::outcome::{Halt, Outcome, Part};
+use toolcell_contract::message::{Message, RunHalt, failure::Failure};
+use toolcell_contract::outcome::{Halt, Outcome, Part, tool_error::ToolError};
 
 use super::raw_call::ParsedCall;
 use crate::tool::Tool;

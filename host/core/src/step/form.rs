@@ -9,7 +9,7 @@
 //! Source: docs/contract.md, section 6, stages 4 and 9.
 
 use serde::de::Error as _;
-use serde::ser::{SerializeMap, SerializeStruct};
+use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toolcell_contract::json::{Json, Members};
 use toolcell_contract::outcome::{Media, Part};
@@ -31,9 +31,7 @@ impl FunctionResponse {
 
 impl Serialize for FunctionResponse {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("FunctionResponse", 1)?;
-        fields.serialize_field("result", &self.content())?;
-        fields.end()
+        serializer.collect_map([("result", self.content())])
     }
 }
 
@@ -60,14 +58,9 @@ impl Serialize for HistoryEntry {
         let (id, name) = (self.id.as_deref(), self.name.as_str());
         let media: Vec<_> = self.parts.iter().filter_map(MediaNote::of).collect();
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry(
-            "functionCall",
-            &Half { id, name, args: Some(&self.args), response: None },
-        )?;
-        map.serialize_entry(
-            "functionResponse",
-            &Half { id, name, args: None, response: Some(&self.response) },
-        )?;
+        let half = |args, response| Half { id, name, args, response };
+        map.serialize_entry("functionCall", &half(Some(&self.args), None))?;
+        map.serialize_entry("functionResponse", &half(None, Some(&self.response)))?;
         if !self.response.is_success() {
             map.serialize_entry("is_error", &true)?;
         }

@@ -25,10 +25,9 @@ mod tests;
 mod turn;
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::Semaphore;
 
@@ -42,14 +41,12 @@ use toolcell_contract::message::encode::{Encoder, GuardedEncoder};
 use toolcell_contract::outcome::tool_error::{Exit, ToolError};
 
 use crate::executor::Executor;
-use crate::run::policy::OnToolError;
-use crate::run::registry::Registry;
 use crate::run::runner::{POLICIES, usual_concurrency};
-use crate::tool::Tool;
-use crate::tool::handler::options::CallOptions;
+use crate::run::{policy::OnToolError, registry::Registry};
+use crate::tool::{Tool, handler::options::CallOptions};
 
 type Observer = dyn Fn(StepEvent) + Send + Sync;
-type Hook = dyn Fn(Arc<Completion>) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync;
+type Hook = dyn Fn(Arc<Completion>) -> BoxFuture<'static, bool> + Send + Sync;
 
 /// Makes the steps of agent loops. Cheap to clone; one stepper serves any number of turns at the
 /// same time.
@@ -238,7 +235,7 @@ impl Stepper {
             .clone()
             .with_limits(options.limits)
             .calling(move |name| registry.get(name));
-        let completion = executor.uncounted(tool, call, options).await;
+        let completion = executor.uncounted(tool, call, options, None).await;
         let is_stopped = matches!(
             completion.result,
             CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled))

@@ -15,22 +15,17 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use toolcell_contract::call::{AbortSignal, CallContext, CallResult, Completion, Resume, ToolCall};
 use toolcell_contract::json::Json;
-use toolcell_contract::message::RunHalt;
-use toolcell_contract::message::encode::EncodeInput;
-use toolcell_contract::message::failure::Failure;
+use toolcell_contract::message::{RunHalt, encode::EncodeInput, failure::Failure};
 use toolcell_contract::outcome::tool_error::ToolError;
 use toolcell_contract::panic_guard::{GuardedFuture, dispose, guarded};
 
 use super::entry::{FunctionResponse, HistoryEntry};
 use super::next::{AbortStatus, Step, StepEvent};
 use super::raw_call::{Malformed, ParsedCall, RawCall};
-use super::turn::Turn;
-use super::{Stepper, check_not_stopped};
+use super::{Stepper, check_not_stopped, turn::Turn};
 use crate::os::clock::before;
 use crate::run::runner::{Decision, decide};
-use crate::tool::Tool;
-use crate::tool::handler::options::CallOptions;
-use crate::tool::statistics::Counting;
+use crate::tool::{Tool, handler::options::CallOptions, statistics::Counting};
 use toolcell_contract::limits::Limits;
 
 /// The context's extension that holds the person's language.
@@ -100,15 +95,11 @@ impl Stepper {
             return Ok(Gated::Closed(Box::new(HistoryEntry::unanswered(judged, response))));
         }
         let toolbox = self.registry.toolbox();
-        let tool = match toolbox.resolve(name) {
-            Ok(tool) => tool.clone(),
-            Err(_) => {
-                let words = toolbox
-                    .no_such_tool(name, (&self.executor, &context), |name| turn.allows(name))
-                    .await;
-                let response = FunctionResponse::error(words);
-                return Ok(Gated::Closed(Box::new(HistoryEntry::unanswered(judged, response))));
-            }
+        let Some(tool) = toolbox.get(name).cloned() else {
+            let asked = (&self.executor, &context);
+            let words = toolbox.no_such_tool(name, asked, |name| turn.allows(name)).await;
+            let response = FunctionResponse::error(words);
+            return Ok(Gated::Closed(Box::new(HistoryEntry::unanswered(judged, response))));
         };
         let options = CallOptions { context: context.into(), limits, ..turn.call.clone() };
         Ok(Gated::Open(Box::new(Ready { parsed: judged, tool, options })))
@@ -244,19 +235,14 @@ impl Stepper {
             () = abort.raised() => None,
         };
         check_not_stopped(abort)?;
-        match answer {
-            Some(Ok(consumed)) => Ok(consumed),
-            failed @ (Some(Err(_)) | None) => {
-                if let Some(Err(panic)) = failed {
-                    dispose(panic);
-                }
-                tracing::warn!(
-                    tool = completion.tool,
-                    "the restart hook panicked or gave no answer in time, so the step goes on without a restart"
-                );
-                Ok(false)
-            }
+        let consumed = answer.and_then(|answer| answer.map_err(dispose).ok());
+        if consumed.is_none() {
+            tracing::warn!(
+                tool = completion.tool,
+                "the restart hook panicked or gave no answer in time, so the step goes on without a restart"
+            );
         }
+        Ok(consumed.unwrap_or(false))
     }
 
     /// Ends every step that has an entry: counts errors, and ends the turn after too many in a row.

@@ -36,9 +36,7 @@ pub struct Turn {
     pub iteration: u32,
     /// Deliberate mode. `None`: every tool can be called.
     pub deliberate: Option<Deliberate>,
-    errors: u32,
-    /// Tools that stay allowed, and for how many turns after this one.
-    windows: BTreeMap<String, u32>,
+    memory: TurnMemory,
 }
 
 /// Deliberate mode: a tool stays allowed for some turns after a success, and triggers are reported.
@@ -130,21 +128,20 @@ impl Turn {
             locale: None,
             iteration: 0,
             deliberate: None,
-            errors: 0,
-            windows: BTreeMap::new(),
+            memory: TurnMemory::default(),
         }
     }
 
     /// Returns the state that the turn carries so far.
     #[must_use]
     pub fn memory(&self) -> TurnMemory {
-        TurnMemory { errors: self.errors, windows: self.windows.clone() }
+        self.memory.clone()
     }
 
     /// Continues with this state.
     #[must_use]
     pub fn with_memory(mut self, memory: TurnMemory) -> Self {
-        TurnMemory { errors: self.errors, windows: self.windows } = memory;
+        self.memory = memory;
         self
     }
 
@@ -152,8 +149,8 @@ impl Turn {
     /// less, and there is a new abort signal, because a stop applies to one turn.
     /// Everything else stays.
     pub fn next_turn(&mut self) {
-        (self.iteration, self.errors, self.call.abort) = (0, 0, AbortSignal::new());
-        self.windows.retain(|_, left| {
+        (self.iteration, self.memory.errors, self.call.abort) = (0, 0, AbortSignal::new());
+        self.memory.windows.retain(|_, left| {
             let open = *left > 0;
             *left = left.saturating_sub(1);
             open
@@ -170,14 +167,15 @@ impl Turn {
     #[must_use]
     pub fn allows(&self, name: &str) -> bool {
         self.allow_list()
-            .is_none_or(|allowed| allowed.contains(name) || self.windows.contains_key(name))
+            .is_none_or(|allowed| allowed.contains(name) || self.memory.windows.contains_key(name))
     }
 
     /// Returns the tools that can be called, if there is a list of allowed tools: those of the list
     /// and those that stay allowed.
     #[must_use]
     pub fn allowed_names(&self) -> Option<BTreeSet<&str>> {
-        Some(self.allow_list()?.iter().chain(self.windows.keys()).map(String::as_str).collect())
+        let windows = self.memory.windows.keys();
+        Some(self.allow_list()?.iter().chain(windows).map(String::as_str).collect())
     }
 
     fn allow_list(&self) -> Option<&BTreeSet<String>> {
@@ -187,7 +185,7 @@ impl Turn {
     /// Returns the number of errors since the last success or restart.
     #[must_use]
     pub fn consecutive_errors(&self) -> u32 {
-        self.errors
+        self.memory.errors
     }
 
     /// Returns the trigger that allowed this tool.
@@ -198,19 +196,19 @@ impl Turn {
     /// Keeps a tool allowed after a success; in deliberate mode only.
     pub(super) fn keep_allowed(&mut self, name: &str) {
         if let Some(deliberate) = &self.deliberate {
-            let left = self.windows.entry(name.to_owned()).or_default();
+            let left = self.memory.windows.entry(name.to_owned()).or_default();
             *left = deliberate.context_turns.max(*left);
         }
     }
 
     /// Counts a success or a restart.
     pub(super) fn count_success(&mut self) {
-        self.errors = 0;
+        self.memory.errors = 0;
     }
 
     /// Counts an error.
     pub(super) fn count_error(&mut self) {
-        self.errors = self.errors.saturating_add(1);
+        self.memory.errors = self.memory.errors.saturating_add(1);
     }
 }
 
@@ -257,7 +255,7 @@ mod tests {
         turn.keep_allowed("draw");
         turn.deliberate = Some(Deliberate::new([""; 0]).with_context_turns(1));
         turn.keep_allowed("draw");
-        assert_eq!(turn.windows, [("draw".to_owned(), 3)].into());
+        assert_eq!(turn.memory.windows, [("draw".to_owned(), 3)].into());
     }
 
     #[test]

@@ -91,8 +91,7 @@ impl KeyDigest {
 
 impl fmt::Display for KeyDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(ALGORITHM)?;
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "{ALGORITHM}{}", blake3::Hash::from_bytes(self.0).to_hex())
     }
 }
 
@@ -105,19 +104,10 @@ impl FromStr for KeyDigest {
     type Err = InvalidDigest;
 
     fn from_str(text: &str) -> Result<Self, InvalidDigest> {
-        let digits = text
-            .strip_prefix(ALGORITHM)
-            .filter(|digits| digits.len() == 64)
-            .ok_or(InvalidDigest)?;
-        let mut digest = [0; 32];
-        for (byte, pair) in digest.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {
-            // `from_str_radix` alone would accept a sign.
-            let pair = std::str::from_utf8(pair)
-                .ok()
-                .filter(|pair| pair.bytes().all(|digit| digit.is_ascii_hexdigit()));
-            *byte = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or(InvalidDigest)?;
-        }
-        Ok(Self(digest))
+        let digits = text.strip_prefix(ALGORITHM).ok_or(InvalidDigest)?;
+        // This type is used for its hexadecimal form alone: the digest is a SHA-256.
+        let digest = blake3::Hash::from_hex(digits).map_err(|_| InvalidDigest)?;
+        Ok(Self(*digest.as_bytes()))
     }
 }
 

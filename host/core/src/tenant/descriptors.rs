@@ -15,9 +15,8 @@ use rustix::process::{Resource, getrlimit};
 use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::outcome::tool_error::{LimitHit, LimitKind};
 
-use super::limit_reached::LimitReached;
 use super::share::{Reservation, Share, ShareRule};
-use super::state::TenantState;
+use super::{limit_reached::LimitReached, state::TenantState};
 
 /// Descriptors that are assumed for a process without a limit.
 const UNLIMITED: u64 = 1 << 20;

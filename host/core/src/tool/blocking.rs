@@ -14,19 +14,17 @@ use std::time::Instant;
 use serde_json::Value;
 use tokio::runtime::Handle as RuntimeHandle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 use toolcell_contract::call::CallResult;
 use toolcell_contract::definition::Definition;
 use toolcell_contract::error::Error;
-use toolcell_contract::outcome::Outcome;
-use toolcell_contract::outcome::refusal::Refusal;
 use toolcell_contract::outcome::tool_error::{Exit, ToolError};
+use toolcell_contract::outcome::{Outcome, refusal::Refusal};
 use toolcell_contract::panic_guard::resume_panic;
 
 use super::handler::{Handler, HandlerFuture, Invocation};
 use super::handler_wait;
-use crate::os::clock::before;
-use crate::os::threads::BlockingThreads;
+use crate::os::{clock::before, threads::BlockingThreads};
 use crate::tool::Tool;
 
 /// A closure that can answer calls and may block: `f(arguments)` or `f(arguments, invocation)`,
@@ -105,12 +103,12 @@ impl BlockingPool {
     }
 
     /// Runs `work` on a thread of the pool. The result is the outcome and the time at which it was
-    /// ready.
+    /// ready. If the handle is dropped before the work starts, it never starts.
     fn start(
         &self,
         place: OwnedSemaphorePermit,
         work: impl FnOnce() -> Outcome + Send + 'static,
-    ) -> Option<Started> {
+    ) -> Option<AbortOnDropHandle<(Outcome, Instant)>> {
         // The closure runs in the caller's runtime and span, so code that uses them works as in the
         // call.
         let (caller, span) = (RuntimeHandle::try_current().ok(), tracing::Span::current());
@@ -121,16 +119,7 @@ impl BlockingPool {
             let said = span.in_scope(work);
             (said, Instant::now())
         });
-        Some(Started(task))
-    }
-}
-
-/// A closure that runs or is queued. If this is dropped before the closure starts, it never starts.
-struct Started(JoinHandle<(Outcome, Instant)>);
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        self.0.abort();
+        Some(AbortOnDropHandle::new(task))
     }
 }
 
@@ -208,10 +197,10 @@ impl<F: BlockingFn<Shape>, Shape: 'static> Handler for Blocking<F, Shape> {
             }
             invocation.open();
             let (function, call) = (Arc::clone(&self.function), Arc::clone(&invocation));
-            let Some(mut started) = self.pool.start(place, move || function.answer(call)) else {
+            let Some(started) = self.pool.start(place, move || function.answer(call)) else {
                 return CallResult::ToolError(ToolError::HandlerExit(Exit::ProcessEnded));
             };
-            match before(deadline, &mut started.0).await.map(resume_panic) {
+            match before(deadline, started).await.map(resume_panic) {
                 Some(Some((said, at))) if deadline.is_none_or(|deadline| at < deadline) => {
                     CallResult::Outcome(said)
                 }

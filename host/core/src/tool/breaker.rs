@@ -25,8 +25,7 @@ use toolcell_contract::outcome::tool_error::{Crash, Exit, ToolError};
 use toolcell_contract::panic_guard::guarded;
 
 use super::handler::{Handler, HandlerFuture, Invocation};
-use super::handler_wait;
-use super::middleware::Middleware;
+use super::{handler_wait, middleware::Middleware};
 use crate::os::clock::{Clock, SystemClock};
 use crate::tool::Tool;
 
@@ -161,7 +160,7 @@ impl Tool {
         let (tool, state) =
             (self.definition().name.clone(), Mutex::new(State::Closed { failures: 0 }));
         let circuit = Arc::new(Circuit { tool, breaker, state, era: AtomicU64::new(0) });
-        self.with_middleware(Arc::clone(&circuit)).with_circuit(circuit)
+        self.with_middleware(Arc::clone(&circuit)).with(|tool| tool.circuit = Some(circuit))
     }
 
     /// Returns the state of the tool's breaker, or `None` if it has no breaker. Of several
@@ -194,10 +193,6 @@ enum State {
     /// running.
     HalfOpen { successes: u32, is_probing: bool },
 }
-
-/// A call that was admitted, with the era in which it was.
-#[derive(Debug, Clone, Copy)]
-struct Admitted(u64);
 
 /// The effect of a call's end on the breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -252,13 +247,13 @@ impl Circuit {
         self.breaker.open_time.checked_sub(rested).filter(|left| !left.is_zero())
     }
 
-    /// Admits a call, or refuses it.
-    fn admit(&self) -> Result<Admitted, Refusal> {
+    /// Admits a call, and returns the era, or refuses it.
+    fn admit(&self) -> Result<u64, Refusal> {
         let now = self.now();
         let mut state = self.state.lock();
         let era = self.era.load(Ordering::Relaxed);
         let (successes, retry_after) = match *state {
-            State::Closed { .. } => return Ok(Admitted(era)),
+            State::Closed { .. } => return Ok(era),
             State::Open { since } => (0, self.rest(since, now)),
             // The probe either succeeds soon or opens the circuit again: the longer time is the
             // safer guess.
@@ -270,14 +265,15 @@ impl Circuit {
             return Err(Refusal::CircuitOpen { retry_after });
         }
         *state = State::HalfOpen { successes, is_probing: true };
-        Ok(Admitted(era))
+        Ok(era)
     }
 
-    /// Records how a call ended. Ignores a call that began before the circuit last opened.
-    fn settle(&self, call: Admitted, sign: Sign) {
+    /// Records how a call of this era ended. Ignores a call that began before the circuit last
+    /// opened.
+    fn settle(&self, era: u64, sign: Sign) {
         let now = self.now();
         let mut state = self.state.lock();
-        if call.0 != self.era.load(Ordering::Relaxed) {
+        if era != self.era.load(Ordering::Relaxed) {
             return;
         }
         let was = *state;
@@ -330,7 +326,7 @@ impl State {
 /// An admitted call. When it is dropped, its end is recorded in the circuit.
 struct AdmittedCall<'a> {
     circuit: &'a Circuit,
-    call: Admitted,
+    era: u64,
     invocation: Arc<Invocation>,
     sign: Option<Sign>,
 }
@@ -353,7 +349,7 @@ impl Drop for AdmittedCall<'_> {
             let timeout = ToolError::Timeout(handler_wait::blocked(&self.invocation));
             if is_over { self.sign(Some(&Failure::ToolError(timeout))) } else { Sign::Silent }
         };
-        self.circuit.settle(self.call, self.sign.unwrap_or_else(dropped));
+        self.circuit.settle(self.era, self.sign.unwrap_or_else(dropped));
     }
 }
 
@@ -365,12 +361,12 @@ impl Middleware for Arc<Circuit> {
         invocation: Arc<Invocation>,
     ) -> HandlerFuture<'a> {
         Box::pin(async move {
-            let call = match self.admit() {
-                Ok(call) => call,
+            let era = match self.admit() {
+                Ok(era) => era,
                 Err(refusal) => return CallResult::Refusal(refusal),
             };
             let (circuit, of_call) = (&**self, Arc::clone(&invocation));
-            let mut pass = AdmittedCall { circuit, call, invocation: of_call, sign: None };
+            let mut pass = AdmittedCall { circuit, era, invocation: of_call, sign: None };
             let answer =
                 AssertUnwindSafe(async { inner.call(invocation).await }).catch_unwind().await;
             let panicked =

@@ -14,7 +14,6 @@ mod arguments;
 pub(crate) mod options;
 mod sub_call;
 
-use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -24,16 +23,14 @@ use serde_json::Value;
 use toolcell_contract::call::usage::{CheckFuel, Meter};
 use toolcell_contract::call::{AbortSignal, CallContext, CallResult, Resume, ToolCall};
 use toolcell_contract::event::{CallEvents, Event, Events, LogLevel, LogSource};
-use toolcell_contract::grants::Overlay;
-use toolcell_contract::grants::rights::Denial;
+use toolcell_contract::grants::{Overlay, rights::Denial};
 use toolcell_contract::limits::Limits;
-use toolcell_contract::outcome::refusal::Fault;
-use toolcell_contract::outcome::tool_error::ToolError;
+use toolcell_contract::outcome::{refusal::Fault, tool_error::ToolError};
 
-use crate::capability::files::CallFiles;
-use crate::capability::http::Budget;
+use crate::capability::{files::CallFiles, http::Budget};
 use crate::tenant::state::TenantState;
 pub(crate) use arguments::Arguments;
+use options::CallOptions;
 pub(crate) use sub_call::{Caller, Invoker, SubCall};
 
 /// The future that [`Handler::call`] returns.
@@ -301,6 +298,42 @@ impl Invocation {
         Event::Started { id, name, arguments }
     }
 
+    /// Creates an invocation that starts now, with the budget and the meter of its caller, if a tool
+    /// makes the call.
+    pub(crate) fn new(
+        call: ToolCall,
+        options: CallOptions,
+        tenant: Arc<TenantState>,
+        events: CallEvents,
+        caller: Option<Arc<Caller>>,
+    ) -> Self {
+        let CallOptions { context, limits, abort, stop_grace, overlay, files } = options;
+        let of_caller =
+            caller.as_ref().map(|caller| (caller.egress.clone().into(), Arc::clone(&caller.meter)));
+        let (egress, meter) = of_caller.unwrap_or_default();
+        Self {
+            call,
+            context,
+            limits,
+            started: Instant::now(),
+            abort,
+            stop_grace,
+            tenant,
+            is_shared: false,
+            tree: Arguments::default(),
+            fingerprint: None,
+            overlays: Overlays { tenant: None, call: overlay },
+            files,
+            egress,
+            events: Arc::new(events),
+            meter,
+            caller,
+            invoker: None,
+            sub_calls: Arc::default(),
+            span: tracing::Span::none(),
+        }
+    }
+
     /// Creates an invocation outside of any call: observers get no events of it, and no caller sees
     /// its usage.
     pub(crate) fn outside_call(
@@ -309,28 +342,11 @@ impl Invocation {
         context: impl Into<Arc<CallContext>>,
         limits: Limits,
     ) -> Self {
-        let context: Arc<CallContext> = context.into();
-        Self {
-            call,
-            tree: Arguments::with_tree(arguments, None),
-            fingerprint: None,
-            tenant: TenantState::of(context.tenant.as_deref()),
-            context,
-            limits,
-            started: Instant::now(),
-            abort: AbortSignal::default(),
-            stop_grace: AbortSignal::DEFAULT_GRACE,
-            is_shared: false,
-            overlays: Overlays::default(),
-            files: None,
-            egress: OnceLock::new(),
-            events: Arc::new(CallEvents::new(Events::default())),
-            meter: Arc::default(),
-            caller: None,
-            invoker: None,
-            sub_calls: Arc::default(),
-            span: tracing::Span::none(),
-        }
+        let options = CallOptions { context: context.into(), limits, ..CallOptions::default() };
+        let tenant = TenantState::of(options.context.tenant.as_deref());
+        let events = CallEvents::new(Events::default());
+        let tree = Arguments::with_tree(arguments, None);
+        Self { tree, ..Self::new(call, options, tenant, events, None) }
     }
 
     /// Returns an attempt at the call, after `failed` attempts have failed. It shares the call's

@@ -10,7 +10,7 @@
 //! Runs, steps and the command only raise the signal and choose the grace period. They leave the
 //! waiting to this module.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 

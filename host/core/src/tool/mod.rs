@@ -21,12 +21,12 @@ mod scripted;
 pub(crate) mod statistics;
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use toolcell_contract::call::usage::Meter;
-use toolcell_contract::call::{CallContext, ToolCall};
+use toolcell_contract::call::{CallContext, ToolCall, usage::Meter};
 use toolcell_contract::definition::Definition;
 use toolcell_contract::error::Error;
 use toolcell_contract::grants::rights::Rights;
@@ -69,6 +69,7 @@ struct Inner {
     output: Option<Arc<Schema>>,
     handler: Option<Arc<dyn Handler>>,
     rules: Rules,
+    /// The circuit that a middleware of the tool opens and closes.
     circuit: Option<Arc<Circuit>>,
     rights: Option<Rights>,
     limits: Limits,
@@ -127,7 +128,7 @@ impl Tool {
         definition: Definition,
         function: impl NativeFn<S>,
     ) -> Result<Self, Error> {
-        Self::build(definition, Some(Arc::new(Native::new(function))))
+        Self::with_handler(definition, Native { function, shape: PhantomData })
     }
 
     /// Creates a tool with any handler.
@@ -276,11 +277,6 @@ impl Tool {
         self.0.rights.as_ref()
     }
 
-    /// Sets the circuit that a middleware of the tool opens and closes.
-    pub(crate) fn with_circuit(self, circuit: Arc<Circuit>) -> Self {
-        self.with(|tool| tool.circuit = Some(circuit))
-    }
-
     fn with(self, change: impl FnOnce(&mut Inner)) -> Self {
         let mut inner = Arc::unwrap_or_clone(self.0);
         inner.counters = Arc::default();
@@ -369,14 +365,7 @@ impl Tool {
         let asked = GuardedFuture::new(|| handler.visible(Arc::clone(&invocation)));
         let answer = clock::before(invocation.deadline(), asked).await;
         invocation.meter.tell_check();
-        match answer {
-            Some(Ok(visible)) => visible,
-            Some(Err(panic)) => {
-                dispose(panic);
-                false
-            }
-            None => false,
-        }
+        answer.and_then(|answer| answer.map_err(dispose).ok()).unwrap_or(false)
     }
 
     /// Returns the definition, with its schemas in JSON Schema 2020-12: a schema of an earlier

@@ -8,7 +8,6 @@
 //!
 //! Not here: closures that block, in `blocking`.
 
-use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -69,14 +68,8 @@ where
 
 /// The [`Handler`] of a closure.
 pub(crate) struct Native<F, Shape> {
-    function: F,
-    shape: PhantomData<fn() -> Shape>,
-}
-
-impl<F: NativeFn<Shape>, Shape> Native<F, Shape> {
-    pub(crate) fn new(function: F) -> Self {
-        Self { function, shape: PhantomData }
-    }
+    pub(crate) function: F,
+    pub(crate) shape: PhantomData<fn() -> Shape>,
 }
 
 impl<F: NativeFn<Shape>, Shape: 'static> Handler for Native<F, Shape> {

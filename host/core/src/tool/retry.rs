@@ -21,8 +21,7 @@ use toolcell_contract::message::failure::Failure;
 use toolcell_contract::outcome::tool_error::ToolError;
 
 use super::handler::{Handler, HandlerFuture, Invocation};
-use super::handler_wait;
-use super::middleware::Middleware;
+use super::{handler_wait, middleware::Middleware};
 use crate::os::clock::{self, Clock, SystemClock};
 use crate::tool::Tool;
 
@@ -120,16 +119,12 @@ impl Retry {
 
     /// Returns the wait after this many failed attempts.
     fn delay(&self, failed: u32, rng: &mut Rng) -> Duration {
-        let units = match self.growth {
-            Growth::Fixed => 1,
-            Growth::Exponential | Growth::ExponentialWithJitter => {
-                2_u32.saturating_pow(failed.saturating_sub(1))
-            }
-        };
-        let full = self.unit.saturating_mul(units).min(self.max_delay);
+        let wait = |units| self.unit.saturating_mul(units).min(self.max_delay);
+        let doubled = wait(2_u32.saturating_pow(failed.saturating_sub(1)));
         match self.growth {
-            Growth::Fixed | Growth::Exponential => full,
-            Growth::ExponentialWithJitter => full - (full / 2).mul_f64(rng.f64()),
+            Growth::Fixed => wait(1),
+            Growth::Exponential => doubled,
+            Growth::ExponentialWithJitter => doubled - (doubled / 2).mul_f64(rng.f64()),
         }
     }
 }

@@ -197,8 +197,8 @@ impl Assembler {
     pub fn start(&mut self, id: &str, name: &str) -> Result<(), AssembleError> {
         let key = Key::Id(id.into());
         if let Some(open) = self.calls.get_mut(&key) {
-            self.held -= open.text();
-            return Err(open.break_with(AssembleError::StartedTwice { id: id.into() }));
+            let error = AssembleError::StartedTwice { id: id.into() };
+            return Err(open.break_with(&mut self.held, error));
         }
         self.open_call(key, Open { id: id.into(), name: name.into(), ..Open::default() })
     }
@@ -213,11 +213,9 @@ impl Assembler {
         let Some(open) = self.calls.get_mut(&key) else {
             return Err(AssembleError::NotOpen { id: id.into() });
         };
+        let label = open.label(&key);
         self.last = Some(key);
-        let added = open.add(&mut self.held, self.limit, ["", "", text]);
-        added.map_err(|()| {
-            open.break_with(AssembleError::TooLarge { id: id.into(), limit: self.limit })
-        })
+        open.add(label, &mut self.held, self.limit, ["", "", text])
     }
 
     /// Takes a fragment of the call at this index of the model's answer. The first fragment opens
@@ -247,14 +245,12 @@ impl Assembler {
             return Ok(());
         }
         if !id.is_empty() && !open.id.is_empty() && open.id != id {
-            self.held -= open.text();
-            return Err(open.break_with(AssembleError::StartedTwice { id: label }));
+            let error = AssembleError::StartedTwice { id: label };
+            return Err(open.break_with(&mut self.held, error));
         }
         let id = if open.id.is_empty() { id } else { "" };
         let name = name.filter(|name| *name != open.name).unwrap_or_default();
-        let added = open.add(&mut self.held, self.limit, [id, name, text]);
-        added
-            .map_err(|()| open.break_with(AssembleError::TooLarge { id: label, limit: self.limit }))
+        open.add(label, &mut self.held, self.limit, [id, name, text])
     }
 
     /// Ends a call whose arguments are complete. Empty arguments count as `{}`, which providers
@@ -288,14 +284,11 @@ impl Assembler {
     /// [`end_all`](Self::end_all), but the call of the last fragment fails as incomplete, even if
     /// its arguments are valid JSON.
     pub fn end_truncated(&mut self) -> Vec<Result<ToolCall, AssembleError>> {
-        if let Some((key, open)) = self.last.take().and_then(|last| self.calls.get_key_value(&last))
+        if let Some(key) = self.last.take()
+            && let Some(open) = self.calls.get_mut(&key)
         {
-            let (key, unfinished) =
-                (key.clone(), AssembleError::Unfinished { id: open.label(key) });
-            if let Some(open) = self.calls.get_mut(&key) {
-                self.held -= open.text();
-                open.break_with(unfinished);
-            }
+            let unfinished = AssembleError::Unfinished { id: open.label(&key) };
+            open.break_with(&mut self.held, unfinished);
         }
         self.end_all()
     }
@@ -317,11 +310,11 @@ impl Assembler {
     /// if the end of the stream completes its calls.
     #[must_use = "each error is a tool call that is incomplete, and the model waits for an answer to it"]
     pub fn finish(self) -> Vec<AssembleError> {
-        let errors = self.calls.into_iter().map(|(key, open)| {
+        let error = |(key, open): (Key, Open)| {
             let unfinished = AssembleError::Unfinished { id: open.label(&key) };
             open.broken.unwrap_or(unfinished)
-        });
-        errors.collect()
+        };
+        self.calls.into_iter().map(error).collect()
     }
 
     fn open_call(&mut self, key: Key, open: Open) -> Result<(), AssembleError> {
@@ -345,10 +338,8 @@ impl Assembler {
         if let Some(error) = broken {
             return Err(error);
         }
-        if let Key::Index(_) = key
-            && let Some((missing, _)) =
-                [("id", &id), ("name", &name)].into_iter().find(|(_, text)| text.is_empty())
-        {
+        let missing = [("id", &id), ("name", &name)].into_iter().find(|(_, text)| text.is_empty());
+        if let (Key::Index(_), Some((missing, _))) = (key, missing) {
             return Err(AssembleError::Incomplete { id: label, missing });
         }
         let arguments = or_empty_object(arguments);
@@ -370,16 +361,21 @@ impl Open {
         self.name.len() + self.arguments.len()
     }
 
-    /// Appends to the id, the name and the arguments. Fails, and frees the call's text, if the
-    /// limit is exceeded.
-    fn add(&mut self, held: &mut usize, limit: u64, [id, name, text]: [&str; 3]) -> Result<(), ()> {
+    /// Appends to the id, the name and the arguments. Breaks the call, whose name in errors is
+    /// `label`, if the limit is exceeded.
+    fn add(
+        &mut self,
+        label: String,
+        held: &mut usize,
+        limit: u64,
+        [id, name, text]: [&str; 3],
+    ) -> Result<(), AssembleError> {
         if self.broken.is_some() {
             return Ok(());
         }
         let more = held.saturating_add(id.len() + name.len() + text.len());
         if more as u64 > bound!(Fragments, limit) {
-            *held -= self.text();
-            return Err(());
+            return Err(self.break_with(held, AssembleError::TooLarge { id: label, limit }));
         }
         *held = more;
         self.id.push_str(id);
@@ -388,8 +384,9 @@ impl Open {
         Ok(())
     }
 
-    /// Records the first error and drops the call's text.
-    fn break_with(&mut self, error: AssembleError) -> AssembleError {
+    /// Records the first error, and drops and frees the call's text.
+    fn break_with(&mut self, held: &mut usize, error: AssembleError) -> AssembleError {
+        *held -= self.text();
         (self.name, self.arguments) = Default::default();
         self.broken.get_or_insert_with(|| error.clone());
         error

@@ -24,12 +24,9 @@ use crate::note::Changes;
 use crate::part::text;
 use crate::place::Place;
 use crate::schema::Rewrite;
-use crate::{Note, ProviderError};
+use crate::{Converted, Note};
 
-pub(crate) fn tool(
-    definition: &Definition,
-    changes: &mut Changes<'_>,
-) -> Result<Value, ProviderError> {
+pub(crate) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Converted {
     let parameters = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes)
         .object_of_any_form()?;
     Ok(
@@ -37,7 +34,7 @@ pub(crate) fn tool(
     )
 }
 
-pub(crate) fn calls(input: &Place<'_>) -> Result<Calls, ProviderError> {
+pub(crate) fn calls(input: &Place<'_>) -> Converted<Calls> {
     const EXPECTED: &str = "an assistant message, or a list of events";
     if input.value.is_array() {
         return events::calls(&input.items(EXPECTED)?);

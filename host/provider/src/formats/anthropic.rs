@@ -11,36 +11,28 @@
 use serde_json::{Value, json};
 use toolcell_contract::definition::Definition;
 use toolcell_contract::message::Message;
+use toolcell_contract::outcome::Media;
 
 use crate::calls::Calls;
 use crate::note::Changes;
-use crate::part::{base64, image, text};
+use crate::part::{base64, text, text_and_images};
 use crate::place::Place;
-use crate::schema::{Open, Rewrite};
-use crate::{Note, Provider, ProviderError};
+use crate::schema::{Open, Rewrite, inside};
+use crate::{Converted, Note, Provider};
 
-/// Image types of a result. Source: the guide to vision.
-const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// Stop reasons of a message that was cut.
 const CUTS: [&str; 3] = ["max_tokens", "model_context_window_exceeded", "refusal"];
 /// Longest member name at the root, in characters.
 const MAX_MEMBER: usize = 64;
 
-pub(crate) fn tool(
-    definition: &Definition,
-    changes: &mut Changes<'_>,
-) -> Result<Value, ProviderError> {
+pub(crate) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Converted {
     let mut rewrite = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes);
     let object = rewrite.object(&mut Open::new())?;
     let schema = rewrite.plain(object)?;
     let members = schema.get("properties").and_then(Value::as_object);
-    if let Some(name) =
-        members.into_iter().flat_map(|members| members.keys()).find(|name| !is_member_name(name))
-    {
+    if let Some((name, _)) = members.into_iter().flatten().find(|(name, _)| !is_member_name(name)) {
         let problem = "a member's name may have 1 to 64 of the characters A-Z a-z 0-9 _ . -";
-        return Err(
-            changes.refusal(&crate::schema::inside("/parameters/properties", name), problem)
-        );
+        return Err(changes.refusal(&inside("/parameters/properties", name), problem));
     }
     let mut tool = json!({"name": definition.name, "input_schema": schema});
     if !definition.description.is_empty() {
@@ -54,7 +46,7 @@ fn is_member_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
 }
 
-pub(crate) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
+pub(crate) fn calls(response: &Place<'_>) -> Converted<Calls> {
     const EXPECTED: &str = "a message with `content`, or the list of its blocks";
     let blocks = if response.value.is_array() {
         response.items(EXPECTED)?
@@ -76,23 +68,16 @@ pub(crate) fn results(blocks: Vec<Value>) -> Vec<Value> {
 }
 
 pub(crate) fn result(message: &Message, notes: &mut Vec<Note>) -> Value {
-    // A failure may contain text only.
-    let images = if message.is_error { &[][..] } else { &IMAGES[..] };
-    let said = text(message, |part| image(part, images).is_some(), notes);
-    // The text of a failure must not be empty.
-    let said =
-        if message.is_error && said.is_empty() { "the tool failed".to_owned() } else { said };
-    let shown: Vec<_> = message.parts.iter().filter_map(|part| image(part, images)).collect();
-    let content = if shown.is_empty() {
-        Value::String(said)
+    let content = if message.is_error {
+        // A failure may contain text only, which must not be empty.
+        let said = text(message, |_| false, notes);
+        if said.is_empty() { "the tool failed".into() } else { said.into() }
     } else {
-        let shown = shown.into_iter().map(|media| {
+        let block = |media: &Media| {
             let source = json!({"type": "base64", "media_type": media.mime_type, "data": base64(&media.data)});
             json!({"type": "image", "source": source})
-        });
-        // A text block must not be empty.
-        let said = (!said.is_empty()).then(|| json!({"type": "text", "text": said}));
-        said.into_iter().chain(shown).collect()
+        };
+        text_and_images(message, "text", block, notes)
     };
     let mut block =
         json!({"type": "tool_result", "tool_use_id": message.tool_call_id, "content": content});

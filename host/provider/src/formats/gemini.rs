@@ -13,7 +13,7 @@ mod subset;
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use toolcell_contract::definition::Definition;
 use toolcell_contract::json::{exact, parse_strict};
 use toolcell_contract::message::Message;
@@ -24,7 +24,7 @@ use crate::note::Changes;
 use crate::part::{base64, is_empty, text};
 use crate::place::{Place, is_placed, placed_id};
 use crate::schema::Rewrite;
-use crate::{Note, Provider, ProviderError};
+use crate::{Converted, Note, Provider};
 use subset::Subset;
 
 /// Image and audio types that models accept. Source: the guides to images and audio.
@@ -56,26 +56,20 @@ const CUTS: [&str; 8] = [
 const MAX_EXACT: u64 = 1 << 53;
 
 pub(crate) fn tools(declarations: Vec<Value>) -> Value {
-    if declarations.is_empty() {
-        json!([])
-    } else {
-        json!([{"functionDeclarations": declarations}])
-    }
+    let list = (!declarations.is_empty()).then(|| json!({"functionDeclarations": declarations}));
+    list.into_iter().collect()
 }
 
-pub(crate) fn tool(
-    definition: &Definition,
-    changes: &mut Changes<'_>,
-) -> Result<Value, ProviderError> {
+pub(crate) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Converted {
     if !definition.name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
         return Err(changes.refusal("/name", "it must begin with a letter or an underscore"));
     }
-    let (noted, document) = (changes.count(), definition.parameters.as_ref());
+    let (noted, document) = (changes.notes.len(), definition.parameters.as_ref());
     let parameters =
         Subset::new(Rewrite::new(document, "/parameters", changes)).parameters().or_else(|_| {
             // A schema that is too large with its recursion expanded may fit if it is expanded
             // once.
-            changes.truncate(noted);
+            changes.notes.truncate(noted);
             Subset::new(Rewrite::new(document, "/parameters", changes).with_recursion(1))
                 .parameters()
         })?;
@@ -91,7 +85,7 @@ pub(crate) fn tool(
     Ok(tool)
 }
 
-pub(crate) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
+pub(crate) fn calls(response: &Place<'_>) -> Converted<Calls> {
     const EXPECTED: &str = "a response with `candidates`, a candidate, a content with `parts`, or the list of its parts";
     let candidate = match response.get("candidates") {
         Some(candidates) => {
@@ -127,11 +121,8 @@ pub(crate) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
     let calls = calls.iter().filter_map(|part| part.get("functionCall")).enumerate();
     Ok(Calls::of(calls.map(|(index, call)| {
         let placed = placed_id(index);
-        let id = if call.get("id").is_some() {
-            call.text("id", "the id of the call")
-        } else {
-            Ok(placed.as_str())
-        };
+        let has_id = call.get("id").is_some();
+        let id = if has_id { call.text("id", "the id of the call") } else { Ok(&*placed) };
         call.read(id, Ok(call.clone()), "args")
     }))
     .cut(Provider::Gemini, cut))
@@ -151,13 +142,9 @@ fn result(message: &Message, notes: &mut Vec<Note>) -> Vec<Value> {
         Some(mut value) => {
             if let Cow::Owned(written) = exact(&message.content, is_double) {
                 value = parse_strict(&written).unwrap_or(value);
-                notes.push(Note {
-                    tool: message.name.clone(),
-                    pointer: "/content".into(),
-                    change: "large numbers written as text".into(),
-                    reason: "numbers are sent as doubles, which can lose digits of a large number"
-                        .into(),
-                });
+                let change = "large numbers written as text";
+                let reason = "numbers are sent as doubles, which can lose digits of a large number";
+                notes.push(Note::new(&message.name, "/content", change, reason));
             }
             // Text beside the value goes into a member of its own, so that the value stays
             // unchanged.
@@ -178,12 +165,9 @@ fn result(message: &Message, notes: &mut Vec<Note>) -> Vec<Value> {
             json!({if message.is_error { "error" } else { "output" }: text(message, is_shown, notes)})
         }
     };
-    let mut function = Map::from_iter([
-        ("name".to_owned(), message.name.as_str().into()),
-        ("response".to_owned(), response),
-    ]);
+    let mut function = json!({"name": message.name, "response": response});
     if !is_placed(&message.tool_call_id) {
-        function.insert("id".into(), message.tool_call_id.as_str().into());
+        function["id"] = message.tool_call_id.as_str().into();
     }
     let media = message.parts.iter().filter_map(supported_media);
     let media = media.map(

@@ -10,7 +10,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use toolcell_contract::call::ToolCall;
 use toolcell_contract::definition::{Definition, Hints};
 use toolcell_contract::json::{exact, fits, parse_strict};
@@ -21,7 +21,7 @@ use crate::note::Changes;
 use crate::part::{base64, described, is_empty, media_type};
 use crate::place::{Place, is_placed, placed_id};
 use crate::schema::Rewrite;
-use crate::{Note, ProviderError};
+use crate::{Converted, Note};
 
 const EXPECTED: &str = "a `tools/call` request (`id`, `method`, `params`), or its `params` alone (`name`, `arguments`, `_meta`, `task`)";
 /// The members of a request's `params`.
@@ -31,10 +31,7 @@ const METHOD: &str = "tools/call";
 /// The attribute of a definition that holds the tool's display name.
 const TITLE: &str = "title";
 
-pub(crate) fn tool(
-    definition: &Definition,
-    changes: &mut Changes<'_>,
-) -> Result<Value, ProviderError> {
+pub(crate) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Converted {
     let mut rewrite = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes);
     let input = rewrite.object_of_any_form()?;
     let mut tool = json!({"name": definition.name, "inputSchema": rewrite.plain(input)?});
@@ -70,7 +67,7 @@ pub(crate) fn tool(
     Ok(tool)
 }
 
-pub(crate) fn call(request: &Place<'_>) -> Result<ToolCall, ProviderError> {
+pub(crate) fn call(request: &Place<'_>) -> Converted<ToolCall> {
     if request.get("method").is_none() && request.get("params").is_none() {
         request.need("name", EXPECTED)?;
         let is_other = |name: &String| !PARAMS.contains(&name.as_str());
@@ -86,7 +83,7 @@ pub(crate) fn call(request: &Place<'_>) -> Result<ToolCall, ProviderError> {
     request.need("params", EXPECTED)?.call(&id_text(&id)?, "arguments")
 }
 
-fn id_text(id: &Place<'_>) -> Result<String, ProviderError> {
+fn id_text(id: &Place<'_>) -> Converted<String> {
     match id.value {
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
@@ -109,29 +106,21 @@ pub(crate) fn result(message: &Message, notes: &mut Vec<Note>) -> Value {
         && let Ok(structured @ Value::Object(_)) = parse_strict(&message.content)
     {
         if let Cow::Owned(_) = exact(&message.content, fits) {
-            notes.push(Note {
-                tool: message.name.clone(),
-                pointer: "/content".into(),
-                change:
-                    "a large number loses digits in `structuredContent`; the text has all of them"
-                        .into(),
-                reason: "JSON values hold 64-bit integers and doubles".into(),
-            });
+            let change =
+                "a large number loses digits in `structuredContent`; the text has all of them";
+            let reason = "JSON values hold 64-bit integers and doubles";
+            notes.push(Note::new(&message.name, "/content", change, reason));
         }
         result["structuredContent"] = structured;
     }
-    let mut meta = Map::new();
     if !is_placed(&message.tool_call_id) {
-        meta.insert("toolcell/tool_call_id".into(), message.tool_call_id.as_str().into());
+        result["_meta"]["toolcell/tool_call_id"] = message.tool_call_id.as_str().into();
     }
     if !message.attributes.is_empty() {
-        meta.insert("toolcell/attributes".into(), json!(message.attributes));
+        result["_meta"]["toolcell/attributes"] = json!(message.attributes);
     }
     if message.end_turn {
-        meta.insert("toolcell/end_turn".into(), true.into());
-    }
-    if !meta.is_empty() {
-        result["_meta"] = meta.into();
+        result["_meta"]["toolcell/end_turn"] = true.into();
     }
     result
 }
@@ -156,12 +145,11 @@ fn block(part: &Part) -> Value {
         Part::ResourceLink { uri, name, description, mime_type, size } => {
             let mut link =
                 json!({"type": "resource_link", "uri": uri, "name": name.as_ref().unwrap_or(uri)});
-            let mime_type = mime_type.as_deref().map(media_type);
-            for (field, text) in [("description", description.as_deref()), ("mimeType", mime_type)]
-            {
-                if let Some(text) = text {
-                    link[field] = text.into();
-                }
+            if let Some(description) = description {
+                link["description"] = description.as_str().into();
+            }
+            if let Some(mime_type) = mime_type {
+                link["mimeType"] = media_type(mime_type).into();
             }
             if let Some(size) = size {
                 link["size"] = (*size).into();

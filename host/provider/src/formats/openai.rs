@@ -13,19 +13,18 @@
 use std::collections::BTreeSet;
 
 use serde::de::IgnoredAny;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use toolcell_contract::definition::Definition;
 use toolcell_contract::message::Message;
+use toolcell_contract::outcome::Media;
 
 use crate::calls::Calls;
 use crate::note::Changes;
-use crate::part::{base64, image, text};
+use crate::part::{base64, text, text_and_images};
 use crate::place::Place;
 use crate::schema::{Open, Rewrite, each_subschema, is_array};
-use crate::{Note, Provider, ProviderError};
+use crate::{Converted, Note, Provider};
 
-/// Image types of a result. Source: the guide to images.
-const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// Finish reasons of a chat completion that was cut: OpenAI's, then those of compatible providers.
 const CHAT_CUTS: [&str; 6] = [
     "length",
@@ -41,37 +40,23 @@ const RESPONSES_CUTS: [&str; 5] = ["incomplete", "in_progress", "queued", "cance
 /// before.
 const NOT_AT_TOP: [&str; 3] = ["const", "enum", "not"];
 
-pub(crate) fn chat_tool(
-    definition: &Definition,
-    changes: &mut Changes<'_>,
-) -> Result<Value, ProviderError> {
+pub(crate) fn chat_tool(definition: &Definition, changes: &mut Changes<'_>) -> Converted {
     Ok(json!({"type": "function", "function": function(definition, changes)?}))
 }
 
-pub(crate) fn responses_tool(
-    definition: &Definition,
-    changes: &mut Changes<'_>,
-) -> Result<Value, ProviderError> {
+pub(crate) fn responses_tool(definition: &Definition, changes: &mut Changes<'_>) -> Converted {
     let mut tool = function(definition, changes)?;
-    tool.insert("type".into(), "function".into());
-    Ok(tool.into())
+    tool["type"] = "function".into();
+    Ok(tool)
 }
 
-fn function(
-    definition: &Definition,
-    changes: &mut Changes<'_>,
-) -> Result<Map<String, Value>, ProviderError> {
+fn function(definition: &Definition, changes: &mut Changes<'_>) -> Converted {
     let mut rewrite = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes);
     let mut parameters = rewrite.object(&mut Open::new())?;
+    let reason = "the API does not allow it at the top";
     for keyword in NOT_AT_TOP {
         if let Some(value) = parameters.remove(keyword) {
-            rewrite.describe_keyword(
-                &mut parameters,
-                keyword,
-                &value,
-                "/parameters",
-                "the API does not allow it at the top",
-            );
+            rewrite.describe_keyword(&mut parameters, keyword, &value, "/parameters", reason);
         }
     }
     let mut parameters = rewrite.plain(parameters)?;
@@ -80,19 +65,15 @@ fn function(
             schema.entry("items").or_insert_with(|| json!({}));
         }
     });
-    // Set explicitly, because the default is false in one API and true in the other.
-    let mut function = Map::from_iter([
-        ("name".to_owned(), definition.name.as_str().into()),
-        ("parameters".to_owned(), parameters),
-        ("strict".to_owned(), false.into()),
-    ]);
+    // `strict` is set explicitly, because the default is false in one API and true in the other.
+    let mut function = json!({"name": definition.name, "parameters": parameters, "strict": false});
     if !definition.description.is_empty() {
-        function.insert("description".into(), definition.description.as_str().into());
+        function["description"] = definition.description.as_str().into();
     }
     Ok(function)
 }
 
-pub(crate) fn chat_calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
+pub(crate) fn chat_calls(response: &Place<'_>) -> Converted<Calls> {
     const EXPECTED: &str =
         "a response with `choices`, a choice, an assistant message, or its `tool_calls`";
     if response.value.is_array() {
@@ -101,10 +82,8 @@ pub(crate) fn chat_calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
     let (choice, message) = match response.get("choices") {
         Some(choices) => match choices.only("one choice: pass only the choice that you use")? {
             Some(choice) => {
-                let message = choice.need(
-                    "message",
-                    "the message of a choice; put a streamed answer together first",
-                )?;
+                let expected = "the message of a choice; put a streamed answer together first";
+                let message = choice.need("message", expected)?;
                 (choice, message)
             }
             None => return Ok(Calls::default()),
@@ -127,7 +106,7 @@ fn has(place: &Place<'_>, name: &str) -> bool {
 }
 
 /// Returns the calls of a list. AG-UI uses the same form.
-pub(super) fn chat_list(list: &Place<'_>) -> Result<Calls, ProviderError> {
+pub(super) fn chat_list(list: &Place<'_>) -> Converted<Calls> {
     let calls = list.items("a list of tool calls")?;
     let is_function = |call: &Place<'_>| {
         let is_bare = !has(call, "type")
@@ -166,20 +145,16 @@ fn has_pieces(calls: &[Place<'_>]) -> bool {
     })
 }
 
-pub(crate) fn responses_calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
+pub(crate) fn responses_calls(response: &Place<'_>) -> Converted<Calls> {
     const EXPECTED: &str = "a response with `output`, or the list of its items";
-    let items = if response.value.is_array() {
-        response.items(EXPECTED)?
-    } else {
-        response.need("output", EXPECTED)?.items(EXPECTED)?
-    };
+    let is_list = response.value.is_array();
+    let list = if is_list { response.clone() } else { response.need("output", EXPECTED)? };
+    let items = list.items(EXPECTED)?;
     let calls = Place::calls_among(items, |item| item.is_word("type", "function_call"))?;
     let details = response.value.pointer("/incomplete_details/reason").and_then(Value::as_str);
     let cut = response.word("status", &RESPONSES_CUTS).map(|status| details.unwrap_or(status));
     Ok(Calls::of(calls.iter().map(|call| {
-        let is_unfinished =
-            ["incomplete", "in_progress"].into_iter().any(|status| call.is_word("status", status));
-        let finished = if is_unfinished {
+        let finished = if call.word("status", &["incomplete", "in_progress"]).is_some() {
             Err(call.malformed("a call that the model has finished"))
         } else {
             Ok(call.clone())
@@ -195,17 +170,10 @@ pub(crate) fn chat_result(message: &Message, notes: &mut Vec<Note>) -> Value {
 }
 
 pub(crate) fn responses_result(message: &Message, notes: &mut Vec<Note>) -> Value {
-    let said = text(message, |part| image(part, &IMAGES).is_some(), notes);
-    let images: Vec<_> = message.parts.iter().filter_map(|part| image(part, &IMAGES)).collect();
-    let output = if images.is_empty() {
-        Value::String(said)
-    } else {
-        let shown = images.into_iter().map(|media| {
-            let url = format!("data:{};base64,{}", media.mime_type, base64(&media.data));
-            json!({"type": "input_image", "image_url": url, "detail": "auto"})
-        });
-        let said = (!said.is_empty()).then(|| json!({"type": "input_text", "text": said}));
-        said.into_iter().chain(shown).collect()
+    let block = |media: &Media| {
+        let url = format!("data:{};base64,{}", media.mime_type, base64(&media.data));
+        json!({"type": "input_image", "image_url": url, "detail": "auto"})
     };
+    let output = text_and_images(message, "input_text", block, notes);
     json!({"type": "function_call_output", "call_id": message.tool_call_id, "output": output})
 }

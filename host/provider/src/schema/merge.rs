@@ -6,9 +6,9 @@
 //! into an `allOf` that is merged later. Two values that do not fit into one keyword are kept by
 //! describing the second one in the text, with a note.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{Rewrite, inside};
+use super::{Keywords, Rewrite, inside};
 
 /// Keywords that have a meaning only at their original place, or none for the model.
 const LEFT_BEHIND: [&str; 7] =
@@ -17,12 +17,7 @@ const LEFT_BEHIND: [&str; 7] =
 impl Rewrite<'_, '_> {
     /// Adds a schema that must hold as well. A rule that does not fit into one keyword goes into
     /// the description.
-    pub(crate) fn merge(
-        &mut self,
-        into: &mut Map<String, Value>,
-        other: Map<String, Value>,
-        at: &str,
-    ) {
+    pub(crate) fn merge(&mut self, into: &mut Keywords, other: Keywords, at: &str) {
         for (keyword, value) in other {
             match into.get_mut(&keyword) {
                 _ if LEFT_BEHIND.contains(&keyword.as_str()) => {}
@@ -30,13 +25,9 @@ impl Rewrite<'_, '_> {
                 Some(held) if *held == value => {}
                 Some(held) => {
                     if let Err(value) = combine(&keyword, held, value) {
-                        self.describe_keyword(
-                            into,
-                            &keyword,
-                            &value,
-                            &inside(at, &keyword),
-                            "it is given two different values",
-                        );
+                        let (place, reason) =
+                            (inside(at, &keyword), "it is given two different values");
+                        self.describe_keyword(into, &keyword, &value, &place, reason);
                     }
                 }
             }
@@ -112,12 +103,7 @@ fn both(held: &mut Value, other: Value) {
 
 /// Returns the types that both schemas allow, or `None` if there is no such type.
 fn common_types(one: &Value, other: &Value) -> Option<Value> {
-    let list = |value: &Value| match value {
-        Value::Array(list) => list.clone(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
-            vec![value.clone()]
-        }
-    };
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
     let (one, other) = (list(one), list(other));
     // An integer is a number.
     let allows = |types: &[Value], kind: &Value| {
@@ -129,9 +115,5 @@ fn common_types(one: &Value, other: &Value) -> Option<Value> {
             common.push(kind);
         }
     }
-    match common.len() {
-        0 => None,
-        1 => common.pop(),
-        _ => Some(common.into()),
-    }
+    if common.len() > 1 { Some(common.into()) } else { common.pop() }
 }

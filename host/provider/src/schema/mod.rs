@@ -12,8 +12,7 @@ mod spread;
 
 use serde_json::{Map, Value, json};
 
-use super::ProviderError;
-use super::note::Changes;
+use super::{Converted, note::Changes};
 
 /// Bytes of schema that one conversion may process, with references followed: 64 times the largest
 /// schema of a tool. Two references to one place at each of many levels would double the output per
@@ -60,6 +59,9 @@ pub(super) struct Rewrite<'a, 'n> {
     levels: usize,
 }
 
+/// The keywords of a schema.
+pub(super) type Keywords = Map<String, Value>;
+
 /// The references that are being followed, as written in the schema.
 pub(super) type Open = Vec<String>;
 
@@ -79,11 +81,9 @@ impl<'a, 'n> Rewrite<'a, 'n> {
 
     /// Returns the schema as an object without alternatives or references at its root. The
     /// references that were followed stay in `open`.
-    pub(super) fn object(&mut self, open: &mut Open) -> Result<Map<String, Value>, ProviderError> {
-        let mut object = match self.document {
-            None => Map::new(),
-            Some(schema) => self.flatten(schema, self.start, open)?,
-        };
+    pub(super) fn object(&mut self, open: &mut Open) -> Converted<Keywords> {
+        let any = Value::Bool(true);
+        let mut object = self.flatten(self.document.unwrap_or(&any), self.start, open)?;
         self.expect_objects(&object)?;
         while let Some((keyword, branches)) =
             ["anyOf", "oneOf"].iter().find_map(|word| object.remove_entry(*word))
@@ -96,9 +96,9 @@ impl<'a, 'n> Rewrite<'a, 'n> {
     }
 
     /// Returns the schema with `type: object` at its root, and otherwise unchanged.
-    pub(super) fn object_of_any_form(&mut self) -> Result<Map<String, Value>, ProviderError> {
+    pub(super) fn object_of_any_form(&mut self) -> Converted<Keywords> {
         let mut object = match self.document {
-            None | Some(Value::Bool(true)) => Map::new(),
+            None | Some(Value::Bool(true)) => Keywords::new(),
             Some(Value::Object(keywords)) => keywords.clone(),
             Some(_) => {
                 return Err(self.changes.refusal(self.start, "no object can fit this schema"));
@@ -109,14 +109,9 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         Ok(object)
     }
 
-    fn expect_objects(&self, schema: &Map<String, Value>) -> Result<(), ProviderError> {
-        if takes_objects(schema) {
-            return Ok(());
-        }
-        Err(self.changes.refusal(
-            self.start,
-            "no object can fit this schema, and only objects are allowed here",
-        ))
+    fn expect_objects(&self, schema: &Keywords) -> Converted<()> {
+        let problem = "no object can fit this schema, and only objects are allowed here";
+        if takes_objects(schema) { Ok(()) } else { Err(self.changes.refusal(self.start, problem)) }
     }
 
     /// Returns true if the root of the schema allows only objects.
@@ -129,18 +124,16 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         if hops > MAX_HOPS || *looks > MAX_LOOKS {
             return false;
         }
-        let list = |keyword: &str| {
-            schema.get(keyword).and_then(Value::as_array).filter(|list| !list.is_empty())
-        };
+        let list = |keyword: &str| schema.get(keyword).and_then(Value::as_array);
+        let target = schema.get("$ref").and_then(|reference| self.target(reference));
         let mut promises = |branch: &Value| self.promises(branch, hops + 1, looks);
         schema.get("type").is_some_and(|kind| kind == "object")
-            || schema
-                .get("$ref")
-                .and_then(|reference| self.target(reference))
-                .is_some_and(&mut promises)
+            || target.is_some_and(&mut promises)
             || list("allOf").is_some_and(|all| all.iter().any(&mut promises))
-            || list("anyOf").is_some_and(|any| any.iter().all(&mut promises))
-            || list("oneOf").is_some_and(|one| one.iter().all(&mut promises))
+            || ["anyOf", "oneOf"]
+                .into_iter()
+                .filter_map(list)
+                .any(|branches| !branches.is_empty() && branches.iter().all(&mut promises))
     }
 
     /// Returns a schema with the `$ref` and `allOf` at its root merged into it. The references that
@@ -151,7 +144,7 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         schema: &Value,
         at: &str,
         open: &mut Open,
-    ) -> Result<Map<String, Value>, ProviderError> {
+    ) -> Converted<Keywords> {
         self.spend(schema.to_string().len(), at)?;
         self.levels += 1;
         if self.levels > MAX_HOPS {
@@ -160,8 +153,8 @@ impl<'a, 'n> Rewrite<'a, 'n> {
             return Err(self.changes.refusal(at, &problem));
         }
         let mut flat = match schema {
-            Value::Bool(true) => Map::new(),
-            Value::Bool(false) => Map::from_iter([("not".to_owned(), json!({}))]),
+            Value::Bool(true) => Keywords::new(),
+            Value::Bool(false) => Keywords::from_iter([("not".to_owned(), json!({}))]),
             Value::Object(keywords) => keywords.clone(),
             Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
                 return Err(self.changes.refusal(at, "it is not a JSON Schema"));
@@ -182,9 +175,8 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         };
         if let Some(reference) = flat.remove("$ref") {
             let Some((target, written)) = self.target(&reference).zip(reference.as_str()) else {
-                return Err(self
-                    .changes
-                    .refusal(&inside(at, "$ref"), "the `$ref` names no part of this schema"));
+                let problem = "the `$ref` names no part of this schema";
+                return Err(self.changes.refusal(&inside(at, "$ref"), problem));
             };
             if count(&way, written) > self.recursion {
                 self.cut(&mut flat, target, written);
@@ -210,35 +202,28 @@ impl<'a, 'n> Rewrite<'a, 'n> {
     }
 
     /// Replaces a recursive schema by its types and a description.
-    fn cut(&mut self, into: &mut Map<String, Value>, target: &Value, reference: &str) {
-        let words = json!("More of the same form, which is not written out here.");
-        let kinds = target
-            .get("type")
-            .cloned()
-            .or_else(|| target.get("properties").map(|_| json!("object")));
-        let kinds = kinds.map(|kinds| ("type".to_owned(), kinds));
+    fn cut(&mut self, into: &mut Keywords, target: &Value, reference: &str) {
+        let words = "More of the same form, which is not written out here.";
+        let mut form = Keywords::from_iter([("description".to_owned(), words.into())]);
+        if let Some(kinds) = target.get("type") {
+            form.insert("type".into(), kinds.clone());
+        } else if target.get("properties").is_some() {
+            form.insert("type".into(), "object".into());
+        }
         let place = format!("{}{}", self.start, reference.trim_start_matches('#'));
         let change = match self.recursion {
             1 => "written out inside of itself once, and cut there".to_owned(),
             times => format!("written out inside of itself {times} times, and cut there"),
         };
         self.changes.note(&place, &change, "this list cannot hold a schema that refers to itself");
-        self.merge(
-            into,
-            kinds.into_iter().chain([("description".to_owned(), words)]).collect(),
-            &place,
-        );
+        self.merge(into, form, &place);
     }
 
     /// Charges bytes of schema that are processed or copied.
-    pub(super) fn spend(&mut self, bytes: usize, at: &str) -> Result<(), ProviderError> {
+    pub(super) fn spend(&mut self, bytes: usize, at: &str) -> Converted<()> {
         self.work += bytes;
-        if self.work <= MAX_WORK {
-            return Ok(());
-        }
-        Err(self
-            .changes
-            .refusal(at, "the schema is too large with its references and alternatives expanded"))
+        let problem = "the schema is too large with its references and alternatives expanded";
+        if self.work <= MAX_WORK { Ok(()) } else { Err(self.changes.refusal(at, problem)) }
     }
 
     /// Returns the subschema that a reference names.
@@ -249,7 +234,7 @@ impl<'a, 'n> Rewrite<'a, 'n> {
     /// Moves a keyword from the schema's rules into its description.
     pub(super) fn describe_keyword(
         &mut self,
-        schema: &mut Map<String, Value>,
+        schema: &mut Keywords,
         keyword: &str,
         value: &Value,
         at: &str,
@@ -272,26 +257,16 @@ impl<'a, 'n> Rewrite<'a, 'n> {
 
     /// Replaces `true` and `false` as schemas, which many parsers do not support. Checks the
     /// references, since one may have pointed into a part that was rewritten.
-    pub(super) fn plain(&self, schema: Map<String, Value>) -> Result<Value, ProviderError> {
+    pub(super) fn plain(&self, schema: Keywords) -> Converted {
         let mut plain = Value::Object(schema);
         each_subschema(&mut plain, &mut expand_booleans);
-        match first_dead_reference(&plain, &plain) {
-            None => Ok(plain),
-            Some(_)
-                if self
-                    .document
-                    .and_then(|document| first_dead_reference(document, document))
-                    .is_some() =>
-            {
-                Err(self.changes.refusal(self.start, "a `$ref` names no part of this schema"))
-            }
-            Some(reference) => {
-                let problem = format!(
-                    "`{reference}` points at a part that is rewritten: move that part to `$defs`"
-                );
-                Err(self.changes.refusal(self.start, &problem))
-            }
-        }
+        let Some(reference) = first_dead_reference(&plain) else { return Ok(plain) };
+        let problem = if self.document.and_then(first_dead_reference).is_some() {
+            "a `$ref` names no part of this schema".to_owned()
+        } else {
+            format!("`{reference}` points at a part that is rewritten: move that part to `$defs`")
+        };
+        Err(self.changes.refusal(self.start, &problem))
     }
 }
 
@@ -307,7 +282,7 @@ pub(super) fn inside(at: &str, name: &str) -> String {
 }
 
 /// Returns the types that a schema names, or `None` if it names none.
-pub(super) fn types(schema: &Map<String, Value>) -> Option<Vec<&str>> {
+pub(super) fn types(schema: &Keywords) -> Option<Vec<&str>> {
     match schema.get("type")? {
         Value::String(one) => Some(vec![one]),
         Value::Array(many) => Some(many.iter().filter_map(Value::as_str).collect()),
@@ -315,66 +290,53 @@ pub(super) fn types(schema: &Map<String, Value>) -> Option<Vec<&str>> {
     }
 }
 
-fn takes_objects(schema: &Map<String, Value>) -> bool {
+fn takes_objects(schema: &Keywords) -> bool {
     !is_never(schema) && types(schema).is_none_or(|types| types.contains(&"object"))
 }
 
 /// Returns true if no value fits the schema.
-pub(super) fn is_never(schema: &Map<String, Value>) -> bool {
+pub(super) fn is_never(schema: &Keywords) -> bool {
     schema.get("not").is_some_and(|not| *not == json!({}) || *not == json!(true))
 }
 
-pub(super) fn is_array(schema: &Map<String, Value>) -> bool {
+pub(super) fn is_array(schema: &Keywords) -> bool {
     types(schema).is_some_and(|types| types.contains(&"array"))
 }
 
 /// Visits every subschema that is an object, inner ones first, and the schema itself.
-pub(super) fn each_subschema(schema: &mut Value, look: &mut impl FnMut(&mut Map<String, Value>)) {
+pub(super) fn each_subschema(schema: &mut Value, look: &mut impl FnMut(&mut Keywords)) {
     let Value::Object(keywords) = schema else { return };
-    for (keyword, value) in keywords.iter_mut() {
-        let keyword = keyword.as_str();
-        match value {
-            Value::Object(map) if MAP.contains(&keyword) => {
-                map.values_mut().for_each(|inner| each_subschema(inner, look));
-            }
-            Value::Array(list) if LIST.contains(&keyword) => {
-                list.iter_mut().for_each(|inner| each_subschema(inner, look));
-            }
-            Value::Object(_) if ONE.contains(&keyword) => each_subschema(value, look),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_)
-            | Value::Object(_) => {}
-        }
-    }
+    each_inner(keywords, |_, inner| each_subschema(inner, look));
     look(keywords);
 }
 
-/// Replaces `true` and `false` by the equivalent schemas.
-fn expand_booleans(keywords: &mut Map<String, Value>) {
-    let spell = |value: &mut Value| match value {
-        Value::Bool(true) => *value = json!({}),
-        Value::Bool(false) => *value = json!({"not": {}}),
-        Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {}
-    };
-    for (keyword, value) in keywords.iter_mut() {
+/// Visits the schemas directly inside of a schema, each with its keyword.
+fn each_inner(keywords: &mut Keywords, mut look: impl FnMut(&str, &mut Value)) {
+    for (keyword, value) in keywords {
         let keyword = keyword.as_str();
-        match value {
-            Value::Object(map) if MAP.contains(&keyword) => map.values_mut().for_each(spell),
-            Value::Array(list) if LIST.contains(&keyword) => list.iter_mut().for_each(spell),
-            Value::Bool(_) if ONE.contains(&keyword) && !YES_OR_NO.contains(&keyword) => {
-                spell(value)
-            }
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_)
-            | Value::Object(_) => {}
+        if ONE.contains(&keyword) {
+            look(keyword, value);
+        } else if let Value::Object(map) = value
+            && MAP.contains(&keyword)
+        {
+            map.values_mut().for_each(|inner| look(keyword, inner));
+        } else if let Value::Array(list) = value
+            && LIST.contains(&keyword)
+        {
+            list.iter_mut().for_each(|inner| look(keyword, inner));
         }
     }
+}
+
+/// Replaces `true` and `false` by the equivalent schemas.
+fn expand_booleans(keywords: &mut Keywords) {
+    each_inner(keywords, |keyword, inner| {
+        if let Value::Bool(is_any) = *inner
+            && !YES_OR_NO.contains(&keyword)
+        {
+            *inner = if is_any { json!({}) } else { json!({"not": {}}) };
+        }
+    });
 }
 
 fn has_reference(value: &Value) -> bool {
@@ -387,13 +349,12 @@ fn has_reference(value: &Value) -> bool {
     }
 }
 
-/// Returns a reference in a schema that does not resolve inside of `document`.
-fn first_dead_reference(schema: &Value, document: &Value) -> Option<String> {
+/// Returns a reference in a schema that names no part of it.
+fn first_dead_reference(schema: &Value) -> Option<String> {
     let mut dead = None;
-    let mut schema = schema.clone();
-    each_subschema(&mut schema, &mut |keywords| {
+    each_subschema(&mut schema.clone(), &mut |keywords| {
         if let Some(Value::String(reference)) = keywords.get("$ref")
-            && target(document, reference).is_none()
+            && target(schema, reference).is_none()
         {
             dead.get_or_insert_with(|| reference.clone());
         }

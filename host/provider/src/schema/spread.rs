@@ -7,12 +7,10 @@
 //! note. If only one alternative accepts objects, it is merged as it is; if none does, the tool is
 //! refused.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{Open, Rewrite, inside, takes_objects};
-use crate::ProviderError;
-
-type Schema = Map<String, Value>;
+use super::{Keywords, Open, Rewrite, inside, takes_objects};
+use crate::Converted;
 
 impl Rewrite<'_, '_> {
     /// Merges alternatives into the object that contains them: it gets every member of any
@@ -21,11 +19,11 @@ impl Rewrite<'_, '_> {
     /// requirement, and the references that were followed in it stay in `open`.
     pub(super) fn merge_alternatives(
         &mut self,
-        object: &mut Schema,
+        object: &mut Keywords,
         keyword: &str,
         branches: Value,
         open: &mut Open,
-    ) -> Result<(), ProviderError> {
+    ) -> Converted<()> {
         let at = inside(self.start, keyword);
         let (mut fitting, mut followed) = (Vec::new(), Open::new());
         for (index, branch) in branches.as_array().into_iter().flatten().enumerate() {
@@ -37,9 +35,9 @@ impl Rewrite<'_, '_> {
             }
         }
         if fitting.len() < 2 {
-            let only = fitting
-                .pop()
-                .ok_or_else(|| self.changes.refusal(&at, "no object can fit any alternative"))?;
+            let Some(only) = fitting.pop() else {
+                return Err(self.changes.refusal(&at, "no object can fit any alternative"));
+            };
             *open = followed;
             self.merge(object, only, &at);
             return Ok(());
@@ -51,22 +49,21 @@ impl Rewrite<'_, '_> {
         }
         let required = required_by_all(&fitting);
         if !required.is_empty() {
-            self.merge(object, Map::from_iter([("required".to_owned(), required.into())]), &at);
+            self.merge(
+                object,
+                Keywords::from_iter([("required".to_owned(), required.into())]),
+                &at,
+            );
         }
-        self.describe_keyword(
-            object,
-            keyword,
-            &branches,
-            &at,
-            "the API does not allow alternatives at the top",
-        );
+        let reason = "the API does not allow alternatives at the top";
+        self.describe_keyword(object, keyword, &branches, &at, reason);
         Ok(())
     }
 }
 
 /// Returns every member of every alternative, with all its forms.
-fn members(branches: &[Schema]) -> Schema {
-    let mut members: Map<String, Value> = Map::new();
+fn members(branches: &[Keywords]) -> Keywords {
+    let mut members = Keywords::new();
     for (name, schema) in
         branches.iter().filter_map(|branch| branch.get("properties")?.as_object()).flatten()
     {
@@ -86,12 +83,10 @@ fn members(branches: &[Schema]) -> Schema {
     members
 }
 
-fn required_by_all(branches: &[Schema]) -> Vec<Value> {
-    let lists =
-        branches.iter().map(|branch| branch.get("required").and_then(Value::as_array).cloned());
-    let both = |mut one: Vec<Value>, other: Vec<Value>| {
-        one.retain(|name| other.contains(name));
-        one
-    };
-    lists.map(Option::unwrap_or_default).reduce(both).unwrap_or_default()
+fn required_by_all(branches: &[Keywords]) -> Vec<Value> {
+    let lists = branches.iter().map(|branch| branch.get("required").and_then(Value::as_array));
+    let mut lists = lists.map(|list| list.cloned().unwrap_or_default());
+    let mut required = lists.next().unwrap_or_default();
+    lists.for_each(|other| required.retain(|name| other.contains(name)));
+    required
 }

@@ -112,7 +112,7 @@ impl Store {
             let problem = format!("`{}` is not a directory", root.display());
             return Err(io::Error::new(io::ErrorKind::NotADirectory, problem));
         }
-        DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(with_path(root))?;
+        create_directory(root)?;
         let lock = root.join(LOCK);
         let lock = locked(&lock).map_err(with_path(&lock))?;
         let mut tenants = HashMap::new();
@@ -121,11 +121,9 @@ impl Store {
             if let Some(name) = entry.file_name().to_str().filter(|name| is_digest(name))
                 && entry.file_type()?.is_dir()
             {
-                tenants.insert(
-                    name.to_owned(),
-                    Tenant::read(&entry.path(), options.lifetime, clock.now())
-                        .map_err(with_path(&entry.path()))?,
-                );
+                let path = entry.path();
+                let tenant = Tenant::read(&path, options.lifetime, clock.now());
+                tenants.insert(name.to_owned(), tenant.map_err(with_path(&path))?);
             }
         }
         let (root, tenants) = (root.to_owned(), Mutex::new(tenants));
@@ -208,11 +206,7 @@ impl Store {
 
     fn write(&self, directory: &str, id: &str, head: &Head, content: &[u8]) -> io::Result<()> {
         let directory = self.root.join(directory);
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&directory)
-            .map_err(with_path(&directory))?;
+        create_directory(&directory)?;
         let number = self.written.fetch_add(1, Ordering::Relaxed);
         let unfinished = directory.join(format!("{UNFINISHED}{number}"));
         let head = serde_json::to_vec(head)?;
@@ -332,19 +326,14 @@ impl Tenant {
             }
             let found = read_head(&entry.path())
                 .and_then(|(file, head, begin)| Ok((file.metadata()?, head, begin)));
-            let (metadata, head, begin) = match found {
-                Ok(found) => found,
-                Err(error) => {
-                    tracing::warn!(%error, artifact = name, "an artifact cannot be read");
-                    continue;
-                }
-            };
+            let found = found.inspect_err(
+                |error| tracing::warn!(%error, artifact = name, "an artifact cannot be read"),
+            );
+            let Ok((metadata, head, begin)) = found else { continue };
             let age = SystemTime::now().duration_since(metadata.modified()?).unwrap_or_default();
             let expires = now + lifetime.saturating_sub(age);
-            tenant.kept.insert(
-                name.to_owned(),
-                StoredArtifact { head, size: metadata.len().saturating_sub(begin), expires },
-            );
+            let size = metadata.len().saturating_sub(begin);
+            tenant.kept.insert(name.to_owned(), StoredArtifact { head, size, expires });
         }
         Ok(tenant)
     }
@@ -379,6 +368,10 @@ impl StoredArtifact {
     }
 }
 
+fn create_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(with_path(path))
+}
+
 /// Removes the directory of this process. Succeeds if it is gone already, for example because the
 /// system cleaned its temporary files.
 fn remove_own(root: &Path) -> io::Result<()> {
@@ -400,10 +393,8 @@ fn locked(path: &Path) -> io::Result<File> {
                 std::thread::sleep(LOCK_TIMEOUT / 100)
             }
             Err(TryLockError::WouldBlock) => {
-                return Err(io::Error::new(
-                    io::ErrorKind::ResourceBusy,
-                    "another process uses this directory",
-                ));
+                let text = "another process uses this directory";
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
             }
             Err(TryLockError::Error(error)) => return Err(error),
         }

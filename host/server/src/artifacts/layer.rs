@@ -38,11 +38,8 @@ pub(crate) struct Layer {
 impl Layer {
     /// Wraps the tool in this middleware.
     pub(crate) fn wrap(tool: Tool, artifacts: &Artifacts) -> Tool {
-        let properties = tool
-            .definition()
-            .parameters
-            .as_ref()
-            .and_then(|schema| schema["properties"].as_object());
+        let schema = tool.definition().parameters.as_ref();
+        let properties = schema.and_then(|schema| schema["properties"].as_object());
         let is_file = |schema: &Value| schema["format"] == FORMAT;
         let files = properties.into_iter().flatten().filter(|(_, schema)| is_file(schema));
         let files = files.map(|(name, _)| name.clone()).collect();
@@ -50,7 +47,7 @@ impl Layer {
     }
 
     /// Mounts the files that the arguments refer to. Returns the call unchanged if there are none.
-    async fn with_files(&self, invocation: Arc<Invocation>) -> Result<Arc<Invocation>, CallResult> {
+    async fn with_files(&self, invocation: Arc<Invocation>) -> Result<Arc<Invocation>, Refusal> {
         let mut wanted = Vec::new();
         // Reads the text: the tree of large arguments takes up to a hundred times their bytes.
         let _ = each_member(&invocation.call.arguments, |name, value| {
@@ -67,26 +64,17 @@ impl Layer {
         let mounted = tokio::task::spawn_blocking(move || {
             mount_files(&artifacts, tenant.as_deref(), &wanted)
         });
-        match mounted.await {
-            Ok(Ok(Err(faults))) => Err(CallResult::Refusal(Refusal::InvalidArguments(faults))),
-            Ok(Ok(Ok((paths, files)))) => {
-                let arguments = with_paths(&invocation.call.arguments, &paths);
-                Ok(Arc::new(invocation.with_files(arguments, files)))
-            }
-            Ok(Err(error)) => Err(failed(&error)),
-            Err(error) => Err(failed(&error)),
-        }
+        let (paths, files) = mounted.await.map_err(|error| failed(&error))??;
+        let arguments = with_paths(&invocation.call.arguments, &paths);
+        Ok(Arc::new(invocation.with_files(arguments, files)))
     }
 
     /// Replaces long content of the result by links.
     async fn with_links(&self, tenant: Option<String>, result: CallResult) -> CallResult {
         let CallResult::Outcome(Outcome::Ok(mut output)) = result else { return result };
         let above = self.artifacts.options().threshold;
-        if output
-            .parts
-            .iter()
-            .all(|part| content(part).is_none_or(|(bytes, _)| bytes.len() <= above))
-        {
+        let is_long = |part: &Part| content(part).is_some_and(|(bytes, _)| bytes.len() > above);
+        if !output.parts.iter().any(is_long) {
             return CallResult::Outcome(Outcome::Ok(output));
         }
         let (artifacts, parts) = (self.artifacts.clone(), std::mem::take(&mut output.parts));
@@ -95,7 +83,7 @@ impl Layer {
         });
         match linked.await {
             Ok(parts) => output.parts = parts,
-            Err(error) => return failed(&error),
+            Err(error) => return CallResult::Refusal(failed(&error)),
         }
         CallResult::Outcome(Outcome::Ok(output))
     }
@@ -111,7 +99,7 @@ impl Middleware for Layer {
             } else {
                 match self.with_files(invocation).await {
                     Ok(invocation) => invocation,
-                    Err(result) => return result,
+                    Err(refusal) => return CallResult::Refusal(refusal),
                 }
             };
             let result = next.call(invocation).await;
@@ -139,12 +127,12 @@ fn with_paths(arguments: &str, paths: &Paths) -> String {
     text
 }
 
-/// Creates files for the references. Returns their paths, or the faults of the references.
+/// Creates files for the references. Returns their paths.
 fn mount_files(
     artifacts: &Artifacts,
     tenant: Option<&str>,
     wanted: &[(String, String)],
-) -> std::io::Result<Result<(Paths, CallFiles), Vec<Fault>>> {
+) -> Result<(Paths, CallFiles), Refusal> {
     let (mut found, mut faults) = (Vec::new(), Vec::new());
     for (property, uri) in wanted {
         if let Some(artifact) = id_of(uri).and_then(|id| artifacts.artifact(tenant, id).ok()) {
@@ -157,20 +145,23 @@ fn mount_files(
         }
     }
     if !faults.is_empty() {
-        return Ok(Err(faults));
+        return Err(Refusal::InvalidArguments(faults));
     }
-    let files = CallFiles::new()?;
+    let files = CallFiles::new().map_err(|error| failed(&error))?;
     let (mut paths, mut added) = (Paths::new(), HashMap::new());
     for (index, (property, artifact)) in found.iter().enumerate() {
         // An artifact that several properties name is copied once, so a call writes no more than
         // its tenant may store.
         let path = match added.entry(artifact.info.id.as_str()) {
             Entry::Occupied(path) => path.into_mut(),
-            Entry::Vacant(place) => place.insert(add(&files, index, artifact)?),
+            Entry::Vacant(place) => {
+                let path = add(&files, index, artifact).map_err(|error| failed(&error))?;
+                place.insert(path)
+            }
         };
         paths.insert((*property).clone(), path.clone());
     }
-    Ok(Ok((paths, files)))
+    Ok((paths, files))
 }
 
 /// Adds an artifact under its own name. Returns the path that the tool sees.
@@ -209,7 +200,7 @@ fn linked(artifacts: &Artifacts, tenant: Option<&str>, part: Part) -> Part {
     };
     match artifacts.put(tenant, bytes, None, mime_type) {
         Ok(info) => Part::ResourceLink {
-            name: Some(format!("artifact-{}", info.id.get(..12).unwrap_or(&info.id))),
+            name: Some(info.link_name()),
             uri: info.uri,
             description: None,
             mime_type: Some(info.mime_type),
@@ -222,8 +213,8 @@ fn linked(artifacts: &Artifacts, tenant: Option<&str>, part: Part) -> Part {
     }
 }
 
-/// The result of a call whose artifacts could not be read or stored.
-fn failed(error: &dyn std::error::Error) -> CallResult {
+/// The refusal of a call whose artifacts could not be read or stored.
+fn failed(error: &dyn std::error::Error) -> Refusal {
     tracing::error!(%error, "the artifacts of a call could not be read or stored");
-    CallResult::Refusal(Refusal::Unavailable)
+    Refusal::Unavailable
 }

@@ -99,6 +99,13 @@ pub struct ArtifactInfo {
     pub expires_in: u64,
 }
 
+impl ArtifactInfo {
+    /// Returns the name of a link to an artifact without a name.
+    pub(crate) fn link_name(&self) -> String {
+        format!("artifact-{}", self.id.get(..12).unwrap_or(&self.id))
+    }
+}
+
 /// The reason why an artifact was not stored or not found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -244,9 +251,7 @@ impl Artifacts {
     /// # Errors
     /// [`ArtifactError::NotFound`], [`ArtifactError::Io`].
     pub fn read(&self, tenant: Option<&str>, id: &str) -> Result<Vec<u8>, ArtifactError> {
-        let mut content = Vec::new();
-        self.artifact(tenant, id)?.reader().read_to_end(&mut content)?;
-        Ok(content)
+        Ok(self.artifact(tenant, id)?.piece(0, usize::MAX)?)
     }
 }
 

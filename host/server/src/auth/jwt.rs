@@ -117,13 +117,9 @@ impl JwtIssuer {
         jwks: &str,
     ) -> Result<Self, JwtError> {
         ring_provider::install();
-        let set: JwkSet = serde_json::from_str(jwks).map_err(|error| {
-            let has_keys =
-                serde_json::from_str(jwks).map(|set: serde_json::Value| set["keys"].is_array());
-            JwtError::NotAKeySet(match has_keys {
-                Ok(false) => "there is no list `keys`".to_owned(),
-                Ok(true) | Err(_) => error.to_string(),
-            })
+        let set: JwkSet = serde_json::from_str(jwks).map_err(|error| match key_list(jwks) {
+            Err(problem) => problem,
+            Ok(_) => JwtError::NotAKeySet(error.to_string()),
         })?;
         let mut keys = Keys::new();
         for jwk in &set.keys {
@@ -147,11 +143,7 @@ impl JwtIssuer {
         jwks: &str,
     ) -> Result<Self, JwtError> {
         ring_provider::install();
-        let set: Value =
-            serde_json::from_str(jwks).map_err(|error| JwtError::NotAKeySet(error.to_string()))?;
-        let all = set["keys"]
-            .as_array()
-            .ok_or_else(|| JwtError::NotAKeySet("there is no list `keys`".to_owned()))?;
+        let all = key_list(jwks)?;
         let known = all.iter().filter_map(|key| Jwk::deserialize(key).ok());
         let mut keys = Keys::new();
         for (id, key) in known.filter_map(|jwk| signing_key(&jwk).ok().flatten()) {
@@ -240,9 +232,8 @@ impl JwtIssuer {
         let mut url = Url::parse(&self.audience)
             .ok()
             .filter(|url| matches!(url.scheme(), "https" | "http"))?;
-        let path = url.path().strip_prefix('/').filter(|path| !path.is_empty());
-        let path =
-            path.map_or_else(|| METADATA_PATH.to_owned(), |path| format!("{METADATA_PATH}/{path}"));
+        let path = if url.path() == "/" { "" } else { url.path() };
+        let path = format!("{METADATA_PATH}{path}");
         url.set_path(&path);
         Some(url)
     }
@@ -292,16 +283,34 @@ impl JwtIssuer {
 
     /// Returns the principal of a token.
     pub(super) fn principal_of(&self, token: &str) -> Result<Principal, AuthError> {
-        if token.len() > MAX_TOKEN {
-            return Err(AuthError::Unauthenticated);
+        let claims = self.claims_of(token).ok_or(AuthError::Unauthenticated)?;
+        let claim = |name: &str| text(&claims, name).ok_or(AuthError::Unauthenticated);
+        let (subject, tenant) = (claim("sub")?, claim(&self.tenant_claim)?);
+        if let Some(scope) = &self.scope
+            && !text(&claims, "scope").is_some_and(|all| all.split(' ').any(|one| one == scope))
+        {
+            return Err(AuthError::InsufficientScope);
         }
-        let header = decode_header(token).map_err(|_| AuthError::Unauthenticated)?;
+        let principal =
+            Principal::new(Some(tenant), &format!("{SUBJECT_PREFIX}{}#{subject}", self.issuer));
+        // An integer or a fraction, as the validation has checked.
+        let expires = claims.get("exp").unwrap_or(&Value::Null);
+        let expires = expires.as_u64().or_else(|| expires.as_f64().map(|expires| expires as u64));
+        Ok(principal.with_expiry(expires.unwrap_or(0).saturating_add(LEEWAY)))
+    }
+
+    /// Returns the claims of a token that is of this issuer, for this server, and valid now.
+    fn claims_of(&self, token: &str) -> Option<Map<String, Value>> {
+        if token.len() > MAX_TOKEN {
+            return None;
+        }
+        let header = decode_header(token).ok()?;
         // A critical header must be understood, and the server supports none. Source: RFC 7515,
         // section 4.1.11.
         if header.crit.is_some() {
-            return Err(AuthError::Unauthenticated);
+            return None;
         }
-        let (algorithm, key) = self.key_of(&header).ok_or(AuthError::Unauthenticated)?;
+        let (algorithm, key) = self.key_of(&header)?;
         let mut validation = Validation::new(*algorithm);
         validation.leeway = LEEWAY;
         validation.validate_nbf = true;
@@ -309,33 +318,16 @@ impl JwtIssuer {
         // Compared below as URLs, not as text.
         validation.validate_aud = false;
         validation.set_required_spec_claims(&["exp", "iss", "sub"]);
-        let claims = decode::<Map<String, Value>>(token, key, &validation)
-            .map_err(|_| AuthError::Unauthenticated)?
-            .claims;
-        if !self.is_audience(claims.get("aud")) {
-            return Err(AuthError::Unauthenticated);
-        }
-        let text =
-            |claim: &str| claims.get(claim).and_then(Value::as_str).filter(|text| !text.is_empty());
-        let (Some(subject), Some(tenant)) = (text("sub"), text(&self.tenant_claim)) else {
-            return Err(AuthError::Unauthenticated);
-        };
-        if enforced!(TokenMeaning) && (text("iss").is_none() || !has_one_meaning(token)) {
-            return Err(AuthError::Unauthenticated);
-        }
-        if let Some(scope) = &self.scope
-            && !text("scope").is_some_and(|scopes| scopes.split(' ').any(|one| one == scope))
-        {
-            return Err(AuthError::InsufficientScope);
-        }
-        let principal =
-            Principal::new(Some(tenant), &format!("{SUBJECT_PREFIX}{}#{subject}", self.issuer));
-        // An integer or a fraction, as the validation has checked.
-        let expires = claims
-            .get("exp")
-            .and_then(|exp| exp.as_u64().or_else(|| exp.as_f64().map(|exp| exp as u64)));
-        Ok(principal.with_expiry(expires.unwrap_or(0).saturating_add(LEEWAY)))
+        let claims = decode::<Map<String, Value>>(token, key, &validation).ok()?.claims;
+        let is_clear =
+            !enforced!(TokenMeaning) || (text(&claims, "iss").is_some() && has_one_meaning(token));
+        (self.is_audience(claims.get("aud")) && is_clear).then_some(claims)
     }
+}
+
+/// Returns a claim that is a text and not empty.
+fn text<'a>(claims: &'a Map<String, Value>, claim: &str) -> Option<&'a str> {
+    claims.get(claim)?.as_str().filter(|text| !text.is_empty())
 }
 
 impl fmt::Debug for JwtIssuer {
@@ -345,6 +337,16 @@ impl fmt::Debug for JwtIssuer {
             .field("audience", &self.audience)
             .field("keys", &self.keys.values().map(Vec::len).sum::<usize>())
             .finish_non_exhaustive()
+    }
+}
+
+/// Returns the members of the list `keys`.
+fn key_list(jwks: &str) -> Result<Vec<Value>, JwtError> {
+    let set = serde_json::from_str::<Value>(jwks);
+    match set.map(|mut set| set.get_mut("keys").map(Value::take)) {
+        Ok(Some(Value::Array(keys))) => Ok(keys),
+        Ok(_) => Err(JwtError::NotAKeySet("there is no list `keys`".into())),
+        Err(error) => Err(JwtError::NotAKeySet(error.to_string())),
     }
 }
 

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockReadGuard};
 use serde::{Deserialize, Serialize};
 use toolcell::files::private_file;
 use toolcell::tenant::{ApiKey, ApiKeys, KeyDigest};
@@ -129,27 +129,24 @@ impl KeyStoreError {
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            // Other users can read it, it belongs to another user, or it is a link.
-            Self::File { path, source } if source.kind() == io::ErrorKind::Other => {
-                format!(
-                    "make it a plain file of yours that only you can read: chmod 600 {}",
-                    path.display()
-                )
-            }
-            Self::File { path, source } if source.kind() == io::ErrorKind::PermissionDenied => {
-                format!(
-                    "run toolcell as the user who owns the file and its directory: see `ls -ld {}`",
-                    path.display()
-                )
-            }
-            Self::File { path, source } if is_full(source) => {
-                format!("make room on the disk of {}", path.display())
-            }
-            Self::File { path, source } if is_place(source) => {
-                format!("name a file in a directory that you can write to, not {}", path.display())
-            }
-            Self::File { .. } => {
-                "check the disk and the permissions of the file's directory".into()
+            Self::File { path, source } => {
+                let path = path.display();
+                // Other users can read it, it belongs to another user, or it is a link.
+                if source.kind() == io::ErrorKind::Other {
+                    format!(
+                        "make it a plain file of yours that only you can read: chmod 600 {path}"
+                    )
+                } else if source.kind() == io::ErrorKind::PermissionDenied {
+                    format!(
+                        "run toolcell as the user who owns the file and its directory: see `ls -ld {path}`"
+                    )
+                } else if is_full(source) {
+                    format!("make room on the disk of {path}")
+                } else if is_place(source) {
+                    format!("name a file in a directory that you can write to, not {path}")
+                } else {
+                    "check the disk and the permissions of the file's directory".into()
+                }
             }
             Self::Invalid { .. } => {
                 "restore the file from a copy, or move it away and make new keys".into()
@@ -183,17 +180,14 @@ impl ApiKeyStore {
         let is_name =
             (1..=MAX_TENANT).contains(&tenant.len()) && !tenant.chars().any(char::is_control);
         if !is_name {
-            return Err(KeyStoreError::InvalidTenant(
-                tenant.chars().take(MAX_TENANT).collect::<String>().escape_debug().to_string(),
-            ));
+            let shown: String = tenant.chars().take(MAX_TENANT).collect();
+            return Err(KeyStoreError::InvalidTenant(shown.escape_debug().to_string()));
         }
         let key = ApiKey::generate().map_err(KeyStoreError::Key)?;
         let digest = key.digest().to_string();
         // A prefix of the digest: it reveals nothing about the key.
-        let id = format!(
-            "k_{}",
-            digest.chars().skip("sha256:".len()).take(2 * ID_BYTES).collect::<String>()
-        );
+        let prefix: String = digest.chars().skip("sha256:".len()).take(2 * ID_BYTES).collect();
+        let id = format!("k_{prefix}");
         let created =
             SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let info = KeyInfo { id: id.clone(), tenant: tenant.to_owned(), digest, created };
@@ -246,32 +240,33 @@ impl ApiKeyStore {
         Ok(())
     }
 
+    /// Returns the keys of the current file. If it cannot be read, the keys that were read before
+    /// count.
+    fn current(&self) -> RwLockReadGuard<'_, Loaded> {
+        let _ = self.reload();
+        self.0.loaded.read()
+    }
+
     /// Returns true if the current file could be read.
     pub(crate) fn is_readable(&self) -> bool {
-        let _ = self.reload();
-        !self.0.loaded.read().is_stale
+        !self.current().is_stale
     }
 
     /// Returns true if there is a key, or the file cannot be read.
     pub(crate) fn may_have_keys(&self) -> bool {
-        let _ = self.reload();
-        let loaded = self.0.loaded.read();
+        let loaded = self.current();
         loaded.is_stale || !loaded.infos.is_empty()
     }
 
-    /// Returns the principal of a key. If the file cannot be read, the keys that were read before
-    /// count.
+    /// Returns the principal of a key.
     pub(crate) fn principal_of(&self, shown: &str) -> Option<Principal> {
-        let _ = self.reload();
-        let loaded = self.0.loaded.read();
+        let loaded = self.current();
         loaded.keys.tenant_of(shown).and_then(|id| loaded.principals.get(id)).cloned()
     }
 
-    /// Returns true if there is a key with this id. If the file cannot be read, the keys that were
-    /// read before count.
+    /// Returns true if there is a key with this id.
     pub(crate) fn has(&self, id: &str) -> bool {
-        let _ = self.reload();
-        self.0.loaded.read().principals.contains_key(id)
+        self.current().principals.contains_key(id)
     }
 
     /// Changes the file under its lock.

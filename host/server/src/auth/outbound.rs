@@ -10,13 +10,14 @@
 //!
 //! Not here: requests of tools, which the library sends under their grants.
 
+use std::error::Error;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::HOST;
-use http::uri::{PathAndQuery, Scheme};
+use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1;
@@ -24,9 +25,10 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_util::either::Either;
+use toolcell::http::RootCertificates;
 
 /// The reason why a URL cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -66,13 +68,8 @@ pub(crate) fn checked(url: &str) -> Result<Uri, UrlError> {
     }
     match parsed.scheme() {
         Some(scheme) if *scheme == Scheme::HTTPS => Ok(parsed),
-        Some(scheme) if *scheme == Scheme::HTTP => {
-            if is_this_machine(host) {
-                Ok(parsed)
-            } else {
-                Err(UrlError::Cleartext)
-            }
-        }
+        Some(scheme) if *scheme == Scheme::HTTP && is_this_machine(host) => Ok(parsed),
+        Some(scheme) if *scheme == Scheme::HTTP => Err(UrlError::Cleartext),
         _ => Err(UrlError::NotAUrl),
     }
 }
@@ -102,13 +99,7 @@ pub(crate) struct Outbound {
 impl Outbound {
     /// Creates a client that trusts the certificate authorities of the public internet.
     pub(crate) fn new(time: Duration, bytes: usize) -> Self {
-        let roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
-        let versions = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .expect("this provider has what the default versions need");
-        let mut tls = versions.with_root_certificates(roots).with_no_client_auth();
-        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Self { tls: Arc::new(tls), time, bytes }
+        Self { tls: RootCertificates::default().config(), time, bytes }
     }
 
     /// Sends a request with an absolute URL, and reads the whole response, whatever its status.
@@ -137,53 +128,44 @@ impl Outbound {
         let failed = |source| OutboundError::Connect { host: host.to_owned(), source };
         let is_tls = url.scheme() == Some(&Scheme::HTTPS);
         let port = url.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
-        let stream = TcpStream::connect((without_brackets(host), port)).await.map_err(failed)?;
-        if !is_tls {
-            // The name may resolve to another machine.
-            let is_own = stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback());
-            if !is_own {
-                return Err(UrlError::Cleartext.into());
-            }
-            return self.send_over(stream, &url, host, request).await;
+        let name = without_brackets(host);
+        let stream = TcpStream::connect((name, port)).await.map_err(failed)?;
+        // The name may resolve to another machine.
+        if !is_tls && !stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback()) {
+            return Err(UrlError::Cleartext.into());
         }
-        let name = ServerName::try_from(without_brackets(host).to_owned())
-            .map_err(|error| failed(io::Error::other(error)))?;
-        let stream = TlsConnector::from(Arc::clone(&self.tls))
-            .connect(name, stream)
-            .await
-            .map_err(failed)?;
-        self.send_over(stream, &url, host, request).await
+        let stream = if is_tls {
+            let name = ServerName::try_from(name.to_owned())
+                .map_err(|error| failed(io::Error::other(error)))?;
+            let tls = TlsConnector::from(Arc::clone(&self.tls));
+            Either::Left(tls.connect(name, stream).await.map_err(failed)?)
+        } else {
+            Either::Right(stream)
+        };
+        send_over(stream, &url, request, self.bytes).await.map_err(|error| OutboundError::Broken {
+            host: host.to_owned(),
+            problem: error.to_string(),
+        })
     }
+}
 
-    async fn send_over(
-        &self,
-        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-        url: &Uri,
-        host: &str,
-        request: Request<Bytes>,
-    ) -> Result<Response<Bytes>, OutboundError> {
-        let broken = |problem: String| OutboundError::Broken { host: host.to_owned(), problem };
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
-            .await
-            .map_err(|error| broken(error.to_string()))?;
-        let connection = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(connection));
-        let (mut parts, body) = request.into_parts();
-        let authority = url.authority().map(|authority| authority.as_str()).unwrap_or_default();
-        let authority =
-            HeaderValue::from_str(authority).map_err(|error| broken(error.to_string()))?;
-        parts.headers.insert(HOST, authority);
-        parts.uri = url.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/")).into();
-        let request = Request::from_parts(parts, Full::new(body));
-        let response =
-            sender.send_request(request).await.map_err(|error| broken(error.to_string()))?;
-        let (parts, body) = response.into_parts();
-        let body = Limited::new(body, self.bytes)
-            .collect()
-            .await
-            .map_err(|error| broken(error.to_string()))?;
-        drop(connection);
-        Ok(Response::from_parts(parts, body.to_bytes()))
-    }
+/// Sends a request over a new connection, and reads the whole response of at most `bytes`.
+async fn send_over(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    url: &Uri,
+    request: Request<Bytes>,
+    bytes: usize,
+) -> Result<Response<Bytes>, Box<dyn Error + Send + Sync>> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let _connection = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(connection));
+    let (mut parts, body) = request.into_parts();
+    let authority = url.authority().map_or("", Authority::as_str);
+    parts.headers.insert(HOST, HeaderValue::from_str(authority)?);
+    parts.uri = url.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/")).into();
+    let response = sender.send_request(Request::from_parts(parts, Full::new(body))).await?;
+    let (parts, body) = response.into_parts();
+    let body = Limited::new(body, bytes).collect().await?;
+    Ok(Response::from_parts(parts, body.to_bytes()))
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ impl<'a, F: Fn(Notice)> Accepted<'a, F> {
             let said = changes.borrow_and_update().clone();
             tokio::select! {
                 () = self.refresh_keys(said) => {}
-                changed = changes.changed() => if changed.is_err() { return std::future::pending().await },
+                Ok(()) = changes.changed() => {}
             }
         }
     }
@@ -103,7 +103,8 @@ impl<'a, F: Fn(Notice)> Accepted<'a, F> {
         }
         let mut was_good = true;
         keys.refresh(self.auth, |found| {
-            let issuer = found.map_err(IssuerError::Fetch).and_then(|text| with_keys(&said, &text));
+            let issuer =
+                found.map_err(IssuerError::Fetch).and_then(|text| with_keys(&said, Some(&text)));
             let is_good = issuer.is_ok();
             match issuer {
                 Ok(issuer) => {
@@ -140,22 +141,21 @@ impl<'a, F: Fn(Notice)> Accepted<'a, F> {
 /// Creates the issuer with the keys that are known before any fetch.
 pub(super) fn issuer_of(said: &Issuer) -> Result<JwtIssuer, IssuerError> {
     match &said.keys {
-        IssuerKeys::File { text, .. } => with_keys(said, text),
+        IssuerKeys::File { text, .. } => with_keys(said, Some(text)),
         IssuerKeys::Url(_) | IssuerKeys::Metadata => {
             // Checks the URL.
             published(said)?;
-            with_settings(said, JwtIssuer::without_keys(&said.url, &said.audience))
-                .map_err(|error| unusable(said, error))
+            with_keys(said, None)
         }
     }
 }
 
 /// Checks that published keys can be fetched and used now.
 pub(super) async fn check(said: &Issuer) -> Result<(), IssuerError> {
-    match published(said)? {
-        Some(keys) => with_keys(said, &keys.fetch().await.map_err(IssuerError::Fetch)?).map(drop),
-        None => Ok(()),
+    if let Some(keys) = published(said)? {
+        with_keys(said, Some(&keys.fetch().await.map_err(IssuerError::Fetch)?))?;
     }
+    Ok(())
 }
 
 fn is_published(said: &Issuer) -> bool {
@@ -172,28 +172,26 @@ fn published(said: &Issuer) -> Result<Option<PublishedKeys>, IssuerError> {
     keys.map(Some).map_err(IssuerError::Fetch)
 }
 
-/// Creates the issuer with these keys.
-fn with_keys(said: &Issuer, jwks: &str) -> Result<JwtIssuer, IssuerError> {
-    let issuer = if is_published(said) {
-        JwtIssuer::from_published(&said.url, &said.audience, jwks)
-    } else {
-        JwtIssuer::from_jwks(&said.url, &said.audience, jwks)
+/// Creates the issuer with these keys, or with none for now, and the settings of the configuration.
+fn with_keys(said: &Issuer, jwks: Option<&str>) -> Result<JwtIssuer, IssuerError> {
+    let (url, audience) = (&said.url, &said.audience);
+    let issuer = match (jwks, is_published(said)) {
+        (None, _) => Ok(JwtIssuer::without_keys(url, audience)),
+        (Some(jwks), true) => JwtIssuer::from_published(url, audience, jwks),
+        (Some(jwks), false) => JwtIssuer::from_jwks(url, audience, jwks),
     };
-    issuer.and_then(|issuer| with_settings(said, issuer)).map_err(|error| unusable(said, error))
-}
-
-/// Applies the other settings of the configuration to the issuer.
-fn with_settings(said: &Issuer, mut issuer: JwtIssuer) -> Result<JwtIssuer, JwtError> {
-    if let Some(algorithms) = &said.algorithms {
-        issuer = issuer.with_algorithms(algorithms)?;
-    }
+    let issuer = issuer.and_then(|issuer| match &said.algorithms {
+        Some(algorithms) => issuer.with_algorithms(algorithms),
+        None => Ok(issuer),
+    });
+    let mut issuer = issuer.map_err(|error| unusable(said, error))?;
     if let Some(claim) = &said.tenant_claim {
         issuer = issuer.with_tenant_claim(claim);
     }
-    Ok(match &said.scope {
-        Some(scope) => issuer.with_scope(scope),
-        None => issuer,
-    })
+    if let Some(scope) = &said.scope {
+        issuer = issuer.with_scope(scope);
+    }
+    Ok(issuer)
 }
 
 fn unusable(said: &Issuer, source: JwtError) -> IssuerError {

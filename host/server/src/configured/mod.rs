@@ -8,10 +8,11 @@
 //! a closure with a [`Notice`] of each change.
 //!
 //! Only approved tools are served. A change that cannot be used changes nothing, and `/ready`
-//! reports it. Not here: output for an operator; the program that serves prints it.
+//! reports it, as it does components and tenants with a problem. Each report has a public summary,
+//! which names no component, tenant or secret, and details for the operator. Not here: output for
+//! an operator; the program that serves prints it.
 
 mod issuer;
-mod reports;
 
 use std::future::Future;
 use std::pin::pin;
@@ -19,7 +20,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use toolcell_config::{Configuration, Engines, Error, LoadedTools, ReloadChanges, Reloader};
+use futures_util::future::OptionFuture;
+use toolcell_config::{
+    Configuration, Engines, Error, LoadedTools, Reason, ReloadChanges, Reloader,
+};
 
 pub use issuer::IssuerError;
 use issuer::{Accepted, check, issuer_of};
@@ -32,6 +36,15 @@ use crate::service::{Service, ServiceBuilder};
 /// The directory of API keys below the state directory, inside the configuration's own directory,
 /// and the file in it.
 const KEYS: (&str, &str) = ("api-keys", "keys.json");
+
+/// The source under which a failed reload is reported.
+const CONFIGURATION: &str = "configuration";
+/// The source under which components with problems are reported.
+const COMPONENTS: &str = "components";
+
+/// The public text for a configuration that was found and is not approved. The operator is told the
+/// whole command, with its options.
+const NOT_APPROVED: &str = "the operator has not approved it in its present form (`toolcell approve` shows it and asks for your approval)";
 
 /// Serves a configuration and follows its changes.
 ///
@@ -171,53 +184,39 @@ impl ConfigServer {
     ) -> impl Future<Output = ()> + Send + 'a {
         // Reported here, before the first request: the caller serves requests concurrently with
         // this future.
-        reports::problems(service, &self.loaded());
+        report_problems(service, &self.loaded());
         async move {
             let accepted = auth.map(|auth| Accepted::new(auth, service, &on_notice));
             if let Some(accepted) = &accepted {
                 accepted.replace(self.loaded().issuer());
             }
-            let fetching = async {
-                match &accepted {
-                    Some(accepted) => accepted.refresh().await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                () = fetching => {}
-                () = self.reloading(service, auth, accepted.as_ref(), every, &on_notice) => {}
-            }
-        }
-    }
-
-    async fn reloading<F: Fn(Notice)>(
-        &self,
-        service: &Service,
-        auth: Option<&Authenticator>,
-        accepted: Option<&Accepted<'_, F>>,
-        every: Duration,
-        on_notice: &F,
-    ) {
-        let mut changes = pin!(self.reloader.changes(every));
-        while let Some(change) = changes.next().await {
-            match change {
-                Ok(changes) => {
+            let reloading = async {
+                let mut changes = pin!(self.reloader.changes(every));
+                while let Some(change) = changes.next().await {
+                    let changes = match change {
+                        Ok(changes) => changes,
+                        Err(error) => {
+                            report_not_reloaded(service, &error);
+                            on_notice(Notice::NotReloaded(error));
+                            continue;
+                        }
+                    };
                     let loaded = self.loaded();
                     if let Some(auth) = auth.filter(|_| !loaded.tenants().is_empty()) {
                         auth.require_keys();
                     }
                     service.replace(self.served(&loaded));
-                    reports::reloaded(service);
-                    reports::problems(service, &loaded);
-                    if let Some(accepted) = accepted {
+                    service.report(CONFIGURATION, None);
+                    report_problems(service, &loaded);
+                    if let Some(accepted) = &accepted {
                         accepted.replace(loaded.issuer());
                     }
                     on_notice(Notice::Reloaded { changes, loaded });
                 }
-                Err(error) => {
-                    reports::not_reloaded(service, &error);
-                    on_notice(Notice::NotReloaded(error));
-                }
+            };
+            tokio::select! {
+                Some(()) = OptionFuture::from(accepted.as_ref().map(Accepted::refresh)) => {}
+                () = reloading => {}
             }
         }
     }
@@ -243,4 +242,35 @@ impl ApiKeyStore {
             .map(|directory| Self::open(directory.join(file)))
             .transpose()
     }
+}
+
+/// Reports a changed configuration that is not served. The server stays ready, because it serves
+/// the previous one: otherwise all servers that share the file would go out of service at once. The
+/// public part has the place of the first error, the operator's part the error.
+fn report_not_reloaded(service: &Service, error: &Error) {
+    let message = match error.problems().first() {
+        Some(problem) => {
+            format!("{}:{}:{} cannot be used", problem.file, problem.line, problem.column)
+        }
+        None if matches!(error, Error::NotApproved { .. }) => {
+            format!("the changed configuration is not served: {NOT_APPROVED}")
+        }
+        None => "the changed configuration cannot be used: the operator's log says why".to_owned(),
+    };
+    service.report_degraded(CONFIGURATION, message, vec![error.to_string()]);
+}
+
+/// Reports components that are not served, or only partly. Only the operator sees which.
+fn report_problems(service: &Service, loaded: &LoadedTools) {
+    let details: Vec<_> = loaded.problems().iter().map(ToString::to_string).collect();
+    let is_unapproved =
+        loaded.problems().iter().any(|problem| problem.reason == Reason::ConfigurationNotApproved);
+    let summary = match details.len() {
+        _ if is_unapproved => format!("nothing of the configuration is served: {NOT_APPROVED}"),
+        1 => "1 component or tenant has a problem: the operator's log says which".to_owned(),
+        several => {
+            format!("{several} components or tenants have a problem: the operator's log says which")
+        }
+    };
+    service.report_degraded(COMPONENTS, summary, details);
 }

@@ -13,22 +13,23 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Path, Query, Request};
 use axum::response::{IntoResponse as _, Response};
-use axum::{Extension, Json, body::Body};
+use axum::{Json, body::Body};
 use bytes::Bytes;
 use futures_util::stream;
 use http::header::{
     ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY,
     CONTENT_TYPE, ETAG, IF_NONE_MATCH, IF_RANGE, RANGE,
 };
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 
-use super::problem::{Problem, ProblemBody};
-use super::{Shared, body, tools};
+use super::problem::{Failed, Problem, Refused};
+use super::{Caller, Shared, body, tools};
 use crate::artifacts::{Artifact, ArtifactError, ArtifactInfo, Artifacts, BYTES};
 use crate::tenants::principal::Principal;
+use crate::tenants::refused::RequestError;
 
 /// Bytes of a response that are read at once.
 const PIECE: usize = 64 << 10;
@@ -54,13 +55,11 @@ pub(super) struct Listed {
 /// `"format": "toolcell-file"`.
 #[utoipa::path(post, path = "/v1/artifacts", operation_id = "upload", params(Upload), security(("bearer" = [])),
     request_body(content = Option<Vec<u8>>, content_type = "application/octet-stream"), responses(
-    (status = 201, body = ArtifactInfo),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
-    (status = "5XX", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 201, body = ArtifactInfo, description = "The answer"),
+    Refused, Failed,
 ))]
 pub(super) async fn upload(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
+    Caller { shared, principal, .. }: Caller,
     upload: Result<Query<Upload>, QueryRejection>,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -73,21 +72,17 @@ pub(super) async fn upload(
     };
     let limit = artifacts.options().artifact;
     let read = body::read_bytes(&shared, &parts, received, limit).await?;
-    let stored = blocking(move || {
-        artifacts.put(principal.tenant(), &read.bytes, name.as_deref(), &mime_type)
-    })
-    .await?;
-    Ok((StatusCode::CREATED, Json(stored)).into_response())
+    let put = move || artifacts.put(principal.tenant(), &read.bytes, name.as_deref(), &mime_type);
+    Ok((StatusCode::CREATED, Json(blocking(put).await?)).into_response())
 }
 
 /// The artifacts of the tenant.
 #[utoipa::path(get, path = "/v1/artifacts", operation_id = "list_artifacts", security(("bearer" = [])), responses(
-    (status = 200, body = Listed),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 200, body = Listed, description = "The answer"),
+    Refused,
 ))]
 pub(super) async fn list(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
+    Caller { shared, principal, .. }: Caller,
 ) -> Result<Json<Listed>, Problem> {
     let artifacts = store(&shared, &principal)?;
     blocking(move || Ok(Json(Listed { artifacts: artifacts.list(principal.tenant()) }))).await
@@ -98,12 +93,10 @@ pub(super) async fn list(
     (status = 200, body = Vec<u8>, content_type = "application/octet-stream", description = "The content, with its own type"),
     (status = 206, body = Vec<u8>, content_type = "application/octet-stream", description = "The bytes that the header `Range` asks for"),
     (status = 304, description = "The client has the content already: `If-None-Match` has its `ETag`"),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
-    (status = "5XX", body = ProblemBody, content_type = "application/problem+json"),
+    Refused, Failed,
 ))]
 pub(super) async fn get(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
+    Caller { shared, principal, .. }: Caller,
     id: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -114,11 +107,7 @@ pub(super) async fn get(
     let tag = format!("\"{}\"", artifact.info.id);
     let text =
         |value: &str| HeaderValue::from_str(value).unwrap_or(HeaderValue::from_static(BYTES));
-    if headers
-        .get(IF_NONE_MATCH)
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|tags| has_tag(tags, &tag))
-    {
+    if header_text(&headers, IF_NONE_MATCH).is_some_and(|tags| has_tag(tags, &tag)) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, text(&tag))]).into_response());
     }
     let is_asked = headers.get(IF_RANGE).is_none_or(|value| value.as_bytes() == tag.as_bytes());
@@ -130,9 +119,8 @@ pub(super) async fn get(
             let detail =
                 format!("the range begins after the end of the artifact, which has {size} bytes");
             let problem = Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "invalid_range", detail);
-            let mut response = problem
-                .with_hint("request a range that begins within the artifact")
-                .into_response();
+            let problem = problem.with_hint("request a range that begins within the artifact");
+            let mut response = problem.into_response();
             response.headers_mut().insert(CONTENT_RANGE, text(&format!("bytes */{size}")));
             return Ok(response);
         }
@@ -161,12 +149,10 @@ pub(super) async fn get(
 /// Removes an artifact of the tenant.
 #[utoipa::path(delete, path = "/v1/artifacts/{id}", operation_id = "delete_artifact", params(("id" = String, Path, description = "The artifact's id")), security(("bearer" = [])), responses(
     (status = 204, description = "It is removed"),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
-    (status = "5XX", body = ProblemBody, content_type = "application/problem+json"),
+    Refused, Failed,
 ))]
 pub(super) async fn remove(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
+    Caller { shared, principal, .. }: Caller,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
     let Path(id) = id.map_err(|_| tools::invalid_path())?;
@@ -178,7 +164,7 @@ pub(super) async fn remove(
 /// Returns the store, if the principal has access.
 fn store(shared: &Shared, principal: &Principal) -> Result<Artifacts, Problem> {
     if !shared.service.serves(principal) {
-        return Err(crate::tenants::refused::RequestError::NoAccess.into());
+        return Err(RequestError::NoAccess.into());
     }
     shared.service.artifacts().cloned().ok_or_else(|| {
         Problem::new(StatusCode::NOT_FOUND, "artifacts_disabled", "this server keeps no artifacts")
@@ -241,11 +227,8 @@ enum Ranged {
 /// Returns the range of bytes that a request asks for. Other units and several ranges get the whole
 /// content (RFC 9110, 14.2).
 fn range(headers: &HeaderMap, size: u64) -> Ranged {
-    let text = headers.get(RANGE).and_then(|value| value.to_str().ok());
-    let Some((first, last)) = text
-        .and_then(|text| text.strip_prefix("bytes="))
-        .and_then(|text| text.trim().split_once('-'))
-    else {
+    let asked = header_text(headers, RANGE).and_then(|text| text.strip_prefix("bytes="));
+    let Some((first, last)) = asked.and_then(|text| text.trim().split_once('-')) else {
         return Ranged::Whole;
     };
     let number = |text: &str| {
@@ -264,6 +247,10 @@ fn range(headers: &HeaderMap, size: u64) -> Ranged {
         Some((first, end)) if first >= end.min(size) => Ranged::Unsatisfiable,
         Some((first, end)) => Ranged::Part(first..end.min(size)),
     }
+}
+
+fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
 }
 
 fn has_tag(tags: &str, tag: &str) -> bool {

@@ -87,41 +87,34 @@ pub(crate) async fn read_parts(
     body: Body,
 ) -> Result<Read, Problem> {
     if !is_json(&parts.headers) {
-        return Err(Problem::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "unsupported_media_type",
-            "the body is not declared as JSON",
-        )
-        .with_hint("send the header `Content-Type: application/json`"));
+        let (code, detail) = ("unsupported_media_type", "the body is not declared as JSON");
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, code, detail)
+            .with_hint("send the header `Content-Type: application/json`"));
     }
-    let limit = shared.options.body;
-    read_bytes(shared, parts, body, limit).await
+    read_bytes(shared, parts, body, shared.options.body).await
 }
 
 /// Reads a body of any type with at most `limit` bytes. Counts a refusal.
 pub(super) async fn read_bytes(
     shared: &Shared,
     parts: &Parts,
-    body: Body,
+    mut body: Body,
     limit: usize,
 ) -> Result<Read, Problem> {
     let principal = parts.extensions.get::<Principal>().cloned().unwrap_or_else(Principal::local);
-    let read = match is_plain(&parts.headers) {
-        true => {
-            let mut body = body;
-            let place = parts.extensions.get::<Place>().cloned();
-            let read = read_within(shared, &principal, &mut body, limit, place).await;
-            if read.as_ref().is_err_and(|problem| problem.code == TOO_LARGE) && !parts.headers.contains_key(EXPECT) {
-                discard_rest(body, limit).await;
-            }
-            read
+    let read = if is_plain(&parts.headers) {
+        let place = parts.extensions.get::<Place>().cloned();
+        let read = read_within(shared, &principal, &mut body, limit, place).await;
+        let is_too_large = read.as_ref().is_err_and(|problem| problem.code == TOO_LARGE);
+        if is_too_large && !parts.headers.contains_key(EXPECT) {
+            discard_rest(body, limit).await;
         }
-        false => Err(Problem::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "unsupported_encoding",
-            "the header `Content-Encoding` says that the body is compressed or encoded: this server decodes no body",
-        )
-        .with_hint("send the body as it is, without `Content-Encoding`")),
+        read
+    } else {
+        let detail = "the header `Content-Encoding` says that the body is compressed or encoded: this server decodes no body";
+        let problem =
+            Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_encoding", detail);
+        Err(problem.with_hint("send the body as it is, without `Content-Encoding`"))
     };
     read.inspect_err(|problem| shared.service.refused(&principal, problem.code))
 }
@@ -156,11 +149,8 @@ async fn read_within(
     let mut room = shared.bodies.hold(principal.state());
     let idle = shared.options.body_idle;
     let too_large = || {
-        Problem::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            TOO_LARGE,
-            format!("the body is longer than {limit} bytes"),
-        )
+        let detail = format!("the body is longer than {limit} bytes");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, TOO_LARGE, detail)
     };
     let most = bound!(BodyBytes, limit);
     if body.size_hint().lower() > most as u64 {
@@ -171,37 +161,29 @@ async fn read_within(
     loop {
         let next = (Instant::now() + idle).min(end);
         let frame = tokio::time::timeout_at(next, body.frame()).await.map_err(|_| {
-            Problem::new(
-                StatusCode::REQUEST_TIMEOUT,
-                "body_timeout",
-                "the body did not arrive in time",
-            )
+            let detail = "the body did not arrive in time";
+            Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail)
         })?;
         let data = match frame {
             None => break,
             Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
             Some(Err(_)) => {
-                return Err(Problem::new(
-                    StatusCode::BAD_REQUEST,
-                    "incomplete_body",
-                    "the body ended too early",
-                ));
+                return Err(Problem::bad_request("incomplete_body", "the body ended too early"));
             }
         };
-        if bytes.len() + data.len() > most {
+        let length = bytes.len() + data.len();
+        if length > most {
             return Err(too_large());
         }
-        if room.grow_to((bytes.len() + data.len()) as u64, rule).is_err() {
+        if room.grow_to(length as u64, rule).is_err() {
             let detail = "the server holds as many bytes of requests as it may";
             let busy = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail);
             return Err(busy.with_retry_after(Duration::from_secs(1)));
         }
         bytes.extend_from_slice(&data);
     }
-    Ok(Read {
-        bytes: bytes.freeze(),
-        resources: RequestResources { room: Mutex::new(room), rule, _place: place },
-    })
+    let resources = RequestResources { room: Mutex::new(room), rule, _place: place };
+    Ok(Read { bytes: bytes.freeze(), resources })
 }
 
 /// Parses the body. Duplicate members, deep nesting and trailing text are refused.
@@ -217,10 +199,8 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         // Tracking the path costs time: the text is parsed again with it only after a fault.
         let again =
             serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_str(text));
-        invalid_member(
-            &again.err().map(|again| again.path().to_string()).unwrap_or_default(),
-            &error,
-        )
+        let path = again.err().map(|again| again.path().to_string());
+        invalid_member(&path.unwrap_or_default(), &error)
     })
 }
 
@@ -244,8 +224,7 @@ fn shorten(message: &str) -> String {
 }
 
 fn bad(detail: String) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "invalid_body", detail)
-        .with_hint("GET /openapi.json describes the body")
+    Problem::bad_request("invalid_body", detail).with_hint("GET /openapi.json describes the body")
 }
 
 /// Returns true if the body has no content coding.

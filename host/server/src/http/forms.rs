@@ -305,17 +305,16 @@ impl Tightened {
     /// # Errors
     /// A limit of 0, with which no call could be made.
     fn limits(&self) -> Result<Limits, Problem> {
+        let positive = |member, value: Option<WholeNumber>| match value {
+            Some(WholeNumber(0)) => Err(invalid_option(member, "must be greater than zero")),
+            Some(WholeNumber(value)) => Ok(Some(value)),
+            None => Ok(None),
+        };
         let mut limits = Limits::unlimited();
-        for (member, value) in [("limits.timeout_ms", self.timeout_ms), ("limits.fuel", self.fuel)]
-        {
-            if let Some(WholeNumber(0)) = value {
-                return Err(invalid_option(member, "must be greater than zero"));
-            }
-        }
-        if let Some(WholeNumber(millis)) = self.timeout_ms {
+        if let Some(millis) = positive("limits.timeout_ms", self.timeout_ms)? {
             limits.timeout = Duration::from_millis(millis);
         }
-        if let Some(WholeNumber(fuel)) = self.fuel {
+        if let Some(fuel) = positive("limits.fuel", self.fuel)? {
             limits.fuel = fuel;
         }
         Ok(limits)
@@ -389,8 +388,10 @@ impl StepBody {
             for (tool, trigger) in triggers {
                 deliberate = deliberate.with_trigger(tool, trigger);
             }
-            context_turns
-                .map_or(deliberate.clone(), |turns| deliberate.with_context_turns(turns.narrow()))
+            match context_turns {
+                Some(turns) => deliberate.with_context_turns(turns.narrow()),
+                None => deliberate,
+            }
         });
         let mut request = StepRequest::new(calls?, turn);
         request.request_id = Some(id.clone());

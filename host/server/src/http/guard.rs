@@ -13,6 +13,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
@@ -40,7 +41,7 @@ use crate::tenants::share::request_rule;
 /// The header of a request's id.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The time after which a tenant at its limit of open requests is told to retry.
-const RETRY: std::time::Duration = std::time::Duration::from_secs(1);
+const RETRY: Duration = Duration::from_secs(1);
 /// Names of this machine in `Host`.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
@@ -62,15 +63,10 @@ pub(super) async fn finish(
     let origin = cors::listed(&shared.options, request.headers());
     let (id, mut response) = match given {
         Err(()) => {
-            let problem = Problem::new(
-                StatusCode::BAD_REQUEST,
-                "invalid_request_id",
-                "the header `x-request-id` is repeated, or is not 1 to 128 of the characters A-Z a-z 0-9 . _ : -",
-            );
-            (
-                RequestId::generate(),
-                problem.with_hint("leave the header out, or correct it").into_response(),
-            )
+            let detail = "the header `x-request-id` is repeated, or is not 1 to 128 of the characters A-Z a-z 0-9 . _ : -";
+            let problem = Problem::bad_request("invalid_request_id", detail)
+                .with_hint("leave the header out, or correct it");
+            (RequestId::generate(), problem.into_response())
         }
         Ok(id) => {
             request.extensions_mut().insert(id.clone());
@@ -90,20 +86,14 @@ pub(super) async fn finish(
             let answer = AssertUnwindSafe(answer).catch_unwind().instrument(span.clone()).await;
             let answer = answer.unwrap_or_else(|_| {
                 tracing::error!(%id, "a route panicked");
-                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed")
-                    .into_response()
+                Problem::internal().into_response()
             });
             span.record("status", answer.status().as_u16());
             (id, answer)
         }
     };
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        let written = problem.response(&id);
-        let (parts, body) = written.into_parts();
-        *response.body_mut() = body;
-        // Headers of the router, such as `Allow`, stay.
-        response.headers_mut().remove(http::header::CONTENT_LENGTH);
-        response.headers_mut().extend(parts.headers);
+        problem.write(&id, &mut response);
     }
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::from_str(id.as_str()) {
@@ -149,7 +139,7 @@ fn check_coding(request: &Request) -> Result<(), Problem> {
         return Ok(());
     }
     let detail = "the body has several transfer codings";
-    Err(Problem::new(StatusCode::BAD_REQUEST, "invalid_transfer_encoding", detail).with_hint(
+    Err(Problem::bad_request("invalid_transfer_encoding", detail).with_hint(
         "send the body with `Content-Length`, or with `Transfer-Encoding: chunked` alone",
     ))
 }
@@ -159,20 +149,17 @@ fn check_origin(shared: &Shared, request: &Request, is_listed: bool) -> Result<(
     let headers = request.headers();
     let Ok(Some(host)) = single_header(headers, HOST) else {
         let detail = "the request must have exactly one header `Host`";
-        return Err(Problem::new(StatusCode::BAD_REQUEST, "invalid_host", detail));
+        return Err(Problem::bad_request("invalid_host", detail));
     };
     let uri_host = request.uri().authority().map(http::uri::Authority::as_str);
     for host in [Some(host), uri_host].into_iter().flatten() {
         let name = without_port(host);
-        let listed = shared.options.hosts.iter().map(String::as_str).chain(LOOPBACK);
-        let is_served = listed.into_iter().any(|listed| listed.eq_ignore_ascii_case(name));
+        let mut listed = shared.options.hosts.iter().map(String::as_str).chain(LOOPBACK);
+        let is_served = listed.any(|listed| listed.eq_ignore_ascii_case(name));
         if !is_served && enforced!(HostList) {
-            return Err(Problem::new(
-                StatusCode::FORBIDDEN,
-                "host_not_allowed",
-                "this server does not serve this host",
-            )
-            .with_hint("use a host name that the operator has listed"));
+            let detail = "this server does not serve this host";
+            return Err(Problem::new(StatusCode::FORBIDDEN, "host_not_allowed", detail)
+                .with_hint("use a host name that the operator has listed"));
         }
     }
     let is_own = match single_header(headers, ORIGIN) {
@@ -186,12 +173,9 @@ fn check_origin(shared: &Shared, request: &Request, is_listed: bool) -> Result<(
         Err(()) => false,
     };
     if !is_listed && !is_own && enforced!(OriginList) {
-        return Err(Problem::new(
-            StatusCode::FORBIDDEN,
-            "origin_not_allowed",
-            "pages of this origin cannot use this server",
-        )
-        .with_hint("ask the operator to list the origin"));
+        let detail = "pages of this origin cannot use this server";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "origin_not_allowed", detail)
+            .with_hint("ask the operator to list the origin"));
     }
     Ok(())
 }
@@ -240,9 +224,7 @@ pub(super) async fn authenticate(
     let open = Place(Arc::new(open));
     request.extensions_mut().insert(open.clone());
     let mut response = next.run(request).await;
-    let is_stream =
-        response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream");
-    if is_stream {
+    if response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream") {
         response = end_with(response, shared.revoked(principal));
     }
     Ok(with_guard(response, open))

@@ -67,12 +67,11 @@ impl<T: Unpin> http_body::Body for GuardedBody<T> {
     }
 
     fn size_hint(&self) -> SizeHint {
-        let (rest, left) = (self.rest.len() as u64, self.body.size_hint());
-        let mut hint = SizeHint::new();
-        if let Some(upper) = left.upper() {
+        let (rest, mut hint) = (self.rest.len() as u64, self.body.size_hint());
+        if let Some(upper) = hint.upper() {
             hint.set_upper(upper.saturating_add(rest));
         }
-        hint.set_lower(left.lower().saturating_add(rest));
+        hint.set_lower(hint.lower().saturating_add(rest));
         hint
     }
 }

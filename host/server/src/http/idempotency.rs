@@ -50,15 +50,15 @@ const MAX_KEY: usize = 255;
 const RETRY: Duration = Duration::from_secs(1);
 
 type Fingerprint = [u8; 32];
-/// The requests of a principal, by its keys.
-type Entries = HashMap<String, Entry>;
-type Principals = HashMap<Principal, Entries>;
+/// A principal, and a key that it has chosen.
+type OwnedKey = (Principal, String);
+type Entries = HashMap<OwnedKey, Entry>;
 
 /// The store of answers.
 #[derive(Debug)]
 pub(crate) struct Idempotency {
     clock: Arc<dyn Clock>,
-    principals: Arc<Mutex<Principals>>,
+    entries: Arc<Mutex<Entries>>,
 }
 
 #[derive(Debug)]
@@ -79,9 +79,8 @@ pub(super) enum BeginResult {
 
 /// A key whose request is running.
 pub(super) struct Claim {
-    principals: Arc<Mutex<Principals>>,
-    principal: Principal,
-    key: String,
+    entries: Arc<Mutex<Entries>>,
+    key: OwnedKey,
 }
 
 /// Returns the key of a request, if it has one.
@@ -92,8 +91,7 @@ pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     match single_header(headers, HEADER) {
         Ok(None) => Ok(None),
         Ok(Some(key)) if is_key(key) => Ok(Some(key.to_owned())),
-        Ok(Some(_)) | Err(()) => Err(Problem::new(
-            StatusCode::BAD_REQUEST,
+        Ok(Some(_)) | Err(()) => Err(Problem::bad_request(
             "invalid_idempotency_key",
             "the header `Idempotency-Key` is repeated, or is not 1 to 255 visible ASCII characters",
         )),
@@ -102,7 +100,7 @@ pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 
 impl Idempotency {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, principals: Arc::default() }
+        Self { clock, entries: Arc::default() }
     }
 
     /// Begins a request: claims its key, or returns the stored answer.
@@ -120,46 +118,40 @@ impl Idempotency {
             .finalize()
             .into();
         let now = self.clock.now();
-        let is_fresh = |entry: &Entry| {
-            entry.answer.is_none() || now.saturating_duration_since(entry.since) < LIFETIME
-        };
         // Copied before the lock is taken: one for the map, one for the claim.
-        let (entry_key, key) = (key.to_owned(), key.to_owned());
-        let mut principals = self.principals.lock();
-        principals.retain(|_, entries| {
-            entries.retain(|_, entry| is_fresh(entry));
-            !entries.is_empty()
+        let key = (principal.clone(), key.to_owned());
+        let own = key.clone();
+        let mut entries = self.entries.lock();
+        entries.retain(|_, entry| {
+            entry.answer.is_none() || now.saturating_duration_since(entry.since) < LIFETIME
         });
-        if let Some(entry) = principals.get(principal).and_then(|entries| entries.get(&key)) {
+        if let Some(entry) = entries.get(&key) {
             return match &entry.answer {
-                _ if entry.request != request => Err(Problem::new(
-                    StatusCode::UNPROCESSABLE_ENTITY,
-                    "idempotency_mismatch",
-                    "this idempotency key was used for another request",
-                )
-                .with_hint("use a new key for each request")),
-                None => Err(Problem::new(
-                    StatusCode::CONFLICT,
-                    "idempotency_in_flight",
-                    "the first request with this idempotency key is running",
-                )
-                .with_retry_after(RETRY)),
+                _ if entry.request != request => {
+                    let detail = "this idempotency key was used for another request";
+                    let (status, code) = (StatusCode::UNPROCESSABLE_ENTITY, "idempotency_mismatch");
+                    Err(Problem::new(status, code, detail)
+                        .with_hint("use a new key for each request"))
+                }
+                None => {
+                    let detail = "the first request with this idempotency key is running";
+                    Err(Problem::new(StatusCode::CONFLICT, "idempotency_in_flight", detail)
+                        .with_retry_after(RETRY))
+                }
                 Some(answer) => Ok(BeginResult::Repeated(answer.clone())),
             };
         }
-        for of in [KeyScope::Tenant(principal.tenant()), KeyScope::Principal(principal)] {
-            if of.usage(&principals).running >= of.times(MOST_RUNNING)
-                || !of.make_room(&mut principals, |used| used.keys < of.times(MAX_KEYS))
+        for of in KeyScope::both(principal) {
+            if of.usage(&entries).running >= of.times(MOST_RUNNING)
+                || !of.make_room(&mut entries, |used| used.keys < of.times(MAX_KEYS))
             {
                 let detail = "too many requests with idempotency keys are running";
                 return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "overloaded", detail)
                     .with_retry_after(RETRY));
             }
         }
-        let entry = Entry { request, since: now, answer: None };
-        principals.entry(principal.clone()).or_default().insert(entry_key, entry);
-        let principal = principal.clone();
-        Ok(BeginResult::First(Claim { principals: Arc::clone(&self.principals), principal, key }))
+        entries.insert(own, Entry { request, since: now, answer: None });
+        Ok(BeginResult::First(Claim { entries: Arc::clone(&self.entries), key }))
     }
 }
 
@@ -169,14 +161,12 @@ impl Claim {
         if answer.len() > MOST_BYTES {
             return;
         }
-        let mut principals = self.principals.lock();
-        let principal = &self.principal;
-        for of in [KeyScope::Tenant(principal.tenant()), KeyScope::Principal(principal)] {
+        let mut entries = self.entries.lock();
+        for of in KeyScope::both(&self.key.0) {
             let room = of.times(MOST_BYTES).saturating_sub(answer.len());
-            of.make_room(&mut principals, |used| used.bytes <= room);
+            of.make_room(&mut entries, |used| used.bytes <= room);
         }
-        let entries = principals.get_mut(principal);
-        if let Some(entry) = entries.and_then(|entries| entries.get_mut(&self.key)) {
+        if let Some(entry) = entries.get_mut(&self.key) {
             entry.answer = Some(answer);
         }
     }
@@ -184,10 +174,8 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let mut principals = self.principals.lock();
-        if let Some(entries) = principals.get_mut(&self.principal)
-            && entries.get(&self.key).is_some_and(|entry| entry.answer.is_none())
-        {
+        let mut entries = self.entries.lock();
+        if entries.get(&self.key).is_some_and(|entry| entry.answer.is_none()) {
             entries.remove(&self.key);
         }
     }
@@ -209,7 +197,12 @@ struct KeyUsage {
     bytes: usize,
 }
 
-impl KeyScope<'_> {
+impl<'a> KeyScope<'a> {
+    /// Returns the scopes whose bounds a key of this principal counts against.
+    fn both(principal: &'a Principal) -> [Self; 2] {
+        [Self::Tenant(principal.tenant()), Self::Principal(principal)]
+    }
+
     fn includes(self, other: &Principal) -> bool {
         match self {
             Self::Principal(principal) => principal == other,
@@ -225,32 +218,31 @@ impl KeyScope<'_> {
         }
     }
 
-    fn usage(self, principals: &Principals) -> KeyUsage {
-        let theirs = principals.iter().filter(|(principal, _)| self.includes(principal));
-        let entries = theirs.flat_map(|(_, entries)| entries);
-        entries.fold(KeyUsage::default(), |used, (_, Entry { answer, .. })| KeyUsage {
-            keys: used.keys + 1,
-            running: used.running + usize::from(answer.is_none()),
-            bytes: used.bytes + answer.as_ref().map_or(0, Bytes::len),
-        })
+    fn entries(self, entries: &Entries) -> impl Iterator<Item = (&OwnedKey, &Entry)> {
+        entries.iter().filter(move |((principal, _), _)| self.includes(principal))
+    }
+
+    fn usage(self, entries: &Entries) -> KeyUsage {
+        let mut used = KeyUsage::default();
+        for (_, Entry { answer, .. }) in self.entries(entries) {
+            used.keys += 1;
+            used.running += usize::from(answer.is_none());
+            used.bytes += answer.as_ref().map_or(0, Bytes::len);
+        }
+        used
     }
 
     /// Removes the oldest answers until the rest fits. Returns true if it does.
-    fn make_room(self, principals: &mut Principals, fits: impl Fn(&KeyUsage) -> bool) -> bool {
-        let mut used = self.usage(principals);
+    fn make_room(self, entries: &mut Entries, fits: impl Fn(&KeyUsage) -> bool) -> bool {
+        let mut used = self.usage(entries);
         if fits(&used) {
             return true;
         }
-        let theirs = principals.iter().filter(|(principal, _)| self.includes(principal));
-        let answered = theirs.flat_map(|(principal, entries)| {
-            let answered = entries.iter().filter(|(_, entry)| entry.answer.is_some());
-            answered.map(move |(key, entry)| (entry.since, principal.clone(), key.clone()))
-        });
-        let mut oldest: Vec<_> = answered.collect();
-        oldest.sort_by_key(|(since, ..)| *since);
-        for (_, principal, key) in oldest {
-            let entry = principals.get_mut(&principal).and_then(|entries| entries.remove(&key));
-            let answer = entry.and_then(|entry| entry.answer);
+        let answered = self.entries(entries).filter(|(_, entry)| entry.answer.is_some());
+        let mut oldest: Vec<_> = answered.map(|(key, entry)| (entry.since, key.clone())).collect();
+        oldest.sort_by_key(|(since, _)| *since);
+        for (_, key) in oldest {
+            let answer = entries.remove(&key).and_then(|entry| entry.answer);
             used.keys -= 1;
             used.bytes -= answer.map_or(0, |answer| answer.len());
             if fits(&used) {
@@ -278,7 +270,7 @@ mod tests {
     }
 
     fn usage_of(kept: &Idempotency, tenant: &str) -> KeyUsage {
-        KeyScope::Tenant(Some(tenant)).usage(&kept.principals.lock())
+        KeyScope::Tenant(Some(tenant)).usage(&kept.entries.lock())
     }
 
     #[test]

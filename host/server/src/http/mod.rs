@@ -27,8 +27,10 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::FromRequestParts;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
+use http::request::Parts;
 use toolcell::controls::enforced;
 use toolcell::tenant::Share;
 use utoipa::OpenApi;
@@ -38,6 +40,7 @@ pub use problem::Problem;
 
 use crate::auth::{Authenticator, METADATA_PATH};
 use crate::service::Service;
+use crate::service::request_id::RequestId;
 use crate::tenants::principal::Principal;
 use idempotency::Idempotency;
 
@@ -111,6 +114,24 @@ impl Inner {
         while self.knows(&principal) {
             tokio::time::sleep(self.options.recheck).await;
         }
+    }
+}
+
+/// The sender of a request that the guard has accepted, and the state of the routes.
+pub(crate) struct Caller {
+    shared: Shared,
+    principal: Principal,
+    id: RequestId,
+}
+
+impl FromRequestParts<Shared> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Problem> {
+        let (principal, id) = (parts.extensions.get(), parts.extensions.get());
+        // Set by the guard.
+        let (principal, id) = principal.cloned().zip(id.cloned()).ok_or_else(Problem::internal)?;
+        Ok(Self { shared: shared.clone(), principal, id })
     }
 }
 
@@ -189,35 +210,9 @@ pub fn api_document() -> &'static str {
         status::oauth_metadata,
     ),
     components(schemas(problem::ProblemBody, schemas::Definition, schemas::Event)),
-    modifiers(&Bearer, &Described)
+    modifiers(&Bearer)
 )]
 struct Document;
-
-/// Adds descriptions to responses that have only a status: OpenAPI requires one.
-struct Described;
-
-impl utoipa::Modify for Described {
-    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        use utoipa::openapi::RefOr;
-        let items = document.paths.paths.values_mut();
-        let operations =
-            items.flat_map(|item| [&mut item.get, &mut item.post, &mut item.delete]).flatten();
-        for (status, response) in
-            operations.flat_map(|operation| &mut operation.responses.responses)
-        {
-            if let RefOr::T(response) = response
-                && response.description.is_empty()
-            {
-                let description = match status.as_str() {
-                    "4XX" | "404" => "The request is refused: a problem says why",
-                    "5XX" | "503" => "The server cannot do it now: a problem says why",
-                    _ => "The answer",
-                };
-                response.description = description.to_owned();
-            }
-        }
-    }
-}
 
 /// Adds the bearer scheme, the only way to authenticate.
 struct Bearer;

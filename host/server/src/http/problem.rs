@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
-use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
@@ -60,10 +60,40 @@ pub(super) struct ProblemBody {
     request_id: String,
 }
 
+/// The answer to a refused request, in the API's document.
+#[derive(utoipa::IntoResponses)]
+#[response(
+    status = "4XX",
+    content_type = "application/problem+json",
+    description = "The request is refused: a problem says why"
+)]
+#[expect(dead_code, reason = "only its description is used")]
+pub(super) struct Refused(ProblemBody);
+
+/// The answer to a request that the server cannot serve now, in the API's document.
+#[derive(utoipa::IntoResponses)]
+#[response(
+    status = "5XX",
+    content_type = "application/problem+json",
+    description = "The server cannot do it now: a problem says why"
+)]
+#[expect(dead_code, reason = "only its description is used")]
+pub(super) struct Failed(ProblemBody);
+
 impl Problem {
     /// Creates a problem with this status, code and text.
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         Self { status, code, detail: detail.into(), hint: None, retry_after: None, challenge: None }
+    }
+
+    /// Creates the problem of a request that is not valid.
+    pub(super) fn bad_request(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    /// Creates the problem of a failure inside of the server.
+    pub(super) fn internal() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed")
     }
 
     /// Sets the hint.
@@ -80,33 +110,31 @@ impl Problem {
         self
     }
 
-    /// Returns the response to the request with this id.
-    pub(super) fn response(&self, id: &RequestId) -> Response {
-        let millis =
+    /// Writes the body and the headers of a response to the request with this id.
+    pub(super) fn write(self, id: &RequestId, response: &mut Response) {
+        let retry_after_ms =
             self.retry_after.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let written = ProblemBody {
             kind: "about:blank",
             title: self.status.canonical_reason().unwrap_or("Error").to_owned(),
             status: self.status.as_u16(),
             code: self.code.to_owned(),
-            detail: self.detail.clone(),
-            hint: self.hint.clone(),
-            retry_after_ms: millis,
+            detail: self.detail,
+            hint: self.hint,
+            retry_after_ms,
             request_id: id.to_string(),
         };
-        let body = serde_json::to_vec(&written).unwrap_or_default();
-        let mut response = (self.status, body).into_response();
+        *response.body_mut() = serde_json::to_vec(&written).unwrap_or_default().into();
+        // Headers of the router, such as `Allow`, stay.
         let headers = response.headers_mut();
+        headers.remove(CONTENT_LENGTH);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Some(millis) = millis {
+        if let Some(millis) = retry_after_ms {
             headers.insert(RETRY_AFTER, HeaderValue::from(millis.div_ceil(1000).max(1)));
         }
-        if let Some(challenge) =
-            self.challenge.as_deref().and_then(|text| HeaderValue::from_str(text).ok())
-        {
+        if let Some(Ok(challenge)) = self.challenge.map(HeaderValue::try_from) {
             headers.insert(WWW_AUTHENTICATE, challenge);
         }
-        response
     }
 }
 
@@ -170,10 +198,7 @@ pub(super) async fn no_route() -> Problem {
 
 /// The answer to a method that the path does not have.
 pub(super) async fn no_method() -> Problem {
-    Problem::new(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "method_not_allowed",
-        "this path does not have this method",
-    )
-    .with_hint("the header `Allow` lists the methods")
+    let detail = "this path does not have this method";
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
+        .with_hint("the header `Allow` lists the methods")
 }

@@ -13,9 +13,8 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-use axum::Extension;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, Request};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
@@ -29,10 +28,10 @@ use toolcell::run::RunEvent;
 use tracing::Instrument as _;
 
 use super::idempotency::{BeginResult, HEADER, REPLAYED, key_of};
-use super::problem::{Problem, ProblemBody};
+use super::problem::{Failed, Problem, Refused};
 use super::schemas::{Completion, RunOutcome, Steps};
-use super::{Shared, body, forms};
-use crate::service::request_id::RequestId;
+use super::{Caller, body, forms};
+use crate::service::Service;
 use crate::service::runs::RunEvents;
 use crate::tenants::principal::Principal;
 use crate::tenants::refused::RequestError;
@@ -49,39 +48,27 @@ const RETRY: Duration = Duration::from_secs(1);
 /// repeat the call with `resume`.
 #[utoipa::path(post, path = "/v1/calls", operation_id = "call", request_body = forms::CallBody, security(("bearer" = [])), responses(
     (status = 200, body = Completion, description = "The completion of the call"),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
-    (status = "5XX", body = ProblemBody, content_type = "application/problem+json"),
+    Refused, Failed,
 ))]
-pub(super) async fn call(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
-    Extension(id): Extension<RequestId>,
-    request: Request,
-) -> Result<Response, Problem> {
-    let (key, read) = (key_of(request.headers())?, body::read(&shared, request).await?);
-    let call = body::parse::<forms::CallBody>(&read.bytes)?.request(&id)?;
-    let (service, sender) = (shared.service.clone(), principal.clone());
-    let work = async move { Ok(to_json_bytes(&service.call(&sender, call).await?.completion)) };
-    answer_once(&shared, &principal, key, "calls", read, work).await
+pub(super) async fn call(caller: Caller, request: Request) -> Result<Response, Problem> {
+    let (key, read) = (key_of(request.headers())?, body::read(&caller.shared, request).await?);
+    let call = body::parse::<forms::CallBody>(&read.bytes)?.request(&caller.id)?;
+    let work = |service: Service, sender| async move {
+        service.call(&sender, call).await.map(|response| response.completion)
+    };
+    answer_once(caller, key, "calls", read, work).await
 }
 
 /// Makes several calls as one run and answers with its outcome.
 #[utoipa::path(post, path = "/v1/batch", operation_id = "batch", request_body = forms::RunBody, security(("bearer" = [])), responses(
     (status = 200, body = RunOutcome, description = "The outcome of the run"),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
-    (status = "5XX", body = ProblemBody, content_type = "application/problem+json"),
+    Refused, Failed,
 ))]
-pub(super) async fn batch(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
-    Extension(id): Extension<RequestId>,
-    request: Request,
-) -> Result<Response, Problem> {
-    let (key, read) = (key_of(request.headers())?, body::read(&shared, request).await?);
-    let run = body::parse::<forms::RunBody>(&read.bytes)?.request(&id)?;
-    let (service, sender) = (shared.service.clone(), principal.clone());
-    let work = async move { Ok(to_json_bytes(&service.run(&sender, run).await?)) };
-    answer_once(&shared, &principal, key, "batch", read, work).await
+pub(super) async fn batch(caller: Caller, request: Request) -> Result<Response, Problem> {
+    let (key, read) = (key_of(request.headers())?, body::read(&caller.shared, request).await?);
+    let run = body::parse::<forms::RunBody>(&read.bytes)?.request(&caller.id)?;
+    let work = |service: Service, sender| async move { service.run(&sender, run).await };
+    answer_once(caller, key, "batch", read, work).await
 }
 
 /// Makes several calls as one run and answers with its events, as server-sent events. Each is one
@@ -89,59 +76,44 @@ pub(super) async fn batch(
 /// connection.
 #[utoipa::path(post, path = "/v1/runs", operation_id = "run", request_body = forms::RunBody, security(("bearer" = [])), responses(
     (status = 200, body = String, content_type = "text/event-stream", description = "Server-sent events. The `data` of each is one `Event` as JSON"),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
-    (status = "5XX", body = ProblemBody, content_type = "application/problem+json"),
+    Refused, Failed,
 ))]
-pub(super) async fn run(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
-    Extension(id): Extension<RequestId>,
-    request: Request,
-) -> Result<Response, Problem> {
+pub(super) async fn run(caller: Caller, request: Request) -> Result<Response, Problem> {
     if request.headers().contains_key(HEADER) {
         let detail = "a stream of events is not kept: this route honours no `Idempotency-Key`";
-        let problem = Problem::new(StatusCode::BAD_REQUEST, "invalid_idempotency_key", detail);
+        let problem = Problem::bad_request("invalid_idempotency_key", detail);
         return Err(problem.with_hint("leave the header out, or send the calls to `/v1/batch`"));
     }
-    let read = body::read(&shared, request).await?;
-    let run = body::parse::<forms::RunBody>(&read.bytes)?.request(&id)?;
+    let read = body::read(&caller.shared, request).await?;
+    let run = body::parse::<forms::RunBody>(&read.bytes)?.request(&caller.id)?;
     drop(read);
-    let lines = lines(shared.service.stream(&principal, run).await?);
+    let lines = lines(caller.shared.service.stream(&caller.principal, run).await?);
     Ok(sse(lines.map(|line| Event::default().data(line))))
 }
 
 /// Returns the events of a run as JSON. The last is `run_halted`, or `run_finished` with the
 /// numbers of calls and of failed calls.
 fn lines(events: RunEvents) -> impl Stream<Item = String> + Send {
-    let start = (events, Some(Tally::default()));
-    stream::unfold(start, async |(mut events, tally)| {
-        let mut tally = tally?;
+    stream::unfold((events, Some((0_usize, 0_usize))), async |(mut events, counts)| {
+        let (mut calls, mut failed) = counts?;
         let Some(event) = events.next().await else {
-            let Tally { calls, failed, is_halted } = tally;
-            let last =
-                json!({"type": "run_finished", "calls": calls, "failed": failed}).to_string();
-            return (!is_halted).then_some((last, (events, None)));
+            let last = json!({"type": "run_finished", "calls": calls, "failed": failed});
+            return Some((last.to_string(), (events, None)));
         };
-        match &event {
+        let line = serde_json::to_string(&event).unwrap_or_default();
+        match event {
             RunEvent::Settled { message, .. } => {
-                tally.calls += 1;
-                tally.failed += usize::from(message.is_error);
+                calls += 1;
+                failed += usize::from(message.is_error);
             }
-            RunEvent::Halted(_) | RunEvent::Error(_) => tally.is_halted = true,
+            // The last event.
+            RunEvent::Halted(_) | RunEvent::Error(_) => return Some((line, (events, None))),
             RunEvent::Call(_) => {}
             // An event of a later version.
             _ => {}
         }
-        Some((serde_json::to_string(&event).unwrap_or_default(), (events, Some(tally))))
+        Some((line, (events, Some((calls, failed)))))
     })
-}
-
-/// Counts of the events that a stream has sent.
-#[derive(Debug, Default)]
-struct Tally {
-    calls: usize,
-    failed: usize,
-    is_halted: bool,
 }
 
 /// Streams events. A proxy forwards each one immediately.
@@ -154,40 +126,33 @@ pub(crate) fn sse(events: impl Stream<Item = Event> + Send + 'static) -> Respons
 /// Makes the steps of an agent loop for several calls, and answers with them and the turn's memory.
 #[utoipa::path(post, path = "/v1/steps", operation_id = "steps", request_body = forms::StepBody, security(("bearer" = [])), responses(
     (status = 200, body = Steps, description = "The steps. Send `memory` with the next request of the same turn"),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
-    (status = "5XX", body = ProblemBody, content_type = "application/problem+json"),
+    Refused, Failed,
 ))]
-pub(super) async fn steps(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
-    Extension(id): Extension<RequestId>,
-    request: Request,
-) -> Result<Response, Problem> {
-    let (key, read) = (key_of(request.headers())?, body::read(&shared, request).await?);
+pub(super) async fn steps(caller: Caller, request: Request) -> Result<Response, Problem> {
+    let (key, read) = (key_of(request.headers())?, body::read(&caller.shared, request).await?);
     // The calls of steps are parsed into trees.
     let text = std::str::from_utf8(&read.bytes).unwrap_or_default();
-    let room = JsonReservation::take(principal.tenant(), text, Instant::now() + TREE_TIME).await;
+    let (tenant, end) = (caller.principal.tenant(), Instant::now() + TREE_TIME);
+    let room = JsonReservation::take(tenant, text, end).await;
     let mut room = room.ok_or(RequestError::Overloaded { retry_after: RETRY })?;
-    let steps = body::parse::<forms::StepBody>(&read.bytes)?.request(&id)?;
+    let steps = body::parse::<forms::StepBody>(&read.bytes)?.request(&caller.id)?;
     room.end_parsing();
-    let (service, sender) = (shared.service.clone(), principal.clone());
-    let work = async move {
+    let work = |service: Service, sender| async move {
         let _room = room;
         let (steps, turn) = service.steps(&sender, steps).await?;
-        Ok(to_json_bytes(&json!({"steps": steps, "memory": turn.memory()})))
+        Ok(json!({"steps": steps, "memory": turn.memory()}))
     };
-    answer_once(&shared, &principal, key, "steps", read, work).await
+    answer_once(caller, key, "steps", read, work).await
 }
 
 /// Cancels the running request whose `x-request-id` is this: its guests are stopped, and it is
 /// answered with what its calls came to. A request of another principal is not found.
 #[utoipa::path(delete, path = "/v1/calls/{id}", operation_id = "cancel", params(("id" = String, Path, description = "The `x-request-id` of the running request")), security(("bearer" = [])), responses(
     (status = 202, description = "The request is being cancelled"),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
+    Refused,
 ))]
 pub(super) async fn cancel(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
+    Caller { shared, principal, .. }: Caller,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
     // An invalid id belongs to no running request.
@@ -196,25 +161,29 @@ pub(super) async fn cancel(
     Ok(StatusCode::ACCEPTED)
 }
 
-fn to_json_bytes(answer: &impl Serialize) -> Bytes {
-    serde_json::to_vec(answer).unwrap_or_default().into()
-}
-
 /// Runs the work of a request, or returns the answer of the first request with the same idempotency
 /// key.
-async fn answer_once(
-    shared: &Shared,
-    principal: &Principal,
+async fn answer_once<F, T>(
+    Caller { shared, principal, .. }: Caller,
     key: Option<String>,
     route: &'static str,
     read: body::Read,
-    work: impl Future<Output = Result<Bytes, Problem>> + Send + 'static,
-) -> Result<Response, Problem> {
+    work: impl FnOnce(Service, Principal) -> F,
+) -> Result<Response, Problem>
+where
+    F: Future<Output = Result<T, RequestError>> + Send + 'static,
+    T: Serialize + Send + 'static,
+{
+    let work = work(shared.service.clone(), principal.clone());
+    let work = async {
+        let answer = serde_json::to_vec(&work.await?).unwrap_or_default();
+        Ok::<_, Problem>(Bytes::from(answer))
+    };
     let Some(key) = key else {
         drop(read);
         return Ok(json_response(work.await?));
     };
-    match shared.idempotency.begin(principal, &key, route, &read.bytes)? {
+    match shared.idempotency.begin(&principal, &key, route, &read.bytes)? {
         BeginResult::Repeated(answer) => {
             let mut response = json_response(answer);
             response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
@@ -231,10 +200,7 @@ async fn answer_once(
                 Ok::<_, Problem>(answer)
             };
             let task = tokio::spawn(work.in_current_span());
-            let failed = |_| {
-                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed")
-            };
-            Ok(json_response(task.await.map_err(failed)??))
+            Ok(json_response(task.await.map_err(|_| Problem::internal())??))
         }
     }
 }

@@ -7,19 +7,18 @@
 //!
 //! Not here: the decision about readiness, in `service/health.rs`.
 
+use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
 use http::header::CONTENT_TYPE;
 use http::{StatusCode, Uri};
 use serde::Serialize;
 
-use super::Shared;
-use super::problem::{Problem, ProblemBody};
+use super::problem::{Problem, ProblemBody, Refused};
+use super::{Caller, Shared};
 use crate::auth::{METADATA_PATH, ResourceMetadata};
 use crate::service::health::Readiness;
 use crate::tenants::account::TenantUsage;
-use crate::tenants::principal::Principal;
 
 /// The process answers.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -39,18 +38,17 @@ pub(super) struct Version {
 
 /// Returns the usage of the principal's tenant since the server started, and the rest of its quota.
 #[utoipa::path(get, path = "/v1/usage", operation_id = "usage", security(("bearer" = [])), responses(
-    (status = 200, body = TenantUsage),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 200, body = TenantUsage, description = "The answer"),
+    Refused,
 ))]
 pub(super) async fn usage(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
+    Caller { shared, principal, .. }: Caller,
 ) -> Result<Json<TenantUsage>, Problem> {
     Ok(Json(shared.service.usage(&principal)?))
 }
 
 /// Says that the process answers. Does not say if it takes calls: see `/ready`.
-#[utoipa::path(get, path = "/health", operation_id = "health", responses((status = 200, body = Health)))]
+#[utoipa::path(get, path = "/health", operation_id = "health", responses((status = 200, body = Health, description = "The answer")))]
 pub(super) async fn health() -> Json<Health> {
     Json(Health { status: "ok" })
 }
@@ -66,8 +64,8 @@ pub(super) struct Ready {
 
 /// Says if the server takes calls, the reasons if it does not, and if requests need a key.
 #[utoipa::path(get, path = "/ready", operation_id = "ready", responses(
-    (status = 200, body = Ready),
-    (status = 503, body = Ready),
+    (status = 200, body = Ready, description = "The answer"),
+    (status = 503, body = Ready, description = "The server cannot do it now: a problem says why"),
 ))]
 pub(super) async fn ready(State(shared): State<Shared>) -> Response {
     let mut readiness = shared.service.readiness();
@@ -81,7 +79,7 @@ pub(super) async fn ready(State(shared): State<Shared>) -> Response {
 }
 
 /// The version of the server.
-#[utoipa::path(get, path = "/version", operation_id = "version", responses((status = 200, body = Version)))]
+#[utoipa::path(get, path = "/version", operation_id = "version", responses((status = 200, body = Version, description = "The answer")))]
 pub(super) async fn version() -> Json<Version> {
     Json(Version { name: "toolcell", version: env!("CARGO_PKG_VERSION") })
 }
@@ -89,8 +87,8 @@ pub(super) async fn version() -> Json<Version> {
 /// Tells OAuth clients how to get a token for this server (RFC 9728). Not found without an issuer.
 /// If the audience is a URL with a path, that path can follow this one.
 #[utoipa::path(get, path = "/.well-known/oauth-protected-resource", operation_id = "oauth_metadata", responses(
-    (status = 200, body = ResourceMetadata),
-    (status = 404, body = ProblemBody, content_type = "application/problem+json"),
+    (status = 200, body = ResourceMetadata, description = "The answer"),
+    (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "The request is refused: a problem says why"),
 ))]
 pub(super) async fn oauth_metadata(
     State(shared): State<Shared>,
@@ -104,7 +102,7 @@ pub(super) async fn oauth_metadata(
 
 /// This document.
 #[utoipa::path(get, path = "/openapi.json", operation_id = "openapi", responses(
-    (status = 200, body = Object, content_type = "application/json"),
+    (status = 200, body = Object, content_type = "application/json", description = "The answer"),
 ))]
 pub(super) async fn openapi() -> Response {
     ([(CONTENT_TYPE, "application/json")], super::api_document()).into_response()

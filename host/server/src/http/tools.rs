@@ -11,19 +11,18 @@
 
 use std::str::FromStr as _;
 
+use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
-use axum::{Extension, Json};
+use axum::extract::{Path, Query};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolcell::{Provider, Tool};
 
-use super::Shared;
-use super::problem::{Problem, ProblemBody};
+use super::Caller;
+use super::problem::{Problem, Refused};
 use super::schemas::{ListedTool, Note};
 use crate::service::catalogue::Page;
-use crate::tenants::principal::Principal;
 
 /// Characters of a query's fault in an error.
 const QUERY_PROBLEM: usize = 200;
@@ -58,12 +57,11 @@ pub(super) struct Tools {
 
 /// Lists the tools that the principal sees, sorted by name, page by page.
 #[utoipa::path(get, path = "/v1/tools", operation_id = "list_tools", params(Listing), security(("bearer" = [])), responses(
-    (status = 200, body = Tools),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 200, body = Tools, description = "The answer"),
+    Refused,
 ))]
 pub(super) async fn list(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
+    Caller { shared, principal, .. }: Caller,
     listing: Result<Query<Listing>, QueryRejection>,
 ) -> Result<Json<Tools>, Problem> {
     let Query(Listing { format, cursor }) = listing.map_err(invalid_query)?;
@@ -83,12 +81,11 @@ pub(super) async fn list(
 
 /// One tool, as an item of the list.
 #[utoipa::path(get, path = "/v1/tools/{name}", operation_id = "get_tool", params(("name" = String, Path, description = "The tool's name"), Listing), security(("bearer" = [])), responses(
-    (status = 200, body = ListedTool),
-    (status = "4XX", body = ProblemBody, content_type = "application/problem+json"),
+    (status = 200, body = ListedTool, description = "The answer"),
+    Refused,
 ))]
 pub(super) async fn one(
-    State(shared): State<Shared>,
-    Extension(principal): Extension<Principal>,
+    Caller { shared, principal, .. }: Caller,
     name: Result<Path<String>, PathRejection>,
     listing: Result<Query<Listing>, QueryRejection>,
 ) -> Result<Json<Value>, Problem> {
@@ -112,12 +109,8 @@ fn provider(format: Option<&str>) -> Result<Option<Provider>, Problem> {
         None | Some("toolcell") => Ok(None),
         Some(format) => Provider::from_str(format).map(Some).map_err(|_| {
             let names: Vec<_> = Provider::ALL.iter().map(|provider| provider.name()).collect();
-            Problem::new(
-                StatusCode::BAD_REQUEST,
-                "invalid_format",
-                "there is no such format of tools",
-            )
-            .with_hint(format!("write `toolcell` or one of: {}", names.join(", ")))
+            Problem::bad_request("invalid_format", "there is no such format of tools")
+                .with_hint(format!("write `toolcell` or one of: {}", names.join(", ")))
         }),
     }
 }
@@ -137,15 +130,11 @@ pub(super) fn invalid_query(rejection: QueryRejection) -> Problem {
         problem = cause;
     }
     let problem: String = problem.to_string().chars().take(QUERY_PROBLEM).collect();
-    Problem::new(
-        StatusCode::BAD_REQUEST,
-        "invalid_query",
-        format!("the query cannot be read: {problem}"),
-    )
-    .with_hint("GET /openapi.json lists the parameters")
+    Problem::bad_request("invalid_query", format!("the query cannot be read: {problem}"))
+        .with_hint("GET /openapi.json lists the parameters")
 }
 
 /// The path is not UTF-8.
 pub(super) fn invalid_path() -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "invalid_path", "the path is not valid")
+    Problem::bad_request("invalid_path", "the path is not valid")
 }

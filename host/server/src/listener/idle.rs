@@ -1,15 +1,18 @@
-//! The table of open connections; chooses the one to close when there are too many.
+//! The table of open connections; limits those of each address, and chooses the one to close when
+//! there are too many.
 //!
 //! The listener waits for [`Connections::room`] before it accepts, and calls [`Connections::enter`]
-//! for each new connection. If the table is full, the connection that has been idle for longest is
-//! told to close, and the new one takes its slot. A connection is busy while one of its requests
-//! runs, until the answer is sent; a busy connection is never told to close. If all are busy, the
-//! new one waits to be accepted.
+//! for each new connection. It refuses an address that has as many as it may, except loopback; the
+//! listener then closes the connection. If the table is full, the connection that has been idle for
+//! longest is told to close, and the new one takes its slot. A connection is busy while one of its
+//! requests runs, until the answer is sent; a busy connection is never told to close. If all are
+//! busy, the new one waits to be accepted.
 //!
 //! Source: docs/threat-model.md, row 78.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -32,6 +35,7 @@ pub(super) struct Connections(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     most: usize,
+    most_of_address: usize,
     began: Instant,
     table: Mutex<Table>,
     /// Notified when a connection ended or became idle.
@@ -47,6 +51,7 @@ struct Table {
 /// The state of one connection.
 #[derive(Debug)]
 struct State {
+    address: IpAddr,
     /// The time since which it is idle, in microseconds; or [`BUSY`] or [`CLOSING`].
     since: AtomicU64,
     closing: Notify,
@@ -68,10 +73,11 @@ pub(super) struct Busy {
 }
 
 impl Connections {
-    /// Creates a table of at most this many connections.
-    pub(super) fn new(most: usize) -> Self {
+    /// Creates a table of at most this many connections, in all and of one address.
+    pub(super) fn new(most: usize, most_of_address: usize) -> Self {
         let (most, began) = (most.max(1), Instant::now());
-        Self(Arc::new(Inner { most, began, table: Mutex::default(), freed: Notify::new() }))
+        let (table, freed) = (Mutex::default(), Notify::new());
+        Self(Arc::new(Inner { most, most_of_address, began, table, freed }))
     }
 
     /// Returns when there is room for one more connection, or an idle one to close.
@@ -84,11 +90,21 @@ impl Connections {
         until(&self.0.freed, look).await;
     }
 
-    /// Adds a connection. In a full table, the connection that has been idle for longest is told to
-    /// close.
-    pub(super) fn enter(&self) -> OpenConnection {
-        let state = Arc::new(State { since: AtomicU64::new(self.now()), closing: Notify::new() });
+    /// Adds a connection of this address. `None`: the address is at its limit; loopback has none.
+    /// In a full table, the connection that has been idle for longest is told to close.
+    pub(super) fn enter(&self, address: IpAddr) -> Option<OpenConnection> {
+        let since = AtomicU64::new(self.now());
+        let state = Arc::new(State { address, since, closing: Notify::new() });
         let mut table = self.0.table.lock();
+        let most = self.0.most_of_address;
+        // Counted only if the table has enough for it.
+        let is_at_limit = || {
+            let of_address = table.open.values().filter(|open| open.address == address);
+            table.open.len() >= most && of_address.count() >= most
+        };
+        if !address.is_loopback() && is_at_limit() {
+            return None;
+        }
         if table.open.len() >= self.0.most
             && let Some((id, since)) = longest_idle(&table)
             && let Entry::Occupied(idle) = table.open.entry(id)
@@ -100,7 +116,7 @@ impl Connections {
         let id = table.next;
         table.next += 1;
         table.open.insert(id, Arc::clone(&state));
-        OpenConnection { connections: self.clone(), id, state }
+        Some(OpenConnection { connections: self.clone(), id, state })
     }
 
     fn now(&self) -> u64 {
@@ -158,21 +174,36 @@ mod tests {
 
     #[test]
     fn longest_idle_connection_is_evicted_busy_is_kept() {
-        let connections = Connections::new(2);
-        let (first, second) = (connections.enter(), connections.enter());
+        let connections = Connections::new(2, usize::MAX);
+        let enter = || connections.enter("192.0.2.1".parse().unwrap()).unwrap();
+        let (first, second) = (enter(), enter());
         let is_closing = |open: &OpenConnection| open.closing().now_or_never().is_some();
         let busy = first.busy()();
         assert!(connections.room().now_or_never().is_some(), "the second one is idle");
-        let third = connections.enter();
+        let third = enter();
         assert_eq!([&first, &second, &third].map(is_closing), [false, true, false]);
         let also = third.busy()();
         assert!(connections.room().now_or_never().is_none(), "all are busy");
         drop(busy);
         assert!(connections.room().now_or_never().is_some());
         drop(also);
-        let fourth = connections.enter();
+        let fourth = enter();
         assert_eq!([&first, &third, &fourth].map(is_closing), [true, false, false]);
         drop((first, second, third, fourth));
         assert!(connections.0.table.lock().open.is_empty());
+    }
+
+    #[test]
+    fn address_connections_are_capped_except_loopback() {
+        let connections = Connections::new(16, 2);
+        let [one, other, own] =
+            ["192.0.2.1", "192.0.2.2", "127.0.0.1"].map(|address| address.parse().unwrap());
+        let held = [one, one, other, own, own, own];
+        let held = held.map(|address| connections.enter(address).unwrap());
+        assert!(connections.enter(one).is_none());
+        assert!(connections.enter(other).is_some() && connections.enter(own).is_some());
+        drop(held);
+        assert!(connections.enter(one).is_some());
+        assert!(connections.0.table.lock().open.is_empty(), "what is over is not kept");
     }
 }

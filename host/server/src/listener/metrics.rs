@@ -27,6 +27,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use toolcell::controls::enforced;
 
+use super::ACCEPT_PAUSE;
 use crate::http::is_loopback_host;
 use crate::service::Service;
 
@@ -37,8 +38,6 @@ const FORMAT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8
 const MAX_CONNECTIONS: usize = 8;
 /// The time limit of one scrape.
 const CONNECTION_TIME: Duration = Duration::from_secs(10);
-/// The pause after a failed accept, for example because there are no descriptors left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The reason why metrics cannot be served.
 #[derive(Debug, thiserror::Error)]

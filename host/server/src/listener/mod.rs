@@ -15,7 +15,6 @@
 mod bind_error;
 mod idle;
 pub(crate) mod metrics;
-mod peers;
 mod stalled;
 mod tls;
 
@@ -50,7 +49,6 @@ use crate::service::Service;
 pub use bind_error::BindError;
 use idle::{Connections, OpenConnection};
 pub use metrics::{MetricsError, MetricsServer};
-use peers::Peers;
 use stalled::Stalling;
 pub use tls::{Tls, TlsError};
 
@@ -206,9 +204,8 @@ impl HttpServer {
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let Self { listener, service, router, options, .. } = self;
         let options = Arc::new(options);
-        let peers =
-            Peers::new(if options.behind_proxy { usize::MAX } else { CONNECTIONS_PER_ADDRESS });
-        let open = Connections::new(options.connections);
+        let of_address = if options.behind_proxy { usize::MAX } else { CONNECTIONS_PER_ADDRESS };
+        let open = Connections::new(options.connections, of_address);
         let (closing, _) = watch::channel(false);
         let mut connections = JoinSet::new();
         let mut shutdown = pin!(async {
@@ -231,14 +228,11 @@ impl HttpServer {
                 () = &mut sweeping => {}
                 accepted = accepted => match accepted {
                     Ok((stream, peer)) => {
-                        let Some(place) = peers.enter(peer.ip()) else { continue };
+                        let Some(open) = open.enter(peer.ip()) else { continue };
                         let (router, options) = (router.clone(), Arc::clone(&options));
-                        let (closing, open) = (closing.subscribe(), open.enter());
+                        let closing = closing.subscribe();
                         let connection = Connection { router, options, closing, open };
-                        connections.spawn(async move {
-                            let _place = place;
-                            connection.accept(stream).await;
-                        });
+                        connections.spawn(connection.accept(stream));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "a connection was not accepted");

@@ -13,15 +13,7 @@
 //! `mcp/handler/call.rs`.
 
 use futures_util::future::BoxFuture;
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
-    CompleteResult, ConstString, ErrorData, GetPromptRequestMethod, GetPromptRequestParams,
-    GetPromptResponse, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
-    ListResourcesResult, PaginatedRequestParams, ReadResourceRequestMethod,
-    ReadResourceRequestParams, ReadResourceResponse, RequestId, RequestMetaObject,
-    ServerCapabilities, SubscribeRequestMethod, Tool, UnsubscribeRequestMethod,
-};
+use rmcp::model::*;
 
 use super::message::wire;
 use super::session::client::Client;
@@ -74,7 +66,7 @@ pub trait McpExtension: Send + Sync + 'static {
         _page: PaginatedRequestParams,
         _asked: ExtensionRequest,
     ) -> AnswerFuture<'_, ListPromptsResult> {
-        not_found::<ListPromptsRequestMethod, _>()
+        not_found("prompts/list")
     }
 
     /// Returns one prompt.
@@ -83,7 +75,7 @@ pub trait McpExtension: Send + Sync + 'static {
         _request: GetPromptRequestParams,
         _asked: ExtensionRequest,
     ) -> AnswerFuture<'_, GetPromptResponse> {
-        not_found::<GetPromptRequestMethod, _>()
+        not_found("prompts/get")
     }
 
     /// Completes an argument of a prompt or of a resource template.
@@ -92,7 +84,7 @@ pub trait McpExtension: Send + Sync + 'static {
         _request: CompleteRequestParams,
         _asked: ExtensionRequest,
     ) -> AnswerFuture<'_, CompleteResult> {
-        not_found::<CompleteRequestMethod, _>()
+        not_found("completion/complete")
     }
 
     /// Returns a page of the resources.
@@ -101,7 +93,7 @@ pub trait McpExtension: Send + Sync + 'static {
         _page: PaginatedRequestParams,
         _asked: ExtensionRequest,
     ) -> AnswerFuture<'_, ListResourcesResult> {
-        not_found::<ListResourcesRequestMethod, _>()
+        not_found("resources/list")
     }
 
     /// Returns a page of the resource templates.
@@ -110,7 +102,7 @@ pub trait McpExtension: Send + Sync + 'static {
         _page: PaginatedRequestParams,
         _asked: ExtensionRequest,
     ) -> AnswerFuture<'_, ListResourceTemplatesResult> {
-        not_found::<ListResourceTemplatesRequestMethod, _>()
+        not_found("resources/templates/list")
     }
 
     /// Returns the content of a resource.
@@ -119,22 +111,22 @@ pub trait McpExtension: Send + Sync + 'static {
         _request: ReadResourceRequestParams,
         _asked: ExtensionRequest,
     ) -> AnswerFuture<'_, ReadResourceResponse> {
-        not_found::<ReadResourceRequestMethod, _>()
+        not_found("resources/read")
     }
 
     /// Begins to notify a session of changes of the resource at this URI.
     fn subscribe(&self, _uri: String, _asked: ExtensionRequest) -> AnswerFuture<'_, ()> {
-        not_found::<SubscribeRequestMethod, _>()
+        not_found("resources/subscribe")
     }
 
     /// Ends the notifications that [`subscribe`](Self::subscribe) began.
     fn unsubscribe(&self, _uri: String, _asked: ExtensionRequest) -> AnswerFuture<'_, ()> {
-        not_found::<UnsubscribeRequestMethod, _>()
+        not_found("resources/unsubscribe")
     }
 }
 
-fn not_found<M: ConstString, T: Send + 'static>() -> AnswerFuture<'static, T> {
-    Box::pin(std::future::ready(Err(wire::unknown_method(M::VALUE))))
+fn not_found<T: Send + 'static>(method: &str) -> AnswerFuture<'static, T> {
+    Box::pin(std::future::ready(Err(wire::unknown_method(method))))
 }
 
 /// An extension without any feature.

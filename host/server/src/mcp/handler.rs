@@ -22,7 +22,6 @@ use futures_util::FutureExt as _;
 use rmcp::model::*;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 use toolcell::controls::bound;
 
 use super::McpOptions;
@@ -31,12 +30,11 @@ use super::message::raw::Raw;
 use super::message::wire;
 use super::request::{self, Answer, Request};
 use super::session::Session;
+use crate::artifacts::id_of;
 use crate::service::Service;
-use crate::tenants::principal::Principal;
-use crate::tenants::share::Places;
+use crate::tenants::{principal::Principal, share::Places};
 use call::result;
 use changes::Changes;
-use opening::without_metadata;
 
 /// The supported revisions, oldest first.
 pub(super) const VERSIONS: [ProtocolVersion; 3] =
@@ -88,30 +86,18 @@ impl Handler {
         match request.method.as_str() {
             "ping" if !is_modern => request::to_raw_json(&json!({})),
             "server/discover" => {
-                let missing = request.meta.missing();
-                if !missing.is_empty() {
-                    return Err(without_metadata(&missing));
-                }
-                request::to_raw_json(&DiscoverResult::from_server_info(
-                    VERSIONS.to_vec(),
-                    self.info(),
-                ))
+                opening::check_complete(&request.meta)?;
+                let result = DiscoverResult::from_server_info(VERSIONS.to_vec(), self.info());
+                request::to_raw_json(&result)
             }
             "tools/list" => adapt_to_era(self.list_tools(request).await?, is_modern),
             "tools/call" => self.call_tool(request).await,
-            "prompts/list" => {
-                adapt_to_era(self.extended(request, McpExtension::list_prompts).await?, is_modern)
-            }
-            "prompts/get" => {
-                adapt_to_era(self.extended(request, McpExtension::get_prompt).await?, is_modern)
-            }
-            "completion/complete" => {
-                adapt_to_era(self.extended(request, McpExtension::complete).await?, is_modern)
-            }
+            "prompts/list" => self.answer_extended(request, McpExtension::list_prompts).await,
+            "prompts/get" => self.answer_extended(request, McpExtension::get_prompt).await,
+            "completion/complete" => self.answer_extended(request, McpExtension::complete).await,
             "resources/list" => adapt_to_era(self.list_resources(request).await?, is_modern),
             "resources/templates/list" => {
-                let listed = self.extended(request, McpExtension::list_resource_templates).await?;
-                adapt_to_era(listed, is_modern)
+                self.answer_extended(request, McpExtension::list_resource_templates).await
             }
             "resources/read" => adapt_to_era(self.read_resource(request).await?, is_modern),
             method @ ("resources/subscribe" | "resources/unsubscribe") if !is_modern => {
@@ -149,32 +135,36 @@ impl Handler {
         self.until_cancelled(request, ask(&*self.options.extension, params, asked)).await
     }
 
+    /// As [`extended`](Self::extended), as JSON for the era.
+    async fn answer_extended<'a, P: DeserializeOwned, T: Into<ServerResult>>(
+        &'a self,
+        request: &Request,
+        ask: impl FnOnce(&'a dyn McpExtension, P, ExtensionRequest) -> AnswerFuture<'a, T>,
+    ) -> Result<Answer, ErrorData> {
+        adapt_to_era(self.extended(request, ask).await?, request.is_modern())
+    }
+
     /// Returns the extension's answer, unless the client cancels the request.
     async fn until_cancelled<T>(
         &self,
         request: &Request,
         answering: AnswerFuture<'_, T>,
     ) -> Result<T, ErrorData> {
-        tokio::select! {
-            answer = answering => answer,
-            () = request.cancelled.cancelled() => Err(ErrorData::internal_error("the request was cancelled", None)),
-        }
+        let answer = request.cancelled.run_until_cancelled(answering).await;
+        answer.unwrap_or_else(|| Err(ErrorData::internal_error("the request was cancelled", None)))
     }
 
     async fn list_tools(&self, request: &Request) -> Result<ListToolsResult, ErrorData> {
-        let cursor = request.params.member("cursor");
-        let cursor = cursor
-            .map(|cursor| cursor.text().ok_or_else(|| request.invalid_params()))
-            .transpose()?;
+        let cursor: Option<String> = match request.params.member("cursor") {
+            Some(_) => Some(request.required("cursor")?),
+            None => None,
+        };
         let page = self.service.tools(&self.principal, cursor.as_deref()).await;
         let page = page.map_err(|refused| result::error_of(&refused))?;
         let mut listed = ListToolsResult::default();
         let is_modern = request.is_modern();
-        listed.tools = page
-            .tools
-            .iter()
-            .filter_map(|tool| definitions::listed(tool.definition(), is_modern))
-            .collect();
+        let shown = |tool: &toolcell::Tool| definitions::listed(tool.definition(), is_modern);
+        listed.tools = page.tools.iter().filter_map(shown).collect();
         if page.next.is_none() {
             listed.tools.extend(self.options.extension.tools(&self.principal));
         }
@@ -189,8 +179,7 @@ impl Handler {
         let is_extensions =
             || self.options.extension.tools(&self.principal).iter().any(|tool| tool.name == name);
         if !view.tools.contains_key(&name) && is_extensions() {
-            let answer = self.extended(request, McpExtension::call_tool).await?;
-            return adapt_to_era(answer, request.is_modern());
+            return self.answer_extended(request, McpExtension::call_tool).await;
         }
         // Boxed: its future is by far the largest of the methods.
         call::call(self, name, request).boxed().await
@@ -216,7 +205,7 @@ impl Handler {
     async fn read_resource(&self, request: &Request) -> Result<ReadResourceResponse, ErrorData> {
         let uri: String = request.required("uri")?;
         let artifacts = self.service.artifacts();
-        if let Some(artifacts) = artifacts.filter(|_| resources::is_artifact(&uri)) {
+        if let Some(artifacts) = artifacts.filter(|_| id_of(&uri).is_some()) {
             return Ok(resources::read(artifacts, &self.principal, uri).await?.into());
         }
         match self.extended(request, McpExtension::read_resource).await {
@@ -231,33 +220,24 @@ impl Handler {
 
     /// Notifies the client of changes until it cancels the request.
     async fn listen(&self, request: &Request) -> Result<Answer, ErrorData> {
-        let wanted = request
-            .params
-            .member("notifications")
-            .filter(Raw::is_object)
-            .ok_or_else(|| request.invalid_params())?;
+        let wanted = request.params.member("notifications").filter(Raw::is_object);
+        let wanted = wanted.ok_or_else(|| request.invalid_params())?;
         let wants_tools =
-            wanted.member("toolsListChanged").and_then(|wants| wants.read()) == Some(true);
+            wanted.member("toolsListChanged").is_some_and(|wants| wants.as_str() == "true");
         let accepted = if wants_tools { json!({"toolsListChanged": true}) } else { json!({}) };
         let meta = json!({ SUBSCRIPTION: request.id });
         let mut changes = Changes::new(self.service.clone(), self.principal.clone());
-        let acknowledged = json!({"notifications": accepted, "_meta": meta});
-        request.client.send_notification(
-            &json!({"method": "notifications/subscriptions/acknowledged", "params": acknowledged}),
-        );
+        let params = json!({"notifications": accepted, "_meta": meta});
+        request.client.send_notification(&json!({"method": ACKNOWLEDGED, "params": params}));
+        let changed = json!({"method": LIST_CHANGED, "params": {"_meta": meta}});
         let notify_changes = async {
             while changes.next().await {
                 if wants_tools {
-                    request.client.send_notification(
-                        &json!({"method": LIST_CHANGED, "params": {"_meta": meta}}),
-                    );
+                    request.client.send_notification(&changed);
                 }
             }
         };
-        tokio::select! {
-            () = notify_changes => {}
-            () = request.cancelled.cancelled() => {}
-        }
+        request.cancelled.run_until_cancelled(notify_changes).await;
         let mut result = SubscriptionsListenResult::complete(request.id.clone());
         result.meta.set_server_info(self.info().server_info);
         request::to_raw_json(&result)
@@ -266,20 +246,17 @@ impl Handler {
     /// Notifies the client of a session of changes, until the session ends.
     pub(super) fn tell_changes(&self, session: &Session) {
         let mut changes = Changes::new(self.service.clone(), self.principal.clone());
-        let (common, end): (_, CancellationToken) =
-            (Arc::clone(&session.common), session.end.clone());
+        let (common, end) = (Arc::clone(&session.common), session.end.clone());
         tokio::spawn(async move {
             let changed = json!({"jsonrpc": "2.0", "method": LIST_CHANGED}).to_string();
             let notify_changes =
                 async { while changes.next().await && common.notify(changed.clone().into()) {} };
-            tokio::select! {
-                () = notify_changes => {}
-                () = end.cancelled() => {}
-            }
+            end.run_until_cancelled(notify_changes).await;
         });
     }
 }
 
+const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
 /// Adapts the result to the era.

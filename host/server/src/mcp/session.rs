@@ -30,12 +30,9 @@ use crate::http::body::RequestResources;
 use crate::service::running::until;
 use outbox::Outbox;
 
-/// The running requests by their ids. Cheap to clone.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Requests(Arc<Table>);
-
+/// The running requests by their ids.
 #[derive(Debug, Default)]
-struct Table {
+pub(super) struct Requests {
     running: Mutex<HashMap<RequestId, CancellationToken>>,
     ended: Notify,
 }
@@ -43,7 +40,7 @@ struct Table {
 /// A running request, until its task drops this.
 #[derive(Debug)]
 pub(super) struct Running {
-    requests: Requests,
+    requests: Arc<Requests>,
     id: RequestId,
     /// Cancelled when the client cancels the request, or its session ends.
     pub(super) cancelled: CancellationToken,
@@ -51,44 +48,48 @@ pub(super) struct Running {
 
 impl Requests {
     /// Adds a request. `None`: a request with this id is running.
-    pub(super) fn enter(&self, id: &RequestId, end: &CancellationToken) -> Option<Running> {
-        let mut running = self.0.running.lock();
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        id: &RequestId,
+        end: &CancellationToken,
+    ) -> Option<Running> {
+        let mut running = self.running.lock();
         if running.contains_key(id) {
             return None;
         }
         let cancelled = end.child_token();
         running.insert(id.clone(), cancelled.clone());
-        Some(Running { requests: self.clone(), id: id.clone(), cancelled })
+        Some(Running { requests: Arc::clone(self), id: id.clone(), cancelled })
     }
 
     /// Cancels a request, if it is running.
     pub(super) fn cancel(&self, id: &RequestId) {
-        if let Some(cancelled) = self.0.running.lock().get(id) {
+        if let Some(cancelled) = self.running.lock().get(id) {
             cancelled.cancel();
         }
     }
 
     pub(super) fn count(&self) -> usize {
-        self.0.running.lock().len()
+        self.running.lock().len()
     }
 
     /// Returns when fewer than `most` are running, or none of them was cancelled. Cancelled ones
     /// end soon.
     pub(super) async fn settled(&self, most: usize) {
         let look = || {
-            let running = self.0.running.lock();
+            let running = self.running.lock();
             let is_settled =
                 running.len() < most || !running.values().any(CancellationToken::is_cancelled);
             is_settled.then_some(())
         };
-        until(&self.0.ended, look).await;
+        until(&self.ended, look).await;
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.requests.0.running.lock().remove(&self.id);
-        self.requests.0.ended.notify_waiters();
+        self.requests.running.lock().remove(&self.id);
+        self.requests.ended.notify_waiters();
     }
 }
 
@@ -98,7 +99,7 @@ pub(super) struct Session {
     pub(super) capabilities: Raw,
     /// The least severe log level that the client gets.
     pub(super) level: Mutex<LoggingLevel>,
-    pub(super) requests: Requests,
+    pub(super) requests: Arc<Requests>,
     /// Messages that belong to no request.
     pub(super) common: Arc<Outbox>,
     /// Cancelled when the session ends.
@@ -140,7 +141,7 @@ impl Session {
         Self {
             capabilities,
             level: Mutex::new(LoggingLevel::Info),
-            requests: Requests::default(),
+            requests: Arc::default(),
             common,
             end: CancellationToken::new(),
             no_answers: CancellationToken::new(),

@@ -20,7 +20,7 @@ const MAX_DENIALS: usize = 256;
 const NAME_CHARS: usize = 64;
 
 /// The log of one tenant's calls.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct CallLog {
     tenant: Option<String>,
     /// Digests of the denials that were logged.
@@ -30,11 +30,7 @@ pub(crate) struct CallLog {
 
 impl CallLog {
     pub(crate) fn of_tenant(tenant: Option<&str>) -> Self {
-        Self {
-            tenant: tenant.map(str::to_owned),
-            denials: Mutex::default(),
-            hasher: RandomState::new(),
-        }
+        Self { tenant: tenant.map(str::to_owned), ..Self::default() }
     }
 
     /// Logs a completed call or a new denial.

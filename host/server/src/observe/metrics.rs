@@ -21,7 +21,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 use toolcell::controls::{bound, enforced};
 use toolcell::{Event, Usage};
 
@@ -105,28 +105,22 @@ impl Metrics {
     /// `engines` returns the resources that engines have in use.
     pub(crate) fn new(engines: InUseSource) -> Self {
         let mut registry = Registry::with_prefix("toolcell");
-        let seconds: fn() -> Histogram = || Histogram::new(SECONDS);
-        let units: fn() -> Histogram = || Histogram::new(FUEL);
-        let (calls, host_calls) = (Family::default(), Family::default());
-        let (denials, refused) = (Family::default(), Family::default());
-        let (duration, fuel) =
-            (Histograms::new_with_constructor(seconds), Histograms::new_with_constructor(units));
-        let (waiting, requests, sessions) = (seconds(), Gauge::default(), Gauge::default());
-        registry.register("calls", "Calls that ended", calls.clone());
-        registry.register("host_calls", "Calls of tools into the host", host_calls.clone());
-        registry.register("denials", "Denied requests of tools", denials.clone());
-        registry.register(
-            "refused_requests",
-            "Requests that were refused before a tool ran",
-            refused.clone(),
-        );
+        let calls = registered(&mut registry, "calls", "Calls that ended");
+        let host_calls = registered(&mut registry, "host_calls", "Calls of tools into the host");
+        let denials = registered(&mut registry, "denials", "Denied requests of tools");
+        let help = "Requests that were refused before a tool ran";
+        let refused = registered(&mut registry, "refused_requests", help);
+        let duration = Histograms::new_with_constructor(|| Histogram::new(SECONDS));
+        let fuel = Histograms::new_with_constructor(|| Histogram::new(FUEL));
+        let waiting = Histogram::new(SECONDS);
         let (time, wait) =
             ("Wall time of calls", "Time from the admission of a request to the start of its call");
         registry.register_with_unit("call_duration", time, Unit::Seconds, duration.clone());
         registry.register_with_unit("call_queue", wait, Unit::Seconds, waiting.clone());
         registry.register("call_fuel", "Units of fuel that calls used", fuel.clone());
-        registry.register("requests_running", "Requests whose calls are running", requests.clone());
-        registry.register("mcp_sessions_open", "Open MCP sessions", sessions.clone());
+        let help = "Requests whose calls are running";
+        let requests = registered(&mut registry, "requests_running", help);
+        let sessions = registered(&mut registry, "mcp_sessions_open", "Open MCP sessions");
         let engines = engines::Engines::new(engines, &mut registry);
         Self(Arc::new(Inner {
             registry,
@@ -184,6 +178,13 @@ impl Metrics {
     }
 }
 
+/// Registers a new metric and returns it.
+fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
 impl TenantMetrics {
     /// Counts an event.
     pub(crate) fn count(&self, event: &Event) {
@@ -194,10 +195,10 @@ impl TenantMetrics {
                     known.get_or_init(|| self.of_tool(name)).count(inner, ending(result), usage)
                 }
                 // A client can invent names: they are counted together.
-                None if enforced!(MetricNames) => {
-                    self.of_tool(OTHER).count(inner, ending(result), usage)
+                None => {
+                    let name = if enforced!(MetricNames) { OTHER } else { name };
+                    self.of_tool(name).count(inner, ending(result), usage)
                 }
-                None => self.of_tool(name).count(inner, ending(result), usage),
             },
             Event::Denied { denial, .. } => {
                 // Without a tool: an event of this kind names none.
@@ -213,11 +214,8 @@ impl TenantMetrics {
     /// Counts a request that was refused with this code.
     pub(crate) fn refused(&self, code: &'static str) {
         let (tenant, _) = self.metrics.pair(&self.tenant, NO_TOOL);
-        self.metrics
-            .0
-            .refused
-            .get_or_create(&vec![("tenant", tenant), ("code", code.to_owned())])
-            .inc();
+        let labels = vec![("tenant", tenant), ("code", code.to_owned())];
+        self.metrics.0.refused.get_or_create(&labels).inc();
     }
 
     /// Starts to measure the waiting time.

@@ -1,17 +1,29 @@
-//! Tracks if the collector accepts spans, and reports failures.
+//! Sends spans to the collector, tracks if it accepts them, and reports failures.
 //!
 //! [`Exporter`] wraps the OpenTelemetry exporter and records the result of each batch of spans in
 //! [`State`]. When the first batch of a series fails, the operator's log gets a warning, and the
 //! service reports `traces` as degraded; it stays ready. When a batch succeeds again, the report is
 //! cleared. The spans of a failed batch are lost.
+//!
+//! [`Client`] sends the requests of the OpenTelemetry exporter with `Outbound`, so the same rules
+//! hold for time, size and TLS as for other requests of the server. It records the error of each,
+//! or that there was none, in [`State`]. It runs on the exporter's thread only and blocks that
+//! thread, so a slow collector blocks no thread of a call.
 
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use opentelemetry_http::{HttpClient, HttpError};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use parking_lot::Mutex;
-use std::sync::Arc;
-use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
 
+use crate::auth::outbound::Outbound;
 use crate::service::Service;
 
 /// The source under which a failing collector is reported.
@@ -37,7 +49,7 @@ impl State {
     }
 
     /// Records the result of a request.
-    pub(super) fn note(&self, problem: Option<String>) {
+    fn note(&self, problem: Option<String>) {
         self.0.lock().problem = problem;
     }
 
@@ -67,17 +79,12 @@ impl Inner {
         service.report_degraded(SOURCE, "the collector takes no spans", details);
     }
 }
+
 /// The exporter, which records the result of each batch.
 #[derive(Debug)]
 pub(super) struct Exporter {
-    inner: opentelemetry_otlp::SpanExporter,
-    state: Arc<State>,
-}
-
-impl Exporter {
-    pub(super) fn new(inner: opentelemetry_otlp::SpanExporter, state: Arc<State>) -> Self {
-        Self { inner, state }
-    }
+    pub(super) inner: opentelemetry_otlp::SpanExporter,
+    pub(super) state: Arc<State>,
 }
 
 impl SpanExporter for Exporter {
@@ -93,5 +100,51 @@ impl SpanExporter for Exporter {
 
     fn set_resource(&mut self, resource: &Resource) {
         self.inner.set_resource(resource);
+    }
+}
+
+/// The most bytes of a collector's answer.
+const MAX_ANSWER: usize = 64 << 10;
+
+/// Sends the exporter's requests.
+#[derive(Debug)]
+pub(super) struct Client {
+    outbound: Outbound,
+    /// `None` only during drop.
+    runtime: Option<Runtime>,
+    state: Arc<State>,
+}
+
+impl Client {
+    pub(super) fn new(time: Duration, state: Arc<State>) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        Ok(Self { outbound: Outbound::new(time, MAX_ANSWER), runtime: Some(runtime), state })
+    }
+}
+
+#[async_trait::async_trait]
+impl HttpClient for Client {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let Some(runtime) = &self.runtime else { return Err("the exporter has ended".into()) };
+        let sent = runtime.block_on(self.outbound.send(request));
+        let problem = match &sent {
+            Ok(response) if response.status().is_success() => None,
+            Ok(response) => Some(format!(
+                "the collector answered with the status {}",
+                response.status().as_u16()
+            )),
+            Err(error) => Some(error.to_string()),
+        };
+        self.state.note(problem);
+        Ok(sent?)
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // Does not block, because the client may be dropped on a thread of a runtime.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }

@@ -4,17 +4,15 @@
 //! fields of the spans that [`names`](super::names) knows, and passes each span to the batch
 //! processor when it ends. The parent of a span is its parent in `tracing`, or the caller's span if
 //! the fields `trace_id` and `parent_id` name one. Spans that the caller does not sample are not
-//! exported.
-//!
-//! [`OpenSpans`] counts the spans that have begun and not ended, so that a shutdown can wait for
-//! them.
+//! exported. The layer counts the spans that have begun and not ended, so that a shutdown can wait
+//! for them.
 
 use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use opentelemetry::InstrumentationScope;
-use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
+use opentelemetry::trace::{SpanContext, SpanId, Status, TraceFlags, TraceId, TraceState};
 use opentelemetry_sdk::trace::{
     BatchSpanProcessor, IdGenerator as _, RandomIdGenerator, SpanData, SpanEvents, SpanLinks,
     SpanProcessor as _,
@@ -36,34 +34,19 @@ struct OpenSpan {
     fields: Fields,
 }
 
-/// The number of spans that have begun and not ended.
-#[derive(Debug, Clone)]
-pub(super) struct OpenSpans(Arc<watch::Sender<usize>>);
-
-impl OpenSpans {
-    pub(super) fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(0)))
-    }
-
-    /// Waits until no span is open.
-    pub(super) async fn wait_until_closed(&self) {
-        // Fails only without a sender, and `self` is one.
-        let _ = self.0.subscribe().wait_for(|open| *open == 0).await;
-    }
-}
-
 /// Passes the spans of requests, calls and calls into the host to the exporter. Created by
 /// [`Otlp::layer`](super::Otlp::layer).
 #[derive(Debug)]
 pub struct SpanLayer {
     processor: Arc<BatchSpanProcessor>,
-    open: OpenSpans,
+    /// The number of spans that have begun and not ended.
+    open: watch::Sender<usize>,
     scope: InstrumentationScope,
     ids: RandomIdGenerator,
 }
 
 impl SpanLayer {
-    pub(super) fn new(processor: Arc<BatchSpanProcessor>, open: OpenSpans) -> Self {
+    pub(super) fn new(processor: Arc<BatchSpanProcessor>, open: watch::Sender<usize>) -> Self {
         let scope = InstrumentationScope::builder("toolcell")
             .with_version(env!("CARGO_PKG_VERSION"))
             .build();
@@ -129,7 +112,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
         });
         let (context, parent, is_remote) =
             self.context_and_parent(self.ids.new_span_id(), &fields, above.as_ref());
-        self.open.0.send_modify(|open| *open += 1);
+        self.open.send_modify(|open| *open += 1);
         span.extensions_mut().insert(OpenSpan {
             context,
             parent,
@@ -169,9 +152,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
             dropped_attributes_count: 0,
             events: SpanEvents::default(),
             links: SpanLinks::default(),
-            status: described.status,
+            status: if described.has_failed { Status::error("") } else { Status::Unset },
             instrumentation_scope: self.scope.clone(),
         });
-        self.open.0.send_modify(|open| *open -= 1);
+        self.open.send_modify(|open| *open -= 1);
     }
 }

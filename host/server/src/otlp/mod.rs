@@ -11,7 +11,6 @@
 //! Source: OpenTelemetry protocol 1.9, semantic conventions 1.38 (GenAI, MCP, HTTP; the first two
 //! are in development).
 
-mod client;
 mod exporter;
 mod layer;
 mod names;
@@ -22,10 +21,9 @@ use std::time::Duration;
 use opentelemetry_otlp::{Protocol, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, SpanProcessor as _};
+use tokio::sync::watch;
 
-use client::Client;
-use exporter::{Exporter, State};
-use layer::OpenSpans;
+use exporter::{Client, Exporter, State};
 pub use layer::SpanLayer;
 
 use crate::auth::outbound::{self, UrlError};
@@ -81,7 +79,8 @@ impl OtlpError {
 #[derive(Debug, Clone)]
 pub struct Otlp {
     processor: Arc<BatchSpanProcessor>,
-    open: OpenSpans,
+    /// The number of spans that have begun and not ended.
+    open: watch::Sender<usize>,
     state: Arc<State>,
 }
 
@@ -114,7 +113,7 @@ impl Otlp {
             .with_max_export_batch_size(BATCH)
             .with_scheduled_delay(INTERVAL)
             .build();
-        let exporter = Exporter::new(exporter, Arc::clone(&state));
+        let exporter = Exporter { inner: exporter, state: Arc::clone(&state) };
         let mut processor =
             BatchSpanProcessor::builder(exporter).with_batch_config(batches).build();
         let version = opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
@@ -122,7 +121,7 @@ impl Otlp {
         let resource =
             Resource::builder_empty().with_service_name(SERVICE).with_attribute(version).build();
         processor.set_resource(&resource);
-        Ok(Self { processor: Arc::new(processor), open: OpenSpans::new(), state })
+        Ok(Self { processor: Arc::new(processor), open: watch::Sender::default(), state })
     }
 
     /// Returns the layer that exports spans. Add it to the program's subscriber, with
@@ -145,7 +144,7 @@ impl Otlp {
     pub async fn finish(&self, time: Duration) {
         let time = time / 2;
         // A task can hold the span of its request for a moment after the answer was sent.
-        let _ = tokio::time::timeout(time, self.open.wait_until_closed()).await;
+        let _ = tokio::time::timeout(time, self.open.subscribe().wait_for(|open| *open == 0)).await;
         let processor = Arc::clone(&self.processor);
         // A failure was already reported.
         let _ = tokio::task::spawn_blocking(move || processor.shutdown_with_timeout(time)).await;

@@ -11,7 +11,7 @@
 
 use std::fmt::Debug;
 
-use opentelemetry::trace::{SpanKind, Status};
+use opentelemetry::trace::SpanKind;
 use opentelemetry::{Key, KeyValue, Value};
 use tracing::field::{Field, Visit};
 
@@ -111,7 +111,7 @@ pub(super) struct Described {
     pub(super) name: String,
     pub(super) kind: SpanKind,
     pub(super) attributes: Vec<KeyValue>,
-    pub(super) status: Status,
+    pub(super) has_failed: bool,
 }
 
 /// Converts the span of this name.
@@ -135,12 +135,10 @@ fn request(fields: &Fields) -> Described {
         }
         (None, _) => joined(fields.text("method").unwrap_or("request"), fields.text("route")),
     };
-    let failed = fields.number("status").filter(|status| *status >= 500);
-    if let Some(status) = failed {
-        attributes.push(KeyValue::new("error.type", status.to_string()));
-    }
-    let status = failed.map_or(Status::Unset, |_| Status::error(""));
-    Described { name, kind: SpanKind::Server, attributes, status }
+    let failed = failed_status(fields, 500);
+    let has_failed = failed.is_some();
+    attributes.extend(failed);
+    Described { name, kind: SpanKind::Server, attributes, has_failed }
 }
 
 fn call(fields: &Fields) -> Described {
@@ -150,13 +148,8 @@ fn call(fields: &Fields) -> Described {
     if has_failed && fields.text("reason").is_none() {
         attributes.push(KeyValue::new("error.type", "tool_error"));
     }
-    let status = if has_failed { Status::error("") } else { Status::Unset };
-    Described {
-        name: joined("execute_tool", fields.text("tool")),
-        kind: SpanKind::Internal,
-        attributes,
-        status,
-    }
+    let name = joined("execute_tool", fields.text("tool"));
+    Described { name, kind: SpanKind::Internal, attributes, has_failed }
 }
 
 fn host_call(fields: &Fields) -> Described {
@@ -167,17 +160,16 @@ fn host_call(fields: &Fields) -> Described {
         Some(method) if is_request => (method.to_owned(), SpanKind::Client),
         Some(_) | None => (joined(module, fields.text("function")), SpanKind::Internal),
     };
-    let failed = fields.number("status").filter(|status| *status >= 400);
-    if let Some(status) = failed {
-        attributes.push(KeyValue::new("error.type", status.to_string()));
-    }
+    let failed = failed_status(fields, 400);
     let has_failed = failed.is_some() || fields.text("error").is_some();
-    Described {
-        name,
-        kind,
-        attributes,
-        status: if has_failed { Status::error("") } else { Status::Unset },
-    }
+    attributes.extend(failed);
+    Described { name, kind, attributes, has_failed }
+}
+
+/// Returns the attribute of an HTTP status that is a failure: `least` or higher.
+fn failed_status(fields: &Fields, least: i64) -> Option<KeyValue> {
+    let failed = fields.number("status").filter(|status| *status >= least)?;
+    Some(KeyValue::new("error.type", failed.to_string()))
 }
 
 fn attributes(fields: &Fields, table: &[(&'static str, &'static str)]) -> Vec<KeyValue> {

@@ -18,8 +18,7 @@ use toolcell::{
 
 use super::request_id::RequestId;
 use crate::service::{Admitted, Service};
-use crate::tenants::principal::Principal;
-use crate::tenants::refused::RequestError;
+use crate::tenants::{principal::Principal, refused::RequestError};
 
 /// A request for one call.
 ///
@@ -140,5 +139,5 @@ pub(super) fn set_identity(
     let context = Arc::make_mut(&mut options.context);
     context.tenant = principal.tenant().map(str::to_owned);
     context.request_id = Some(id.to_string());
-    options.abort = admitted.signal();
+    options.abort = admitted.request.signal.clone();
 }

@@ -20,8 +20,7 @@ use toolcell::{CallContext, Tool, names};
 
 use super::served::View;
 use crate::service::Service;
-use crate::tenants::principal::Principal;
-use crate::tenants::refused::RequestError;
+use crate::tenants::{principal::Principal, refused::RequestError};
 
 /// Tools that are asked concurrently whether they are visible.
 const ASKED_AT_ONCE: usize = 32;
@@ -86,16 +85,13 @@ impl Service {
             Some(_) | None => Err(view.unknown_tool(name, &context).await),
         }
     }
-}
 
-impl Service {
     /// Returns the principal's view, if its tenant has the fuel to ask the tools. Refused even if
     /// there is no tool to ask, so that a refusal does not show one.
     fn asked_view(&self, principal: &Principal) -> Result<Arc<View>, RequestError> {
         let view = self.view(principal)?;
-        view.account
-            .check_fuel(&view.quota)
-            .inspect_err(|refused| view.metrics.refused(refused.code()))?;
+        let checked = view.account.check_fuel(&view.quota);
+        checked.inspect_err(|refused| view.metrics.refused(refused.code()))?;
         Ok(view)
     }
 }

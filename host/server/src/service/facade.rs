@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolcell::step::RawCall;
 use toolcell::tool::Invocation;
@@ -93,36 +93,30 @@ pub(crate) fn is_part(name: &str) -> bool {
 
 /// Converts a call of `tools_call` with readable arguments to a call of the tool that it names.
 /// Returns other calls unchanged.
-pub(crate) fn resolve_call(call: ToolCall) -> ToolCall {
-    if call.name != CALL {
-        return call;
+pub(crate) fn resolve_call(mut call: ToolCall) -> ToolCall {
+    // Checking against the schema of `tools_call` reports the fault of other arguments.
+    if call.name == CALL
+        && let Ok(Called { name, arguments }) = serde_json::from_str(&call.arguments)
+    {
+        (call.name, call.arguments) = (name, Value::Object(arguments).to_string());
     }
-    match serde_json::from_str(&call.arguments) {
-        Ok(Called { name, arguments }) => {
-            let mut meant = call;
-            meant.name = name;
-            meant.arguments = Value::Object(arguments).to_string();
-            meant
-        }
-        // Checking against the schema of `tools_call` reports the fault.
-        Err(_) => call,
-    }
+    call
 }
 
 /// Like [`resolve_call`], for a call as a model wrote it.
-pub(crate) fn resolve_raw_call(call: RawCall) -> RawCall {
+pub(crate) fn resolve_raw_call(mut call: RawCall) -> RawCall {
     if call.name.as_deref() != Some(CALL) {
         return call;
     }
-    let arguments = match &call.arguments {
+    let called = match &call.arguments {
         Some(Value::String(text)) => serde_json::from_str(text).ok(),
         Some(arguments) => Called::deserialize(arguments).ok(),
         None => None,
     };
-    let Some(Called { name, arguments }) = arguments else { return call };
-    let mut meant = call;
-    (meant.name, meant.arguments) = (Some(name), Some(Value::Object(arguments)));
-    meant
+    if let Some(Called { name, arguments }) = called {
+        (call.name, call.arguments) = (Some(name), Some(Value::Object(arguments)));
+    }
+    call
 }
 
 /// Arguments of `tools_call`.
@@ -132,15 +126,6 @@ struct Called {
     name: String,
     #[serde(default)]
     arguments: Map<String, Value>,
-}
-
-/// A tool in the results of a search.
-#[derive(Serialize)]
-struct SearchResult<'a> {
-    name: &'a str,
-    description: String,
-    /// Names of the parameters; those that are not required end with `?`.
-    parameters: Vec<String>,
 }
 
 /// All tools of a view, searchable.
@@ -155,40 +140,31 @@ struct Catalogue {
 
 impl Catalogue {
     fn facade(self: Arc<Self>) -> Result<[Tool; 3], Error> {
-        let search = Definition::new(SEARCH, format!(
+        let text = format!(
             "Finds tools by what they do. There are many tools; search before you conclude that something cannot be done. \
              Describe what you need in a few words. Then call {CALL} with the name of a result, or {DESCRIBE} first to see its \
-             parameters."))?
-            .with_parameters(json!({
-                "type": "object",
-                "properties": {
-                    "query": {"type": "string", "description": "What the tool should do, in a few words"},
-                    "limit": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS, "description": format!("The most results; {DEFAULT_RESULTS} by default")},
-                },
-                "required": ["query"],
-                "additionalProperties": false,
-            }));
-        let describe = Definition::new(DESCRIBE, format!("Shows the whole definitions of tools that {SEARCH} found: descriptions and JSON Schemas."))?
-            .with_parameters(json!({
-                "type": "object",
-                "properties": {"names": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MAX_RESULTS, "description": "Names of tools"}},
-                "required": ["names"],
-                "additionalProperties": false,
-            }));
-        let call = Definition::new(CALL, format!("Calls a tool that {SEARCH} found, and returns what the tool returns."))?
-            .with_parameters(json!({
-                "type": "object",
-                "properties": {
-                    "name": {"type": "string", "description": "The name of the tool"},
-                    "arguments": {"type": "object", "description": format!("The tool's arguments, as {DESCRIBE} shows them")},
-                },
-                "required": ["name"],
-                "additionalProperties": false,
-            }));
-        let (mut search, mut describe) = (search, describe);
-        for definition in [&mut search, &mut describe] {
-            definition.hints.read_only = true;
-        }
+             parameters."
+        );
+        let properties = json!({
+            "query": {"type": "string", "description": "What the tool should do, in a few words"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS, "description": format!("The most results; {DEFAULT_RESULTS} by default")},
+        });
+        let mut search = definition(SEARCH, text, "query", properties)?;
+        search.hints.read_only = true;
+        let text = format!(
+            "Shows the whole definitions of tools that {SEARCH} found: descriptions and JSON Schemas."
+        );
+        let properties = json!({
+            "names": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MAX_RESULTS, "description": "Names of tools"},
+        });
+        let mut describe = definition(DESCRIBE, text, "names", properties)?;
+        describe.hints.read_only = true;
+        let text = format!("Calls a tool that {SEARCH} found, and returns what the tool returns.");
+        let properties = json!({
+            "name": {"type": "string", "description": "The name of the tool"},
+            "arguments": {"type": "object", "description": format!("The tool's arguments, as {DESCRIBE} shows them")},
+        });
+        let call = definition(CALL, text, "name", properties)?;
         let (searched, described) = (Arc::clone(&self), self);
         Ok([
             // Calls of it are converted to calls of other tools.
@@ -213,21 +189,18 @@ impl Catalogue {
         let names =
             tokio::task::spawn_blocking(move || catalogue.names(&query, most * CANDIDATES)).await;
         let Ok(Some(names)) = names else {
-            return Outcome::error(
-                "the tool search failed: do not repeat it, and tell the operator; the server's log says why",
-            );
+            let text = "the tool search failed: do not repeat it, and tell the operator; the server's log says why";
+            return Outcome::error(text);
         };
         let mut found = Budget::new(self.bytes);
         let mut left_out = 0;
         for tool in names.iter().filter_map(|name| self.tools.get(name)) {
             if found.results.len() + left_out < most && self.is_visible_tool(tool, context).await {
-                left_out += usize::from(!found.add(json!(SearchResult::of(tool.definition()))));
+                left_out += usize::from(!found.add(summary(tool.definition())));
             }
         }
-        let hint = found
-            .results
-            .is_empty()
-            .then(|| json!("no tool has one of these words: try other words"));
+        let hint = "no tool has one of these words: try other words";
+        let hint = found.results.is_empty().then(|| json!(hint));
         found.answer([("omitted", (left_out > 0).then(|| json!(left_out))), ("hint", hint)])
     }
 
@@ -305,21 +278,36 @@ impl Budget {
     }
 }
 
-impl<'a> SearchResult<'a> {
-    fn of(definition: &'a Definition) -> Self {
-        let schema = definition.parameters.as_ref();
-        let required = schema.and_then(|schema| schema.get("required")?.as_array());
-        let is_required = |name: &str| {
-            required.is_some_and(|names| names.iter().any(|required| required == name))
-        };
-        let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
-        let parameter =
-            |name: &String| if is_required(name) { name.clone() } else { format!("{name}?") };
-        let mut description: String = definition.description.chars().take(SUMMARY).collect();
-        if description.len() < definition.description.len() {
-            description.push('…');
-        }
-        let parameters = properties.into_iter().flat_map(Map::keys).map(parameter).collect();
-        Self { name: &definition.name, description, parameters }
+/// Returns the definition of one of the three tools, with one required parameter.
+fn definition(
+    name: &str,
+    description: String,
+    required: &str,
+    properties: Value,
+) -> Result<Definition, Error> {
+    Ok(Definition::new(name, description)?.with_parameters(json!({
+        "type": "object",
+        "properties": properties,
+        "required": [required],
+        "additionalProperties": false,
+    })))
+}
+
+/// Returns a tool as a search result shows it. The names of parameters that are not required end
+/// with `?`.
+fn summary(definition: &Definition) -> Value {
+    let schema = definition.parameters.as_ref();
+    let required = schema.and_then(|schema| schema["required"].as_array());
+    let is_required =
+        |name: &str| required.is_some_and(|names| names.iter().any(|required| required == name));
+    let properties = schema.and_then(|schema| schema["properties"].as_object());
+    let names = properties.into_iter().flat_map(Map::keys);
+    let parameters: Vec<_> = names
+        .map(|name| if is_required(name) { name.clone() } else { format!("{name}?") })
+        .collect();
+    let mut description: String = definition.description.chars().take(SUMMARY).collect();
+    if description.len() < definition.description.len() {
+        description.push('…');
     }
+    json!({"name": definition.name, "description": description, "parameters": parameters})
 }

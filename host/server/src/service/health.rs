@@ -53,20 +53,36 @@ pub struct Health {
 }
 
 /// The reports by their source.
-#[derive(Debug, Default)]
-pub(crate) struct Reports(Mutex<BTreeMap<String, Report>>);
+pub(crate) type Reports = Mutex<BTreeMap<String, Report>>;
 
 #[derive(Debug, Clone)]
-struct Report {
+pub(crate) struct Report {
     message: String,
     details: Vec<String>,
     is_degraded: bool,
     since: u64,
 }
 
-impl Reports {
-    fn set(&self, source: &str, found: Option<(bool, String, Vec<String>)>) {
-        let mut reports = self.0.lock();
+impl Service {
+    /// Reports a problem that makes the server not ready, or clears it with `None`. `source` names
+    /// the reporting part, for example `configuration`. The text is public.
+    pub fn report(&self, source: &str, problem: Option<String>) {
+        self.set_report(source, problem.map(|message| (false, message, Vec::new())));
+    }
+
+    /// Like [`report`](Self::report), with lines that only the operator sees.
+    pub fn report_with(&self, source: &str, problem: impl Into<String>, details: Vec<String>) {
+        self.set_report(source, Some((false, problem.into(), details)));
+    }
+
+    /// Reports a failure while the server still takes calls, for example a component that cannot be
+    /// loaded. Only the operator sees the details. A report without details clears it.
+    pub fn report_degraded(&self, source: &str, summary: impl Into<String>, details: Vec<String>) {
+        self.set_report(source, (!details.is_empty()).then(|| (true, summary.into(), details)));
+    }
+
+    fn set_report(&self, source: &str, found: Option<(bool, String, Vec<String>)>) {
+        let mut reports = self.0.reports.lock();
         let Some((is_degraded, message, details)) = found else {
             reports.remove(source);
             return;
@@ -75,30 +91,11 @@ impl Reports {
         let since = reports.get(source).map_or(now, |before| before.since);
         reports.insert(source.to_owned(), Report { message, details, is_degraded, since });
     }
-}
-
-impl Service {
-    /// Reports a problem that makes the server not ready, or clears it with `None`. `source` names
-    /// the reporting part, for example `configuration`. The text is public.
-    pub fn report(&self, source: &str, problem: Option<String>) {
-        self.0.reports.set(source, problem.map(|message| (false, message, Vec::new())));
-    }
-
-    /// Like [`report`](Self::report), with lines that only the operator sees.
-    pub fn report_with(&self, source: &str, problem: impl Into<String>, details: Vec<String>) {
-        self.0.reports.set(source, Some((false, problem.into(), details)));
-    }
-
-    /// Reports a failure while the server still takes calls, for example a component that cannot be
-    /// loaded. Only the operator sees the details. A report without details clears it.
-    pub fn report_degraded(&self, source: &str, summary: impl Into<String>, details: Vec<String>) {
-        self.0.reports.set(source, (!details.is_empty()).then(|| (true, summary.into(), details)));
-    }
 
     /// Returns the public part: if the server takes calls, and the problems.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
-        let reports = self.0.reports.0.lock().clone();
+        let reports = self.0.reports.lock().clone();
         let since = reports.iter().map(|(source, report)| (source.clone(), report.since)).collect();
         let (mut problems, mut degraded) = (BTreeMap::new(), BTreeMap::new());
         for (source, report) in reports {
@@ -114,10 +111,8 @@ impl Service {
             problems.insert("artifacts".into(), "the artifact store cannot be written to".into());
         }
         if self.0.state.as_ref().is_some_and(|directory| !directory.is_writable()) {
-            problems.insert(
-                "state_directory".into(),
-                "the state directory cannot be written to".into(),
-            );
+            let text = "the state directory cannot be written to";
+            problems.insert("state_directory".into(), text.into());
         }
         Readiness { ready: problems.is_empty(), problems, degraded, since }
     }
@@ -126,7 +121,7 @@ impl Service {
     #[must_use]
     pub fn health(&self) -> Health {
         let readiness = self.readiness();
-        let reports = self.0.reports.0.lock();
+        let reports = self.0.reports.lock();
         let details = reports.iter().filter(|(_, report)| !report.details.is_empty());
         let details =
             details.map(|(source, report)| (source.clone(), report.details.clone())).collect();

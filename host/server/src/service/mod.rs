@@ -30,14 +30,12 @@ use tokio::sync::watch;
 use toolcell::clock::{Clock, SystemClock};
 use toolcell::runtime::InUse;
 use toolcell::tenant::{PerTenant, TenantPart, TenantState};
-use toolcell::{AbortSignal, Error, Event, Executor, Sealer};
+use toolcell::{Error, Event, Executor, Sealer};
 
-use crate::artifacts::Artifacts;
-use crate::artifacts::probe::Probe;
+use crate::artifacts::{Artifacts, probe::Probe};
 use crate::observe::metrics::{InUseSource, Metrics};
 use crate::tenants::account::{Account, Slots, TenantUsage};
-use crate::tenants::principal::Principal;
-use crate::tenants::refused::RequestError;
+use crate::tenants::{principal::Principal, refused::RequestError};
 use health::Reports;
 use running::{Running, RunningRequest};
 use served::{ServedTools, Version, View};
@@ -320,7 +318,7 @@ impl Service {
 
     /// Returns true if several tenants are served, so that each has to leave room for the others.
     pub(crate) fn is_shared(&self) -> bool {
-        self.0.version.load().tenants() > 1
+        self.0.version.load().views.len() > 1
     }
 
     /// Counts a request of the principal that was refused with this code before it reached the
@@ -335,11 +333,8 @@ impl Service {
     /// refusal is counted.
     pub(crate) fn check(&self, principal: &Principal) -> Result<(), RequestError> {
         let view = self.view(principal)?;
-        let checked = self
-            .0
-            .running
-            .check(principal, self.is_shared())
-            .and_then(|()| view.account.check(&view.quota));
+        let checked = self.0.running.check(principal, self.is_shared());
+        let checked = checked.and_then(|()| view.account.check(&view.quota));
         checked.inspect_err(|refused| view.metrics.refused(refused.code()))
     }
 
@@ -395,16 +390,4 @@ fn account(accounts: &Accounts, clock: &Arc<dyn Clock>, tenant: &Arc<TenantState
 pub(crate) struct Admitted {
     request: RunningRequest,
     slots: Slots,
-}
-
-impl Admitted {
-    /// Returns the signal that aborts the request.
-    pub(crate) fn signal(&self) -> AbortSignal {
-        self.request.signal.clone()
-    }
-
-    /// Returns the number of calls that may run at once.
-    pub(crate) fn slots(&self) -> usize {
-        self.slots.count()
-    }
 }

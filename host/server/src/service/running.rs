@@ -21,9 +21,7 @@ use toolcell::AbortSignal;
 use toolcell::tenant::{Reservation, Share};
 
 use super::request_id::RequestId;
-use crate::tenants::principal::Principal;
-use crate::tenants::refused::RequestError;
-use crate::tenants::share::request_rule;
+use crate::tenants::{principal::Principal, refused::RequestError, share::request_rule};
 
 /// The time after which to retry while the server's limit of calls is reached.
 const RETRY: Duration = Duration::from_secs(1);

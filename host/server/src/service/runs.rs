@@ -27,8 +27,7 @@ use super::calls::set_identity;
 use super::request_id::RequestId;
 use super::served::{View, registry};
 use crate::service::{Admitted, Service};
-use crate::tenants::principal::Principal;
-use crate::tenants::refused::RequestError;
+use crate::tenants::{principal::Principal, refused::RequestError};
 
 /// Tools that are asked concurrently whether they are visible.
 const ASKED_AT_ONCE: usize = 32;
@@ -82,14 +81,6 @@ impl StepRequest {
     }
 }
 
-/// A run that is ready to start.
-struct Prepared {
-    runner: Runner,
-    calls: Vec<ToolCall>,
-    options: RunOptions,
-    admitted: Admitted,
-}
-
 impl Service {
     /// Makes the calls and waits for all of them. A failed call is a message of the outcome.
     ///
@@ -103,8 +94,7 @@ impl Service {
         principal: &Principal,
         request: RunRequest,
     ) -> Result<RunOutcome, RequestError> {
-        let Prepared { runner, calls, options, admitted } =
-            self.prepared(principal, request).boxed().await?;
+        let (runner, calls, options, admitted) = self.prepared(principal, request).boxed().await?;
         let outcome = runner.run(calls, options).boxed().await.map_err(RequestError::Run)?;
         drop(admitted);
         Ok(outcome)
@@ -122,8 +112,7 @@ impl Service {
         principal: &Principal,
         request: RunRequest,
     ) -> Result<RunEvents, RequestError> {
-        let Prepared { runner, calls, options, admitted } =
-            self.prepared(principal, request).boxed().await?;
+        let (runner, calls, options, admitted) = self.prepared(principal, request).boxed().await?;
         let mut stream = runner.stream(calls, options);
         // A run that cannot start reports it in its first event, which is available at once.
         let first = stream.next().now_or_never().flatten();
@@ -149,7 +138,7 @@ impl Service {
         let view = self.view(principal)?;
         let calls: Vec<_> = calls.into_iter().map(|call| view.resolve_raw_call(call)).collect();
         let id = request_id.unwrap_or_else(RequestId::generate);
-        let wanted = concurrency(&RunOptions::default(), calls.len());
+        let wanted = RunOptions::default().concurrency(calls.len()).min(calls.len());
         let admitted = self.admit(principal, &view, &id, calls.len(), wanted)?;
         set_identity(&mut turn.call, principal, &id, &admitted);
         let named = calls.iter().filter_map(|call| {
@@ -157,7 +146,7 @@ impl Service {
         });
         let registry = registry_of(&view, named.collect(), Arc::clone(&turn.call.context)).await;
         let config = toolcell::step::StepConfig {
-            max_concurrency: Some(admitted.slots().max(1)),
+            max_concurrency: Some(admitted.slots.count.max(1)),
             ..toolcell::step::StepConfig::default()
         };
         let stepper = Stepper::new(registry)
@@ -168,16 +157,17 @@ impl Service {
         Ok((steps, turn))
     }
 
+    /// Admits a run, and returns it ready to start.
     async fn prepared(
         &self,
         principal: &Principal,
         request: RunRequest,
-    ) -> Result<Prepared, RequestError> {
+    ) -> Result<(Runner, Vec<ToolCall>, RunOptions, Admitted), RequestError> {
         let view = self.view(principal)?;
         let RunRequest { calls, request_id, mut options } = request;
         let calls: Vec<_> = calls.into_iter().map(|call| view.resolve_call(call)).collect();
         let id = request_id.unwrap_or_else(RequestId::generate);
-        let wanted = concurrency(&options, calls.len());
+        let wanted = options.concurrency(calls.len()).min(calls.len());
         let admitted = self.admit(principal, &view, &id, calls.len(), wanted)?;
         set_identity(&mut options.call, principal, &id, &admitted);
         let named = calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect();
@@ -191,11 +181,11 @@ impl Service {
         options.tool_timeout.get_or_insert(view.executor.limits().timeout);
         // A maximum of 0 stays 0, so that the run reports it, whatever the quota.
         options.max_concurrency =
-            Some(if options.max_concurrency == Some(0) { 0 } else { admitted.slots().max(1) });
+            Some(if options.max_concurrency == Some(0) { 0 } else { admitted.slots.count.max(1) });
         let is_whole = registry.toolbox().tools().count() == view.tools.len();
         let runner = if is_whole { view.runner.clone() } else { Runner::new(registry) };
         let runner = runner.with_executor(self.executor(principal, &view));
-        Ok(Prepared { runner, calls, options, admitted })
+        Ok((runner, calls, options, admitted))
     }
 }
 
@@ -205,17 +195,18 @@ async fn registry_of(
     calls: Vec<(String, String)>,
     context: Arc<CallContext>,
 ) -> Registry {
-    let mut asked: Vec<BoxFuture<'static, Option<String>>> = Vec::with_capacity(calls.len());
-    for (name, arguments) in calls {
-        if let Some(tool) = view.tools.get(&name).cloned() {
-            let (context, executor) = (Arc::clone(&context), view.executor.clone());
+    let asks = |(name, arguments): (String, String)| {
+        let tool = view.tools.get(&name)?.clone();
+        let (context, executor) = (Arc::clone(&context), view.executor.clone());
+        let hidden = async move {
             // If there was no room to ask, the call itself is refused for that reason.
-            let asks = async move {
-                executor.is_visible(&tool, Some(&arguments), &context).await == Some(false)
-            };
-            asked.push(asks.map(|is_hidden| is_hidden.then_some(name)).boxed());
-        }
-    }
+            let is_visible = executor.is_visible(&tool, Some(&arguments), &context).await;
+            (is_visible == Some(false)).then_some(name)
+        };
+        Some(hidden.boxed())
+    };
+    let asked: Vec<BoxFuture<'static, Option<String>>> =
+        calls.into_iter().filter_map(asks).collect();
     let hidden = stream::iter(asked).buffered(ASKED_AT_ONCE).filter_map(std::future::ready);
     let hidden: BTreeSet<String> = hidden.collect().await;
     if hidden.is_empty() {
@@ -223,11 +214,6 @@ async fn registry_of(
     }
     let visible = view.tools.iter().filter(|(name, _)| !hidden.contains(*name));
     registry(visible.map(|(_, tool)| tool.clone()))
-}
-
-/// Returns the number of calls that run at once, if the quota allows it.
-fn concurrency(options: &RunOptions, calls: usize) -> usize {
-    options.concurrency(calls).min(calls)
 }
 
 /// Returns the text of arguments, which a model may have sent as a string instead of JSON.

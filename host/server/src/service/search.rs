@@ -16,8 +16,9 @@ use rusqlite::{Connection, params};
 use serde_json::Value;
 use toolcell::Definition;
 
-/// The weights of a word in a name, a description, and a parameter's name or description.
-const WEIGHTS: (f64, f64, f64) = (4.0, 2.0, 1.0);
+/// Finds tools. A word weighs 4 in a name, 2 in a description, and 1 in a parameter's name or
+/// description.
+const SELECT: &str = "SELECT id FROM tools WHERE tools MATCH ?1 ORDER BY bm25(tools, 0.0, 4.0, 2.0, 1.0), id LIMIT ?2";
 /// The most words of a query that are searched for.
 const MAX_WORDS: usize = 32;
 /// The deepest nesting of a schema's properties that is indexed.
@@ -49,18 +50,12 @@ impl Index {
         let transaction = connection.transaction()?;
         {
             let mut insert = transaction.prepare("INSERT INTO tools VALUES (?1, ?2, ?3, ?4)")?;
-            for definition in definitions {
-                let mut parameters = String::new();
-                if let Some(schema) = &definition.parameters {
-                    describe(schema, MAX_DEPTH, &mut parameters);
+            for Definition { name, description, parameters, .. } in definitions {
+                let mut text = String::new();
+                if let Some(schema) = parameters {
+                    describe(schema, MAX_DEPTH, &mut text);
                 }
-                let name = words(&definition.name).join(" ");
-                insert.execute(params![
-                    definition.name,
-                    name,
-                    definition.description,
-                    parameters
-                ])?;
+                insert.execute(params![name, words(name).join(" "), description, text])?;
             }
         }
         transaction.commit()?;
@@ -78,11 +73,9 @@ impl Index {
             return Ok(Vec::new());
         }
         let connection = self.0.lock();
-        let mut select = connection
-            .prepare("SELECT id FROM tools WHERE tools MATCH ?1 ORDER BY bm25(tools, 0.0, ?2, ?3, ?4), id LIMIT ?5")?;
+        let mut select = connection.prepare(SELECT)?;
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let rows = select
-            .query_map(params![wanted, WEIGHTS.0, WEIGHTS.1, WEIGHTS.2, most], |row| row.get(0))?;
+        let rows = select.query_map(params![wanted, most], |row| row.get(0))?;
         rows.collect()
     }
 }

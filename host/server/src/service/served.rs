@@ -134,15 +134,11 @@ fn with_narrowed(executor: Executor, name: Option<&str>, tenant: Tenant) -> Exec
 #[derive(Debug)]
 pub(crate) struct Version {
     tenants: PerTenant<Arc<View>>,
-    views: Vec<Arc<TenantPart<Arc<View>>>>,
+    /// The view of each tenant; principals without a tenant count as one.
+    pub(crate) views: Vec<Arc<TenantPart<Arc<View>>>>,
 }
 
 impl Version {
-    /// Returns the number of tenants that it serves; principals without a tenant count as one.
-    pub(crate) fn tenants(&self) -> usize {
-        self.views.len()
-    }
-
     /// Returns the view of this tenant. `None`: the tenant is not served.
     pub(crate) fn view(&self, tenant: &TenantState) -> Option<Arc<View>> {
         self.tenants.find(tenant).map(|view| Arc::clone(&**view))
@@ -174,8 +170,8 @@ impl View {
         many: ManyTools,
     ) -> Self {
         let seen = tools.iter().filter(|tool| tenant.offers(&tool.definition().name));
-        let mut tools: BTreeMap<String, Tool> =
-            seen.map(|tool| (tool.definition().name.clone(), tool.clone())).collect();
+        let named = |tool: Tool| (tool.definition().name.clone(), tool);
+        let mut tools: BTreeMap<String, Tool> = seen.cloned().map(named).collect();
         // Copied before the search tools are added: those are for models only.
         let callable = tools.clone();
         let executor = executor.with_callable(move |name| callable.get(name).cloned());
@@ -183,9 +179,7 @@ impl View {
         let executor = executor.with_check_fuel(move |fuel| charged.charge_unseen(fuel));
         let facade = facade(many, &tools, &executor);
         let is_searched = facade.is_some();
-        tools.extend(
-            facade.into_iter().flatten().map(|tool| (tool.definition().name.clone(), tool)),
-        );
+        tools.extend(facade.into_iter().flatten().map(named));
         let (charged, measured) = (Arc::clone(&account), metrics.clone());
         let executor = executor.with_additional_events(move |event: Event| {
             charged.charge(&event);

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -26,7 +26,7 @@ use super::quota::{Bucket, QuotaKind};
 use super::refused::RequestError;
 
 /// The time after which a tenant at its limit of concurrent calls is told to retry.
-const RETRY_SLOTS: std::time::Duration = std::time::Duration::from_millis(250);
+const RETRY_SLOTS: Duration = Duration::from_millis(250);
 
 /// The usage of a tenant since the server started.
 ///
@@ -87,70 +87,25 @@ impl Account {
         calls: usize,
         wanted: usize,
     ) -> Result<Slots, RequestError> {
-        let now = self.clock.now();
         let mut state = self.state.lock();
-        state.fill(quota, now);
-        let State { totals, calls: bucket, fuel, .. } = &mut *state;
-        let most = quota.concurrent_calls.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
-        let free =
-            most.map_or(wanted, |most| most.saturating_sub(totals.running)).min(wanted.max(1));
-        if free == 0 && wanted > 0 {
-            return Err(RequestError::Quota {
-                kind: QuotaKind::Concurrent,
-                retry_after: RETRY_SLOTS,
-            });
+        let free = state.free(quota, self.clock.now(), calls, wanted)?;
+        if let Some(bucket) = &mut state.calls {
+            bucket.take(calls as u64);
         }
-        if let Some(wait) =
-            fuel.as_ref().map(|fuel| fuel.wait_for(1)).filter(|wait| !wait.is_zero())
-        {
-            return Err(RequestError::Quota { kind: QuotaKind::Fuel, retry_after: wait });
-        }
-        if let Some(bucket) = bucket {
-            let tokens = u64::try_from(calls).unwrap_or(u64::MAX);
-            if let Some(limit) =
-                quota.calls_per_minute.filter(|limit| tokens > *limit && *limit > 0)
-            {
-                return Err(RequestError::TooManyCalls {
-                    actual: calls,
-                    limit: usize::try_from(limit).unwrap_or(usize::MAX),
-                });
-            }
-            if let Some(wait) = refused_for(bucket, tokens) {
-                return Err(RequestError::Quota { kind: QuotaKind::Calls, retry_after: wait });
-            }
-            bucket.take(tokens);
-        }
-        totals.running += free;
+        state.totals.running += free;
         Ok(Slots { account: Arc::clone(self), count: free })
     }
 
     /// Returns an error if one call would not be admitted now. Charges nothing.
     pub(crate) fn check(&self, quota: &Quota) -> Result<(), RequestError> {
-        let mut state = self.state.lock();
-        state.fill(quota, self.clock.now());
-        let refused = |kind, retry_after| Err(RequestError::Quota { kind, retry_after });
-        if quota.concurrent_calls.is_some_and(|most| state.totals.running as u64 >= most) {
-            return refused(QuotaKind::Concurrent, RETRY_SLOTS);
-        }
-        for (bucket, kind) in [(&state.fuel, QuotaKind::Fuel), (&state.calls, QuotaKind::Calls)] {
-            if let Some(wait) = bucket.as_ref().and_then(|bucket| refused_for(bucket, 1)) {
-                return refused(kind, wait);
-            }
-        }
-        Ok(())
+        self.state.lock().free(quota, self.clock.now(), 1, 1).map(|_| ())
     }
 
     /// Returns an error while the quota has no fuel.
     pub(crate) fn check_fuel(&self, quota: &Quota) -> Result<(), RequestError> {
         let mut state = self.state.lock();
         state.fill(quota, self.clock.now());
-        let bucket = state.fuel_outside_of_calls();
-        let wait = bucket.map(|bucket| bucket.wait_for(1)).unwrap_or_default();
-        if wait.is_zero() {
-            Ok(())
-        } else {
-            Err(RequestError::Quota { kind: QuotaKind::Fuel, retry_after: wait })
-        }
+        check_bucket(state.fuel_outside_of_calls().as_deref(), 1, QuotaKind::Fuel)
     }
 
     /// Charges fuel that the tenant is not shown.
@@ -178,9 +133,8 @@ impl Account {
             return;
         }
         totals.fuel = totals.fuel.saturating_add(fuel);
-        totals.wall_us = totals
-            .wall_us
-            .saturating_add(u64::try_from(usage.wall.as_micros()).unwrap_or(u64::MAX));
+        let wall = u64::try_from(usage.wall.as_micros()).unwrap_or(u64::MAX);
+        totals.wall_us = totals.wall_us.saturating_add(wall);
         for bucket in [bucket, shown].into_iter().flatten() {
             bucket.take(fuel);
         }
@@ -188,29 +142,58 @@ impl Account {
 
     /// Returns what the tenant has used, and what the quota leaves.
     pub(crate) fn usage(&self, quota: &Quota) -> TenantUsage {
-        let now = self.clock.now();
         let mut state = self.state.lock();
-        state.fill(quota, now);
-        let (calls_remaining, fuel_remaining) =
-            (state.calls.as_ref().map(Bucket::left), state.shown.as_ref().map(Bucket::left));
-        TenantUsage { calls_remaining, fuel_remaining, ..state.totals.clone() }
+        state.fill(quota, self.clock.now());
+        TenantUsage {
+            calls_remaining: state.calls.as_ref().map(Bucket::left),
+            fuel_remaining: state.shown.as_ref().map(Bucket::left),
+            ..state.totals.clone()
+        }
     }
 }
 
-/// Returns the time for which the bucket has too few tokens.
-fn refused_for(bucket: &Bucket, tokens: u64) -> Option<Duration> {
-    let wait = bucket.wait_for(tokens);
-    (!wait.is_zero() && enforced!(CallQuota)).then_some(wait)
+/// Returns an error while the bucket has fewer tokens.
+fn check_bucket(bucket: Option<&Bucket>, tokens: u64, kind: QuotaKind) -> Result<(), RequestError> {
+    let retry_after = bucket.map(|bucket| bucket.wait_for(tokens)).unwrap_or_default();
+    if retry_after.is_zero() { Ok(()) } else { Err(RequestError::Quota { kind, retry_after }) }
 }
 
 impl State {
+    /// Returns the free slots, up to `wanted`, or an error if a request of `calls` calls is not
+    /// admitted now.
+    fn free(
+        &mut self,
+        quota: &Quota,
+        now: Instant,
+        calls: usize,
+        wanted: usize,
+    ) -> Result<usize, RequestError> {
+        self.fill(quota, now);
+        let most = quota.concurrent_calls.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
+        let free =
+            most.map_or(wanted, |most| most.saturating_sub(self.totals.running)).min(wanted.max(1));
+        if free == 0 && wanted > 0 {
+            let kind = QuotaKind::Concurrent;
+            return Err(RequestError::Quota { kind, retry_after: RETRY_SLOTS });
+        }
+        check_bucket(self.fuel.as_ref(), 1, QuotaKind::Fuel)?;
+        let limit = quota.calls_per_minute.filter(|limit| *limit > 0);
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+        if let Some(limit) = limit.filter(|limit| calls > *limit) {
+            return Err(RequestError::TooManyCalls { actual: calls, limit });
+        }
+        let bucket = self.calls.as_ref().filter(|_| enforced!(CallQuota));
+        check_bucket(bucket, calls as u64, QuotaKind::Calls)?;
+        Ok(free)
+    }
+
     /// Returns the fuel from which the work of tools outside of calls is paid.
     fn fuel_outside_of_calls(&mut self) -> Option<&mut Bucket> {
         self.fuel.as_mut().filter(|_| enforced!(CheckFuel))
     }
 
     /// Creates, refills or removes the buckets, as the quota says.
-    fn fill(&mut self, quota: &Quota, now: std::time::Instant) {
+    fn fill(&mut self, quota: &Quota, now: Instant) {
         let Quota { calls_per_minute, fuel_per_minute, .. } = *quota;
         for (bucket, rate) in [
             (&mut self.calls, calls_per_minute),
@@ -230,14 +213,8 @@ impl State {
 #[derive(Debug)]
 pub(crate) struct Slots {
     account: Arc<Account>,
-    count: usize,
-}
-
-impl Slots {
     /// The number of calls that may run at once.
-    pub(crate) fn count(&self) -> usize {
-        self.count
-    }
+    pub(crate) count: usize,
 }
 
 impl Drop for Slots {

@@ -117,10 +117,9 @@ impl RequestError {
     pub fn hint(&self) -> String {
         match self {
             Self::NoAccess => {
-                let ask = "ask the operator for a key of a tenant that this server serves";
-                format!(
-                    "{ask}; a tenant that was added is served once `toolcell approve` has approved the configuration"
-                )
+                "ask the operator for a key of a tenant that this server serves; a tenant that was \
+                 added is served once `toolcell approve` has approved the configuration"
+                    .into()
             }
             Self::UnknownTool { nearest: Some(nearest), .. } => {
                 format!("did you mean `{nearest}`?")

@@ -23,7 +23,7 @@ use toolcell::component::ImportStatus::Inert;
 use toolcell::component::{Contents, Inspection};
 use toolcell::controls::enforced;
 use toolcell::grants::Rights;
-use toolcell::{Component, names};
+use toolcell::names;
 use toolcell_config::file::without_password;
 
 use crate::args::ApproveArgs;
@@ -82,13 +82,8 @@ pub(crate) async fn approve(cli: &Cli, args: &ApproveArgs) -> Result<ExitStatus>
                     a component that is run by its path needs no approval";
         return Err(config.missing(hint).into());
     };
-    let again = |options: &[&str]| {
-        config.hint.command(
-            "approve",
-            options,
-            &args.components.iter().map(String::as_str).collect::<Vec<_>>(),
-        )
-    };
+    let names: Vec<_> = args.components.iter().map(String::as_str).collect();
+    let again = |options: &[&str]| config.hint.command("approve", options, &names);
     let is_whole = args.components.is_empty();
     let lock = Lock::beside(&config)?;
     let engines = host::engines(cli, 1, &config)?;
@@ -101,14 +96,11 @@ pub(crate) async fn approve(cli: &Cli, args: &ApproveArgs) -> Result<ExitStatus>
     let locked = lock.components.keys().chain(lock.others.keys());
     let gone =
         locked.filter(|name| is_whole && !config.components.contains_key(*name)).cloned().collect();
-    let idle = {
-        let loaded = seen.iter().map(|seen| {
-            let tools = seen.now.tools.values().zip(seen.rights.values().cloned()).collect();
-            gaps::Loaded { name: seen.name, inspection: &seen.inspection, tools }
-        });
-        let loaded: Vec<_> = loaded.collect();
-        gaps::rules_without_effect(&config, &loaded)
-    };
+    let loaded = seen.iter().map(|seen| {
+        let tools = seen.now.tools.values().zip(seen.rights.values().cloned()).collect();
+        gaps::Loaded { name: seen.name, inspection: &seen.inspection, tools }
+    });
+    let idle = gaps::rules_without_effect(&config, &loaded.collect::<Vec<_>>());
     let matter = Review { config: &config, file, lock, components: seen, removed: gone, idle };
     if matter.is_unchanged() {
         if args.json {
@@ -221,7 +213,7 @@ async fn review_component<'a>(
     engines: &Engines<'_>,
     (name, chosen): (&'a str, ResolvedComponent<'a>),
 ) -> Result<ReviewedComponent<'a>> {
-    let (bytes, signer) = components::bytes(&chosen)?;
+    let (bytes, signer) = chosen.bytes()?;
     let contents = Contents::of(&bytes)?;
     let component = components::load_without_grants(engines, bytes, &chosen).await?;
     chosen.check_tools(&component)?;
@@ -250,23 +242,9 @@ impl ReviewedComponent<'_> {
 
     /// Returns the imports that have no effect.
     fn inert(&self) -> BTreeSet<String> {
-        let imports = self.inspection.imports.iter();
-        imports
-            .filter(|(_, standing)| *standing == Inert)
-            .map(|(import, _)| import.clone())
-            .collect()
+        let inert = self.inspection.imports.iter().filter(|(_, standing)| *standing == Inert);
+        inert.map(|(import, _)| import.clone()).collect()
     }
-}
-
-/// Compares a loaded component with the lock.
-pub(crate) fn approval_state(
-    lock: &Lock,
-    name: &str,
-    component: &Component,
-    signer: Option<&Signer>,
-) -> ApprovalState {
-    let now = ApprovedVersion::of(component, signer.map(|signer| signer.publisher.clone()));
-    Difference { old: lock.components.get(name), new: &now }.state()
 }
 
 impl Review<'_> {
@@ -323,15 +301,6 @@ impl Review<'_> {
         })
     }
 
-    /// Returns the components of the lock that are approved after a yes; none if all of them are.
-    fn only(&self) -> Option<BTreeSet<String>> {
-        self.config.only_approved(
-            &self.lock,
-            self.components.iter().map(|seen| seen.name),
-            &self.removed,
-        )
-    }
-
     /// Writes the lock, and the record that the configuration is approved.
     fn write(&self) -> Result<()> {
         let seen: Vec<_> =
@@ -341,26 +310,21 @@ impl Review<'_> {
 
     /// Prints a note that lists the approved components.
     fn print_summary(&self, printer: &Printer) {
-        let file = if self.is_found() {
-            format!("`{}` for this user, ", self.file)
-        } else {
-            String::new()
+        let Self { config, file, lock, components, removed, .. } = self;
+        let names = components.iter().map(|seen| seen.name);
+        // The components that are approved; none if all of them are.
+        let only = config.only_approved(lock, names, removed).filter(|_| self.is_found());
+        let lock = lock.display_path();
+        let approved = match only {
+            None if self.is_found() => format!("`{file}` for this user, its components"),
+            None if components.is_empty() => format!("the components of `{file}`"),
+            None => names_of(self),
+            Some(_) => format!("`{file}` for this user, {}", names_of(self)),
         };
-        let only = self.only().filter(|_| self.is_found());
-        let components = match only {
-            None if self.is_found() => "its components".to_owned(),
-            None if self.components.is_empty() => format!("the components of `{}`", self.file),
-            _ => names_of(self),
-        };
-        printer.note(format!("approved: {file}{components} in `{}`", self.lock.display_path()));
+        printer.note(format!("approved: {approved} in `{lock}`"));
         if let Some(only) = only {
-            let rest = self
-                .config
-                .components
-                .keys()
-                .filter(|name| !only.contains(*name))
-                .map(String::as_str);
-            let rest = rest.collect::<Vec<_>>().join(", ");
+            let rest = config.components.keys().filter(|name| !only.contains(*name));
+            let rest = rest.map(String::as_str).collect::<Vec<_>>().join(", ");
             printer.note(format!("not approved yet: {rest}"));
         }
     }

@@ -10,7 +10,7 @@
 //! Untrusted texts are escaped.
 
 use toolcell::grants::{Directory, GrantKind};
-use toolcell::names;
+use toolcell::{Grants, names};
 
 use super::{MAX_COLUMN, Review, ReviewedComponent};
 use crate::commands::inspect;
@@ -25,9 +25,9 @@ impl Review<'_> {
     pub(super) fn to_page(&self) -> Page {
         let mut page = Page::default();
         if let Some(found) = self.unapproved() {
+            let file = self.file;
             page.lines.push(format!(
-                "configuration {}: found here, and not approved in its present form",
-                self.file
+                "configuration {file}: found here, and not approved in its present form"
             ));
             // The whole configuration, whatever a section is for: publishers, pins, tenants,
             // isolation.
@@ -63,11 +63,9 @@ impl Review<'_> {
                 page.is_cut |= may.values().flatten().any(|rule| rule == TOO_MANY);
             }
         }
-        page.lines.extend(
-            self.removed
-                .iter()
-                .map(|name| format!("component {name}: removed from the configuration")),
-        );
+        for name in &self.removed {
+            page.lines.push(format!("component {name}: removed from the configuration"));
+        }
         let warnings = self.warnings();
         if !warnings.is_empty() {
             page.lines.push("warnings".to_owned());
@@ -94,20 +92,16 @@ impl Review<'_> {
         for (tool, gap) in self.components.iter().flat_map(|seen| &seen.gaps) {
             warnings.push(format!("`{tool}` {}", gap.text()));
         }
-        let problems = self.config.warnings.iter().chain(&self.idle);
-        warnings.extend(
-            problems.map(|problem| clean::escaped(&format!("{problem}; hint: {}", problem.hint))),
-        );
+        for problem in self.config.warnings.iter().chain(&self.idle) {
+            warnings.push(clean::escaped(&format!("{problem}; hint: {}", problem.hint)));
+        }
         warnings
     }
 
     /// Returns pairs of tools whose names look alike, the later one first.
     pub(super) fn confusable_names(&self) -> Vec<(&str, &str)> {
-        let mut names: Vec<_> = self
-            .components
-            .iter()
-            .flat_map(|seen| seen.now.tools.keys().map(String::as_str))
-            .collect();
+        let names = self.components.iter().flat_map(|seen| seen.now.tools.keys());
+        let mut names: Vec<_> = names.map(String::as_str).collect();
         let mut found = Vec::new();
         while let Some((name, first)) = names::confusable(names.iter().copied()) {
             found.push((name, first));
@@ -154,8 +148,7 @@ impl ReviewedComponent<'_> {
     /// that.
     fn without_use(&self) -> Vec<String> {
         let grants = self.chosen.grants();
-        let barring =
-            components::missing_imports(&self.inspection, self.now.tools.values(), &grants);
+        let barring = self.missing(&grants);
         let is_declared = self.now.tools.values().any(|tool| tool.declares_needs());
         let warning = |(import, _): &(String, toolcell::component::ImportStatus)| {
             let import = clean::escaped(import);
@@ -179,14 +172,18 @@ impl ReviewedComponent<'_> {
         self.inspection.ungranted(&grants).filter_map(warning).collect()
     }
 
+    /// Returns the imports that have to be granted before a tool can be called.
+    fn missing(&self, grants: &Grants) -> Vec<String> {
+        components::missing_imports(&self.inspection, self.now.tools.values(), grants)
+    }
+
     /// Returns the page of a new component: the content of `inspect`, and the facts that `inspect`
     /// omits.
     fn page(&self) -> Page {
         let mut page = Page::default();
         page.lines.push(format!("  digest {}", self.inspection.digest));
         let grants = self.chosen.grants();
-        let missing =
-            components::missing_imports(&self.inspection, self.now.tools.values(), &grants);
+        let missing = self.missing(&grants);
         page.indented(&inspect::imports(&self.inspection, &missing, &grants, &self.contents));
         for definition in self.now.tools.values() {
             page.append(Page::of_new(definition, &inspect::tool(definition)));

@@ -33,11 +33,9 @@ pub(crate) fn rollback(cli: &Cli, args: &RollbackArgs) -> Result<ExitStatus> {
         done.component, done.from, done.to
     ));
     if let Some(kept) = &done.backup {
-        let message = format!(
-            "the file that was replaced was never approved: a copy is in `{}`",
-            kept.display()
-        );
-        printer.note(&message);
+        let kept = kept.display();
+        printer
+            .note(format!("the file that was replaced was never approved: a copy is in `{kept}`"));
     }
     Ok(ExitStatus::Ok)
 }

@@ -32,9 +32,10 @@ pub(crate) fn create(printer: &Printer, args: &NewArgs) -> Result<ExitStatus> {
     let folder = quoted(&created.directory.to_string_lossy()).to_string();
     let next = ["build", "test", "dev"].map(|command| format!("toolcell {command} {folder}"));
     if args.json {
-        let folder = created.directory.to_string_lossy();
-        let written = json!({ "directory": folder, "language": language.name(), "files": created.files, "next_commands": next });
-        printer.json(&written)?;
+        printer.json(&json!({
+            "directory": created.directory.to_string_lossy(), "language": language.name(),
+            "files": created.files, "next_commands": next,
+        }))?;
         return Ok(ExitStatus::Ok);
     }
     printer.note(format!("made `{}`: {}", created.directory.display(), created.files.join(", ")));

@@ -68,12 +68,11 @@ pub(crate) async fn test(cli: &Cli, args: &TestArgs) -> Result<ExitStatus> {
         None => None,
     };
     if let Some(path) = &args.junit {
-        fs::write(path, junit(&report, fuzzed.as_deref().unwrap_or_default())).map_err(
-            |error| {
-                let message = anyhow!(error).context(format!("cannot write `{}`", path.display()));
-                Failure::file(message, "name a file in a folder that you can write to")
-            },
-        )?;
+        let report = junit(&report, fuzzed.as_deref().unwrap_or_default());
+        fs::write(path, report).map_err(|error| {
+            let message = anyhow!(error).context(format!("cannot write `{}`", path.display()));
+            Failure::file(message, "name a file in a folder that you can write to")
+        })?;
     }
     if args.json {
         printer.json(&JsonReport { report: &report, fuzz: fuzzed.as_deref() })?;
@@ -100,10 +99,8 @@ pub(super) async fn run(
     let report = cases(cli, component, files)?.run(options).await?;
     if report.cases.is_empty() {
         let message = "no case was run: the files have no cases, or no name of a case contains the text of `--filter`";
-        return Err(Failure::usage(
-            message,
-            "add a case to the files, or run `toolcell test` without `--filter`",
-        ));
+        let hint = "add a case to the files, or run `toolcell test` without `--filter`";
+        return Err(Failure::usage(message, hint));
     }
     Ok(report)
 }
@@ -130,14 +127,12 @@ fn coverage(of: &Coverage) -> String {
     let (seen, unseen): (Vec<_>, Vec<_>) = of.outcomes.iter().partition(|(_, count)| **count > 0);
     let seen: Vec<_> = seen.iter().map(|(ending, count)| format!("{ending} {count}")).collect();
     let unseen: Vec<_> = unseen.iter().map(|(ending, _)| (**ending).to_owned()).collect();
+    let escaped = |texts: &[String]| texts.iter().map(|text| clean::escaped(text)).collect();
     let rows = [
         ("outcomes", seen),
         ("no case ends in", unseen),
-        (
-            "no case gives",
-            of.uncovered_parameters.iter().map(|name| clean::escaped(name)).collect(),
-        ),
-        ("no case has", of.uncovered_values.iter().map(|value| clean::escaped(value)).collect()),
+        ("no case gives", escaped(&of.uncovered_parameters)),
+        ("no case has", escaped(&of.uncovered_values)),
     ];
     let rows = rows.iter().filter(|(_, what)| !what.is_empty());
     let rows: Vec<_> = rows.map(|(name, what)| vec![(*name).to_owned(), what.join(", ")]).collect();
@@ -173,12 +168,8 @@ pub(super) fn show(printer: &Printer, report: &Report) -> Result<()> {
         };
         let fuel = case.fuel.map_or_else(String::new, |fuel| format!(" ({fuel} fuel)"));
         lines.push(format!("{ended:<7}  {}: {}{fuel}", case.tool, case.name));
-        lines.extend(
-            case.failures
-                .iter()
-                .filter(|_| !case.passed)
-                .map(|failure| format!("         {failure}")),
-        );
+        let failures = case.failures.iter().filter(|_| !case.passed);
+        lines.extend(failures.map(|failure| format!("         {failure}")));
     }
     let written =
         if report.updated > 0 { format!(", {} written", report.updated) } else { String::new() };

@@ -24,18 +24,14 @@ use serde_json::json;
 use toolcell::message::Message;
 use toolcell::provider::agui_events;
 use toolcell::run::{RunEvent, RunFailure, RunHalt, SettledCall};
-use toolcell::{
-    AbortSignal, CallContext, CallOptions, Event, Executor, Limits, Provider, Registry, RunOptions,
-    Runner, Sealer,
-};
+use toolcell::{CallContext, CallOptions, Event, Provider, Registry, RunOptions, Runner, Sealer};
 
-use crate::args::{BatchArgs, context};
+use crate::args::{BatchArgs, WorkerArgs, context};
 use crate::components::{self, OnUnusable};
 use crate::host::Cli;
 use crate::os::{interrupt, state};
 use crate::print::{ExitStatus, Failure, Format, Printer, Result, Size, counted, format};
-use crate::worker_process::{self, ChildOptions, ToolUse};
-use crate::{config, host};
+use crate::{config, host, worker_process};
 use calls::List;
 use summary::{Logged, Summary};
 use watched::Watched;
@@ -74,7 +70,14 @@ async fn run(cli: &Cli, args: &BatchArgs, events: Option<Form>) -> Result<ExitSt
         stop_grace: interrupt::GRACE,
         ..CallOptions::default()
     };
-    let mut options = options(args, call, limits);
+    let mut options = RunOptions {
+        call,
+        tool_timeout: Some(limits.timeout),
+        on_tool_error: args.on_tool_error.into(),
+        unknown_tools: args.unknown_tools.into(),
+        max_concurrency: args.max_concurrency.map(|calls| calls as usize),
+        ..RunOptions::default()
+    };
     let calls = calls::read(&args.calls, args.calls_format)?;
     if let silent @ 1.. = calls.unreadable.iter().filter(|call| call.id.is_none()).count() {
         let gets = if silent == 1 { "gets" } else { "get" };
@@ -92,10 +95,15 @@ async fn run(cli: &Cli, args: &BatchArgs, events: Option<Form>) -> Result<ExitSt
     let has_process = components.iter().any(|chosen| chosen.isolation.has_process());
     let are_named = !args.components.is_empty();
     let tools = if has_process {
-        let (components, tenant) = (&words, options.call.context.tenant.as_deref());
-        let together = if are_named { ToolUse::Several } else { ToolUse::All };
-        let hosted = ChildOptions { components, tenant, calls: at_once, together };
-        worker_process::start(cli, &config, &hosted).await?.tools().to_vec()
+        let options = WorkerArgs {
+            components: words,
+            tenant: options.call.context.tenant.clone(),
+            calls: at_once,
+            beside: true,
+            all: !are_named,
+            ..WorkerArgs::default()
+        };
+        worker_process::start(cli, &config, options).await?.tools().to_vec()
     } else {
         let engines = host::engines(cli, at_once, &config)?;
         let left_out = OnUnusable::unless(are_named);
@@ -114,18 +122,14 @@ async fn run(cli: &Cli, args: &BatchArgs, events: Option<Form>) -> Result<ExitSt
     let given_up = interrupt.give_up_signal();
     let unreadable = calls.unreadable.len();
     let executor = executor.with_additional_events(summary.counter());
-    let batch = Batch {
-        printer,
-        registry,
-        executor,
-        calls,
-        options,
-        given_up,
-        summary: Arc::clone(&summary),
-    };
+    let runner = Runner::new(registry).with_executor(executor);
+    let start = |calls| Watched::new(runner, calls, options, given_up);
     let halted = match events {
-        None => batch.messages(args.format).await.map_err(with_policy)?,
-        Some(form) => match batch.events(form).await? {
+        None => {
+            let printed = messages(printer, args.format, calls, start, &summary).await;
+            printed.map_err(with_policy)?
+        }
+        Some(form) => match form.events(printer, calls, start).await? {
             ControlFlow::Continue(halted) => halted,
             ControlFlow::Break(status) => return Ok(status),
         },
@@ -155,10 +159,11 @@ impl Form {
             _ if !args.stream => Ok(None),
             Format::Own => Ok(Some(Self::Own)),
             Format::Of(Provider::AgUi) => Ok(Some(Self::AgUi)),
-            Format::Of(provider) => Err(Failure::usage(
-                format!("there is no form of events for `--format {provider}`"),
-                "leave out `--stream`, or write `--format agui` or `--format messages`",
-            )),
+            Format::Of(provider) => {
+                let message = format!("there is no form of events for `--format {provider}`");
+                let hint = "leave out `--stream`, or write `--format agui` or `--format messages`";
+                Err(Failure::usage(message, hint))
+            }
         }
     }
 }
@@ -167,23 +172,10 @@ fn context(args: &BatchArgs) -> Result<CallContext> {
     let context = context::context(args.context.as_deref(), None, None)?;
     if context.resume.is_some() {
         let hint = "answer with `toolcell run COMPONENT TOOL ARGS --answer JSON --state TEXT`";
-        return Err(Failure::usage(
-            "a batch cannot answer a question, and `--context` contains an answer",
-            hint,
-        ));
+        let message = "a batch cannot answer a question, and `--context` contains an answer";
+        return Err(Failure::usage(message, hint));
     }
     Ok(context)
-}
-
-fn options(args: &BatchArgs, call: CallOptions, limits: Limits) -> RunOptions {
-    RunOptions {
-        call,
-        tool_timeout: Some(limits.timeout),
-        on_tool_error: args.on_tool_error.into(),
-        unknown_tools: args.unknown_tools.into(),
-        max_concurrency: args.max_concurrency.map(|calls| calls as usize),
-        ..RunOptions::default()
-    }
 }
 
 /// Adds the option `--unknown-tools answer` to the hint of an unknown tool, which need not end the
@@ -192,22 +184,12 @@ fn with_policy(failure: Failure) -> Failure {
     if !failure.is_unknown_tool() {
         return failure;
     }
-    let policy = "or pass `--unknown-tools answer`, so that such a call gets an error message and the others run";
-    let hint = failure.hint();
-    let joint = if hint.ends_with('?') { "" } else { ";" };
-    let hint = format!("{hint}{joint} {policy}");
+    let joint = if failure.hint.ends_with('?') { "" } else { ";" };
+    let hint = format!(
+        "{}{joint} or pass `--unknown-tools answer`, so that such a call gets an error message and the others run",
+        failure.hint
+    );
     failure.with_hint(hint)
-}
-
-/// A run that is ready to start.
-struct Batch<'a> {
-    printer: &'a Printer,
-    registry: Registry,
-    executor: Executor,
-    calls: List,
-    options: RunOptions,
-    given_up: AbortSignal,
-    summary: Arc<Summary>,
 }
 
 /// The result of a run, with its messages in one of the formats.
@@ -220,80 +202,43 @@ struct RunReport<T> {
     logged: Option<Logged>,
 }
 
-impl Batch<'_> {
-    /// Prints all messages at the end. A progress bar counts the calls until then.
-    async fn messages(self, format: Format) -> Result<Option<RunHalt>> {
-        let bar = self.printer.bar(self.calls.calls.len() as u64, "calls");
-        let (printer, summary, count) = (self.printer, Arc::clone(&self.summary), bar.counter());
-        let order = self.calls.ids();
-        let unread =
-            self.calls.unreadable_messages().map(|message| (message.tool_call_id.clone(), message));
-        let mut messages: HashMap<_, _> = unread.collect();
-        let mut run = self.watched();
-        while let Some(event) = run.next().await {
-            match event {
-                // A call that a tool made is not in the list.
-                RunEvent::Call(Event::Completed { parent: None, .. }) => count(),
-                RunEvent::Settled { message, .. } => {
-                    drop(messages.insert(message.tool_call_id.clone(), message))
-                }
-                RunEvent::Error(RunFailure(error)) => return Err(error.into()),
-                RunEvent::Call(_) | _ => {}
+/// Prints all messages at the end. A progress bar counts the calls until then.
+async fn messages(
+    printer: &Printer,
+    format: Format,
+    calls: List,
+    start: impl FnOnce(List) -> Watched,
+    summary: &Summary,
+) -> Result<Option<RunHalt>> {
+    let bar = printer.bar(calls.calls.len() as u64, "calls");
+    let (order, count) = (calls.ids(), bar.counter());
+    let unread = calls.unreadable_messages().map(|message| (message.tool_call_id.clone(), message));
+    let mut messages: HashMap<_, _> = unread.collect();
+    let mut run = start(calls);
+    while let Some(event) = run.next().await {
+        match event {
+            // A call that a tool made is not in the list.
+            RunEvent::Call(Event::Completed { parent: None, .. }) => count(),
+            RunEvent::Settled { message, .. } => {
+                drop(messages.insert(message.tool_call_id.clone(), message))
             }
+            RunEvent::Error(RunFailure(error)) => return Err(error.into()),
+            RunEvent::Call(_) | _ => {}
         }
-        drop(bar);
-        let messages: Vec<Message> = order.iter().filter_map(|id| messages.remove(id)).collect();
-        let (halted, logged) = (run.halted(), summary.lossy_logs());
-        let halt = halted.clone();
-        match format {
-            Format::Own => printer.json(&RunReport { messages: &messages, halt, logged })?,
-            Format::Of(provider) => {
-                let converted = provider.results(&messages);
-                printer.json(&RunReport { messages: converted.value, halt, logged })?;
-                format::print_notes(printer, &converted.notes);
-            }
-        }
-        Ok(halted)
     }
-
-    fn watched(self) -> Watched {
-        let runner = Runner::new(self.registry).with_executor(self.executor);
-        Watched::new(runner, self.calls, self.options, self.given_up)
+    drop(bar);
+    let messages: Vec<Message> = order.iter().filter_map(|id| messages.remove(id)).collect();
+    let (halted, logged) = (run.halted(), summary.lossy_logs());
+    let halt = halted.clone();
+    match format {
+        Format::Own => printer.json(&RunReport { messages: &messages, halt, logged })?,
+        Format::Of(provider) => {
+            let converted = provider.results(&messages);
+            printer.json(&RunReport { messages: converted.value, halt, logged })?;
+            format::print_notes(printer, &converted.notes);
+        }
     }
-
-    /// Prints events as they happen. Breaks if the run cannot start or the reader has gone away.
-    async fn events(self, form: Form) -> Result<ControlFlow<ExitStatus, Option<RunHalt>>> {
-        let printer = self.printer;
-        let gone = ControlFlow::Break(ExitStatus::Ok);
-        let mut finished =
-            Finished { kind: "run_finished", calls: self.calls.ids().len(), failed: 0 };
-        let unread: Vec<_> = self.calls.unreadable_messages().map(unreadable_event).collect();
-        for event in &unread {
-            finished.failed += 1;
-            if form.print(printer, event)?.is_break() {
-                return Ok(gone);
-            }
-        }
-        let mut run = self.watched();
-        while let Some(event) = run.next().await {
-            if let RunEvent::Settled { message, .. } = &event {
-                finished.failed += usize::from(message.is_error);
-            }
-            if form.print(printer, &event)?.is_break() {
-                return Ok(gone);
-            }
-            if let RunEvent::Error(RunFailure(error)) = event {
-                let failure = with_policy(Failure::from(error));
-                printer.failure(&failure);
-                return Ok(ControlFlow::Break(failure.status()));
-            }
-        }
-        let halted = run.halted();
-        if halted.is_none() && form.finish(printer, &finished)?.is_break() {
-            return Ok(gone);
-        }
-        Ok(ControlFlow::Continue(halted))
-    }
+    Ok(halted)
 }
 
 /// The last event of a run that was not halted.
@@ -306,6 +251,42 @@ struct Finished {
 }
 
 impl Form {
+    /// Prints events as they happen. Breaks if the run cannot start or the reader has gone away.
+    async fn events(
+        self,
+        printer: &Printer,
+        calls: List,
+        start: impl FnOnce(List) -> Watched,
+    ) -> Result<ControlFlow<ExitStatus, Option<RunHalt>>> {
+        let gone = ControlFlow::Break(ExitStatus::Ok);
+        let mut finished = Finished { kind: "run_finished", calls: calls.ids().len(), failed: 0 };
+        for message in calls.unreadable_messages() {
+            finished.failed += 1;
+            if self.print(printer, &unreadable_event(message))?.is_break() {
+                return Ok(gone);
+            }
+        }
+        let mut run = start(calls);
+        while let Some(event) = run.next().await {
+            if let RunEvent::Settled { message, .. } = &event {
+                finished.failed += usize::from(message.is_error);
+            }
+            if self.print(printer, &event)?.is_break() {
+                return Ok(gone);
+            }
+            if let RunEvent::Error(RunFailure(error)) = event {
+                let failure = with_policy(Failure::from(error));
+                printer.failure(&failure);
+                return Ok(ControlFlow::Break(failure.status));
+            }
+        }
+        let halted = run.halted();
+        if halted.is_none() && self.finish(printer, &finished)?.is_break() {
+            return Ok(gone);
+        }
+        Ok(ControlFlow::Continue(halted))
+    }
+
     fn print(self, printer: &Printer, event: &RunEvent) -> Result<ControlFlow<()>> {
         match self {
             Self::Own => printer.event(event),
@@ -322,7 +303,7 @@ impl Form {
 
     /// Prints the only event of a run that cannot start, in the form of [`RunFailure`].
     fn failed(self, printer: &Printer, failure: &Failure) -> Result<ControlFlow<()>> {
-        let (reason, message, hint) = (failure.kind(), failure.message(), failure.hint());
+        let (reason, message, hint) = (failure.kind, failure.message(), &failure.hint);
         match self {
             Self::Own => printer.event(
                 &json!({"type": "error", "reason": reason, "message": message, "hint": hint}),

@@ -74,13 +74,9 @@ impl Summary {
         let endings = endings.iter().map(|(ending, count)| format!("{count} {ending}"));
         let endings: Vec<_> = endings.chain(unreadable).collect();
         let millis = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1000.0);
-        let fuel = Count(*fuel);
-        Some(format!(
-            "{calls}: {}; p50 {}, p99 {}, {fuel} fuel",
-            endings.join(", "),
-            millis(p50),
-            millis(p99)
-        ))
+        let (endings, p50, p99, fuel) =
+            (endings.join(", "), millis(p50), millis(p99), Count(*fuel));
+        Some(format!("{calls}: {endings}; p50 {p50}, p99 {p99}, {fuel} fuel"))
     }
 }
 

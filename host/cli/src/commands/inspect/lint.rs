@@ -58,7 +58,7 @@ pub(crate) fn findings(
             if kind.is_some_and(|kind| !can_use(examination, kind)) {
                 let need = clean::escaped(&format!("{} {}", need.kind, need.pattern));
                 let message = format!("declares the need `{need}`, but {NO_IMPORT_TEXT}");
-                found.push(Finding::of("unused_need", tool, message));
+                found.push(Finding::of("unused_need", Some(&tool.name), message));
             }
         }
     }
@@ -74,62 +74,55 @@ pub(crate) fn findings(
             let message = format!(
                 "the component imports `{import}`, but no tool declares a need of the kind `{kind}`"
             );
-            found.push(Finding { code: "undeclared_import", tool: None, message });
+            found.push(Finding::of("undeclared_import", None, message));
         }
     }
     // A program's functions have names only, and no descriptions.
     for tool in tools.iter().filter(|_| *kind == ComponentKind::Tools) {
+        let mut add = |message| {
+            found.push(Finding::of("no_description", Some(&tool.name), message));
+        };
         if tool.description.trim().is_empty() {
-            found.push(Finding::of("no_description", tool, "has no description".to_owned()));
+            add("has no description".to_owned());
         }
-        let without: Vec<_> =
-            tool.parameters.iter().flat_map(schema::parameters).filter(is_silent).collect();
-        if !without.is_empty() {
-            let names: Vec<_> = without.iter().map(|it| clean::escaped(&it.name)).collect();
-            let message = format!("has parameters without a description: {}", names.join(", "));
-            found.push(Finding::of("no_description", tool, message));
+        let parameters = tool.parameters.iter().flat_map(schema::parameters);
+        let silent = parameters.filter(|parameter| parameter.description.trim().is_empty());
+        let names: Vec<_> = silent.map(|parameter| clean::escaped(&parameter.name)).collect();
+        if !names.is_empty() {
+            add(format!("has parameters without a description: {}", names.join(", ")));
         }
     }
     for provider in Provider::ALL {
+        let name = provider.name();
         match provider.definitions(tools.iter().copied()) {
             Ok(converted) => {
                 for note in converted.notes.iter().filter(|note| !is_harmless(&note.pointer)) {
-                    let (pointer, change) =
-                        (clean::escaped(&note.pointer), clean::escaped(&note.change));
-                    let message = format!(
-                        "for `{}`, at `{pointer}`: {change} ({})",
-                        provider.name(),
-                        note.reason
-                    );
-                    found.push(Finding {
-                        code: "provider",
-                        tool: Some(note.tool.clone()),
-                        message,
-                    });
+                    let pointer = clean::escaped(&note.pointer);
+                    let change = clean::escaped(&note.change);
+                    let message =
+                        format!("for `{name}`, at `{pointer}`: {change} ({})", note.reason);
+                    found.push(Finding::of("provider", Some(&note.tool), message));
                 }
             }
             Err(error) => {
-                let message = format!(
-                    "`{}` cannot express it: {}",
-                    provider.name(),
-                    clean::escaped(&error.to_string())
-                );
-                found.push(Finding { code: "provider", tool: None, message });
+                let error = clean::escaped(&error.to_string());
+                let message = format!("`{name}` cannot express it: {error}");
+                found.push(Finding::of("provider", None, message));
             }
         }
     }
     let debug = contents.size("debug_information");
     if debug > DEBUG_BYTES {
+        let debug = Size(debug).rounded();
         let message = format!(
-            "{} of it is debug information, which is used only to show source lines of traps",
-            Size(debug).rounded()
+            "{debug} of it is debug information, which is used only to show source lines of traps"
         );
-        found.push(Finding { code: "debug_information", tool: None, message });
+        found.push(Finding::of("debug_information", None, message));
     }
     if examination.size > if contents.is_python() { LARGE_PYTHON } else { LARGE } {
         let size = Size(examination.size).rounded();
         let message = format!("the component has {size}, which take long to compile and to send");
-        found.push(Finding { code: "large", tool: None, message });
+        found.push(Finding::of("large", None, message));
     }
     found.truncate(MAX_FINDINGS);
     found
@@ -175,13 +168,9 @@ fn is_harmless(pointer: &str) -> bool {
         || ["/additionalProperties", "/default"].iter().any(|end| pointer.ends_with(end))
 }
 
-fn is_silent(parameter: &schema::Parameter) -> bool {
-    parameter.description.trim().is_empty()
-}
-
 impl Finding {
-    fn of(code: &'static str, tool: &Definition, message: String) -> Self {
-        Self { code, tool: Some(tool.name.clone()), message }
+    fn of(code: &'static str, tool: Option<&str>, message: String) -> Self {
+        Self { code, tool: tool.map(str::to_owned), message }
     }
 
     fn summary(&self) -> (&'static str, String) {

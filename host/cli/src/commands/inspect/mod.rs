@@ -13,11 +13,10 @@
 mod contents;
 pub(crate) mod lint;
 
-use std::path::Path;
-
 use serde_json::json;
 use toolcell::component::{
     CodeTier, Command, ComponentBytes, ComponentKind, Contents, ImportStatus, Inspection,
+    OnMissingGrant,
 };
 use toolcell::grants::Rights;
 use toolcell::tool::{Hints, Need};
@@ -52,14 +51,8 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// Returns the shown definitions as the component gives them.
-    fn described<'b>(&'b self, component: &'b Component) -> impl Iterator<Item = &'b Definition> {
-        component.described().filter(|tool| self.tool.is_none_or(|name| tool.name == name))
-    }
-
-    /// Returns the shown definitions.
-    fn definitions<'b>(&'b self, component: &'b Component) -> impl Iterator<Item = &'b Definition> {
-        component.definitions().filter(|tool| self.tool.is_none_or(|name| tool.name == name))
+    fn is_shown(&self, tool: &&Definition) -> bool {
+        self.tool.is_none_or(|name| tool.name == name)
     }
 }
 
@@ -68,24 +61,22 @@ pub(crate) async fn inspect(cli: &Cli, args: &InspectArgs) -> Result<ExitStatus>
     let printer = &cli.printer;
     let config = cli.config(SecretSelection::None)?;
     let chosen = components::choose(&config, &args.component)?;
-    let (bytes, signer) = components::bytes(&chosen)?;
-    let inspection = Inspection::of(&bytes)
-        .map_err(|error| Failure::from(error).about(chosen.display_path()))?;
-    let contents =
-        Contents::of(&bytes).map_err(|error| Failure::from(error).about(chosen.display_path()))?;
+    let (bytes, signer) = chosen.bytes()?;
+    let about = |error: toolcell::Error| Failure::from(error).about(chosen.display_path());
+    let inspection = Inspection::of(&bytes).map_err(about)?;
+    let contents = Contents::of(&bytes).map_err(about)?;
     let engines = host::engines(cli, 1, &config)?;
     let proposal = proposal(&chosen, &inspection);
     let kind = proposal.clone().unwrap_or_else(|| chosen.kind());
     let bytes = ComponentBytes::new(bytes, kind.clone());
-    let loaded = components::granted(&engines, bytes, &chosen, Grants::default()).await.and_then(
-        |component| {
-            chosen.check_tools(&component)?;
-            Ok(component)
-        },
-    );
+    let no_grants = Grants::default();
+    let loaded = engines.load(&chosen, bytes, no_grants.clone(), OnMissingGrant::Denied).await;
+    let loaded = loaded.and_then(|component| {
+        chosen.check_tools(&component)?;
+        Ok(component)
+    });
     let grants = chosen.grants();
     let tools = || loaded.iter().flat_map(Component::definitions);
-    let no_grants = Grants::default();
     let barred = components::missing_imports(&inspection, tools(), &no_grants);
     let missing = components::missing_imports(&inspection, tools(), &grants);
     if let (Ok(component), Some(name)) = (&loaded, &args.tool)
@@ -120,7 +111,9 @@ pub(crate) async fn inspect(cli: &Cli, args: &InspectArgs) -> Result<ExitStatus>
     if args.json {
         return Ok(ExitStatus::Ok);
     }
-    seen.described(&component).for_each(|tool| warn(printer, "", tool));
+    for tool in component.described().filter(|tool| seen.is_shown(tool)) {
+        warn(printer, "", tool);
+    }
     for (_, problem) in component.unusable_tools() {
         printer.warning(format!("a tool is left out: {}", clean::escaped(problem)));
     }
@@ -139,7 +132,7 @@ pub(crate) async fn inspect(cli: &Cli, args: &InspectArgs) -> Result<ExitStatus>
     }
     if let Err(failure) = usable {
         printer.note(format!("the component cannot be called yet: {}", failure.message()));
-        printer.hint(failure.hint());
+        printer.hint(&failure.hint);
         if component.definitions().any(|tool| !tool.needs.is_empty()) {
             let learn = advice::how_to_learn(&config, chosen, &component);
             printer.hint(format!("to grant less, {learn}"));
@@ -205,20 +198,20 @@ fn to_json(
             json!(compile_time.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)));
         shown["code_tier"] = json!(component.code());
         shown["pooled"] = json!(component.is_pooled());
-        shown["tools"] = json!(seen.definitions(component).collect::<Vec<_>>());
-        for tool in seen.definitions(component) {
+        let all: Vec<_> = component.definitions().collect();
+        let tools: Vec<_> = component.definitions().filter(|tool| seen.is_shown(tool)).collect();
+        shown["tools"] = json!(tools);
+        for tool in tools {
             shown["rights"][&tool.name] = json!(effective_grants(chosen, tool)?);
             shown["suspicions"][&tool.name] = json!(tool.suspicions());
         }
-        for tool in seen.described(component) {
+        for tool in component.described().filter(|tool| seen.is_shown(tool)) {
             shown["unenforced"][&tool.name] = json!(tool.unenforced());
         }
-        shown["unusable_tools"] = component
-            .unusable_tools()
-            .map(|(tool, problem)| json!({"tool": tool, "problem": problem}))
-            .collect();
-        let tools: Vec<_> = component.definitions().collect();
-        shown["lint"] = json!(lint::findings(kind, inspection, contents, &tools));
+        let unusable = component.unusable_tools();
+        shown["unusable_tools"] =
+            unusable.map(|(tool, problem)| json!({"tool": tool, "problem": problem})).collect();
+        shown["lint"] = json!(lint::findings(kind, inspection, contents, &all));
     }
     Ok(shown)
 }
@@ -234,7 +227,7 @@ fn to_text(seen: &Facts<'_>, loaded: Option<&Component>) -> Result<String> {
     let Facts { chosen, inspection, contents, signer, kind, .. } = seen;
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let mut facts = vec![
-        row("component", path(&chosen.path)),
+        row("component", chosen.path.display().to_string()),
         row("digest", inspection.digest.clone()),
         row("size", contents::sizes(inspection.size, contents)),
     ];
@@ -254,26 +247,24 @@ fn to_text(seen: &Facts<'_>, loaded: Option<&Component>) -> Result<String> {
         facts.push(row("isolation", format!("{}{memory}", chosen.isolation.word())));
     }
     // The error that follows has the reason.
-    let without = contents::without_grants_shown(inspection, &seen.barred);
-    facts.push(row(
-        "without grants",
-        if loaded.is_some() { without } else { contents::REFUSED.to_owned() },
-    ));
+    let without = match loaded {
+        Some(_) => contents::without_grants_shown(inspection, &seen.barred),
+        None => contents::REFUSED.to_owned(),
+    };
+    facts.push(row("without grants", without));
     let imports = imports(inspection, &seen.missing, &seen.grants, contents);
     let mut text = vec![table::columns(0, MAX_COLUMN, &facts), String::new(), imports];
-    for definition in loaded.iter().flat_map(|component| seen.definitions(component)) {
+    let tools: Vec<_> = loaded.iter().flat_map(|component| component.definitions()).collect();
+    for definition in tools.iter().filter(|tool| seen.is_shown(tool)) {
         text.extend([String::new(), tool(definition)]);
         let left = effective_grants(chosen, definition)?;
         if left.is_empty() {
             text.push("  grants: none".to_owned());
         } else {
-            text.extend([
-                "  grants".to_owned(),
-                table::columns(4, MAX_COLUMN, &effective::rows(&left)),
-            ]);
+            let rows = table::columns(4, MAX_COLUMN, &effective::rows(&left));
+            text.push(format!("  grants\n{rows}"));
         }
     }
-    let tools: Vec<_> = loaded.iter().flat_map(|component| component.definitions()).collect();
     let lint =
         lint::finding_lines(&lint::findings(kind, inspection, contents, &tools), contents, &tools);
     if !lint.is_empty() {
@@ -281,10 +272,6 @@ fn to_text(seen: &Facts<'_>, loaded: Option<&Component>) -> Result<String> {
         text.extend(lint);
     }
     Ok(text.join("\n"))
-}
-
-fn path(path: &Path) -> String {
-    path.display().to_string()
 }
 
 fn tier_text(code: CodeTier) -> &'static str {
@@ -305,7 +292,8 @@ pub(crate) fn imports(
     grants: &Grants,
     contents: &Contents,
 ) -> String {
-    let is_inert = |standing: &ImportStatus| *standing == ImportStatus::Inert;
+    let is_inert = |(_, standing): &&(String, ImportStatus)| *standing == ImportStatus::Inert;
+    let (inert, others): (Vec<_>, Vec<_>) = seen.imports.iter().partition(is_inert);
     let row = |(name, standing): &(String, ImportStatus)| {
         let (word, meaning) = match standing {
             ImportStatus::Offered => ("offered", "a service of the host; needs no grant"),
@@ -321,17 +309,15 @@ pub(crate) fn imports(
             brought_by(contents, name).map(|by| format!(", brought by {by}")).unwrap_or_default();
         vec![name.clone(), word.to_owned(), format!("{meaning}{by}")]
     };
-    let rows: Vec<_> =
-        seen.imports.iter().filter(|(_, standing)| !is_inert(standing)).map(row).collect();
-    let inert = seen.imports.iter().filter(|(_, standing)| is_inert(standing)).count();
+    let rows: Vec<_> = others.into_iter().map(row).collect();
     let mut text = vec!["imports".to_owned()];
     if !rows.is_empty() {
         text.push(table::columns(2, usize::MAX, &rows));
     }
-    match inert {
+    match inert.len() {
         0 if rows.is_empty() => return "imports  none".to_owned(),
         0 => {}
-        _ => text.push(format!(
+        inert => text.push(format!(
             "  {inert} WASI interfaces for its language runtime, which give access to nothing by themselves"
         )),
     }

@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use serde_json::json;
-use toolcell::component::{ComponentBytes, Contents};
+use toolcell::component::{ComponentBytes, Contents, OnMissingGrant, PathUse};
 use toolcell::grants::{Decision, Denial, Host, HttpRule, Layer, Request, Rights, Suggestion};
 use toolcell::http::Egress;
 use toolcell::runtime::{Recorder, Recording};
@@ -90,13 +90,15 @@ pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus> {
     let FoundTool { chosen, component, tool } = found?;
     let name = tool.definition().name.clone();
     let arguments = target.arguments.of(tool.definition());
-    let (bytes, signer) = components::bytes(&chosen)?;
+    let (bytes, signer) = chosen.bytes()?;
+    let is_python = Contents::of(&bytes).is_ok_and(|contents| contents.is_python());
     let is_approved = components::is_approved(&config, &chosen, &component, signer.as_ref())?;
     let granted = chosen.grants();
     let context = config::for_tenant(&config, CallContext::default(), args.tenant.as_deref())?;
     let tenant = context.tenant.as_deref();
     if let Some(unreached) = NotOffered::first_not_offered(&config, tenant, [name.as_str()]) {
-        unreached.warn(printer);
+        printer.warning(unreached.sentence());
+        printer.hint(unreached.hint());
     }
     let overlay = tenant.and_then(|name| config.tenants.get(name)?.tenant.overlay.clone());
     let rights = tool.rights().cloned().unwrap_or_default().with_granted(Arc::new(granted.clone()));
@@ -105,7 +107,7 @@ pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus> {
     let used = overlay.map_or(used.clone(), |overlay| without_narrowed(used, &overlay));
     let mut root = DryRunFiles::new(used, tool.definition())?;
     let bytes = ComponentBytes::new(bytes, chosen.kind());
-    let component = components::granted(&engines, bytes, &chosen, root.grants()).await;
+    let component = engines.load(&chosen, bytes, root.grants(), OnMissingGrant::Denied).await;
     let component = component.map_err(|failure| failure.about(chosen.display_path()))?;
     let tool = component.tool(&name)?.clone().with_limits(chosen.limits_of(&name));
     let denials = Arc::<Mutex<Vec<Denial>>>::default();
@@ -166,16 +168,13 @@ pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus> {
         sections(&config, (chosen.configured.map(|(name, _)| name), &name), tenant, &denied);
     let warnings: Vec<_> = asked.warnings().into_iter().chain(warnings).collect();
     let mut denials = std::mem::take(&mut *denials.lock());
-    let is_granted = |denial: &Denial| {
-        Request::parse(&denial.request)
-            .is_ok_and(|request| rights.allows(&request) == Decision::Allowed)
-    };
-    denials.retain(|denial| !is_granted(denial));
+    let is_granted = |request: Request<'_>| rights.allows(&request) == Decision::Allowed;
+    denials.retain(|denial| !Request::parse(&denial.request).is_ok_and(is_granted));
     denials.extend(undeclared(&rights, &recorded));
-    for denial in &mut denials {
-        let private = private.get(&denial.request).filter(|_| denial.layer == Layer::Component);
-        denial.grant = private
-            .map_or(denial.grant.clone(), |rule| Some(Suggestion::of_rule(rule).lines().concat()));
+    for denial in denials.iter_mut().filter(|denial| denial.layer == Layer::Component) {
+        if let Some(rule) = private.get(&denial.request) {
+            denial.grant = Some(Suggestion::of_rule(rule).lines().concat());
+        }
     }
     let declared = components::needs(std::iter::once(definition));
     let pasted = grant_text::pasted(&config, &chosen, &asked, &changes);
@@ -189,48 +188,45 @@ pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus> {
         }))?;
         return Ok(ExitStatus::Ok);
     }
-    for warning in &warnings {
-        printer.warning(warning);
-    }
+    warnings.iter().for_each(|warning| printer.warning(warning));
     let is_added = !(asked.is_empty() && changes.is_empty());
-    if !is_added {
-        if sections.is_empty() {
-            printer.note("the tool asked for nothing that needs a further grant");
-        }
-    } else {
+    if !is_added && sections.is_empty() {
+        printer.note("the tool asked for nothing that needs a further grant");
+    }
+    if is_added {
         printer.text(&pasted.lines.join("\n"))?;
-        printer.hint(format!(
-            "to allow this call, {}; then:",
-            pasted.order("the lines printed above")
-        ));
+        let order = pasted.order("the lines printed above");
+        printer.hint(format!("to allow this call, {order}; then:"));
         grant_text::steps(&chosen, &asked).iter().for_each(|step| printer.print_item("hint", step));
         let approve = config.hint.command("approve", &[], &[]);
         printer.print_item("hint", format!("approve the configuration: {approve}"));
         for (directory, _) in asked.directories() {
-            let is_itself =
-                |request: &str| request.split_once(' ').is_some_and(|(_, path)| path == directory);
             let is_of = |(of, denial): &&(String, Denial)| {
-                Path::new(of).starts_with(directory) && !is_itself(&denial.request)
+                let path = denial.request.split_once(' ').map(|(_, path)| path);
+                Path::new(of).starts_with(directory) && path != Some(directory)
             };
             let of = tried.iter().filter(is_of);
             let paths: Vec<_> = of.map(|(_, denial)| format!("`{}`", denial.request)).collect();
+            let (shown, more) = paths.split_at(paths.len().min(MAX_PATHS));
+            let shown = shown.join(", ");
+            let more = match more.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
             if !paths.is_empty() {
-                let more = paths.len().saturating_sub(MAX_PATHS);
-                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                let shown = paths[..paths.len().min(MAX_PATHS)].join(", ");
                 printer.note(format!("`{directory}` is granted with all that it holds: the tool asked for {shown}{more}"));
             }
         }
     }
+    let listed = |requests: BTreeSet<String>| Vec::from_iter(requests).join(", ");
     if !narrowed.is_empty() {
-        let listed = narrowed.iter().cloned().collect::<Vec<_>>().join(", ");
-        printer.note(format!("granted to the component, and taken away from this call: {listed}"));
+        let narrowed = listed(narrowed);
+        printer
+            .note(format!("granted to the component, and taken away from this call: {narrowed}"));
     }
     for (section, lines) in &sections {
-        printer.hint(format!(
-            "[{section}] narrows this call; to allow it, write there:\n{}",
-            lines.join("\n")
-        ));
+        let lines = lines.join("\n");
+        printer.hint(format!("[{section}] narrows this call; to allow it, write there:\n{lines}"));
     }
     if let (Some(approve), false, false) =
         (grant_text::approval(&config, &chosen), sections.is_empty(), is_added)
@@ -238,9 +234,8 @@ pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus> {
         printer.hint(format!("after the change of the configuration, {approve}"));
     }
     if !granted.is_empty() {
-        let listed = granted.iter().cloned().collect::<Vec<_>>().join(", ");
         let is_used = if is_approved { "and used" } else { "but not approved, so not used" };
-        printer.note(format!("already granted {is_used}: {listed}"));
+        printer.note(format!("already granted {is_used}: {}", listed(granted)));
     }
     if !is_approved && chosen.is_granted_anything() {
         let approve = config.hint.command("approve", &[], &[]);
@@ -251,14 +246,9 @@ pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus> {
     {
         printer.note(format!("{denial}; {}", denial.hint()));
     }
+    let declares_variables = definition.needs.iter().any(|need| need.kind == "environment");
     // CPython reads all variables when it starts, whatever the tool does.
-    let is_python = chosen
-        .bytes()
-        .is_ok_and(|(bytes, _)| Contents::of(&bytes).is_ok_and(|found| found.is_python()));
-    if recorded.environment
-        && !is_python
-        && !definition.needs.iter().any(|need| need.kind == "environment")
-    {
+    if recorded.environment && !is_python && !declares_variables {
         let message = "the tool read its environment variables, but declares none, and toolcell cannot see which ones it needs: ask its author";
         printer.note(message);
     }
@@ -266,9 +256,9 @@ pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus> {
         printer.note("host names were not resolved: `toolcell explain` shows whether a host has a private address");
     }
     let unused = definition.needs.iter().filter(|need| !is_used(definition, need, &recorded));
-    let unused =
-        unused.map(|need| format!("{} {} (its reason: {})", need.kind, need.pattern, need.reason));
-    let unused: Vec<_> = unused.collect();
+    let unused: Vec<_> = unused
+        .map(|need| format!("{} {} (its reason: {})", need.kind, need.pattern, need.reason))
+        .collect();
     if !unused.is_empty() {
         printer.note(format!(
             "the tool also declares needs that this call did not use; the call works without a grant for them:\n{}",
@@ -319,10 +309,7 @@ async fn hosts(
     for request in &recorded.requests {
         let Request::Http { target, .. } = request else { continue };
         let Host::Name(name) = target.host() else { continue };
-        let is_new = matches!(
-            rights.allows(request),
-            Decision::Denied(Denial { layer: Layer::Component, .. })
-        );
+        let is_new = denial(rights, request).is_some_and(|denial| denial.layer == Layer::Component);
         if !is_new || name == "localhost" {
             continue;
         }
@@ -348,14 +335,10 @@ fn sections(
 ) -> Vec<(String, Vec<String>)> {
     let of_tool = component.map(|component| vec!["components", component, "tools", tool]);
     let of_tenant = tenant.map(|tenant| vec!["tenants", tenant]);
-    let section =
-        |place: Vec<&str>| (place.join("."), grant_text::narrowed_lines(config, &place, denied));
-    of_tool
-        .into_iter()
-        .chain(of_tenant)
-        .map(section)
-        .filter(|(_, lines)| !lines.is_empty())
-        .collect()
+    let places = of_tool.into_iter().chain(of_tenant);
+    let sections =
+        places.map(|place| (place.join("."), grant_text::narrowed_lines(config, &place, denied)));
+    sections.filter(|(_, lines)| !lines.is_empty()).collect()
 }
 
 /// Returns true if the tool made a request that this need covers.
@@ -363,16 +346,25 @@ fn is_used(definition: &Definition, need: &Need, recorded: &Recording) -> bool {
     let mut alone = definition.clone();
     alone.needs = vec![need.clone()];
     let Ok(rights) = Rights::new(Arc::default(), &alone) else { return true };
-    let is_within = |request: &Request<'_>| match rights.allows(request) {
-        Decision::Denied(denial) => denial.layer != Layer::Declaration,
-        Decision::Allowed => true,
+    let is_within = |request: &Request<'_>| {
+        denial(&rights, request).is_none_or(|denial| denial.layer != Layer::Declaration)
     };
-    let mut paths = recorded.paths.iter();
     recorded.requests.iter().any(is_within)
-        || paths.any(|(path, used)| {
-            is_within(&Request::File { access: used.access, path: path.as_str().into() })
-        })
+        || recorded.paths.iter().any(|(path, used)| is_within(&use_of_file(path, used)))
         || recorded.environment && need.kind == "environment"
+}
+
+/// Returns a use of a path as a request.
+fn use_of_file<'a>(path: &'a str, used: &PathUse) -> Request<'a> {
+    Request::File { access: used.access, path: path.into() }
+}
+
+/// Returns the denial of a request, if it is denied.
+fn denial(rights: &Rights, request: &Request<'_>) -> Option<Denial> {
+    match rights.allows(request) {
+        Decision::Denied(denial) => Some(denial),
+        Decision::Allowed => None,
+    }
 }
 
 /// Divides the requests of a tool into granted and denied ones. Requests whose rules are to be
@@ -417,7 +409,7 @@ fn classify(
     for (path, used) in
         recorded.paths.iter().filter(|(path, used)| *path != "/" || used.is_directory)
     {
-        let request = Request::File { access: used.access, path: path.as_str().into() };
+        let request = use_of_file(path, used);
         let directory = directory_of(definition, path, *used);
         judge(&request, &mut |asked| asked.add_directory(directory, used.access));
         if let Some(mut denial) = grantable(rights, &request) {
@@ -439,14 +431,8 @@ fn classify(
 
 /// Returns the denial of a request that the operator could allow.
 fn grantable(rights: &Rights, request: &Request<'_>) -> Option<Denial> {
-    match rights.allows(request) {
-        Decision::Denied(denial)
-            if matches!(denial.layer, Layer::Component | Layer::Tool | Layer::Tenant) =>
-        {
-            Some(denial)
-        }
-        Decision::Denied(_) | Decision::Allowed => None,
-    }
+    denial(rights, request)
+        .filter(|denial| matches!(denial.layer, Layer::Component | Layer::Tool | Layer::Tenant))
 }
 
 /// Returns a short description of a call's failure; none if it did not fail.
@@ -464,12 +450,6 @@ fn ending(result: &CallResult) -> Option<String> {
 /// and no grant allows them. System paths are left out, because language runtimes look there.
 fn undeclared(rights: &Rights, recorded: &Recording) -> impl Iterator<Item = Denial> {
     let paths = recorded.paths.iter().filter(|(path, _)| !live::is_of_system(path));
-    let decisions = paths.map(|(path, used)| {
-        rights.allows(&Request::File { access: used.access, path: path.as_str().into() })
-    });
-    let denials = decisions.filter_map(|decision| match decision {
-        Decision::Denied(denial) => Some(denial),
-        Decision::Allowed => None,
-    });
+    let denials = paths.filter_map(move |(path, used)| denial(rights, &use_of_file(path, used)));
     denials.filter(|denial| denial.layer == Layer::Declaration).take(MAX_UNDECLARED)
 }

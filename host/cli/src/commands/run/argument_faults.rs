@@ -12,7 +12,7 @@ use toolcell::outcome::{Fault, FaultKind};
 use crate::args::{CallArgs, json_repair};
 use crate::config::{HintCommand, quoted};
 use crate::os::files;
-use crate::print::{Printer, clean};
+use crate::print::Printer;
 
 /// Prints each fault, and a hint with the command that shows the parameters.
 pub(crate) fn print_faults(
@@ -31,27 +31,21 @@ pub(crate) fn print_faults(
     let is_empty = text.trim().is_empty()
         && faults.iter().any(|fault| matches!(fault.kind, FaultKind::Required { .. }));
     if is_empty {
-        printer.print_item(
-            "error",
-            format!("{place} is empty, or only white space, which means `{{}}`"),
-        );
+        let message = format!("{place} is empty, or only white space, which means `{{}}`");
+        printer.print_item("error", message);
     }
-    for fault in faults {
-        printer.print_item("error", fault);
-    }
+    faults.iter().for_each(|fault| printer.print_item("error", fault));
     if let [only] = call.arguments.as_slice()
         && Path::new(only).is_file()
     {
         // The name of a file, typed without its `@`.
-        printer.hint(format!("did you mean `{}`?", quoted(&format!("@{only}"))));
-        return;
+        return printer.hint(format!("did you mean `{}`?", quoted(&format!("@{only}"))));
     }
     let is_syntax = faults.iter().any(|fault| matches!(fault.kind, FaultKind::Syntax { .. }));
     let text =
         call.tool.iter().chain(&call.arguments).find(|word| word.trim_start().starts_with('{'));
-    if let Some(meant) = text.filter(|_| is_syntax).and_then(|text| json_repair::repaired(text)) {
-        printer.hint(format!("did you mean {}?", quoted(&clean::json_line(&meant.to_string()))));
-        return;
+    if let Some(hint) = text.filter(|_| is_syntax).and_then(|text| json_repair::hint(text)) {
+        return printer.hint(hint);
     }
     let inspect = again.command("inspect", &[], &[&call.component.to_string_lossy()]);
     let form = match is_syntax || is_empty {

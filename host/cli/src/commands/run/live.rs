@@ -140,12 +140,10 @@ impl Live {
             self.waiting.fetch_add(1, Ordering::Relaxed);
             let _ = self.lines.send(Message::Line(denied_line(denial)));
         }
-        let error = if let CallResult::ToolError(ToolError::HandlerRaised(raised)) = result {
-            Some(raised)
-        } else {
-            None
-        };
-        let has_panic = error.is_some_and(has_panic);
+        let has_panic = matches!(
+            result,
+            CallResult::ToolError(ToolError::HandlerRaised(raised)) if has_panic(raised)
+        );
         // The executor still has a sender, so the channel does not close by itself.
         let _ = self.lines.send(Message::End { has_panic });
         if let Some(thread) = self.thread {
@@ -158,11 +156,8 @@ impl Live {
 /// Returns the denied path; none if the denial is about something else, for example a host or a
 /// key.
 fn path(denial: &Denial) -> Option<String> {
-    if let Ok(Request::File { path, .. }) = Request::parse(&denial.request) {
-        Some(path.to_string())
-    } else {
-        None
-    }
+    let Ok(Request::File { path, .. }) = Request::parse(&denial.request) else { return None };
+    Some(path.to_string())
 }
 
 fn is_path(denial: &Denial) -> bool {

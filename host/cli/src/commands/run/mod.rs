@@ -24,21 +24,21 @@ use toolcell::component::Contents;
 use toolcell::grants::{Denial, Rights};
 use toolcell::outcome::CrashKind;
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, Executor, Limits, Outcome, Question, Refusal,
-    Registry, Tool, ToolCall, ToolError,
+    CallContext, CallOptions, CallResult, Completion, Executor, Limits, Outcome, Refusal, Registry,
+    Tool, ToolCall, ToolError,
 };
 use toolcell_author::SourceLine;
 
 use crate::args::target::{self, Target};
-use crate::args::{RunArgs, context};
+use crate::args::{RunArgs, WorkerArgs, context};
 use crate::components::{self, OnUnusable};
 use crate::config::{self, Config, ResolvedComponent, SecretSelection};
 use crate::grants::advice::{self, RequestOrigin};
 use crate::host::{self, Cli};
 use crate::os::files::Arguments;
 use crate::os::{interrupt, lines, state};
-use crate::print::{ExitStatus, Printer, Result, Size};
-use crate::worker_process::{self, ChildOptions, ToolUse};
+use crate::print::{ExitStatus, Result, Size};
+use crate::worker_process;
 use live::Live;
 
 /// One call: the command line, and the values derived from it.
@@ -120,8 +120,8 @@ pub(crate) async fn run(cli: &Cli, args: &RunArgs) -> Result<ExitStatus> {
         if let Some(question) = question.filter(|_| !args.json) {
             report::question(printer, question)?;
             interrupt.stop_listening();
-            if let Some(resume) = ask_user(printer, question) {
-                context.resume = Some(resume);
+            if let Some(answer) = answer::ask(printer, question) {
+                context.resume = Some(Resume { answer, state: question.state.clone() });
                 continue;
             }
             printer.hint(resume::hint(&typed, question));
@@ -182,11 +182,6 @@ fn for_a_person(
     (result, lines)
 }
 
-/// Returns the answer of the person at the terminal, if one is given.
-fn ask_user(printer: &Printer, question: &Question) -> Option<Resume> {
-    answer::ask(printer, question).map(|answer| Resume { answer, state: question.state.clone() })
-}
-
 /// Makes the call. Returns its completion with the denials.
 async fn complete(
     cli: &Cli,
@@ -211,8 +206,12 @@ async fn complete(
         let lost = Size(lost).rounded();
         cli.printer.warning(format!("the tool's log exceeded its limit: {lost} were dropped"));
     }
-    if let Some(size) = &arguments.oversize {
-        state_size(&mut completion, size.clone());
+    // The refusal of arguments that were not read to their end gets their true size.
+    if let (Some(size), CallResult::Refusal(Refusal::InvalidArguments(faults))) =
+        (&arguments.oversize, &mut completion.result)
+        && let [fault] = faults.as_mut_slice()
+    {
+        fault.actual = Some(size.clone());
     }
     (completion, denials)
 }
@@ -227,10 +226,13 @@ async fn tool(
     context: &CallContext,
 ) -> Result<(Tool, Rights)> {
     if chosen.isolation.has_process() {
-        let components = std::slice::from_ref(&args.call.component);
-        let tenant = context.tenant.as_deref();
-        let hosted = ChildOptions { components, tenant, calls: 1, together: ToolUse::Single };
-        let worker = worker_process::start(cli, config, &hosted).await?;
+        let options = WorkerArgs {
+            components: vec![args.call.component.clone()],
+            tenant: context.tenant.clone(),
+            calls: 1,
+            ..WorkerArgs::default()
+        };
+        let worker = worker_process::start(cli, config, options).await?;
         let offered = config::offered_tools(config, context, worker.tools().iter().cloned());
         let tool = target::tool(&offered, name, &chosen.display_path())?.clone();
         // The worker process does not send the rights of its tools. They are computed from the same
@@ -247,15 +249,6 @@ async fn tool(
     let limits = chosen.limits_of(&tool.definition().name);
     let rights = tool.rights().cloned().unwrap_or_default();
     Ok((config.stopped(tool.with_limits(limits)), rights))
-}
-
-/// Puts the true size into the refusal of arguments that were not read to their end.
-fn state_size(completion: &mut Completion, size: String) {
-    if let CallResult::Refusal(Refusal::InvalidArguments(faults)) = &mut completion.result
-        && let [fault] = faults.as_mut_slice()
-    {
-        fault.actual = Some(size);
-    }
 }
 
 /// Returns what the call used, in one line.

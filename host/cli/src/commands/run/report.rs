@@ -26,7 +26,7 @@ use super::ungranted::not_granted;
 use super::{TypedCall, argument_faults, resume};
 use crate::built;
 use crate::grants::advice::RequestOrigin;
-use crate::grants::unset;
+use crate::grants::secrets;
 use crate::print::{Count, Printer, Result, Size, Time, clean, schema, table};
 
 const MIB: u64 = 1 << 20;
@@ -194,10 +194,9 @@ fn tool_error(printer: &Printer, typed: &TypedCall<'_>, error: &ToolError, lines
         members.remove("cause");
     }
     printer.labelled("  reason", reason(&json));
-    shown_lines(lines)
-        .iter()
-        .take(FRAMES)
-        .for_each(|line| printer.labelled("  at", clean::note(line)));
+    for line in shown_lines(lines).iter().take(FRAMES) {
+        printer.labelled("  at", clean::note(line));
+    }
     if let (ToolError::HandlerRaised(Crash { backtrace, .. }), []) = (error, lines) {
         functions(printer, backtrace);
     }
@@ -239,7 +238,6 @@ fn is_nameless(backtrace: &[String]) -> bool {
 /// Returns the advice for a tool error.
 fn hint(typed: &TypedCall<'_>, error: &ToolError) -> String {
     let RequestOrigin { config, chosen, definition, .. } = typed.origin;
-    let own = typed.tool.limits();
     let tell = if built::is_of_project(&chosen.path, &config.hint) {
         "correct it"
     } else {
@@ -252,25 +250,18 @@ fn hint(typed: &TypedCall<'_>, error: &ToolError) -> String {
     } else {
         format!("a bug in the tool: {tell}")
     };
-    let more_memory = raise(typed, "memory", Size(typed.limits.memory), Size(own.memory));
+    let memory = |limits: &Limits| Size(limits.memory);
     match error {
         ToolError::HandlerRaised(Crash { kind: CrashKind::LimitAtStart, limit, .. }) => {
             let asked = limit.map_or(0, |limit| limit.requested.div_ceil(MIB).saturating_mul(MIB));
             let enough = Size(asked.max(Limits::DEFAULT_MEMORY));
-            format!(
-                "{}, for example to {enough}",
-                limit_place(
-                    typed,
-                    ("memory", "memory"),
-                    Size(typed.limits.memory),
-                    Size(own.memory)
-                )
-            )
+            let place = limit_place(typed, ("memory", "memory"), memory);
+            format!("{place}, for example to {enough}")
         }
         ToolError::HandlerRaised(Crash {
             limit: Some(LimitHit { kind: LimitKind::Memory, .. }),
             ..
-        }) => more_memory,
+        }) => raise(typed, "memory", memory),
         ToolError::HandlerRaised(Crash { limit: Some(LimitHit { kind, .. }), .. }) => {
             fixed(*kind, tell)
         }
@@ -297,7 +288,7 @@ fn hint(typed: &TypedCall<'_>, error: &ToolError) -> String {
         }
         ToolError::HandlerExit(_) => "try again".to_owned(),
         ToolError::Timeout(Timeout::Fuel { .. }) => {
-            raise(typed, "fuel", Count(typed.limits.fuel), Count(own.fuel))
+            raise(typed, "fuel", |limits| Count(limits.fuel))
         }
         ToolError::Timeout(Timeout::Deadline { .. } | Timeout::Blocked { .. }) => {
             match definition.max_execution.filter(|bound| *bound <= typed.limits.timeout) {
@@ -305,12 +296,11 @@ fn hint(typed: &TypedCall<'_>, error: &ToolError) -> String {
                     "the tool itself allows no more than {}: give the tool less to do",
                     Time(bound)
                 ),
-                None => raise(typed, "timeout", Time(typed.limits.timeout), Time(own.timeout)),
+                None => raise(typed, "timeout", |limits| Time(limits.timeout)),
             }
         }
         ToolError::InvalidReturn(ReturnRule::TooLarge { .. }) => {
-            let (by_all, own) = (Size(typed.limits.result), Size(own.result));
-            let place = limit_place(typed, ("result", "max-result"), by_all, own);
+            let place = limit_place(typed, ("result", "max-result"), |limits| Size(limits.result));
             format!("{place}, or ask the tool for less")
         }
         ToolError::InvalidReturn(ReturnRule::TooManyParts { .. }) => {
@@ -346,18 +336,23 @@ fn fixed(kind: LimitKind, tell: &str) -> String {
 }
 
 /// Returns the advice for a limit that has one name in the file and among the options.
-fn raise<T: PartialOrd + Display>(typed: &TypedCall<'_>, limit: &str, by_all: T, own: T) -> String {
-    format!("{}, or give the tool less to do", limit_place(typed, (limit, limit), by_all, own))
+fn raise<T: PartialOrd + Display>(
+    typed: &TypedCall<'_>,
+    limit: &str,
+    of: impl Fn(&Limits) -> T,
+) -> String {
+    format!("{}, or give the tool less to do", limit_place(typed, (limit, limit), of))
 }
 
-/// Returns the place to raise a limit, with its present value: the option, or the tool's own
-/// section if that limit is tighter. The names are those in the file and among the options.
+/// Returns the place to raise the limit that `of` selects, with its present value: the option, or
+/// the tool's own section if that limit is tighter. The names are those in the file and among the
+/// options.
 fn limit_place<T: PartialOrd + Display>(
     typed: &TypedCall<'_>,
     (limit, option): (&str, &str),
-    by_all: T,
-    own: T,
+    of: impl Fn(&Limits) -> T,
 ) -> String {
+    let (by_all, own) = (of(&typed.limits), of(&typed.tool.limits()));
     match typed.origin.chosen.section_of(&typed.origin.definition.name) {
         Some(section) if own < by_all => {
             format!("raise `{limit}` in [{section}.limits] (now {own})")
@@ -370,12 +365,16 @@ fn print_refusal(printer: &Printer, typed: &TypedCall<'_>, refusal: &Refusal) {
     let RequestOrigin { config, definition, tenant, .. } = typed.origin;
     if let Refusal::UnsetSecret(names) = refusal {
         let unset: BTreeMap<_, _> = config.unset_for(tenant).collect();
-        return unset::print_refused(
-            printer,
-            refusal,
-            names.iter().filter_map(|name| unset.get(name).copied()),
-            &definition.name,
-        );
+        let problems: Vec<_> = names.iter().filter_map(|name| unset.get(name).copied()).collect();
+        for problem in &problems {
+            printer.error(secrets::problem_text(problem, &[&definition.name]));
+        }
+        if problems.is_empty() {
+            printer.error(refusal);
+        }
+        printer.labelled("  reason", refusal.kind());
+        problems.iter().for_each(|problem| printer.hint(&problem.hint));
+        return;
     }
     let Refusal::InvalidArguments(faults) = refusal else {
         // The hints about answers name this command's options.

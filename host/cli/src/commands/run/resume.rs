@@ -66,12 +66,8 @@ pub(super) fn hint(typed: &TypedCall<'_>, question: &Question) -> String {
 /// only standard input has them.
 pub(super) fn repeated(typed: &TypedCall<'_>) -> Option<String> {
     let TypedCall { args, arguments, .. } = typed;
-    let given = args
-        .call
-        .tool
-        .iter()
-        .chain(&args.call.arguments)
-        .find(|word| *word == "-" || word.starts_with('@'));
+    let mut words = args.call.tool.iter().chain(&args.call.arguments);
+    let given = words.find(|word| *word == "-" || word.starts_with('@'));
     if let Some(file) = given.filter(|word| *word != "-") {
         return Some(file.clone());
     }

@@ -77,8 +77,8 @@ async fn serving(cli: &Cli, args: &ServeArgs) -> Result<ExitStatus> {
     let many = ManyTools { threshold: args.search_threshold, ..ManyTools::default() };
     let configured = ConfigServer::start(configuration, engines).await?.with_many_tools(many);
     let loaded = configured.loaded();
-    if args.stdio && !serves(&loaded, args.tenant.as_deref()) {
-        return Err(no_tenant(args, &file, &loaded));
+    if args.stdio {
+        check_tenant(args, &file, &loaded)?;
     }
     let problems = print_problems(printer, args, &loaded)?;
     let auth = configured.authenticator(keys).map_err(no_issuer)?;
@@ -194,17 +194,16 @@ async fn sweep_artifacts(service: &Service) {
     }
 }
 
-/// Returns true if this tenant exists, or if there are no tenants and none is given.
-fn serves(loaded: &LoadedTools, tenant: Option<&str>) -> bool {
-    tenant.map_or(loaded.tenants().is_empty(), |tenant| loaded.tenants().contains_key(tenant))
-}
-
-fn no_tenant(args: &ServeArgs, file: &str, loaded: &LoadedTools) -> Failure {
+/// Checks that this tenant exists, or that there are no tenants and none is given.
+fn check_tenant(args: &ServeArgs, file: &str, loaded: &LoadedTools) -> Result<()> {
+    let tenants = loaded.tenants();
     match &args.tenant {
-        Some(tenant) => config::unknown_tenant(file, loaded.tenants().keys(), tenant),
+        Some(tenant) if tenants.contains_key(tenant) => Ok(()),
+        Some(tenant) => Err(config::unknown_tenant(file, tenants.keys(), tenant)),
+        None if tenants.is_empty() => Ok(()),
         None => {
             let message = format!("`{file}` names tenants, and no tenant was given");
-            Failure::usage(message, "say which tenant's tools to serve: `--tenant NAME`")
+            Err(Failure::usage(message, "say which tenant's tools to serve: `--tenant NAME`"))
         }
     }
 }
@@ -241,13 +240,10 @@ fn artifacts(args: &ServeArgs) -> Result<Artifacts> {
 /// Checks that the directory for artifacts can be used. A server that uses it now is not a problem
 /// of the configuration.
 fn check_artifacts(args: &ServeArgs) -> Result<()> {
-    let opened = args
-        .artifact_dir
-        .as_ref()
-        .map(|directory| Artifacts::open(directory, ArtifactOptions::default()));
-    match opened {
-        Some(Err(error)) if error.kind() != io::ErrorKind::WouldBlock => Err(no_artifacts(error)),
-        Some(Ok(_) | Err(_)) | None => Ok(()),
+    let Some(directory) = &args.artifact_dir else { return Ok(()) };
+    match Artifacts::open(directory, ArtifactOptions::default()) {
+        Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(no_artifacts(error)),
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 
@@ -288,12 +284,8 @@ fn options(args: &ServeArgs) -> Result<ListenOptions> {
         ..ListenOptions::default()
     };
     if let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) {
-        let tls = Tls::from_files(cert, key).map_err(|error| {
-            Failure::file(
-                error,
-                "give the certificate chain and its key as PEM files that you can read",
-            )
-        })?;
+        let hint = "give the certificate chain and its key as PEM files that you can read";
+        let tls = Tls::from_files(cert, key).map_err(|error| Failure::file(error, hint))?;
         options.tls = Some(tls);
     }
     Ok(options)

@@ -47,10 +47,7 @@ pub(super) fn print_problems(
     loaded: &LoadedTools,
 ) -> Result<usize> {
     let problems = loaded.problems();
-    for problem in problems {
-        if args.json && args.check {
-            continue;
-        }
+    for problem in problems.iter().filter(|_| !(args.json && args.check)) {
         let label = if problem.serving == Serving::Nothing { "error" } else { "warning" };
         // A problem of the configuration's text names its place itself.
         let place = if problem.error.problems().is_empty() {
@@ -67,21 +64,18 @@ pub(super) fn print_problems(
     if args.check {
         let tools = loaded.registry().toolbox().tools().count();
         if args.json {
-            let problems: Vec<_> = problems
-                .iter()
-                .map(|problem| {
-                    json!({
-                        "component": problem.component, "tool": problem.tool, "tenant": problem.tenant,
-                        "reason": problem.reason.code(), "file": problem.file, "line": problem.line,
-                        "message": problem.error.to_string(), "hint": problem.hint(),
-                    })
+            let form = |problem: &ComponentProblem| {
+                json!({
+                    "component": problem.component, "tool": problem.tool, "tenant": problem.tenant,
+                    "reason": problem.reason.code(), "file": problem.file, "line": problem.line,
+                    "message": problem.error.to_string(), "hint": problem.hint(),
                 })
-                .collect();
-            let development_components: Vec<_> =
-                loaded.development_components().map(|(name, _)| name).collect();
+            };
+            let developed = loaded.development_components().map(|(name, _)| name);
             printer.json(&json!({
-                "tools": tools, "tenants": loaded.tenants().keys().collect::<Vec<_>>(), "problems": problems,
-                "development_components": development_components,
+                "tools": tools, "tenants": loaded.tenants().keys().collect::<Vec<_>>(),
+                "problems": problems.iter().map(form).collect::<Vec<_>>(),
+                "development_components": developed.collect::<Vec<_>>(),
             }))?;
         } else {
             let counts =

@@ -89,11 +89,6 @@ impl Request<'_> {
                 .ok_or_else(|| fault("not a valid request".into()))?;
             Ok((word.to_owned(), rest.trim_matches(' ').to_owned()))
         };
-        let access = |word: &str| match word {
-            "read" => Some(Access::Read),
-            "write" => Some(Access::Write),
-            _ => None,
-        };
         let file = |access, path: String| {
             crate::grants::check_path(&path)?;
             Ok(Request::File { access, path: path.into() })
@@ -107,7 +102,7 @@ impl Request<'_> {
         };
         let (word, rest) = split(text)?;
         let Some(kind) = GrantKind::of_word(&word) else {
-            return match access(&word) {
+            return match Access::parse(&word) {
                 Some(access) => file(access, rest),
                 None => http(&word, &rest),
             };
@@ -116,7 +111,7 @@ impl Request<'_> {
             GrantKind::Http => split(&rest).and_then(|(method, target)| http(&method, &target)),
             GrantKind::Directories => {
                 let (word, path) = split(&rest)?;
-                let access = access(&word).ok_or_else(|| {
+                let access = Access::parse(&word).ok_or_else(|| {
                     fault(format!("a path needs `read` or `write` in front, and not `{word}`"))
                 })?;
                 file(access, path)
@@ -127,7 +122,7 @@ impl Request<'_> {
             GrantKind::Kv => {
                 // `kv list` alone lists all keys.
                 let (word, key) = rest.split_once(' ').unwrap_or((&rest, ""));
-                match (access(word).filter(|_| !key.is_empty()), word) {
+                match (Access::parse(word).filter(|_| !key.is_empty()), word) {
                     (Some(access), _) => Ok(Request::Key { access, key: key.to_owned().into() }),
                     (None, "list") => {
                         Ok(Request::Keys { prefix: key.trim_end_matches('*').to_owned().into() })

@@ -77,11 +77,13 @@ impl Suggestion {
     fn add_of(&mut self, kind: GrantKind, rule: &str) {
         match kind {
             GrantKind::Http => self.add_rule(rule),
-            GrantKind::Directories => match rule.split_once(' ') {
-                Some(("read", path)) => self.add_directory(path, Access::Read),
-                Some(("write", path)) => self.add_directory(path, Access::Write),
-                Some(_) | None => {}
-            },
+            GrantKind::Directories => {
+                if let Some((word, path)) = rule.split_once(' ')
+                    && let Some(access) = Access::parse(word)
+                {
+                    self.add_directory(path, access);
+                }
+            }
             GrantKind::Secrets => drop(self.secrets.entry(rule.to_owned()).or_default()),
             GrantKind::Scratch
             | GrantKind::Environment
@@ -151,14 +153,10 @@ impl Suggestion {
         }
         let (mut name, mut access) = (name.to_owned(), access);
         let nested = |one: &str, other: &str| is_below(one, other) || is_below(other, one);
-        while let Some((other, granted)) = self
-            .directories
-            .iter()
-            .find(|(other, _)| nested(other, &name))
-            .map(|(other, access)| (other.clone(), *access))
+        while let Some(other) = self.directories.keys().find(|other| nested(other, &name)).cloned()
         {
-            self.directories.remove(&other);
-            access = access.max(granted);
+            let granted = self.directories.remove(&other);
+            access = granted.map_or(access, |granted| access.max(granted));
             if is_below(&name, &other) {
                 name = other;
             }
@@ -231,16 +229,12 @@ impl Suggestion {
         let directories =
             self.directories.iter().map(|(name, access)| directory(name, *access, beside(name)));
         let secrets = self.secret_names().into_iter().map(|name| {
-            let bound = self
-                .secrets
-                .get(name)
-                .map(|rules| format!("destination = {}, ", toml_text(&self.bound_to(rules))));
-            format!(
-                "{} = {{ {}source = {{ env = {} }} }}",
-                key(name),
-                bound.unwrap_or_default(),
-                toml_text(name)
-            )
+            let bound = self.secrets.get(name).map(|rules| {
+                let destination = toml_text(&self.bound_to(rules));
+                format!("destination = {destination}, ")
+            });
+            let (bound, variable) = (bound.unwrap_or_default(), toml_text(name));
+            format!("{} = {{ {bound}source = {{ env = {variable} }} }}", key(name))
         });
         self.entries(directories.collect(), secrets.collect())
     }
@@ -313,15 +307,11 @@ impl Suggestion {
         for rule in all {
             let (named, place) = rule.split_once(' ').unwrap_or(("GET,HEAD", rule));
             methods.extend(named.split(','));
-            let host = place.find("://").map_or(0, |at| at + 3);
-            let end = place
-                .get(host..)
-                .and_then(|rest| rest.find('/'))
-                .map_or(place.len(), |at| host + at);
-            origins.extend(place.get(..end));
+            // The scheme with its slashes, and the host.
+            origins.insert(place.splitn(4, '/').take(3).collect::<Vec<_>>().join("/"));
         }
         match origins.iter().collect::<Vec<_>>().as_slice() {
-            [origin] => format!("{} {origin}", methods.into_iter().collect::<Vec<_>>().join(",")),
+            [origin] => format!("{} {origin}", Vec::from_iter(methods).join(",")),
             _ => Self::PLACEHOLDER.to_owned(),
         }
     }
@@ -334,15 +324,11 @@ impl Suggestion {
     ) -> BTreeMap<GrantKind, Vec<String>> {
         let http = self.http.iter().map(|(rule, networks)| {
             let networks: Vec<_> = networks.iter().map(|network| toml_text(network)).collect();
-            match networks.is_empty() {
-                true => toml_text(rule),
-                false => {
-                    format!(
-                        "{{ rule = {}, private_networks = [{}] }}",
-                        toml_text(rule),
-                        networks.join(", ")
-                    )
-                }
+            let (rule, networks) = (toml_text(rule), networks.join(", "));
+            if networks.is_empty() {
+                rule
+            } else {
+                format!("{{ rule = {rule}, private_networks = [{networks}] }}")
             }
         });
         let mut entries: BTreeMap<GrantKind, Vec<String>> = [

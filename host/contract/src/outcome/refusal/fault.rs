@@ -19,7 +19,7 @@ use serde_json::{Map, Number, Value};
 pub use text::shorten;
 
 use super::Refusal;
-use crate::json::JsonFault;
+use crate::json::{JsonFault, is_default};
 
 /// Characters of one problem that a handler's own check reports. The rest is cut.
 pub(super) const MAX_PROBLEM: usize = 1000;
@@ -35,15 +35,17 @@ const NAME: usize = 60;
 /// `code` and the members after it are those of the [`FaultKind`]; `expected` is the sentence that
 /// [`expected`](Self::expected) returns. Without a known `code`, a fault is read as
 /// [`FaultKind::Rule`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct Fault {
     /// The place as a JSON pointer (RFC 6901); empty for the whole value.
     pub path: String,
     /// The kind of the fault.
+    #[serde(flatten, deserialize_with = "known_or_rule")]
     pub kind: FaultKind,
     /// True if the value may have several forms and this is a fault against the form that fits
     /// best.
+    #[serde(default)]
     pub in_alternative: bool,
     /// The value that was found, shortened: JSON text, or its kind in words.
     pub actual: Option<String>,
@@ -83,7 +85,7 @@ pub enum FaultKind {
         /// The allowed values: at most 12, each of at most 60 characters as JSON.
         allowed: Vec<Value>,
         /// The number of allowed values that are not listed.
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(default, skip_serializing_if = "is_default")]
         more: usize,
     },
     /// The number is too small or too large. At least one bound is given.
@@ -188,10 +190,6 @@ pub enum LengthUnit {
     Items,
     /// Members of an object.
     Members,
-}
-
-fn is_zero(number: &usize) -> bool {
-    *number == 0
 }
 
 impl Fault {
@@ -344,26 +342,12 @@ impl Serialize for Fault {
     }
 }
 
-#[derive(Deserialize)]
-struct FaultForm {
-    path: String,
-    #[serde(default)]
-    in_alternative: bool,
-    actual: Option<String>,
-    nearest: Option<String>,
-    hint: Option<String>,
-    #[serde(flatten)]
-    kind: Value,
-}
-
-impl<'de> Deserialize<'de> for Fault {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let FaultForm { path, in_alternative, actual, nearest, hint, kind } =
-            FaultForm::deserialize(deserializer)?;
-        // A code of a later version is read as a rule with its sentence.
-        let rule = || Some(FaultKind::Rule { message: kind.get("expected")?.as_str()?.to_owned() });
-        let kind = FaultKind::deserialize(&kind).ok().or_else(rule);
-        let kind = kind.ok_or_else(|| D::Error::missing_field("expected"))?;
-        Ok(Self { path, kind, in_alternative, actual, nearest, hint })
-    }
+/// Reads the kind of a fault. A code of a later version is read as a rule with its sentence.
+fn known_or_rule<'de, D: Deserializer<'de>>(members: D) -> Result<FaultKind, D::Error> {
+    let members = Value::deserialize(members)?;
+    FaultKind::deserialize(&members).or_else(|_| {
+        let sentence = members.get("expected").and_then(Value::as_str);
+        let message = sentence.ok_or_else(|| D::Error::missing_field("expected"))?.to_owned();
+        Ok(FaultKind::Rule { message })
+    })
 }

@@ -204,31 +204,19 @@ impl fmt::Display for Crash {
         if let Some(LimitHit { kind, limit, requested }) = self.limit {
             match kind {
                 LimitKind::Memory if self.kind == CrashKind::LimitAtStart => {
-                    write!(f, ": it needs {requested} bytes of memory, and the limit is {limit}")?;
+                    write!(f, ": it needs {requested} bytes of memory, and")
                 }
-                LimitKind::Memory => write!(
-                    f,
-                    " after it asked for {requested} bytes of memory; the limit is {limit}"
-                )?,
+                LimitKind::Memory => write!(f, " after it asked for {requested} bytes of memory;"),
                 LimitKind::TableElements => {
-                    write!(
-                        f,
-                        " after it asked for a table of {requested} elements; the limit is {limit}"
-                    )?;
+                    write!(f, " after it asked for a table of {requested} elements;")
                 }
-                LimitKind::HostCalls => {
-                    write!(f, " after {requested} calls into the host; the limit is {limit}")?
-                }
+                LimitKind::HostCalls => write!(f, " after {requested} calls into the host;"),
                 LimitKind::HostBytes => {
-                    write!(
-                        f,
-                        " after it made the host hold {requested} bytes for it; the limit is {limit}"
-                    )?;
+                    write!(f, " after it made the host hold {requested} bytes for it;")
                 }
-                LimitKind::OpenFiles => {
-                    write!(f, ": too many files are open; the limit is {limit}")?
-                }
-            }
+                LimitKind::OpenFiles => f.write_str(": too many files are open;"),
+            }?;
+            write!(f, " the limit is {limit}")?;
         }
         self.panic_message.iter().try_for_each(|message| write!(f, ": {message}"))
     }

@@ -127,7 +127,7 @@ impl Ledger {
                 used.unlinked.push_back(file);
                 continue;
             }
-            let bytes = file.metadata().map_or(0, |found| found.len());
+            let bytes = size(&file);
             used.sum.bytes = used.sum.bytes.saturating_sub(bytes);
             used.sum.unlinked = used.sum.unlinked.saturating_sub(bytes);
         }
@@ -138,13 +138,7 @@ impl Ledger {
     fn recount(&self) {
         let Some(shared) = &self.shared else { return };
         let mut used = self.used.lock();
-        let known = used
-            .unlinked
-            .iter()
-            .filter_map(|file| file.metadata().ok())
-            .map(|found| found.len())
-            .sum::<u64>();
-        if used.sum.unlinked == known {
+        if used.sum.unlinked == used.unlinked.iter().map(size).sum::<u64>() {
             // No process that died left bytes in the sum.
             return;
         }
@@ -265,6 +259,11 @@ impl Area {
         let _ = file.try_lock_shared();
         OpenMark { area: Arc::clone(self) }
     }
+}
+
+/// Returns the bytes of a file, or 0 if they are unknown.
+fn size(file: &File) -> u64 {
+    file.metadata().map_or(0, |found| found.len())
 }
 
 /// Returns true if some cell has the file open through a handle other than this one.

@@ -64,11 +64,8 @@ impl TemporaryDirectory {
     fn new_in(parent: &Path) -> io::Result<Self> {
         for _ in 0..ATTEMPTS {
             let mut builder = tempfile::Builder::new();
-            let made = builder
-                .prefix(PREFIX)
-                .permissions(Permissions::from_mode(0o700))
-                .tempdir_in(parent)?
-                .keep();
+            builder.prefix(PREFIX).permissions(Permissions::from_mode(0o700));
+            let made = builder.tempdir_in(parent)?.keep();
             let Ok(dir) = tree::open_dir(CWD, &made) else { continue };
             // On a filesystem without locks there is no lock, and nothing is ever collected.
             let is_met = matches!(dir.try_lock(), Err(TryLockError::WouldBlock));
@@ -140,12 +137,11 @@ fn collect_in(parent: &Path) {
 fn owned(parent: &Path) -> impl Iterator<Item = PathBuf> {
     let me = rustix::process::geteuid().as_raw();
     let entries = fs::read_dir(parent).into_iter().flatten().take(MAX_INSPECTED).flatten();
-    let named = entries
-        .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX)));
-    let ours = move |entry: &fs::DirEntry| {
-        entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == me)
+    let is_ours = move |entry: &fs::DirEntry| {
+        entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX))
+            && entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == me)
     };
-    named.filter(ours).map(|entry| entry.path())
+    entries.filter(is_ours).map(|entry| entry.path())
 }
 
 /// Returns locks on a directory and on those in it, or `None` if a living process holds one of

@@ -136,31 +136,17 @@ fn entry_at(dir: &Dir, path: &str) -> io::Result<NamedEntry> {
 impl Area {
     pub(crate) fn create_directory(&self, dir: &File, path: &str) -> io::Result<()> {
         let dir = capability(dir)?;
-        let _turn = self.lock_changes()?;
-        self.has_room(0, 1)?;
-        dir.create_dir(path)?;
-        self.count_entry(0);
-        Ok(())
+        self.add_name(0, || dir.create_dir(path))
     }
 
     pub(crate) fn remove_directory(&self, dir: &File, path: &str) -> io::Result<()> {
-        let dir = capability(dir)?;
-        let _turn = self.lock_changes()?;
         // Drops a trailing slash of a directory's name: the path resolver would read it as `/.`.
         let path = if path.starts_with('/') { path } else { path.trim_end_matches('/') };
-        let was = entry_at(&dir, path)?;
-        dir.remove_dir(path)?;
-        self.unnamed(was);
-        Ok(())
+        self.remove_name(dir, path, Dir::remove_dir)
     }
 
     pub(crate) fn remove_file(&self, dir: &File, path: &str) -> io::Result<()> {
-        let dir = capability(dir)?;
-        let _turn = self.lock_changes()?;
-        let was = entry_at(&dir, path)?;
-        dir.remove_file(path)?;
-        self.unnamed(was);
-        Ok(())
+        self.remove_name(dir, path, Dir::remove_file)
     }
 
     /// Creates a link that leads downwards, so that it never leads out of the directory, wherever
@@ -173,11 +159,7 @@ impl Area {
             return Err(Errno::PERM.into());
         }
         let dir = capability(dir)?;
-        let _turn = self.lock_changes()?;
-        self.has_room(target.len() as u64, 1)?;
-        dir.symlink(target, path)?;
-        self.count_entry(target.len() as u64);
-        Ok(())
+        self.add_name(target.len() as u64, || dir.symlink(target, path))
     }
 
     /// Creates a hard link.
@@ -189,10 +171,30 @@ impl Area {
         new_path: &str,
     ) -> io::Result<()> {
         let (dir, new_dir) = (capability(dir)?, capability(new_dir)?);
+        self.add_name(0, || dir.hard_link(path, &new_dir, new_path))
+    }
+
+    /// Adds a name, with this many bytes of its own.
+    fn add_name(&self, bytes: u64, add: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let _turn = self.lock_changes()?;
-        self.has_room(0, 1)?;
-        dir.hard_link(path, &new_dir, new_path)?;
-        self.count_entry(0);
+        self.has_room(bytes, 1)?;
+        add()?;
+        self.count_entry(bytes);
+        Ok(())
+    }
+
+    /// Removes a name. The bytes of a file that is still open stay counted.
+    fn remove_name<'a>(
+        &self,
+        dir: &File,
+        path: &'a str,
+        remove: fn(&Dir, &'a str) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let dir = capability(dir)?;
+        let _turn = self.lock_changes()?;
+        let was = entry_at(&dir, path)?;
+        remove(&dir, path)?;
+        self.unnamed(was);
         Ok(())
     }
 

@@ -36,18 +36,20 @@ const RESOLVING: usize = 4;
 /// # Defaults
 /// [`DEFAULT_REQUESTS`], [`DEFAULT_SENT`], [`DEFAULT_RECEIVED`]; no tenant.
 #[derive(Debug, Clone)]
-pub(crate) struct Budget(Arc<Remaining>);
+pub(crate) struct Budget(pub(super) Arc<Remaining>);
 
 #[derive(Debug)]
-struct Remaining {
+pub(super) struct Remaining {
     requests: AtomicU64,
     is_closed: AtomicBool,
     scan_lock: Mutex<()>,
     sent: AtomicU64,
     received: AtomicU64,
-    connections: Arc<Semaphore>,
-    resolving: Arc<Semaphore>,
-    tenant: Arc<TenantState>,
+    /// The call's permits for connections.
+    pub(super) connections: Arc<Semaphore>,
+    /// The call's permits for name lookups.
+    pub(super) resolving: Arc<Semaphore>,
+    pub(super) tenant: Arc<TenantState>,
 }
 
 impl Budget {
@@ -98,21 +100,6 @@ impl Budget {
         Ok(turn)
     }
 
-    /// Returns the tenant of the call.
-    pub(super) fn tenant(&self) -> &Arc<TenantState> {
-        &self.0.tenant
-    }
-
-    /// Returns the call's permits for connections.
-    pub(super) fn connections(&self) -> &Arc<Semaphore> {
-        &self.0.connections
-    }
-
-    /// Returns the call's permits for name lookups.
-    pub(super) fn resolving(&self) -> &Arc<Semaphore> {
-        &self.0.resolving
-    }
-
     /// Charges one request, whatever its result.
     pub(super) fn take_request(&self) -> Result<(), SendError> {
         self.is_open()?;
@@ -145,7 +132,7 @@ impl Default for Budget {
 }
 
 fn take(left: &AtomicU64, amount: u64, share: Share, problem: String) -> Result<(), SendError> {
-    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(amount))
-        .map(|_| ())
-        .map_err(|_| SendError::OverBudget(share, problem))
+    let taken =
+        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(amount));
+    taken.map(drop).map_err(|_| SendError::OverBudget(share, problem))
 }

@@ -11,7 +11,7 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderName, HeaderValue};
-use toolcell_contract::grants::{HttpRule, Injection, Method, SecretGrant, Target};
+use toolcell_contract::grants::{HttpRule, Injection, SecretGrant};
 use zeroize::Zeroizing;
 
 use super::SendError;
@@ -24,11 +24,12 @@ const MAX_SECRET: usize = 4 << 10;
 /// A secret to be added to requests.
 #[derive(Clone)]
 pub(crate) struct Credential {
-    name: String,
-    bound_to: HttpRule,
-    placing: InjectionPoint,
+    /// The secret's name.
+    pub(super) name: String,
+    pub(super) bound_to: HttpRule,
+    pub(super) placing: InjectionPoint,
     /// The value that a response must not show.
-    secret: Secret,
+    pub(super) secret: Secret,
 }
 
 /// The place in the request.
@@ -48,40 +49,18 @@ impl Credential {
         if value.len() > MAX_SECRET {
             return Err(invalid(format!("the secret `{name}` is longer than {MAX_SECRET} bytes")));
         }
+        let authorization = |text: String| header(name, "authorization", &Zeroizing::new(text));
         let placing = match &used.injection {
-            Injection::Bearer => {
-                header(name, "authorization", &Zeroizing::new(format!("Bearer {value}")))?
-            }
+            Injection::Bearer => authorization(format!("Bearer {value}"))?,
             Injection::Basic { user } => {
                 let pair = Zeroizing::new(format!("{user}:{value}"));
-                header(
-                    name,
-                    "authorization",
-                    &Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes()))),
-                )?
+                authorization(format!("Basic {}", STANDARD.encode(pair.as_bytes())))?
             }
             Injection::Header { name: header_name } => header(name, header_name, value)?,
             Injection::Query { name } => InjectionPoint::Query(name.clone(), secret.clone()),
             _ => return Err(invalid(format!("the secret `{name}` has an unknown injection"))),
         };
         Ok(Self { name: name.to_owned(), bound_to: used.destination.clone(), placing, secret })
-    }
-
-    pub(super) fn covers(&self, method: Method, target: &Target) -> bool {
-        self.bound_to.covers(method, target)
-    }
-
-    /// The secret's name.
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(super) fn placing(&self) -> &InjectionPoint {
-        &self.placing
-    }
-
-    pub(super) fn secret(&self) -> &Secret {
-        &self.secret
     }
 }
 

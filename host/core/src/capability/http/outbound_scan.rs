@@ -50,15 +50,13 @@ pub(crate) struct OutboundScan {
 /// The text of one request, before its scan.
 pub(super) struct RequestScan {
     scan: OutboundScan,
-    method: Method,
-    target: Target,
     texts: Vec<Bytes>,
     body: Bytes,
 }
 
 impl OutboundScan {
     pub(super) fn prepare(self, outgoing: &Outgoing) -> RequestScan {
-        let Outgoing { method, target, headers, body, timeout: _, times: _ } = outgoing;
+        let Outgoing { method: _, target, headers, body, timeout: _, times: _ } = outgoing;
         let url = target.as_str();
         // All headers are searched as one text, since a value may be split over them, and once more
         // without the names, since each header may hold one character.
@@ -74,13 +72,7 @@ impl OutboundScan {
             // The tool may have escaped any character itself.
             texts.push(decoded.into());
         }
-        RequestScan {
-            scan: self,
-            method: *method,
-            target: target.clone(),
-            texts,
-            body: body.clone(),
-        }
+        RequestScan { scan: self, texts, body: body.clone() }
     }
 }
 
@@ -90,28 +82,23 @@ impl RequestScan {
     /// # Errors
     /// [`SendError::Denied`]; [`SendError::Invalid`] for a compressed body that is too large to be
     /// searched.
-    pub(super) async fn run(self) -> Result<(), SendError> {
-        let Self {
-            scan: OutboundScan { others, own, bound, on_suspect: tell },
-            method,
-            target,
-            texts,
-            body,
-        } = self;
-        let is_bound = |value: &Secret| {
-            bound
-                .iter()
-                .any(|(rule, own)| own.expose() == value.expose() && rule.covers(method, &target))
+    pub(super) async fn run(self, method: Method, target: &Target) -> Result<(), SendError> {
+        let Self { scan: OutboundScan { others, own, bound, on_suspect }, texts, body } = self;
+        let is_unbound = |value: &Secret| {
+            let mut same = bound.iter().filter(|(_, own)| own.expose() == value.expose());
+            !same.any(|(rule, _)| rule.covers(method, target))
         };
-        let denied = || SendError::Denied(denial([Some(&others), own.as_ref()], method, &target));
-        let all = vec![true; others.values().len()];
-        let unbound: Option<Vec<_>> =
-            own.as_ref().map(|own| own.values().iter().map(|value| !is_bound(value)).collect());
+        // Each redactor, with the values of it that are sought.
+        let mut searches = vec![(&others, vec![true; others.values().len()])];
+        if let Some(own) = &own {
+            searches.push((own, own.values().iter().map(is_unbound).collect()));
+        }
+        let denied = || SendError::Denied(denial(&searches, method, target));
         let mut seen = Vec::new();
         for text in texts {
-            let mut is_found = others.finds_any(&text, &all).await;
-            if let (Some(own), Some(unbound)) = (&own, &unbound) {
-                is_found |= own.finds_any(&text, unbound).await;
+            let mut is_found = false;
+            for (redactor, is_sought) in &searches {
+                is_found |= redactor.finds_any(&text, is_sought).await;
             }
             if is_found && enforced!(LeavingSecrets) {
                 return Err(denied());
@@ -123,31 +110,29 @@ impl RequestScan {
             }
             yield_now().await;
         }
-        let mut searches = vec![Inflation::of(others.clone(), all)];
-        searches.extend(own.clone().zip(unbound).map(|(own, unbound)| Inflation::of(own, unbound)));
-        for search in &mut searches {
+        for (redactor, is_sought) in &searches {
+            let mut search = Inflation::of(Redactor::clone(redactor), is_sought.clone());
             for piece in body.chunks(PIECE) {
                 match search.push(piece) {
                     Inflated::Clean => {}
                     Inflated::Secret => return Err(denied()),
                     Inflated::TooLarge => {
-                        return Err(invalid(
-                            "its decompressed body is too large to search for secrets",
-                        ));
+                        let problem = "its decompressed body is too large to search for secrets";
+                        return Err(invalid(problem));
                     }
                 }
                 yield_now().await;
             }
         }
-        seen.into_iter().for_each(tell);
+        seen.into_iter().for_each(on_suspect);
         Ok(())
     }
 }
 
 /// Returns a denial that names the destination, with secrets in it redacted.
-fn denial(values: [Option<&Redactor>; 2], method: Method, target: &Target) -> Denial {
+fn denial(searches: &[(&Redactor, Vec<bool>)], method: Method, target: &Target) -> Denial {
     let origin = format!("{} {}", method.as_str(), target.origin()).into_bytes();
-    let origin = values.into_iter().flatten().fold(origin, |origin, values| values.redact(&origin));
+    let origin = searches.iter().fold(origin, |origin, (redactor, _)| redactor.redact(&origin));
     let request = String::from_utf8_lossy(&origin).into_owned();
     Denial::new(Layer::Secrets, request, None)
 }

@@ -85,12 +85,9 @@ impl Times {
     /// Raises each limit to the minimum: zero means the shortest time, not unlimited time.
     pub(super) fn at_least(self) -> Self {
         let least = |time: Option<Duration>| time.map(|time| time.max(MIN_TIMEOUT));
-        let Self { connect, first_byte, between_bytes } = self;
-        Self {
-            connect: least(connect),
-            first_byte: least(first_byte),
-            between_bytes: least(between_bytes),
-        }
+        let [connect, first_byte, between_bytes] =
+            [self.connect, self.first_byte, self.between_bytes].map(least);
+        Self { connect, first_byte, between_bytes }
     }
 }
 
@@ -114,44 +111,37 @@ impl Outgoing {
         all.insert(HOST, value("host", target.authority().as_bytes())?);
         all.extend(given);
         for credential in credentials {
-            if !credential.covers(method, &target) && enforced!(SecretBinding) {
+            if !credential.bound_to.covers(method, &target) && enforced!(SecretBinding) {
                 // The error does not quote the rule, so that a tool does not learn which hosts
                 // accept the secret.
-                let name = credential.name();
-                return Err(invalid(format!(
-                    "the secret `{name}` is not for this request: see `destination` in its grant"
-                )));
+                let problem = "is not for this request: see `destination` in its grant";
+                return Err(invalid(format!("the secret `{}` {problem}", credential.name)));
             }
         }
         let is_partial = [RANGE, IF_RANGE].iter().any(|name| all.contains_key(name));
         if !credentials.is_empty() && is_partial && enforced!(WholeAnswers) {
-            return Err(invalid(
-                "with a secret it must not ask for a part of the response (`range`, `if-range`)",
-            ));
+            let problem = "with a secret it must not ask for a part of the response";
+            return Err(invalid(format!("{problem} (`range`, `if-range`)")));
         }
         let guards_places = enforced!(SecretPlace);
+        let taken = |place: &str, name: &str| {
+            let problem = "the tool must not set it";
+            invalid(format!("the host puts a secret into the {place} `{name}`: {problem}"))
+        };
         for credential in credentials {
-            match credential.placing() {
+            match &credential.placing {
                 InjectionPoint::Header(name, _) if is_forbidden(name.as_str()) && guards_places => {
-                    let problem = format!(
-                        "the header `{name}` cannot carry a secret: name another header in the grant"
-                    );
-                    return Err(invalid(problem));
+                    let problem = "cannot carry a secret: name another header in the grant";
+                    return Err(invalid(format!("the header `{name}` {problem}")));
                 }
                 InjectionPoint::Header(name, _) if all.contains_key(name) && guards_places => {
-                    let problem = format!(
-                        "the host puts a secret into the header `{name}`: the tool must not set it"
-                    );
-                    return Err(invalid(problem));
+                    return Err(taken("header", name.as_str()));
                 }
                 InjectionPoint::Header(name, value) => {
                     all.insert(name, value.clone());
                 }
                 InjectionPoint::Query(name, _) if has_parameter(&target, name) => {
-                    let problem = format!(
-                        "the host puts a secret into the parameter `{name}`: the tool must not set it"
-                    );
-                    return Err(invalid(problem));
+                    return Err(taken("parameter", name));
                 }
                 InjectionPoint::Query(name, secret) => {
                     target = target.with_query_pair(name, secret.expose())
@@ -196,10 +186,8 @@ fn checked(headers: &[(String, Vec<u8>)]) -> Result<HeaderMap, SendError> {
             invalid(format!("`{}` is not a valid name of a header", quoted(written)))
         })?;
         if is_forbidden(name.as_str()) && enforced!(OwnHeaders) {
-            return Err(invalid(format!(
-                "the tool must not set the header `{}`",
-                quoted(name.as_str())
-            )));
+            let name = quoted(name.as_str());
+            return Err(invalid(format!("the tool must not set the header `{name}`")));
         }
         let value = value(name.as_str(), bytes)?;
         all.append(name, value);
@@ -229,9 +217,7 @@ fn has_parameter(target: &Target, name: &str) -> bool {
 
 fn origin_form(target: &Target) -> Result<Uri, SendError> {
     let path = match target.query() {
-        Some(query) => {
-            PathAndQuery::from_maybe_shared(Bytes::from(format!("{}?{query}", target.path())))
-        }
+        Some(query) => PathAndQuery::try_from(format!("{}?{query}", target.path())),
         None => PathAndQuery::try_from(target.path()),
     };
     path.map(Uri::from)

@@ -77,9 +77,8 @@ pub(super) fn accept(
     check(head.status, &headers)?;
     if head.status == StatusCode::PARTIAL_CONTENT && !terms.asks_for_part && enforced!(UnaskedParts)
     {
-        return Err(SendError::broken(
-            "it is a partial response (206), and the request had no `Range` header",
-        ));
+        let problem = "it is a partial response (206), and the request had no `Range` header";
+        return Err(SendError::broken(problem));
     }
     terms.budget.take_received(head_size(&headers) as u64)?;
     let receivable = terms.budget.receivable();
@@ -94,16 +93,13 @@ pub(super) fn accept(
     if let Some(redactor) = &terms.redactor {
         headers = redacted(&headers, redactor)?;
     }
-    let redaction = terms.redactor.as_ref().map(Redactor::in_pieces);
-    let inflation = terms.redactor.clone().map(Inflation::new);
-    let (silence, is_over) = (None, false);
     let body = Body {
         received,
+        redaction: terms.redactor.as_ref().map(Redactor::in_pieces),
+        inflation: terms.redactor.clone().map(Inflation::new),
         terms,
-        redaction,
-        inflation,
-        silence,
-        is_over,
+        silence: None,
+        is_over: false,
         _connection: connection,
         _threads: threads,
     };
@@ -135,9 +131,8 @@ fn redacted(headers: &HeaderMap, redactor: &Redactor) -> Result<HeaderMap, SendE
     if enforced!(Searchable) && !headers.get_all(header::CONTENT_ENCODING).iter().all(is_plain) {
         return Err(SendError::broken("it is compressed, so it cannot be searched for secrets"));
     }
-    let spread = is_split_secret(headers, redactor);
     let mut kept = HeaderMap::new();
-    for ((name, value), is_spread) in headers.iter().zip(spread) {
+    for ((name, value), is_spread) in headers.iter().zip(is_split_secret(headers, redactor)) {
         if *name == header::CONTENT_LENGTH || redactor.contains_value(name.as_str().as_bytes()) {
             continue;
         }
@@ -180,21 +175,17 @@ impl Body {
 
     fn take(&mut self, piece: Bytes) -> Result<Bytes, SendError> {
         self.terms.budget.take_received(piece.len() as u64)?;
-        match self.inflation.as_mut().map(|inflation| inflation.push(&piece)) {
-            None | Some(Inflated::Clean) => {}
-            Some(Inflated::Secret) => {
-                return Err(SendError::broken("it is compressed, and carries a secret"));
+        let problem = match self.inflation.as_mut().map(|inflation| inflation.push(&piece)) {
+            None | Some(Inflated::Clean) => {
+                let redacted = self.redaction.as_mut().map(|redaction| redaction.push(&piece));
+                return Ok(redacted.map_or(piece, Bytes::from));
             }
+            Some(Inflated::Secret) => "it is compressed, and carries a secret",
             Some(Inflated::TooLarge) => {
-                return Err(SendError::broken(
-                    "its decompressed content is too large to search for secrets",
-                ));
+                "its decompressed content is too large to search for secrets"
             }
-        }
-        Ok(match &mut self.redaction {
-            Some(redaction) => redaction.push(&piece).into(),
-            None => piece,
-        })
+        };
+        Err(SendError::broken(problem))
     }
 
     /// Completes when the wait for the next piece has been too long.
@@ -206,11 +197,10 @@ impl Body {
 
     /// Returns the bytes that remain after hyper's last frame.
     fn end(&mut self) -> Result<Bytes, SendError> {
-        let missing = self.received.size_hint().lower() > 0;
         if Instant::now() >= self.terms.deadline {
             return Err(SendError::Timeout(TimeoutPhase::Whole));
         }
-        if missing {
+        if self.received.size_hint().lower() > 0 {
             return Err(SendError::broken("it ended too soon"));
         }
         Ok(self.redaction.as_mut().map(Redaction::finish).unwrap_or_default().into())
@@ -226,39 +216,29 @@ impl hyper::body::Body for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
         while !self.is_over {
-            let frame = match Pin::new(&mut self.received).poll_frame(cx) {
-                Poll::Ready(frame) => {
-                    self.silence = None;
-                    frame
-                }
-                Poll::Pending => {
-                    ready!(self.poll_silence(cx));
-                    self.is_over = true;
-                    return Poll::Ready(Some(Err(SendError::Timeout(TimeoutPhase::BetweenBytes))));
-                }
-            };
-            let piece = match frame {
+            let received = Pin::new(&mut self.received).poll_frame(cx);
+            if received.is_ready() {
+                self.silence = None;
+            }
+            let piece = match received {
                 // Trailers are dropped: few clients read them, and they would have to be checked
                 // like a head.
-                Some(Ok(frame)) => {
+                Poll::Ready(Some(Ok(frame))) => {
                     frame.into_data().map_or(Ok(Bytes::new()), |data| self.take(data))
                 }
-                Some(Err(error)) => {
-                    self.is_over = true;
-                    Err(self.terms.fault(&error))
-                }
-                None => {
+                Poll::Ready(Some(Err(error))) => Err(self.terms.fault(&error)),
+                Poll::Ready(None) => {
                     self.is_over = true;
                     self.end()
                 }
-            };
-            match piece {
-                Ok(piece) if piece.is_empty() => {}
-                Ok(piece) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
-                Err(error) => {
-                    self.is_over = true;
-                    return Poll::Ready(Some(Err(error)));
+                Poll::Pending => {
+                    ready!(self.poll_silence(cx));
+                    Err(SendError::Timeout(TimeoutPhase::BetweenBytes))
                 }
+            };
+            self.is_over |= piece.is_err();
+            if !piece.as_ref().is_ok_and(Bytes::is_empty) {
+                return Poll::Ready(Some(piece.map(Frame::data)));
             }
         }
         Poll::Ready(None)
@@ -269,18 +249,20 @@ impl ResponseTerms {
     /// Classifies an error of hyper and describes it in fixed words.
     pub(super) fn fault(&self, error: &hyper::Error) -> SendError {
         if Instant::now() >= self.deadline {
-            SendError::Timeout(TimeoutPhase::Whole)
-        } else if self.meter.is_exceeded() {
-            let problem = "the server sent too many headers, interim responses or chunk frames";
-            SendError::OverBudget(Share::Framing, problem.to_owned())
-        } else if error.is_parse_too_large() {
-            SendError::broken("its headers are too many or too long")
-        } else if error.is_parse() {
-            SendError::broken("it is not HTTP")
-        } else if error.is_incomplete_message() {
-            SendError::broken("it ended too soon")
-        } else {
-            SendError::broken("the connection broke")
+            return SendError::Timeout(TimeoutPhase::Whole);
         }
+        if self.meter.is_exceeded() {
+            let problem = "the server sent too many headers, interim responses or chunk frames";
+            return SendError::OverBudget(Share::Framing, problem.to_owned());
+        }
+        SendError::broken(if error.is_parse_too_large() {
+            "its headers are too many or too long"
+        } else if error.is_parse() {
+            "it is not HTTP"
+        } else if error.is_incomplete_message() {
+            "it ended too soon"
+        } else {
+            "the connection broke"
+        })
     }
 }

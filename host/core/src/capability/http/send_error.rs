@@ -28,13 +28,13 @@ pub(crate) enum SendError {
     Invalid(String),
     /// The host has no address on the public internet, and the rule names no network that contains
     /// its address.
-    #[error("`{0}` is not on the public internet")]
+    #[error("`{}` is not on the public internet", .0.name)]
     Private(Box<PrivateHost>),
     /// The host has no address, or no server answers there.
     #[error("{0}")]
     Unreachable(String),
     /// A time limit was exceeded.
-    #[error("{}", .0.problem())]
+    #[error("{0}")]
     Timeout(TimeoutPhase),
     /// A limit of the call or of the connection was exceeded.
     #[error("{1}")]
@@ -71,45 +71,28 @@ impl PrivateHost {
                  `toolcell explain` prints the rule"
             );
         }
-        match grant {
-            Some(grant) => format!("to allow it, grant: {grant}"),
-            None => {
-                "to allow it, name the network of the host in the rule that grants the request: `toolcell explain` \
-                     prints this rule"
-                    .to_owned()
-            }
-        }
-    }
-}
-
-impl fmt::Display for PrivateHost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
+        let unknown = "name the network of the host in the rule that grants the request: \
+                       `toolcell explain` prints this rule";
+        let way = grant.as_ref().map_or(unknown.to_owned(), |grant| format!("grant: {grant}"));
+        format!("to allow it, {way}")
     }
 }
 
 /// The part of a request that exceeded its time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TimeoutPhase {
     /// Connecting: the wait for a free connection, name lookup, connecting, TLS.
+    #[error("no connection was made in time")]
     Connect,
     /// The head of the response.
+    #[error("the response did not begin in time")]
     FirstByte,
     /// The next piece of the response's body.
+    #[error("the response stalled for too long")]
     BetweenBytes,
     /// The whole request.
+    #[error("the response was not complete in time")]
     Whole,
-}
-
-impl TimeoutPhase {
-    fn problem(self) -> &'static str {
-        match self {
-            Self::Connect => "no connection was made in time",
-            Self::FirstByte => "the response did not begin in time",
-            Self::BetweenBytes => "the response stalled for too long",
-            Self::Whole => "the response was not complete in time",
-        }
-    }
 }
 
 /// The limit that was exceeded.
@@ -136,17 +119,16 @@ impl SendError {
     /// path could be text of a peer. The tool does not see the address that a name resolves to.
     pub(super) fn private(method: Method, target: &Target) -> Self {
         let host = target.host();
-        let is_known = matches!(&host, Host::Address(_))
-            || matches!(&host, Host::Name(name) if name == "localhost");
+        let is_known = match &host {
+            Host::Address(_) => true,
+            Host::Name(name) => name == "localhost",
+        };
         let rule = HttpRule::smallest(method, target).of_whole_host();
-        let grant = is_known.then(|| Suggestion::of_rule(&rule).lines().concat());
-        let denial = Denial::by_network(&Request::Http { method, target: Cow::Borrowed(target) });
-        let is_metadata = is_metadata_service(&host);
         Self::Private(Box::new(PrivateHost {
             name: short_host(target),
-            grant,
-            is_metadata,
-            denial,
+            grant: is_known.then(|| Suggestion::of_rule(&rule).lines().concat()),
+            is_metadata: is_metadata_service(&host),
+            denial: Denial::by_network(&Request::Http { method, target: Cow::Borrowed(target) }),
         }))
     }
 

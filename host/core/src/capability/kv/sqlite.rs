@@ -16,6 +16,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rusqlite::TransactionBehavior::{Deferred, Immediate};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use toolcell_contract::controls::bound;
 use toolcell_contract::error::Error;
@@ -92,15 +93,15 @@ impl SqliteStore {
         namespace: &Namespace,
         look: impl FnOnce(&View<'_>) -> Answer<T>,
     ) -> Result<T, StoreError> {
-        let (found, has_ended) = self.database.read(|rows| {
+        let (found, has_ended) = self.database.transaction(Deferred, |rows| {
             let view = View { rows, space: &namespace.name(), quota: self.quota, now: self.now() };
             let ended =
                 "SELECT EXISTS (SELECT 1 FROM entry WHERE namespace = ?1 AND expires <= ?2)";
             let has_ended =
                 rows.query_row(ended, params![view.space, view.now], |row| row.get::<_, bool>(0))?;
-            Ok(look(&view)?.map(|found| (found, has_ended)))
+            Ok((look(&view)?, has_ended))
         })?;
-        if has_ended && let Err(error) = self.write(namespace, |_| Ok(Ok(()))) {
+        if has_ended && let Err(error) = self.write(namespace, |_| Ok(())) {
             tracing::warn!(%error, "what is past its time stays in the store");
         }
         Ok(found)
@@ -112,7 +113,7 @@ impl SqliteStore {
         namespace: &Namespace,
         change: impl FnOnce(&View<'_>) -> Answer<T>,
     ) -> Result<T, StoreError> {
-        self.database.write(|rows| {
+        self.database.transaction(Immediate, |rows| {
             let view = View { rows, space: &namespace.name(), quota: self.quota, now: self.now() };
             let sweep = "DELETE FROM entry WHERE namespace = ?1 AND expires <= ?2";
             if rows.execute(sweep, params![view.space, view.now])? > 0 {
@@ -127,10 +128,7 @@ impl KeyStore for SqliteStore {
     fn get(&self, namespace: &Namespace, key: &str) -> Result<Option<Entry>, StoreError> {
         check(key)?;
         self.read(namespace, |view| {
-            view.find(key, |data, version| Entry {
-                data: data.to_owned(),
-                version: version.cast_unsigned(),
-            })
+            view.find(key, |data, version| Entry { data: data.to_owned(), version })
         })
     }
 
@@ -151,7 +149,7 @@ impl KeyStore for SqliteStore {
             let delete = "DELETE FROM entry WHERE namespace = ?1 AND key = ?2";
             let deleted = view.rows.execute(delete, params![view.space, key.as_bytes()])?;
             view.remove_empty_namespace()?;
-            Ok(Ok(deleted > 0))
+            Ok(deleted > 0)
         })
     }
 
@@ -165,10 +163,8 @@ impl KeyStore for SqliteStore {
     ) -> Result<Option<u64>, StoreError> {
         check(key)?;
         self.write(namespace, |view| {
-            match view.find(key, |_, version| version.cast_unsigned())? {
-                Ok(found) if found == expected => Ok(view.put(key, data, ttl)?.map(Some)),
-                found => Ok(found.map(|_| None)),
-            }
+            let is_expected = view.find(key, |_, version| version)? == expected;
+            is_expected.then(|| view.put(key, data, ttl)).transpose()
         })
     }
 
@@ -185,14 +181,15 @@ impl KeyStore for SqliteStore {
         }
         let most = most.clamp(1, MAX_KEYS_LISTED);
         let mut keys = self.read(namespace, |view| {
-            let mut query = view.rows.prepare(
-                "SELECT key FROM entry WHERE namespace = ?1 AND key >= ?2 AND key > ?3 AND substr(key, 1, length(?2)) = ?2
-                 AND (expires IS NULL OR expires > ?4) ORDER BY key LIMIT ?5",
-            )?;
+            let page = "SELECT key FROM entry WHERE namespace = ?1 AND key >= ?2 AND key > ?3
+                 AND substr(key, 1, length(?2)) = ?2 AND (expires IS NULL OR expires > ?4)
+                 ORDER BY key LIMIT ?5";
+            let mut query = view.rows.prepare(page)?;
             let most = i64::try_from(most + 1).unwrap_or(i64::MAX);
             let sought = params![view.space, prefix.as_bytes(), after.as_bytes(), view.now, most];
-            let keys = query.query_map(sought, |row| row.get(0))?.collect::<Result<Vec<Vec<u8>>, _>>()?;
-            Ok(keys.into_iter().map(|key| String::from_utf8(key).map_err(|_| damaged())).collect::<Result<Vec<_>, _>>())
+            let keys = query.query_map(sought, |row| row.get::<_, Vec<u8>>(0))?;
+            keys.map(|key| Ok(String::from_utf8(key?).map_err(|_| damaged())?))
+                .collect::<Answer<Vec<_>>>()
         })?;
         let is_more = keys.len() > most;
         keys.truncate(most);
@@ -220,22 +217,23 @@ struct View<'a> {
 
 impl View<'_> {
     /// Finds a key. Returns the result of `read` for its value and version.
-    fn find<T>(&self, key: &str, read: impl FnOnce(&[u8], i64) -> T) -> Answer<Option<T>> {
+    fn find<T>(&self, key: &str, read: impl FnOnce(&[u8], u64) -> T) -> Answer<Option<T>> {
         let query =
             "SELECT value, version, expires, sum FROM entry WHERE namespace = ?1 AND key = ?2";
         let mut query = self.rows.prepare(query)?;
         let mut found = query.query(params![self.space, key.as_bytes()])?;
-        let Some(row) = found.next()? else { return Ok(Ok(None)) };
+        let Some(row) = found.next()? else { return Ok(None) };
         let value = row.get_ref(0)?.as_blob();
         let (Ok(value), Ok(version), Ok(expires), Ok(kept)) =
             (value, row.get(1), row.get(2), row.get::<_, i64>(3))
         else {
-            return Ok(Err(damaged()));
+            return Err(damaged().into());
         };
         if kept != checksum(self.space, key, value, version, expires) {
-            return Ok(Err(damaged()));
+            return Err(damaged().into());
         }
-        Ok(Ok(expires.is_none_or(|end| end > self.now).then(|| read(value, version))))
+        let is_kept = expires.is_none_or(|end| end > self.now);
+        Ok(is_kept.then(|| read(value, version.cast_unsigned())))
     }
 
     /// Removes the row of a namespace without keys, and keeps its version under the empty name.
@@ -254,9 +252,7 @@ impl View<'_> {
 
     /// Stores a value and replaces an earlier one, if there is room.
     fn put(&self, key: &str, data: &[u8], ttl: Option<Duration>) -> Answer<u64> {
-        if let Err(problem) = self.room(key, data.len() as u64)? {
-            return Ok(Err(StoreError::OverQuota(problem)));
-        }
+        self.check_room(key, data.len() as u64)?;
         let next = "INSERT INTO last VALUES (?1, 1 + ifnull((SELECT version FROM last WHERE namespace = x''), 0))
                     ON CONFLICT DO UPDATE SET version = version + 1 RETURNING version";
         let version = self.rows.query_row(next, [self.space], |row| row.get::<_, i64>(0))?;
@@ -268,24 +264,24 @@ impl View<'_> {
         let sum = checksum(self.space, key, data, version, expires);
         let put = "REPLACE INTO entry (namespace, key, value, version, expires, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         self.rows.execute(put, params![self.space, key.as_bytes(), data, version, expires, sum])?;
-        Ok(Ok(version.cast_unsigned()))
+        Ok(version.cast_unsigned())
     }
 
     /// Checks that a value of this size fits. A value that takes no more bytes than the one it
     /// replaces always fits, even if the quota was lowered below the current usage.
-    fn room(&self, key: &str, size: u64) -> rusqlite::Result<Result<(), String>> {
+    fn check_room(&self, key: &str, size: u64) -> Answer<()> {
         let Quota { bytes: most_bytes, keys: most_keys, value } = self.quota;
+        let over = |problem| Err(StoreError::OverQuota(problem).into());
         if size > bound!(ValueBytes, value) {
-            return Ok(Err(format!("a value of {size} bytes exceeds the limit of {value} bytes")));
+            return over(format!("a value of {size} bytes exceeds the limit of {value} bytes"));
         }
         let held =
             "SELECT length(key) + length(value) FROM entry WHERE namespace = ?1 AND key = ?2";
-        let held = self
-            .rows
-            .query_row(held, params![self.space, key.as_bytes()], |row| row.get::<_, i64>(0));
-        let (held, new) = (held.optional()?.map(i64::cast_unsigned), key.len() as u64 + size);
+        let parameters = params![self.space, key.as_bytes()];
+        let held = self.rows.query_row(held, parameters, |row| row.get::<_, i64>(0)).optional()?;
+        let (held, new) = (held.map(i64::cast_unsigned), key.len() as u64 + size);
         if held.is_some_and(|held| new <= held) {
-            return Ok(Ok(()));
+            return Ok(());
         }
         // An index covers this query.
         let sums = "SELECT count(*), ifnull(sum(length(key) + length(value)), 0) FROM entry WHERE namespace = ?1";
@@ -293,14 +289,14 @@ impl View<'_> {
             self.rows.query_row(sums, [self.space], |row| row.try_into())?;
         let keys = keys.cast_unsigned() + u64::from(held.is_none());
         let bytes = (bytes.cast_unsigned() + new).saturating_sub(held.unwrap_or(0));
-        let over = |what| Ok(Err(format!("the store would {what}: delete some keys first")));
+        let full = |what| over(format!("the store would {what}: delete some keys first"));
         if keys > bound!(StoredKeys, most_keys) && held.is_none() {
-            return over(format!("have {keys} keys, and the limit is {most_keys}"));
+            return full(format!("have {keys} keys, and the limit is {most_keys}"));
         }
         if bytes > bound!(StoredBytes, most_bytes) {
-            return over(format!("hold {bytes} bytes, and the limit is {most_bytes}"));
+            return full(format!("hold {bytes} bytes, and the limit is {most_bytes}"));
         }
-        Ok(Ok(()))
+        Ok(())
     }
 }
 
@@ -321,11 +317,8 @@ fn checksum(space: &[u8], key: &str, value: &[u8], version: i64, expires: Option
 }
 
 fn check(key: &str) -> Result<(), StoreError> {
-    if (1..=bound!(KeyBytes, MAX_KEY)).contains(&key.len()) {
-        Ok(())
-    } else {
-        Err(StoreError::InvalidKey)
-    }
+    let is_valid = (1..=bound!(KeyBytes, MAX_KEY)).contains(&key.len());
+    if is_valid { Ok(()) } else { Err(StoreError::InvalidKey) }
 }
 
 /// Decodes the key at which a page ended. A forged cursor is at most a position in the list that
@@ -336,7 +329,6 @@ fn decode_cursor(cursor: &str) -> Result<String, StoreError> {
 }
 
 fn damaged() -> StoreError {
-    StoreError::Unavailable(
-        "a row is damaged: restore the store from a copy, or move it away".into(),
-    )
+    let problem = "a row is damaged: restore the store from a copy, or move it away";
+    StoreError::Unavailable(problem.to_owned())
 }

@@ -1,36 +1,56 @@
 //! Opens an SQLite database, on disk or in memory, and runs transactions in it.
 //!
 //! `sqlite` is the only user. [`Database::new`] takes a directory; the first use creates the file
-//! if needed, and verifies all of it. [`Database::read`] and [`Database::write`] take a closure of
-//! statements; a write excludes writers of all processes and waits for at most 30 seconds. An error
-//! of the closure changes nothing.
-//! Invariants, on disk: a change is flushed before `write` returns, so it survives the death of the
-//! process and a loss of power. A process that is killed leaves the state before or after its last
-//! change. Only this user can access the file. Several processes can use it at the same time.
+//! if needed, and verifies all of it. [`Database::transaction`] takes a closure of statements; a
+//! write excludes writers of all processes and waits for at most 30 seconds. An error of the
+//! closure changes nothing.
+//! Invariants, on disk: a change is flushed before `transaction` returns, so it survives the death
+//! of the process and a loss of power. A process that is killed leaves the state before or after
+//! its last change. Only this user can access the file, and a file that another user could have
+//! read or written is never used. Several processes can use it at the same time.
 //! Layout: the file `store.db` in WAL mode (a write-ahead log), with `store.db-wal` and
 //! `store.db-shm` while it is in use. The header has this crate's application id, and
 //! `user_version` is the version of the schema.
+//! The texts of errors contain the file's path, so they are for the operator and not for a tool.
 //! Not here: the meaning of the tables (`kv/sqlite.rs`).
 
-mod failure;
-mod place;
-
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use toolcell_contract::error::Error;
 
 use super::StoreError;
-use failure::{DAMAGED, OTHER_VERSION, busy_error, failed, open_error};
-#[cfg(test)]
-pub(crate) use place::FILE;
+use crate::os::private::{self, NotPrivate};
 
-/// The result of statements, or the reason why the operation is refused.
-pub(crate) type Answer<T> = rusqlite::Result<Result<T, StoreError>>;
+/// The file's name.
+pub(crate) const FILE: &str = "store.db";
+const OTHER_DIRECTORY: &str = "use a directory that you own and that no other user can write to";
+const DOUBTFUL: &str =
+    "see who wrote it; make it yours with mode 600 if you trust it, or move it away";
+const DAMAGED: &str = "restore the store from a copy, or move it away to begin with an empty store; the file was not changed";
+const OTHER_VERSION: &str = "use the version of toolcell that wrote the store, or move it away to begin with an empty one; the file was not changed";
+const UNUSABLE: &str = "make room on the disk, correct its permissions, or end the process that keeps the file locked, and try \
+                        again; the data stored before is intact";
+/// SQLite's code for a failed extension of its shared memory, which means that there is no room for
+/// it. Source: SQLite, `sqlite3.h`.
+const NO_ROOM_TO_SHARE: i32 = 4874;
+
+/// The result of statements. An error undoes them.
+pub(crate) type Answer<T> = Result<T, Undone>;
+
+/// The reason why statements changed nothing.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub(crate) enum Undone {
+    Failed(#[from] rusqlite::Error),
+    Refused(#[from] StoreError),
+}
 
 /// Longest wait for other processes: longer than most calls may take, so that a call's own deadline
 /// ends its wait.
@@ -100,38 +120,20 @@ impl Database {
         if let Some(file) = self.file.get() {
             return Ok(Some(file));
         }
-        let file =
-            place::secure(dir, |new| initialise(new).map_err(|error| open_error(new, &error)))?;
+        let file = secured(dir)?;
         let connection = opened(&file).map_err(|error| open_error(&file, &error))?;
         verified(&connection, &file)?;
         self.idle.lock().push(connection);
         Ok(Some(self.file.get_or_init(|| file)))
     }
 
-    /// Reads one state of all rows.
+    /// Reads one state of all rows (`Deferred`), or changes rows, exclusively among all processes
+    /// (`Immediate`). After an error, nothing has changed.
     ///
     /// # Errors
-    /// Those of `look`, and those of the database.
-    pub(crate) fn read<T>(
-        &self,
-        look: impl FnOnce(&Connection) -> Answer<T>,
-    ) -> Result<T, StoreError> {
-        self.transaction(TransactionBehavior::Deferred, look)
-    }
-
-    /// Changes rows, exclusively among all processes. After an error, nothing has changed.
-    ///
-    /// # Errors
-    /// Those of `change`, and those of the database. After [`StoreError::Unavailable`] from the
-    /// flush itself, the change may or may not be stored.
-    pub(crate) fn write<T>(
-        &self,
-        change: impl FnOnce(&Connection) -> Answer<T>,
-    ) -> Result<T, StoreError> {
-        self.transaction(TransactionBehavior::Immediate, change)
-    }
-
-    fn transaction<T>(
+    /// Those of `work`, and those of the database. After [`StoreError::Unavailable`] from the flush
+    /// itself, a change may or may not be stored.
+    pub(crate) fn transaction<T>(
         &self,
         behavior: TransactionBehavior,
         work: impl FnOnce(&Connection) -> Answer<T>,
@@ -154,16 +156,52 @@ impl Database {
                 idle.push(connection);
             }
         });
-        let run = || {
+        let run = || -> Answer<T> {
             connection.busy_timeout(self.patience)?;
             let transaction = connection.transaction_with_behavior(behavior)?;
-            let worked = work(&transaction)?;
             // A transaction that is dropped without a commit changes nothing.
-            worked.is_ok().then(|| transaction.commit()).transpose()?;
+            let worked = work(&transaction)?;
+            transaction.commit()?;
             Ok(worked)
         };
-        run().unwrap_or_else(|error| Err(failed(file, &error)))
+        run().map_err(|undone| match undone {
+            Undone::Failed(error) => failed(file, &error),
+            Undone::Refused(error) => error,
+        })
     }
+}
+
+/// Ensures that there is a file that only this user can access, and returns its path without links.
+/// A new file is filled under a temporary name and then renamed, so no process sees a partial file,
+/// even if its creator is killed. If two processes create it at once, the first file is used. An
+/// existing file is checked but not opened: closing it would release every lock that this process
+/// has on it.
+fn secured(dir: &Path) -> Result<PathBuf, Error> {
+    let failed = |error: io::Error| {
+        let problem = format!("{}: no file can be made: {error}", dir.display());
+        Error::store(problem, OTHER_DIRECTORY).with_source(error)
+    };
+    private::directory(dir).map_err(|unfit| place_error(dir, unfit, OTHER_DIRECTORY))?;
+    let dir = &dir.canonicalize().map_err(failed)?;
+    let path = dir.join(FILE);
+    if fs::symlink_metadata(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        // Closed before the database opens it, and never opened here again.
+        let new = private::temporary_file(dir).map_err(failed)?.into_temp_path();
+        initialise(&new).map_err(|error| open_error(&new, &error))?;
+        private::publish(new, &path).map_err(failed)?;
+        // Flushes the name as well, so that it survives a loss of power.
+        File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed)?;
+    }
+    // A new file has content before it has its name, so an empty file has lost its content.
+    let found = private::check_closed(&path);
+    if found.map_err(|unfit| place_error(&path, unfit, DOUBTFUL))?.len() == 0 {
+        return Err(Error::store(format!("{} is empty", path.display()), DAMAGED));
+    }
+    Ok(path)
+}
+
+fn place_error(path: &Path, unfit: NotPrivate, hint: &'static str) -> Error {
+    Error::store(format!("{} {unfit}", path.display()), hint).with_source(unfit)
 }
 
 /// Opens a connection to this file, or to an empty database in memory.
@@ -215,10 +253,8 @@ fn verified(connection: &Connection, file: &Path) -> Result<(), Error> {
     let head = number("application_id").and_then(|ours| Ok((ours, number("user_version")?)));
     let (application, schema) = head.map_err(|error| open_error(file, &error))?;
     if application != APPLICATION || schema < 1 {
-        return Err(Error::store(
-            format!("{place} is a database that toolcell did not create"),
-            DAMAGED,
-        ));
+        let problem = format!("{place} is a database that toolcell did not create");
+        return Err(Error::store(problem, DAMAGED));
     }
     if schema != SCHEMA {
         let problem = format!(
@@ -232,6 +268,39 @@ fn verified(connection: &Connection, file: &Path) -> Result<(), Error> {
         "ok" => Ok(()),
         problem => Err(Error::store(format!("{place} is damaged: {problem}"), DAMAGED)),
     }
+}
+
+/// Returns the error of an operation that waited too long for other processes.
+fn busy_error(file: &Path) -> StoreError {
+    StoreError::Busy(format!("{} is in use by other processes", file.display()))
+}
+
+/// Returns the error of an operation that failed.
+fn failed(file: &Path, error: &rusqlite::Error) -> StoreError {
+    use ErrorCode::{DatabaseBusy, DatabaseLocked, FileLockingProtocolFailed};
+    let place = file.display();
+    let extended = error.sqlite_error().map(|error| error.extended_code);
+    let problem = match error.sqlite_error_code() {
+        Some(DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed) => return busy_error(file),
+        code if code == Some(ErrorCode::DiskFull) || extended == Some(NO_ROOM_TO_SHARE) => {
+            return StoreError::Full(format!("the disk of {place} is full"));
+        }
+        Some(ErrorCode::NotADatabase) => {
+            format!("{place} is damaged, or is not a toolcell store")
+        }
+        Some(ErrorCode::DatabaseCorrupt) => format!("{place} is damaged"),
+        Some(_) | None => format!("{place} cannot be read or written: {error}"),
+    };
+    StoreError::Unavailable(problem)
+}
+
+/// Returns the error of a database that cannot be opened.
+fn open_error(file: &Path, error: &rusqlite::Error) -> Error {
+    let is_damaged = matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
+    );
+    Error::store(failed(file, error).to_string(), if is_damaged { DAMAGED } else { UNUSABLE })
 }
 
 #[cfg(test)]

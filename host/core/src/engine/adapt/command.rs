@@ -12,13 +12,11 @@
 use std::borrow::Cow;
 
 use serde_json::{Value, json};
-use toolcell_contract::call::CallResult;
-use toolcell_contract::error::Error;
-use toolcell_contract::json::Json;
 use toolcell_contract::outcome::tool_error::{ReturnRule, ToolError};
 use toolcell_contract::outcome::{
     HandlerError, Media, Outcome, Output, Part, Resource, ResourceContent,
 };
+use toolcell_contract::{call::CallResult, error::Error, json::Json};
 use wasmtime::component::{Component, ComponentExportIndex, Instance};
 use wasmtime::{Engine, Store};
 use wasmtime_wasi::I32Exit;

@@ -15,11 +15,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use toolcell_contract::definition::Definition;
-use toolcell_contract::error::Error;
+use toolcell_contract::{controls::bound, definition::Definition, error::Error};
 
 /// Tools of one component.
-pub(in crate::engine) const MAX_TOOLS: usize = 256;
+const MAX_TOOLS: usize = 256;
 /// The parameter for the arguments of a command without a template.
 pub(crate) const ARGS: &str = "args";
 /// The parameter for the text of standard input.
@@ -118,17 +117,14 @@ impl Command {
     pub(crate) fn words(&self, arguments: &Value) -> Vec<String> {
         let text =
             |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let part = |part| match part {
+            Part::Text(text) => text.to_owned(),
+            Part::Parameter(name) => text(name),
+        };
         let words: Vec<_> = match &self.argv {
-            Some(template) => template
-                .iter()
-                .map(|word| {
-                    let part = |part| match part {
-                        Part::Text(text) => text.to_owned(),
-                        Part::Parameter(name) => text(name),
-                    };
-                    parts(word).into_iter().map(part).collect()
-                })
-                .collect(),
+            Some(template) => {
+                template.iter().map(|word| parts(word).into_iter().map(part).collect()).collect()
+            }
             None => {
                 let words = arguments.get(ARGS).and_then(Value::as_array).into_iter().flatten();
                 words.filter_map(Value::as_str).map(str::to_owned).collect()
@@ -243,6 +239,14 @@ impl<T: Into<Vec<u8>>> From<T> for ComponentBytes {
     fn from(bytes: T) -> Self {
         Self::new(bytes, ComponentKind::Tools)
     }
+}
+
+/// Refuses more than [`MAX_TOOLS`] tools.
+pub(in crate::engine) fn check_tools(count: usize) -> Result<(), Error> {
+    if count > bound!(Tools, MAX_TOOLS) {
+        return Err(Error::too_large("tools of the component", count as u64, MAX_TOOLS as u64));
+    }
+    Ok(())
 }
 
 /// A part of a word of a command line's template.

@@ -15,19 +15,16 @@ mod shape;
 mod value;
 
 use serde_json::Value;
-use toolcell_contract::call::CallResult;
-use toolcell_contract::controls::bound;
 use toolcell_contract::definition::{Definition, shortened};
-use toolcell_contract::error::Error;
-use toolcell_contract::json::Json;
 use toolcell_contract::outcome::refusal::{Fault, FaultKind, Refusal};
 use toolcell_contract::outcome::tool_error::{ReturnRule, ToolError};
 use toolcell_contract::outcome::{HandlerError, Outcome};
+use toolcell_contract::{call::CallResult, error::Error, json::Json};
 use wasmtime::component::types::{ComponentFunc, ComponentInstance, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex, Instance, Val};
 use wasmtime::{Engine, Store};
 
-use super::component_kind::MAX_TOOLS;
+use super::component_kind::check_tools;
 use crate::tool::handler::Invocation;
 use shape::{Parts, Shape};
 
@@ -80,16 +77,9 @@ pub(in crate::engine) fn functions(
     if found.is_empty() {
         return Err(Error::no_tools(NONE, None));
     }
-    if found.len() > bound!(Tools, MAX_TOOLS) {
-        return Err(Error::too_large(
-            "tools of the component",
-            found.len() as u64,
-            MAX_TOOLS as u64,
-        ));
-    }
+    check_tools(found.len())?;
     let names = names(&found);
-    let functions = found.into_iter().zip(names).map(|(found, tool)| Function::new(found, tool));
-    functions.collect()
+    found.into_iter().zip(names).map(|(found, tool)| Function::new(found, tool)).collect()
 }
 
 fn exported_functions(engine: &Engine, component: &Component) -> Vec<ExportedFunction> {
@@ -101,31 +91,22 @@ fn exported_functions(engine: &Engine, component: &Component) -> Vec<ExportedFun
         let Some(index) = component.get_export_index(None, export) else { continue };
         match item.ty {
             ComponentItem::ComponentFunc(ty) => {
-                functions.push(ExportedFunction {
-                    interface: None,
-                    name: export.to_owned(),
-                    index,
-                    ty,
-                });
+                let name = export.to_owned();
+                functions.push(ExportedFunction { interface: None, name, index, ty });
             }
-            ComponentItem::ComponentInstance(instance) => {
-                if is_runtime(engine, export, &instance) {
-                    continue;
-                }
+            ComponentItem::ComponentInstance(instance)
+                if !is_runtime(engine, export, &instance) =>
+            {
                 for (name, item) in instance.exports(engine) {
                     let inner = component.get_export_index(Some(&index), name);
                     if let (ComponentItem::ComponentFunc(ty), Some(index)) = (item.ty, inner) {
-                        let interface = Some(export.to_owned());
-                        functions.push(ExportedFunction {
-                            interface,
-                            name: name.to_owned(),
-                            index,
-                            ty,
-                        });
+                        let (interface, name) = (Some(export.to_owned()), name.to_owned());
+                        functions.push(ExportedFunction { interface, name, index, ty });
                     }
                 }
             }
-            ComponentItem::CoreFunc(_)
+            ComponentItem::ComponentInstance(_)
+            | ComponentItem::CoreFunc(_)
             | ComponentItem::Module(_)
             | ComponentItem::Component(_)
             | ComponentItem::Type(_)
@@ -137,10 +118,10 @@ fn exported_functions(engine: &Engine, component: &Component) -> Vec<ExportedFun
 
 /// Returns true if an exported interface is the one that starts componentize-py's runtime.
 fn is_runtime(engine: &Engine, export: &str, instance: &ComponentInstance) -> bool {
-    let is_function = |item: &ComponentItem| matches!(item, ComponentItem::ComponentFunc(_));
-    let mut functions =
-        instance.exports(engine).filter(|(_, item)| is_function(&item.ty)).map(|(name, _)| name);
-    export == RUNTIME.0 && functions.next() == Some(RUNTIME.1) && functions.next().is_none()
+    let functions = instance
+        .exports(engine)
+        .filter(|(_, item)| matches!(item.ty, ComponentItem::ComponentFunc(_)));
+    export == RUNTIME.0 && functions.map(|(name, _)| name).eq([RUNTIME.1])
 }
 
 /// The part of an interface's name that becomes part of a tool's name.
@@ -164,10 +145,10 @@ fn names(found: &[ExportedFunction]) -> Vec<String> {
             .iter()
             .map(|name| names.iter().filter(|other| *other == name).count() > 1)
             .collect();
-        for ((name, found), _) in
-            names.iter_mut().zip(found).zip(same).filter(|(_, is_same)| *is_same)
-        {
-            *name = found.tool(detail);
+        for ((name, found), is_same) in names.iter_mut().zip(found).zip(same) {
+            if is_same {
+                *name = found.tool(detail);
+            }
         }
     }
     names
@@ -206,12 +187,8 @@ impl Function {
         let params =
             ty.params().map(|(name, ty)| Ok((name.to_owned(), Shape::of(&ty, &mut parts)?)));
         let params = params.collect::<Result<Vec<_>, &'static str>>().map_err(refused)?;
-        let result = ty
-            .results()
-            .next()
-            .map(|ty| Shape::of(&ty, &mut parts))
-            .transpose()
-            .map_err(refused)?;
+        let result = ty.results().next().map(|ty| Shape::of(&ty, &mut parts));
+        let result = result.transpose().map_err(refused)?;
         Ok(Self { tool, title, place, index, params, result })
     }
 
@@ -229,13 +206,12 @@ impl Function {
         }
         let returned = match &self.result {
             Some(Shape::Result(ok, _)) => ok.as_deref(),
-            Some(shape) => Some(shape),
-            None => None,
+            result => result.as_ref(),
         };
-        Ok(match returned {
-            Some(shape) => definition.with_output(schema::of(shape)),
-            None => definition,
-        })
+        if let Some(shape) = returned {
+            definition = definition.with_output(schema::of(shape));
+        }
+        Ok(definition)
     }
 
     /// Returns the values of its parameters.
@@ -249,16 +225,13 @@ impl Function {
     /// Converts the returned values to the outcome of a call. The error of a `result` is the
     /// handler's own error. Returns `None` if the values are not of the function's type.
     fn outcome(&self, returned: &[Val]) -> Option<Outcome> {
-        let json = |shape: &Option<Box<Shape>>, value: &Option<Box<Val>>| match (shape, value) {
-            (Some(shape), Some(value)) => value::to_json(shape, value),
-            (None, None) => Some(Value::Null),
-            _ => None,
-        };
         Some(match (&self.result, returned) {
             (None, []) => Outcome::ok(Json::null()),
-            (Some(Shape::Result(ok, _)), [Val::Result(Ok(value))]) => Outcome::ok(json(ok, value)?),
+            (Some(Shape::Result(ok, _)), [Val::Result(Ok(value))]) => {
+                Outcome::ok(value::case_to_json(ok, value)?)
+            }
             (Some(Shape::Result(_, error)), [Val::Result(Err(value))]) => {
-                Outcome::Error(match json(error, value)? {
+                Outcome::Error(match value::case_to_json(error, value)? {
                     Value::Null => HandlerError::new(format!("`{}` returned an error", self.place)),
                     Value::String(message) => HandlerError::new(message),
                     data @ (Value::Bool(_)

@@ -15,19 +15,17 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use parking_lot::RwLock;
-use toolcell_contract::call::CallResult;
-use toolcell_contract::controls::enforced;
 use toolcell_contract::grants::rights::{Request, Rights};
 use toolcell_contract::outcome::tool_error::{Exit, ToolError};
+use toolcell_contract::{call::CallResult, controls::enforced};
 
 use super::resources::EngineResources;
 use crate::secrets::redact::{Inflated, Redactor, Redactors};
-use crate::secrets::secret::Secret;
-use crate::secrets::secret_redactor::SecretRedactor;
+use crate::secrets::{secret::Secret, secret_redactor::SecretRedactor};
 use crate::tool::handler::Invocation;
 
 /// The redactor of one call.
-pub(in crate::engine) struct CallRedactor {
+pub(crate) struct CallRedactor {
     redactors: Arc<Redactors>,
     /// Values of the tools that led to the call.
     inherited: Vec<Secret>,
@@ -44,7 +42,7 @@ struct Known {
 
 impl CallRedactor {
     /// Returns true if the tool, or a tool that led to the call, was granted a secret.
-    pub(in crate::engine) fn is_needed(invocation: &Invocation, rights: &Rights) -> bool {
+    pub(crate) fn is_needed(invocation: &Invocation, rights: &Rights) -> bool {
         rights.granted().has_secrets() || inherited(invocation).is_some()
     }
 
@@ -102,14 +100,14 @@ impl CallRedactor {
     }
 
     /// Returns the current redactor.
-    pub(in crate::engine) fn redactor(&self) -> Redactor {
-        self.known().redactor
+    pub(crate) fn redactor(&self) -> Redactor {
+        self.known.read().redactor.clone()
     }
 
     /// Returns true if these bytes hold the value of a secret of a tool that led to the call, which
     /// this tool was not granted to read. Compressed bytes that are too large to be searched count
     /// as such.
-    pub(in crate::engine) fn is_foreign(&self, bytes: &[u8]) -> bool {
+    pub(crate) fn is_foreign(&self, bytes: &[u8]) -> bool {
         let holds = |foreign: &Redactor| {
             foreign.contains_value(bytes) || foreign.inflated(bytes) != Inflated::Clean
         };
@@ -118,19 +116,15 @@ impl CallRedactor {
 
     /// Returns the secrets that were granted to the tool, by name.
     pub(super) fn granted(&self) -> Vec<(String, Secret)> {
-        self.known().granted
-    }
-
-    fn known(&self) -> Known {
-        self.known.read().clone()
+        self.known.read().granted.clone()
     }
 
     /// Adds a value that is about to be used, if it is not known yet. Returns false if that is not
     /// possible.
     #[must_use]
-    pub(in crate::engine) async fn learn(&self, name: &str, value: &Secret) -> bool {
+    pub(crate) async fn learn(&self, name: &str, value: &Secret) -> bool {
         loop {
-            let Known { granted: mut named, redactor } = self.known();
+            let Known { granted: mut named, redactor } = self.known.read().clone();
             if redactor.knows(value)
                 && named.iter().any(|(_, known)| known.expose() == value.expose())
             {
@@ -151,28 +145,25 @@ impl CallRedactor {
     }
 
     /// Returns the end of a cell without the secrets.
-    pub(in crate::engine) fn answer(
+    pub(crate) fn answer(
         &self,
         answer: Result<CallResult, ToolError>,
     ) -> Result<CallResult, ToolError> {
-        match self.result(answer.unwrap_or_else(CallResult::ToolError)) {
+        let mut result = answer.unwrap_or_else(CallResult::ToolError);
+        if let Some(redactor) = self.redactor_of_results() {
+            result = SecretRedactor(redactor).result(result);
+        }
+        match result {
             CallResult::ToolError(error) => Err(error),
             result @ (CallResult::Outcome(_) | CallResult::Refusal(_)) => Ok(result),
         }
     }
 
     /// Returns bytes that a tool printed without the secrets.
-    pub(in crate::engine) fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
+    pub(crate) fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
         match self.redactor_of_results() {
             Some(redactor) if redactor.contains_value(&bytes) => redactor.redact(&bytes),
             Some(_) | None => bytes,
-        }
-    }
-
-    fn result(&self, result: CallResult) -> CallResult {
-        match self.redactor_of_results() {
-            Some(redactor) => SecretRedactor(redactor).result(result),
-            None => result,
         }
     }
 

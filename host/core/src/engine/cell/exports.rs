@@ -8,21 +8,17 @@
 //! `describe`.
 //! Not here: running the exports (`engine/cell/invoke`, `engine/adapt`).
 
-use toolcell_contract::definition::Definition;
-use toolcell_contract::error::Error;
+use toolcell_contract::{definition::Definition, error::Error};
 use wasmtime::Engine;
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre};
 
-use super::Cell;
-use super::bindings::ToolboxWithGrantsIndices;
-use super::output::captured::Streams;
-use crate::engine::adapt::command;
+use super::{Cell, bindings::ToolboxWithGrantsIndices, output::captured::Streams};
 use crate::engine::adapt::component_kind::{Command, ComponentKind};
 use crate::engine::adapt::functions::{self, Function};
-use crate::tool::handler::Invocation;
+use crate::{engine::adapt::command, tool::handler::Invocation};
 
 /// The exports that calls use.
-pub(in crate::engine) enum Exports {
+pub(crate) enum Exports {
     Tools(ToolboxWithGrantsIndices),
     Functions(Vec<Function>),
     Command { entry: ComponentExportIndex, command: Command },
@@ -34,7 +30,7 @@ impl Exports {
     /// # Errors
     /// [`Error::is_component`] if they are missing; [`Error::is_definition`] for a function that
     /// cannot be a tool.
-    pub(in crate::engine) fn find(
+    pub(crate) fn find(
         engine: &Engine,
         pre: &InstancePre<Cell>,
         kind: &ComponentKind,
@@ -54,7 +50,7 @@ impl Exports {
     }
 
     /// Returns the definitions; `None` if only the component's `describe` has them.
-    pub(in crate::engine) fn definitions(&self) -> Option<Result<Vec<Definition>, Error>> {
+    pub(crate) fn definitions(&self) -> Option<Result<Vec<Definition>, Error>> {
         match self {
             Self::Tools(_) => None,
             Self::Functions(functions) => {
@@ -67,7 +63,7 @@ impl Exports {
     }
 
     /// Returns the command line and the streams of a call of a command; `None` for other kinds.
-    pub(in crate::engine) fn streams(&self, invocation: &Invocation) -> Option<Box<Streams>> {
+    pub(crate) fn streams(&self, invocation: &Invocation) -> Option<Box<Streams>> {
         let Self::Command { command, .. } = self else { return None };
         Some(Box::new(Streams::new(command, invocation)))
     }

@@ -9,14 +9,12 @@
 //! body. Errors are kinds, not texts.
 
 use toolcell_contract::grants::{Method, Target};
-use tracing::Span;
-use tracing::field::Empty;
+use tracing::{Span, field::Empty};
 
-use crate::capability::http::SendError;
-use crate::tool::handler::Invocation;
+use crate::{capability::http::SendError, tool::handler::Invocation};
 
 /// Begins the span of one call into the host.
-pub(in crate::engine) fn host_span(
+pub(crate) fn host_span(
     invocation: &Invocation,
     module: &'static str,
     function: &'static str,
@@ -36,7 +34,7 @@ pub(in crate::engine) fn host_span(
 
 /// Records the target of a request. Only for a granted request, so that a tool cannot put its own
 /// text into a trace.
-pub(in crate::engine) fn note_request(span: &Span, method: Method, target: &Target) {
+pub(crate) fn note_request(span: &Span, method: Method, target: &Target) {
     if !span.is_disabled() {
         span.record("method", method.as_str());
         span.record("host", tracing::field::display(target.host()));
@@ -45,7 +43,7 @@ pub(in crate::engine) fn note_request(span: &Span, method: Method, target: &Targ
 }
 
 /// Records the end of a request: the status of its response, or the kind of its error.
-pub(in crate::engine) fn note_end(span: &Span, ended: Result<u16, &SendError>) {
+pub(crate) fn note_end(span: &Span, ended: Result<u16, &SendError>) {
     match ended {
         Ok(status) => span.record("status", status),
         Err(error) => span.record("error", kind(error)),

@@ -11,54 +11,47 @@
 //! (fuel, memory, host calls) is written when the cell ends, also if the future is dropped before
 //! its end.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
-use toolcell_contract::call::CallResult;
-use toolcell_contract::definition::Checks;
-use toolcell_contract::grants::rights::Rights;
 use toolcell_contract::outcome::refusal::{Fault, Refusal};
-use toolcell_contract::outcome::tool_error::ToolError;
+use toolcell_contract::outcome::tool_error::{Exit, ToolError};
+use toolcell_contract::{call::CallResult, definition::Checks, grants::rights::Rights};
 use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Engine, Store};
 
-use super::bindings::exports::toolcell::tool::tool;
-use super::bounds::run_state::RunState;
-use super::bounds::ticker::Ticker;
-use super::call_redactor::CallRedactor;
 use super::classify::{Phase, classify};
-use super::exports::Exports;
-use super::output::captured::Streams;
-use super::resources::EngineResources;
-use super::{Cell, CellCapabilities, translate};
-use crate::capability::files::Mounts;
-use crate::engine::adapt::component_kind::ComponentKind;
-use crate::engine::adapt::{command, functions};
-use crate::tool::handler::Invocation;
+use super::{
+    Cell, Scope, bindings::exports::toolcell::tool::tool, bounds::run_state::RunState,
+    bounds::ticker::Ticker, call_redactor::CallRedactor, exports::Exports,
+    output::captured::Streams, resources::EngineResources, translate,
+};
+use crate::engine::adapt::{command, component_kind::ComponentKind, functions};
+use crate::{capability::files::Mounts, tool::handler::Invocation};
 
 /// The linked code of a component, which serves every call.
-pub(in crate::engine) struct Ready {
-    pub(in crate::engine) engine: Engine,
-    pub(in crate::engine) pre: InstancePre<Cell>,
-    pub(in crate::engine) exports: Exports,
-    pub(in crate::engine) ticker: Arc<Ticker>,
-    pub(in crate::engine) resources: Arc<EngineResources>,
-    pub(in crate::engine) wiring: LinkOptions,
+pub(crate) struct Ready {
+    pub(crate) engine: Engine,
+    pub(crate) pre: InstancePre<Cell>,
+    pub(crate) exports: Exports,
+    pub(crate) ticker: Arc<Ticker>,
+    pub(crate) resources: Arc<EngineResources>,
+    pub(crate) wiring: LinkOptions,
     /// Code linked outside of the pool, for calls that tools make of other tools.
-    pub(in crate::engine) apart: OnceLock<Arc<Ready>>,
+    pub(crate) apart: OnceLock<Arc<Ready>>,
 }
 
 /// The settings with which a component is linked.
 #[derive(Clone, Default)]
-pub(in crate::engine) struct LinkOptions {
+pub(crate) struct LinkOptions {
     /// The kind that it is used as.
-    pub(in crate::engine) kind: Arc<ComponentKind>,
+    pub(crate) kind: Arc<ComponentKind>,
     /// Its granted directories, if there are any.
-    pub(in crate::engine) mounts: Option<Arc<Mounts>>,
+    pub(crate) mounts: Option<Arc<Mounts>>,
 }
 
 impl Ready {
     /// Returns the bytes of the compiled image.
-    pub(in crate::engine) fn code_bytes(&self) -> u64 {
+    pub(crate) fn code_bytes(&self) -> u64 {
         let image = self.pre.component().image_range();
         (image.end as usize).saturating_sub(image.start as usize) as u64
     }
@@ -66,7 +59,7 @@ impl Ready {
 
 /// Calls the tool: `visible` and `validate` if it has them, then `execute`, all in one cell and on
 /// one budget.
-pub(in crate::engine) async fn execute(
+pub(crate) async fn execute(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
     checks: Checks,
@@ -83,9 +76,14 @@ pub(in crate::engine) async fn execute(
     if let (Some(streams), Some(redactor)) = (&streams, &redactor) {
         streams.stdout.set_redactor(Arc::clone(redactor));
     }
-    let reach =
-        CellCapabilities { streams, ..capabilities(&ready, Some(rights), redactor.clone()) };
-    let answer = in_cell(&ready, &invocation, reach, run_state, async |store, instance| {
+    let scope = Scope {
+        invocation: Arc::clone(&invocation),
+        resources: Arc::clone(&ready.resources),
+        mounts: ready.wiring.mounts.clone(),
+        rights,
+        redactor: redactor.clone(),
+    };
+    let answer = in_cell(&ready, scope, streams, run_state, async |store, instance| {
         let indices = match &ready.exports {
             Exports::Tools(indices) => indices,
             Exports::Functions(functions) => {
@@ -95,7 +93,7 @@ pub(in crate::engine) async fn execute(
                 let status = command::run(*entry, store, &instance).await?;
                 let cell = store.data();
                 let stdout = cell.captured().unwrap_or_default().answer();
-                let limit = cell.invocation.limits.result;
+                let limit = cell.scope.invocation.limits.result;
                 let stderr = || cell.stderr_excerpt();
                 return Ok(command::answer(command, status, stdout, limit, stderr));
             }
@@ -131,7 +129,7 @@ pub(in crate::engine) async fn execute(
 }
 
 /// Calls the tool's `visible`, and returns true if the tool is offered.
-pub(in crate::engine) async fn visible(
+pub(crate) async fn visible(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
     run_state: Arc<RunState>,
@@ -144,7 +142,7 @@ pub(in crate::engine) async fn visible(
 }
 
 /// Calls the tool's `validate`, and returns the faults of the arguments.
-pub(in crate::engine) async fn validate(
+pub(crate) async fn validate(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
     run_state: Arc<RunState>,
@@ -156,7 +154,7 @@ pub(in crate::engine) async fn validate(
 }
 
 /// Calls the component's `describe`, and returns the definitions of its tools.
-pub(in crate::engine) async fn describe(
+pub(crate) async fn describe(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
     run_state: Arc<RunState>,
@@ -171,8 +169,15 @@ async fn ask<T>(
     run_state: Arc<RunState>,
     export: impl AsyncFnOnce(&tool::Guest, &mut Store<Cell>) -> wasmtime::Result<T>,
 ) -> Result<T, ToolError> {
-    let reach = capabilities(ready, None, None);
-    in_cell(ready, invocation, reach, run_state, async |store, instance| {
+    static NO_RIGHTS: LazyLock<Arc<Rights>> = LazyLock::new(Arc::default);
+    let scope = Scope {
+        invocation: Arc::clone(invocation),
+        resources: Arc::clone(&ready.resources),
+        mounts: None,
+        rights: Arc::clone(&NO_RIGHTS),
+        redactor: None,
+    };
+    in_cell(ready, scope, None, run_state, async |store, instance| {
         // Definitions of other kinds have no checks, and `describe` is not called.
         let Exports::Tools(indices) = &ready.exports else {
             return Err(wasmtime::Error::msg("the component has no toolbox"));
@@ -183,32 +188,21 @@ async fn ask<T>(
     .await
 }
 
-/// Returns the capabilities of a cell: without rights there are none.
-fn capabilities(
-    ready: &Ready,
-    rights: Option<Arc<Rights>>,
-    redactor: Option<Arc<CallRedactor>>,
-) -> CellCapabilities {
-    CellCapabilities {
-        resources: Arc::clone(&ready.resources),
-        mounts: ready.wiring.mounts.clone(),
-        rights,
-        redactor,
-        streams: None,
-    }
-}
-
 /// Runs a guest in a cell of its own. Every failure in it becomes a [`ToolError`].
 async fn in_cell<T>(
     ready: &Ready,
-    invocation: &Arc<Invocation>,
-    reach: CellCapabilities,
+    scope: Scope,
+    streams: Option<Box<Streams>>,
     run_state: Arc<RunState>,
     guest: impl AsyncFnOnce(&mut Store<Cell>, Instance) -> wasmtime::Result<T>,
 ) -> Result<T, ToolError> {
     let _running = ready.ticker.run();
-    let store = Cell::store(&ready.engine, reach, Arc::clone(invocation), run_state);
-    let mut cell = Settling(store.map_err(|error| set_up_failed(&error))?);
+    let store = Cell::store(&ready.engine, scope, streams, run_state);
+    let mut cell = Settling(store.map_err(|error| {
+        // The host has no memory for a store: no code of the guest has run.
+        tracing::error!(error = format!("{error:#}"), "a cell cannot be created");
+        ToolError::HandlerExit(Exit::ProcessEnded)
+    })?);
     let ended = match ready.pre.instantiate_async(&mut cell.0).await {
         Ok(instance) => guest(&mut cell.0, instance).await.map_err(|error| (error, Phase::Call)),
         Err(error) => Err((error, Phase::Start)),
@@ -229,11 +223,5 @@ impl Drop for Settling {
 /// Returns the fuel that the call has used, earlier attempts included: the limit is the call's, and
 /// the store began with the rest of it.
 fn fuel_used(store: &Store<Cell>) -> u64 {
-    store.data().invocation.limits.fuel.saturating_sub(store.get_fuel().unwrap_or_default())
-}
-
-/// The host has no memory for a store: no code of the guest has run.
-fn set_up_failed(error: &wasmtime::Error) -> ToolError {
-    tracing::error!(error = format!("{error:#}"), "a cell cannot be created");
-    ToolError::HandlerExit(toolcell_contract::outcome::tool_error::Exit::ProcessEnded)
+    store.data().scope.invocation.limits.fuel.saturating_sub(store.get_fuel().unwrap_or_default())
 }

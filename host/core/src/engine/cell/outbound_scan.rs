@@ -1,6 +1,6 @@
 //! Collects the secrets that one request of a call must be scanned for.
 //!
-//! Both imports that send HTTP requests (`http` and `wasi:http`) call [`ScanContext::secrets`] with
+//! Both imports that send HTTP requests (`http` and `wasi:http`) call [`Scope::secrets`] with
 //! the credentials to add. It asks the secret source of the embedder (the program that uses this
 //! library) for all values that no request of the tenant may contain, adds the tool's own values
 //! with the requests that they are bound to, and returns [`Secrets`] for
@@ -11,32 +11,18 @@
 use std::sync::Arc;
 
 use toolcell_contract::controls::enforced;
-use toolcell_contract::grants::rights::{Decision, Request, Rights};
+use toolcell_contract::grants::rights::{Decision, Request};
 
-use super::call_redactor::CallRedactor;
-use super::resources::EngineResources;
+use super::Scope;
 use crate::capability::http::{Credential, OutboundScan, Secrets, SendError};
-use crate::tool::handler::Invocation;
 
-/// The inputs of the scan. Cheap to clone.
-#[derive(Clone)]
-pub(in crate::engine) struct ScanContext {
-    pub(in crate::engine) resources: Arc<EngineResources>,
-    pub(in crate::engine) invocation: Arc<Invocation>,
-    pub(in crate::engine) rights: Arc<Rights>,
-    pub(super) redactor: Option<Arc<CallRedactor>>,
-}
-
-impl ScanContext {
+impl Scope {
     /// Returns the secrets to scan a request with these credentials for.
     ///
     /// # Errors
     /// [`SendError::Invalid`] if the host's secrets cannot be read, or are too many to scan for.
-    pub(in crate::engine) async fn secrets(
-        &self,
-        credentials: Vec<Credential>,
-    ) -> Result<Secrets, SendError> {
-        let Self { resources, invocation, rights, redactor: call_redactor } = self;
+    pub(crate) async fn secrets(&self, credentials: Vec<Credential>) -> Result<Secrets, SendError> {
+        let Self { resources, invocation, rights, redactor: call_redactor, .. } = self;
         let mut others = resources.secrets.known(invocation.context.tenant.as_deref()).await.map_err(|error| {
             tracing::error!(%error, "the host's secrets cannot be read, so a request could not be searched for them");
             unscreened()
@@ -58,10 +44,8 @@ impl ScanContext {
             bound: bound.collect(),
             on_suspect: Box::new(move |kind| invocation.report_suspect_request(kind)),
         };
-        let redactor = call_redactor
-            .as_ref()
-            .filter(|_| enforced!(LaterAnswers))
-            .map(|redactor| redactor.redactor());
+        let redactor = call_redactor.as_ref().filter(|_| enforced!(LaterAnswers));
+        let redactor = redactor.map(|redactor| redactor.redactor());
         Ok(Secrets { credentials, redactor, scan: Some(screen) })
     }
 }

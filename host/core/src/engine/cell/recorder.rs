@@ -10,12 +10,10 @@
 //! Not here: the answers that the tool gets in a dry run (`imports`), and the grants that the list
 //! amounts to ([`Suggestion`](crate::grants::Suggestion)).
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use parking_lot::Mutex;
-use toolcell_contract::grants::rights::Request;
-use toolcell_contract::grants::{Access, Method, Target};
+use toolcell_contract::grants::{Access, Method, Target, rights::Request};
 
 /// Requests, and paths, that are kept. A tool may make a hundred thousand requests.
 const MAX_RECORDED: usize = 1000;
@@ -67,7 +65,7 @@ impl Recorder {
     }
 
     /// Records a request. Returns false if it is too long, or if the list is full.
-    pub(in crate::engine) fn request(&self, request: &Request<'_>) -> bool {
+    pub(crate) fn request(&self, request: &Request<'_>) -> bool {
         let text = request.to_string();
         // The text form omits what may be private, for example the query of a URL.
         let Ok(request) = Request::parse(&text) else { return false };
@@ -83,7 +81,7 @@ impl Recorder {
     }
 
     /// Records that a secret was to be injected into a request.
-    pub(in crate::engine) fn secret(&self, name: &str, method: Method, target: &Target) {
+    pub(crate) fn secret(&self, name: &str, method: Method, target: &Target) {
         let secrets = &mut self.0.lock().secrets;
         let uses = secrets.values().map(Vec::len).sum::<usize>();
         let place = (method, target.clone());
@@ -96,7 +94,7 @@ impl Recorder {
     }
 
     /// Records the use of a path.
-    pub(in crate::engine) fn path(&self, path: String, access: Access, is_directory: bool) {
+    pub(crate) fn path(&self, path: String, access: Access, is_directory: bool) {
         let paths = &mut self.0.lock().paths;
         if path.len() > MAX_TEXT || paths.len() >= MAX_RECORDED && !paths.contains_key(&path) {
             return;
@@ -107,14 +105,14 @@ impl Recorder {
     }
 
     /// Records that the environment was read.
-    pub(in crate::engine) fn environment(&self) {
+    pub(crate) fn environment(&self) {
         self.0.lock().environment = true;
     }
 }
 
 /// Resolves a path against a directory. The result is absolute, in its shortest form, and never
 /// above the root.
-pub(in crate::engine) fn joined(directory: &str, path: &str) -> String {
+pub(crate) fn joined(directory: &str, path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in directory.split('/').chain(path.split('/')) {
         match part {

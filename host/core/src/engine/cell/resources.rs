@@ -8,37 +8,30 @@
 //! Host functions reach it through the cell and use a resource after they have checked the rights
 //! of the call. The defaults give no secrets and no store.
 
-use std::fmt;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::SystemTime;
+use std::{fmt, path::PathBuf, sync::Arc, time::SystemTime};
 
-use super::bounds::blocking_pool::IoPool;
-use super::recorder::Recorder;
-use crate::capability::http::Egress;
-use crate::capability::kv::KeyStore;
-use crate::secrets::redact::Redactors;
+use super::{bounds::blocking_pool::IoPool, recorder::Recorder};
 use crate::secrets::secret::{SecretSource, StoredSecrets};
-use crate::tenant::descriptors;
-use crate::tenant::share::Share;
+use crate::tenant::{descriptors, share::Share};
+use crate::{capability::http::Egress, capability::kv::KeyStore, secrets::redact::Redactors};
 
 /// The resources and settings that an engine's cells share.
 #[derive(Clone)]
-pub(in crate::engine) struct EngineResources {
-    pub(in crate::engine) egress: Egress,
-    pub(in crate::engine) secrets: Arc<dyn SecretSource>,
+pub(crate) struct EngineResources {
+    pub(crate) egress: Egress,
+    pub(crate) secrets: Arc<dyn SecretSource>,
     pub(super) redactors: Arc<Redactors>,
-    pub(in crate::engine) keys: Option<Arc<dyn KeyStore>>,
+    pub(crate) keys: Option<Arc<dyn KeyStore>>,
     /// The directory in which processes share the usage counts of granted directories.
-    pub(in crate::engine) counts: Option<PathBuf>,
-    pub(in crate::engine) deterministic: Deterministic,
+    pub(crate) counts: Option<PathBuf>,
+    pub(crate) deterministic: Deterministic,
     /// The recorder of a dry run.
-    pub(in crate::engine) recorder: Option<Recorder>,
+    pub(crate) recorder: Option<Recorder>,
     pub(crate) descriptors: Arc<Share>,
     /// Threads that wait for the files of guests. They are separate from those of the store, which
     /// is the embedder's, so that neither delays the other.
     pub(super) for_files: Arc<IoPool>,
-    pub(in crate::engine) for_keys: Arc<IoPool>,
+    pub(crate) for_keys: Arc<IoPool>,
 }
 
 /// The clocks and the random numbers of calls, fixed for runs that are to be repeated exactly.

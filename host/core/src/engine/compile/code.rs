@@ -43,7 +43,7 @@ pub(super) fn linked(
     turn: Option<&LoadPermit>,
 ) -> Result<LinkedCode<Current>, Error> {
     // Without a cache there would be nothing to find after the wait.
-    let _alone = artifact.is_cacheable().then(|| compiler.single_flight.alone(artifact.key()));
+    let _alone = artifact.cache.is_some().then(|| compiler.single_flight.alone(&artifact.key));
     let _turn = lock_entry(compiler, artifact);
     let kept = |tier| compiler.link_cached(artifact, tier, wiring);
     let compiled = |tier, known| {
@@ -61,8 +61,8 @@ pub(super) fn linked(
         }
         (None, Optimise::First) => {
             // Reuses the cached definitions; does not call `describe` again.
-            let known =
-                kept(Tier::Quick).map(|quick| quick.definitions).filter(|known| !known.is_empty());
+            let known = kept(Tier::Quick).map(|quick| quick.definitions);
+            let known = known.filter(|known| !known.is_empty());
             (compiled(Tier::Optimised, known)?, CodeTier::Optimised)
         }
         (None, Optimise::Never) => (quick()?, CodeTier::Unoptimised),
@@ -76,14 +76,11 @@ pub(super) fn linked(
     }
     let code = match tier {
         CodeTier::Optimised | CodeTier::Unoptimised => Arc::new(Current::settled(ready, tier)),
-        CodeTier::Quick => optimise_later(
-            compiler,
-            bytes,
-            artifact.clone(),
-            ready,
-            definitions.clone(),
-            turn.map(LoadPermit::tenant),
-        ),
+        CodeTier::Quick => {
+            let (artifact, definitions) = (artifact.clone(), definitions.clone());
+            let tenant = turn.map(LoadPermit::tenant);
+            optimise_later(compiler, bytes, artifact, ready, definitions, tenant)
+        }
     };
     Ok(LinkedCode { code, definitions, pooled, compile_time })
 }
@@ -96,11 +93,8 @@ fn lock_entry(compiler: &Compiler, artifact: &Artifact) -> Option<EntryLock> {
     if artifact.has(wanted) || artifact.has(Tier::Optimised) {
         return None;
     }
-    let patience = compiler
-        .worker
-        .as_ref()
-        .map_or(UNBOUNDED_COMPILER, |worker| worker.wall(Priority::Foreground));
-    let until = Instant::now() + patience;
+    let wall = compiler.worker.as_ref().map(|worker| worker.wall(Priority::Foreground));
+    let until = Instant::now() + wall.unwrap_or(UNBOUNDED_COMPILER);
     artifact.lock(wanted, || Instant::now() < until)
 }
 
@@ -115,13 +109,8 @@ fn compiled(
 ) -> Result<LinkedCode, Error> {
     compiler.on_compile.call(bytes);
     let started = Instant::now();
-    let code = worker::compile(
-        compiler.worker.as_ref(),
-        tier,
-        Priority::Foreground,
-        bytes,
-        Watch::unattended(),
-    )?;
+    let (worker, watch) = (compiler.worker.as_ref(), Watch::unattended());
+    let code = worker::compile(worker, tier, Priority::Foreground, bytes, watch)?;
     let compile_time = Some(started.elapsed());
     let (ready, pooled) = compiler.linker.link_new(&code, wiring)?;
     let asked = known.map_or_else(|| describe(&compiler.scheduler, &ready), Ok);

@@ -13,11 +13,9 @@ use std::time::Duration;
 use serde_json::Value;
 use toolcell_contract::call::{CallContext, ToolCall};
 use toolcell_contract::controls::{bound, enforced};
-use toolcell_contract::definition::Definition;
-use toolcell_contract::error::Error;
-use toolcell_contract::limits::Limits;
+use toolcell_contract::{definition::Definition, error::Error, limits::Limits};
 
-use crate::engine::adapt::component_kind::MAX_TOOLS;
+use crate::engine::adapt::component_kind::check_tools;
 use crate::engine::cell::invoke::Ready;
 use crate::engine::schedule::placement::{self, Scheduler};
 use crate::tool::handler::Invocation;
@@ -45,18 +43,17 @@ pub(super) fn describe(
         result: DESCRIBE_RESULT,
         ..Limits::default()
     };
-    let definitions =
-        ready.exports.definitions().unwrap_or_else(|| call_describe(scheduler, ready, limits))?;
+    let invocation = || {
+        let call = ToolCall::new("", "describe", "{}");
+        Invocation::outside_call(call, Value::Null, CallContext::default(), limits)
+    };
+    let definitions = ready.exports.definitions().unwrap_or_else(|| {
+        scheduler.sleeps.block_on(placement::describe(scheduler, Arc::clone(ready), invocation))
+    })?;
     if definitions.is_empty() {
         return Err(Error::no_tools("its `describe` returns no tools", None));
     }
-    if definitions.len() > bound!(Tools, MAX_TOOLS) {
-        return Err(Error::too_large(
-            "tools of the component",
-            definitions.len() as u64,
-            MAX_TOOLS as u64,
-        ));
-    }
+    check_tools(definitions.len())?;
     for (index, definition) in definitions.iter().enumerate() {
         let name = &definition.name;
         if enforced!(NamesTwice)
@@ -65,23 +62,9 @@ pub(super) fn describe(
             return Err(Error::definition(name, "the component has two tools of this name"));
         }
         if definition.description.len() > bound!(DescriptionBytes, MAX_DESCRIPTION) {
-            return Err(Error::definition(
-                name,
-                format_args!("its description is over {MAX_DESCRIPTION} bytes"),
-            ));
+            let problem = format!("its description is over {MAX_DESCRIPTION} bytes");
+            return Err(Error::definition(name, problem));
         }
     }
     Ok(definitions)
-}
-
-/// Runs `describe` under these limits, from a thread that may block.
-fn call_describe(
-    scheduler: &Scheduler,
-    ready: &Arc<Ready>,
-    limits: Limits,
-) -> Result<Vec<Definition>, Error> {
-    let call = || ToolCall::new("", "describe", "{}");
-    let invocation =
-        || Invocation::outside_call(call(), Value::Null, CallContext::default(), limits);
-    scheduler.sleeps.block_on(placement::describe(scheduler, Arc::clone(ready), invocation))
 }

@@ -17,11 +17,8 @@ use toolcell_contract::error::Error;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use super::cache::Entry;
-use super::cache::entries::Artifact;
-use super::config::Tier;
-use super::config::allocator::Allocator;
 use super::{Compiler, on_a_thread};
+use super::{cache::Entry, cache::entries::Artifact, config::Tier, config::allocator::Allocator};
 use crate::engine::cell::bounds::ticker::Ticker;
 use crate::engine::cell::exports::Exports;
 use crate::engine::cell::invoke::{LinkOptions, Ready};
@@ -131,19 +128,15 @@ impl CodeLinker {
         }
         let linker = Arc::clone(self);
         on_a_thread("toolcell-link", move || {
-            let made = linker.relinked(&ready)?;
+            let failed = |error: wasmtime::Error| Error::engine(format!("{error:#}"));
+            let code = ready.pre.component().serialize().map_err(failed)?;
+            // SAFETY: it is the code of a component that this process runs.
+            #[expect(unsafe_code, reason = "the artifact never left this process")]
+            let make = |engine: &Engine| unsafe { Component::deserialize(engine, &code) };
+            let made = linker.ready_on(&linker.on_demand, &ready.wiring, make, failed)?;
             Ok(Arc::clone(ready.apart.get_or_init(|| made)))
         })
         .await
-    }
-
-    fn relinked(&self, ready: &Ready) -> Result<Arc<Ready>, Error> {
-        let failed = |error: wasmtime::Error| Error::engine(format!("{error:#}"));
-        let code = ready.pre.component().serialize().map_err(failed)?;
-        // SAFETY: it is the code of a component that this process runs.
-        #[expect(unsafe_code, reason = "the artifact never left this process")]
-        let make = |engine: &Engine| unsafe { Component::deserialize(engine, &code) };
-        self.ready_on(&self.on_demand, &ready.wiring, make, failed)
     }
 
     /// Links code for the cells of this allocator. `failed` converts an error of wasmtime. All

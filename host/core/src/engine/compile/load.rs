@@ -12,18 +12,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolcell_contract::controls::enforced;
-use toolcell_contract::definition::Definition;
-use toolcell_contract::error::Error;
-use toolcell_contract::grants::Grants;
+use toolcell_contract::{controls::enforced, definition::Definition, error::Error, grants::Grants};
 
-use super::Compiler;
-use super::cache::entries::Artifact;
-use super::code::linked;
-use super::config::Tier;
 use super::inspection::{Inspection, how_to_grant};
 use super::on_demand::{ComponentCode, Source};
 use super::tier::{CodeTier, Optimise};
+use super::{Compiler, cache::entries::Artifact, code::linked, config::Tier};
 use crate::engine::adapt::component_kind::ComponentKind;
 use crate::engine::cell::invoke::LinkOptions;
 use crate::engine::schedule::latency_class::Habits;
@@ -91,19 +85,14 @@ pub(in crate::engine) fn load(
         let hint = how_to_grant(&definitions, &denied);
         return Err(Error::not_granted(denied, hint));
     }
+    let (resident, digest) = (&compiler.resident, inspection.digest.clone());
+    let (panics, clock) = (compiler.scheduler.panics, Arc::clone(&compiler.scheduler.clock));
     Ok(LoadedComponent {
         kind: Arc::clone(&wiring.kind),
-        code: ComponentCode::new(
-            &compiler.resident,
-            inspection.digest.clone(),
-            artifact,
-            wiring,
-            source,
-            found,
-        ),
+        code: ComponentCode::new(resident, digest, artifact, wiring, source, found),
         inspection,
         definitions,
-        quarantine: Arc::new(compiler.scheduler.quarantine()),
+        quarantine: Arc::new(Quarantine::after(panics, clock)),
         latency_classes: Habits::default(),
         pooled,
         compile_time,

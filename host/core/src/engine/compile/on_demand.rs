@@ -17,11 +17,9 @@ use std::sync::{Arc, Weak};
 use parking_lot::{Mutex, RwLock};
 use toolcell_contract::error::Error;
 
-use super::cache::entries::Artifact;
-use super::config::Tier;
-use super::inspection::digest;
 use super::tier::{CodeTier, Current};
 use super::{Compiler, code, on_a_thread, preview1};
+use super::{cache::entries::Artifact, config::Tier, inspection::digest};
 use crate::engine::cell::invoke::LinkOptions;
 
 /// A function that reads the bytes of a component again.
@@ -91,8 +89,8 @@ impl ComponentCode {
         compiler: &Arc<Compiler>,
     ) -> Result<Arc<Current>, Error> {
         if self.source.is_some() {
-            self.used
-                .store(compiler.resident.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+            let uses = compiler.resident.uses.fetch_add(1, Ordering::Relaxed);
+            self.used.store(uses, Ordering::Relaxed);
         }
         if let Some(current) = self.linked() {
             return Ok(current);
@@ -104,9 +102,8 @@ impl ComponentCode {
         let core = Arc::clone(&compiler.loads).acquire_owned().await;
         let (compiler, this) = (Arc::clone(compiler), Arc::clone(self));
         on_a_thread("toolcell-link", move || {
-            let linked = this.link(&compiler);
-            drop(core);
-            linked
+            let _core = core;
+            this.link(&compiler)
         })
         .await
     }

@@ -13,8 +13,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use toolcell_contract::controls::enforced;
-use toolcell_contract::error::Error;
+use toolcell_contract::{controls::enforced, error::Error, panic_guard::dispose};
 use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1;
 use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER as ADAPTER;
 use wasmparser::{Parser, Payload};
@@ -56,7 +55,7 @@ pub(super) fn component(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
             Error::malformed(format!("the WASI preview 1 module cannot be adapted: {error:#}"))
         })),
         Err(panic) => {
-            toolcell_contract::panic_guard::dispose(panic);
+            dispose(panic);
             Err(Error::malformed("the WASI preview 1 module cannot be adapted"))
         }
     }
@@ -117,10 +116,8 @@ fn has_known_imports(bytes: &[u8]) -> Result<(), Error> {
         .collect();
     let more = unknown.len() - named.len();
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    let found = format!(
-        "a module that imports {}{more}, which WASI preview 1 does not have",
-        named.join(", ")
-    );
+    let named = named.join(", ");
+    let found = format!("a module that imports {named}{more}, which WASI preview 1 does not have");
     let hint = if unknown.iter().any(|import| import.module == UNSTABLE) {
         "build it again for `wasm32-wasip1` or `wasm32-wasip2`: this build is for WASI as it was before preview 1"
     } else {

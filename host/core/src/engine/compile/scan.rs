@@ -41,7 +41,7 @@ const MAX_INSTANCES: u64 = 10_000;
 /// Modules and components, nested and side by side.
 const MAX_PARTS: u64 = 256;
 /// Levels of nested components.
-const MAX_NESTING: usize = 8;
+const MAX_NESTING: u64 = 8;
 /// Bytes of an import's or export's name that are kept for messages.
 const NAME_BYTES: usize = 120;
 /// Imports of a core module that are checked to recognise its host.
@@ -74,11 +74,8 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline, Error> {
 /// # Errors
 /// [`Error::is_component`] if it is malformed or over a bound.
 pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
-    bounded(
-        "bytes of the component",
-        bytes.len() as u64,
-        bound!(ComponentBytes, Engine::MAX_COMPONENT),
-    )?;
+    let size = bytes.len() as u64;
+    bounded("bytes of the component", size, bound!(ComponentBytes, Engine::MAX_COMPONENT))?;
     let mut outline = Outline::default();
     let (mut functions, mut parts, mut items) = (0_u64, 0_u64, 0_u64);
     let (mut types, mut type_bytes) = (0_u64, 0_u64);
@@ -100,11 +97,8 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
                     parts,
                     bound!(Parts, MAX_PARTS),
                 )?;
-                bounded(
-                    "nesting of components",
-                    open.len() as u64,
-                    bound!(Nesting, MAX_NESTING as u64),
-                )?;
+                let levels = open.len() as u64;
+                bounded("nesting of components", levels, bound!(Nesting, MAX_NESTING))?;
             }
             Payload::End(_) => heaviest = heaviest.max(open.pop().unwrap_or_default()),
             Payload::CodeSectionStart { count, .. } => {
@@ -137,11 +131,8 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
                 type_bytes += section.range().len() as u64;
             }
             Payload::CodeSectionEntry(body) => {
-                bounded(
-                    "bytes of one function",
-                    body.range().len() as u64,
-                    bound!(FunctionBytes, MAX_BODY),
-                )?;
+                let size = body.range().len() as u64;
+                bounded("bytes of one function", size, bound!(FunctionBytes, MAX_BODY))?;
                 let mut locals = 0;
                 for group in body.get_locals_reader().map_err(malformed)? {
                     locals += u64::from(group.map_err(malformed)?.0);
@@ -209,13 +200,8 @@ fn module(bytes: &[u8]) -> (&'static str, &'static str) {
     for payload in Parser::new(0).parse_all(bytes) {
         match payload {
             Ok(Payload::ImportSection(section)) => {
-                imports.extend(
-                    section
-                        .into_imports()
-                        .flatten()
-                        .map(|import| import.module)
-                        .take(MODULE_IMPORTS),
-                );
+                let modules = section.into_imports().flatten().map(|import| import.module);
+                imports.extend(modules.take(MODULE_IMPORTS));
             }
             Ok(Payload::CustomSection(section)) => {
                 has_metadata |= section.name().starts_with(METADATA);
@@ -254,14 +240,14 @@ fn module(bytes: &[u8]) -> (&'static str, &'static str) {
             "a core WebAssembly module that is a library for WASI preview 1",
             "build it for `wasm32-wasip2`, or as a program with `_start`, which `as = \"command\"` makes a tool",
         )
-    } else if imports.is_empty() {
-        (
-            "a core WebAssembly module",
-            "build a component from its source: `toolcell build`, or a build for `wasm32-wasip2`",
-        )
     } else {
+        let found = if imports.is_empty() {
+            "a core WebAssembly module"
+        } else {
+            "a core WebAssembly module that is made for a host of its own, for example a browser"
+        };
         (
-            "a core WebAssembly module that is made for a host of its own, for example a browser",
+            found,
             "build a component from its source: `toolcell build`, or a build for `wasm32-wasip2`",
         )
     }

@@ -19,9 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use toolcell_contract::controls::bound;
-use toolcell_contract::error::Error;
-use toolcell_contract::panic_guard::guarded;
+use toolcell_contract::{controls::bound, error::Error, panic_guard::guarded};
 
 use super::fair_queue::{FairQueue, FlowState};
 use crate::engine::cell::bounds::run_state::RunState;

@@ -24,21 +24,24 @@ use tokio::sync::oneshot;
 use toolcell_contract::controls::enforced;
 
 use super::fast_lane::{POLL_TIME, Turn};
-use super::latency_class::LatencyClass;
-use super::runtimes::Lanes;
-use super::slow_lane::SlowLane;
+use super::{latency_class::LatencyClass, runtimes::Lanes, slow_lane::SlowLane};
 use crate::engine::cell::bounds::run_state::RunState;
 
-/// A guest's future, shared by the lanes and the caller. Its output is `None` if it was killed.
+/// A guest's future, for the lane that polls it. Its output is `None` if it was killed.
 pub(super) struct Guest<F> {
-    future: Arc<Mutex<Option<Pin<Box<F>>>>>,
-    timers: &'static Handle,
-    run_state: Arc<RunState>,
-    latency_class: Arc<LatencyClass>,
+    shared: Arc<Shared<F>>,
     /// True until the first poll.
     is_new: bool,
     /// True until its latency class was noted.
     is_unrecorded: bool,
+}
+
+/// The part of a guest that its caller has, too.
+struct Shared<F> {
+    future: Mutex<Option<Pin<Box<F>>>>,
+    timers: &'static Handle,
+    run_state: Arc<RunState>,
+    latency_class: Arc<LatencyClass>,
 }
 
 impl<F> Guest<F> {
@@ -48,32 +51,13 @@ impl<F> Guest<F> {
         run_state: Arc<RunState>,
         latency_class: Arc<LatencyClass>,
     ) -> Self {
-        Self {
-            future: Arc::new(Mutex::new(Some(Box::pin(future)))),
-            timers,
-            run_state,
-            latency_class,
-            is_new: true,
-            is_unrecorded: true,
-        }
-    }
-
-    fn share(&self) -> Self {
-        let (run_state, latency_class) =
-            (Arc::clone(&self.run_state), Arc::clone(&self.latency_class));
-        let (is_new, is_unrecorded) = (self.is_new, self.is_unrecorded);
-        Self {
-            future: Arc::clone(&self.future),
-            timers: self.timers,
-            run_state,
-            latency_class,
-            is_new,
-            is_unrecorded,
-        }
+        let future = Mutex::new(Some(Box::pin(future)));
+        let shared = Arc::new(Shared { future, timers, run_state, latency_class });
+        Self { shared, is_new: true, is_unrecorded: true }
     }
 }
 
-impl<F: Send + 'static> Guest<F> {
+impl<F: Send + 'static> Shared<F> {
     fn kill(&self, slow_lane: &SlowLane) {
         self.run_state.cancel();
         // Dropped after the lock is released, since dropping a cell runs other code.
@@ -93,17 +77,18 @@ impl<F: Future> Future for Guest<F> {
     type Output = Option<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let is_unrecorded = self.is_unrecorded;
-        self.is_new = false;
-        let mut future = self.future.lock();
+        let Self { shared, is_new, is_unrecorded } = &mut *self;
+        let run_state = &shared.run_state;
+        *is_new = false;
+        let mut future = shared.future.lock();
         let Some(running) = future.as_mut() else { return Poll::Ready(None) };
-        let _timers = self.timers.enter();
-        let poll = self.run_state.poll(context, |context| running.as_mut().poll(context));
-        let is_waiting = poll.is_pending() && self.run_state.is_waiting();
-        if is_unrecorded && !is_waiting {
-            self.latency_class.note(poll.is_pending() || self.run_state.was_stopped());
+        let _timers = shared.timers.enter();
+        let poll = run_state.poll(context, |context| running.as_mut().poll(context));
+        let is_waiting = poll.is_pending() && run_state.is_waiting();
+        if *is_unrecorded && !is_waiting {
+            shared.latency_class.note(poll.is_pending() || run_state.was_stopped());
         }
-        if poll.is_pending() && self.run_state.is_cancelled() {
+        if poll.is_pending() && run_state.is_cancelled() {
             // Killed during the poll. It may now wait for the host without end, and nothing else
             // would drop it.
             future.take();
@@ -113,14 +98,14 @@ impl<F: Future> Future for Guest<F> {
             future.take();
         }
         drop(future);
-        self.is_unrecorded &= is_waiting;
+        *is_unrecorded &= is_waiting;
         poll.map(Some)
     }
 }
 
 /// A guest in the lanes. Dropping this kills it.
 pub(super) struct Remote<F: Future + Send + 'static> {
-    guest: Guest<F>,
+    guest: Arc<Shared<F>>,
     slow_lane: SlowLane,
     answer: oneshot::Receiver<F::Output>,
     /// Until then the caller polls for the answer. Set if an awake thread picked the call up.
@@ -133,10 +118,10 @@ where
 {
     /// Starts the guest in the fast lane, or in the slow lane if most earlier calls of its kind
     /// were interrupted there.
-    pub(super) fn start(lanes: &Lanes, guest: Guest<F>) -> Self {
+    pub(super) fn start(lanes: &Lanes, mut first: Guest<F>) -> Self {
         let (answered, answer) = oneshot::channel();
-        let (mut first, woken, lane) =
-            (guest.share(), lanes.woken().clone(), lanes.slow_lane().clone());
+        let guest = Arc::clone(&first.shared);
+        let (woken, lane) = (lanes.woken.handle().clone(), lanes.slow_lane.clone());
         let slow_lane = lane.clone();
         if !guest.latency_class.is_short() {
             run_to_end(first, &lane, answered);
@@ -144,7 +129,7 @@ where
         }
         let slice = Box::new(move |turn: &mut Turn<'_>| {
             // Other calls of its kind may have run while it waited.
-            if !first.latency_class.is_short() {
+            if !first.shared.latency_class.is_short() {
                 run_to_end(first, &lane, answered);
                 return;
             }
@@ -153,17 +138,14 @@ where
                     turn.end();
                     send(answered, answer);
                 }
-                Poll::Pending if first.run_state.is_waiting() => {
+                Poll::Pending if first.shared.run_state.is_waiting() => {
                     woken.spawn(resume(first, lane, answered));
                 }
                 Poll::Pending => run_to_end(first, &lane, answered),
             }
         });
-        let at_once = lanes.fast_lane().run(
-            &guest.latency_class.flow.fast_lane,
-            Arc::clone(&guest.run_state),
-            slice,
-        );
+        let (flow, run_state) = (&guest.latency_class.flow, Arc::clone(&guest.run_state));
+        let at_once = lanes.fast_lane.run(&flow.fast_lane, run_state, slice);
         let polled_until = at_once.then(|| Instant::now() + POLL_TIME);
         Self { guest, slow_lane, answer, polled_until }
     }
@@ -174,11 +156,8 @@ fn run_to_end<F>(mut guest: Guest<F>, slow_lane: &SlowLane, answered: oneshot::S
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    let (lane, run_state, turns) = (
-        slow_lane.clone(),
-        Arc::clone(&guest.run_state),
-        Arc::clone(&guest.latency_class.flow.slow_lane),
-    );
+    let (lane, run_state) = (slow_lane.clone(), Arc::clone(&guest.shared.run_state));
+    let turns = Arc::clone(&guest.shared.latency_class.flow.slow_lane);
     let mut place = slow_lane.enqueue(&turns, &run_state, guest.is_new);
     slow_lane.spawn(async move {
         while let Some(Ok(turn)) = run_state.unless_cancelled(place).await {
@@ -219,7 +198,7 @@ where
 {
     let slice = poll_fn(|context| match Pin::new(&mut guest).poll(context) {
         Poll::Ready(answer) => Poll::Ready(Some(answer)),
-        Poll::Pending if guest.run_state.is_waiting() => Poll::Pending,
+        Poll::Pending if guest.shared.run_state.is_waiting() => Poll::Pending,
         Poll::Pending => Poll::Ready(None),
     });
     match slice.await {

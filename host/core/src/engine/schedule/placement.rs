@@ -68,13 +68,6 @@ pub(in crate::engine) struct Scheduler {
     pub(in crate::engine) clock: Arc<dyn Clock>,
 }
 
-impl Scheduler {
-    /// Builds the count of panics of one component.
-    pub(in crate::engine) fn quarantine(&self) -> Quarantine {
-        Quarantine::after(self.panics, Arc::clone(&self.clock))
-    }
-}
-
 /// Calls `execute` within the invocation's time.
 pub(in crate::engine) async fn execute(
     scheduler: &Scheduler,
@@ -93,14 +86,8 @@ pub(in crate::engine) async fn execute(
     let run_state = run_state(&invocation);
     let streams = ready.exports.streams(&invocation);
     let printed = streams.as_ref().map(|streams| streams.stdout.clone());
-    let guest = invoke::execute(
-        ready,
-        Arc::clone(&invocation),
-        checks,
-        rights,
-        streams,
-        Arc::clone(&run_state),
-    );
+    let (call, state) = (Arc::clone(&invocation), Arc::clone(&run_state));
+    let guest = invoke::execute(ready, call, checks, rights, streams, state);
     let cell = cell(slot, Arc::clone(quarantine), Arc::clone(&invocation), guest);
     let ended = run_cell(scheduler, cell, &invocation, &run_state, latency_class).await;
     ended.unwrap_or_else(|mut error| {
@@ -166,12 +153,10 @@ async fn cell<T>(
     guest: impl Future<Output = Result<T, ToolError>>,
 ) -> Result<T, ToolError> {
     let ended = if enforced!(CellFence) {
-        let by_the_host = || Err(ToolError::HandlerRaised(Crash::by_the_host()));
-        AssertUnwindSafe(guest)
-            .catch_unwind()
-            .await
-            .map_err(dispose)
-            .unwrap_or_else(|()| by_the_host())
+        AssertUnwindSafe(guest).catch_unwind().await.unwrap_or_else(|panic| {
+            dispose(panic);
+            Err(ToolError::HandlerRaised(Crash::by_the_host()))
+        })
     } else {
         guest.await
     };
@@ -237,17 +222,14 @@ async fn slot(
     if invocation.caller.is_some() {
         return Ok(None);
     }
-    let overloaded = Refusal::overloaded;
-    let (is_shared, text) = (invocation.is_shared, invocation.text_bytes());
-    let slot = scheduler
-        .queue
-        .take(&invocation.tenant, is_shared, invocation.deadline(), text)
-        .await
-        .ok_or_else(overloaded)?;
+    let (tenant, is_shared) = (&invocation.tenant, invocation.is_shared);
+    let (deadline, text) = (invocation.deadline(), invocation.text_bytes());
+    let slot = scheduler.queue.take(tenant, is_shared, deadline, text).await;
+    let slot = slot.ok_or_else(Refusal::overloaded)?;
     // The component may have been quarantined during the wait.
     quarantine.admit()?;
     // The slot may have become free at the last moment: a tool that never ran must not time out.
-    if invocation.remaining().is_zero() { Err(overloaded()) } else { Ok(Some(slot)) }
+    if invocation.remaining().is_zero() { Err(Refusal::overloaded()) } else { Ok(Some(slot)) }
 }
 
 #[cfg(test)]

@@ -17,10 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use toolcell_contract::controls::bound;
-use toolcell_contract::event::LogLevel;
-use toolcell_contract::outcome::refusal::Refusal;
 use toolcell_contract::outcome::tool_error::{Crash, CrashKind, ToolError};
+use toolcell_contract::{controls::bound, event::LogLevel, outcome::refusal::Refusal};
 
 use crate::os::clock::Clock;
 use crate::tool::handler::Invocation;
@@ -86,10 +84,8 @@ impl Quarantine {
         tracing::error!(tool, id, "the host panicked as it served a tool");
         if self.count() {
             tracing::error!(tool, "the tool's component is not run any more");
-            invocation.noted(
-                LogLevel::Error,
-                "the host panicked too often: the tool is not run any more".to_owned(),
-            );
+            let reason = "the host panicked too often: the tool is not run any more";
+            invocation.noted(LogLevel::Error, reason.to_owned());
         }
     }
 }

@@ -71,7 +71,7 @@ struct Waiting {
     slot: oneshot::Receiver<Slot>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     free: usize,
     waiting: usize,
@@ -103,14 +103,8 @@ struct Place {
 impl Queue {
     /// Builds a queue for this many cells, all of them free.
     pub(crate) fn new(cells: usize) -> Arc<Self> {
-        let state = Mutex::new(State {
-            free: cells,
-            waiting: 0,
-            tickets: 0,
-            accounts: vec![Account::default()],
-            tenants: PerTenant::default(),
-            unused: Vec::new(),
-        });
+        let accounts = vec![Account::default()];
+        let state = Mutex::new(State { free: cells, accounts, ..State::default() });
         Arc::new(Self { cells, state, waiting: shared_bytes(WAITING_BYTES) })
     }
 
@@ -133,32 +127,23 @@ impl Queue {
         deadline: Option<Instant>,
         text: u64,
     ) -> Option<Slot> {
-        match self.enter(tenant, is_shared, text)? {
-            Ok(slot) => Some(slot),
-            Err(mut waiting) => before(deadline, &mut waiting.slot).await?.ok(),
-        }
-    }
-
-    fn enter(
-        self: &Arc<Self>,
-        tenant: &Arc<TenantState>,
-        is_shared: bool,
-        text: u64,
-    ) -> Option<Result<Slot, Waiting>> {
         let queue = Arc::clone(self);
-        let mut state = self.state.lock();
-        let account = state.account(tenant);
-        if state.free > 0 && !state.is_reserved(&state.accounts[account], is_shared) {
-            state.take(account);
-            return Some(Ok(Slot { queue, account }));
-        }
-        let Some(text) = shared_bytes::take(&self.waiting, tenant, text) else {
-            state.forget(account);
-            return None;
+        let mut waiting = {
+            let mut state = self.state.lock();
+            let account = state.account(tenant);
+            if state.free > 0 && !state.is_reserved(&state.accounts[account], is_shared) {
+                state.take(account);
+                return Some(Slot { queue, account });
+            }
+            let Some(text) = shared_bytes::take(&self.waiting, tenant, text) else {
+                state.forget(account);
+                return None;
+            };
+            let (sender, slot) = oneshot::channel();
+            let ticket = state.wait(account, Place { is_shared, slot: sender })?;
+            Waiting { queue, account, ticket, _text: text, slot }
         };
-        let (sender, slot) = oneshot::channel();
-        let ticket = state.wait(account, Place { is_shared, slot: sender })?;
-        Some(Err(Waiting { queue, account, ticket, _text: text, slot }))
+        before(deadline, &mut waiting.slot).await?.ok()
     }
 }
 

@@ -9,7 +9,7 @@
 //! threads.
 //! Dropping an engine, even inside of an async task, never blocks.
 
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::Builder;
 use toolcell_contract::error::Error;
 
 use super::fast_lane::FastLane;
@@ -29,9 +29,9 @@ const NEW_CALLS_INTERVAL: u32 = 1;
 
 /// The threads for cells that do not run in their caller's task.
 pub(in crate::engine) struct Lanes {
-    fast_lane: FastLane,
-    woken: Threads,
-    slow_lane: SlowLane,
+    pub(super) fast_lane: FastLane,
+    pub(super) woken: Threads,
+    pub(super) slow_lane: SlowLane,
     /// Separate from the handle: guests have the handle, and a guest must not be the last owner of
     /// its own threads.
     _slow_threads: Threads,
@@ -47,18 +47,6 @@ impl Lanes {
             slow_lane: SlowLane::new(slow.handle().clone(), threads),
             _slow_threads: slow,
         })
-    }
-
-    pub(super) fn fast_lane(&self) -> &FastLane {
-        &self.fast_lane
-    }
-
-    pub(in crate::engine) fn woken(&self) -> &Handle {
-        self.woken.handle()
-    }
-
-    pub(super) fn slow_lane(&self) -> &SlowLane {
-        &self.slow_lane
     }
 }
 

@@ -35,7 +35,7 @@ struct Timeline {
 /// A sleeper's deadline, and its number in the order of the calls of `sleep_until`.
 type Place = (Instant, u64);
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Pace {
     Manual,
     Automatic,
@@ -117,28 +117,6 @@ impl Clock for ManualClock {
     }
 }
 
-impl Timeline {
-    /// Registers the sleeper, or re-checks its deadline. An automatic clock moves to the sleeper's
-    /// time if this sleeper is the next one and was registered before.
-    fn sleep(&mut self, place: Place, waker: &Waker) -> SleeperState {
-        let lay_here = self.sleepers.insert(place, waker.clone()).is_some();
-        let is_next = self.sleepers.first_key_value().is_some_and(|(next, _)| *next == place);
-        match self.pace {
-            Pace::Automatic if lay_here && is_next => self.now = self.now.max(place.0),
-            Pace::Automatic if !lay_here && self.now < place.0 => return SleeperState::OthersFirst,
-            Pace::Automatic | Pace::Manual => {}
-        }
-        if self.now < place.0 { SleeperState::Asleep } else { SleeperState::Awake }
-    }
-}
-
-enum SleeperState {
-    Awake,
-    Asleep,
-    /// The sleeper was just registered: other futures of the task are polled first.
-    OthersFirst,
-}
-
 struct Sleeper {
     clock: ManualClock,
     place: Place,
@@ -150,12 +128,8 @@ impl Sleeper {
     fn remove(&self) {
         let mut timeline = self.clock.0.lock();
         let was_here = timeline.sleepers.remove(&self.place).is_some();
-        let next = match timeline.pace {
-            Pace::Automatic if was_here => {
-                timeline.sleepers.first_key_value().map(|(_, waker)| waker.clone())
-            }
-            Pace::Automatic | Pace::Manual => None,
-        };
+        let wakes_next = was_here && timeline.pace == Pace::Automatic;
+        let next = timeline.sleepers.values().next().filter(|_| wakes_next).cloned();
         drop(timeline);
         next.iter().for_each(Waker::wake_by_ref);
     }
@@ -164,15 +138,26 @@ impl Sleeper {
 impl Future for Sleeper {
     type Output = ();
 
+    /// Registers the sleeper, or re-checks its deadline. An automatic clock moves to the sleeper's
+    /// time if this sleeper is the next one and was registered before.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let turn = self.clock.0.lock().sleep(self.place, context.waker());
-        match turn {
-            SleeperState::Awake => {
-                self.remove();
-                return Poll::Ready(());
-            }
-            SleeperState::OthersFirst => context.waker().wake_by_ref(),
-            SleeperState::Asleep => {}
+        let mut timeline = self.clock.0.lock();
+        let (at, waker) = (self.place.0, context.waker());
+        let is_new = timeline.sleepers.insert(self.place, waker.clone()).is_none();
+        let is_next = timeline.sleepers.keys().next() == Some(&self.place);
+        let is_automatic = timeline.pace == Pace::Automatic;
+        if is_automatic && !is_new && is_next {
+            timeline.now = timeline.now.max(at);
+        }
+        let is_due = timeline.now >= at;
+        drop(timeline);
+        if is_due {
+            self.remove();
+            return Poll::Ready(());
+        }
+        if is_automatic && is_new {
+            // Other futures of the task are polled first.
+            waker.wake_by_ref();
         }
         Poll::Pending
     }

@@ -87,22 +87,17 @@ async fn ask(
     call: ToolCall,
     failure: Failure,
 ) -> Result<Verdict, String> {
-    match &policy.0 {
+    let deadline = Instant::now().checked_add(budget);
+    let answer = match &policy.0 {
         PolicyKind::Blocking(function) => {
-            on_a_thread(places, budget, Arc::clone(function), call, failure).await
+            before(deadline, on_a_thread(places, Arc::clone(function), call, failure)).await
         }
         PolicyKind::Async(function) => {
             let answer = GuardedFuture::new(|| function(call, failure));
-            match before(Instant::now().checked_add(budget), answer).await {
-                Some(answer) => answer.map_err(panicked),
-                None => Err(timeout_text(budget)),
-            }
+            before(deadline, answer).await.map(|answer| answer.map_err(panicked))
         }
-    }
-}
-
-fn timeout_text(budget: Duration) -> String {
-    format!("gave no answer within {budget:?}")
+    };
+    answer.unwrap_or_else(|| Err(format!("gave no answer within {budget:?}")))
 }
 
 fn panicked(panic: Panic) -> String {
@@ -111,17 +106,12 @@ fn panicked(panic: Panic) -> String {
 
 async fn on_a_thread(
     places: &Arc<Semaphore>,
-    budget: Duration,
     function: Arc<Decide>,
     call: ToolCall,
     failure: Failure,
 ) -> Result<Verdict, String> {
-    let deadline = Instant::now().checked_add(budget);
-    let silent = || timeout_text(budget);
-    let place = before(deadline, Arc::clone(places).acquire_owned())
-        .await
-        .and_then(Result::ok)
-        .ok_or_else(silent)?;
+    let place = Arc::clone(places).acquire_owned().await;
+    let place = place.map_err(|error| format!("could not be asked: {error}"))?;
     // The runtime and the tracing span of the run are entered for the function.
     let (runtime, span) = (Handle::try_current().ok(), tracing::Span::current());
     let (answered, answer) = oneshot::channel();
@@ -134,8 +124,5 @@ async fn on_a_thread(
     };
     let started = thread::Builder::new().name("toolcell-policy".into()).spawn(decide);
     started.map_err(|error| format!("could not be asked: {error}"))?;
-    match before(deadline, answer).await {
-        Some(answer) => answer.unwrap_or_else(|_| Err("did not answer".into())),
-        None => Err(silent()),
-    }
+    answer.await.unwrap_or_else(|_| Err("did not answer".into()))
 }

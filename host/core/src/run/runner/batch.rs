@@ -15,11 +15,10 @@ use futures_util::{Stream, StreamExt as _, stream};
 use toolcell_contract::call::ToolCall;
 use toolcell_contract::error::Error;
 
-use super::settle::{CallSettlement, settle};
-use super::shared::Shared;
+use super::settle::{CallSettlement, Shared, settle};
 use super::{RunOptions, Runner, UnknownTools};
-use crate::tool::Tool;
-use crate::tool::statistics::Counting;
+use crate::run::policy::OnToolError;
+use crate::tool::{Tool, statistics::Counting};
 
 /// A call and its tool. `None`: the model is told that the tool does not exist.
 type Resolved = (ToolCall, Option<Tool>);
@@ -97,7 +96,9 @@ fn run_call(
     shared: Arc<Shared>,
     (index, (call, tool)): (usize, Resolved),
 ) -> impl Future<Output = CallSettlement> + Send {
-    let kept = shared.copy_for_policy(&call);
+    // Copied for a policy function only: nothing else reads it.
+    let kept = matches!(shared.options.on_tool_error, OnToolError::Decide(_))
+        .then(|| Box::new(call.clone()));
     async move {
         // Boxed, because it is rare and would make every call's future larger.
         let Some(tool) = tool else { return Box::pin(missing(shared, index, call, kept)).await };
@@ -106,7 +107,7 @@ fn run_call(
         let completion = if options.abort.is_raised() {
             shared.executor.cancelled(&tool, call, options)
         } else {
-            shared.executor.uncounted(&tool, call, options).await
+            shared.executor.uncounted(&tool, call, options, None).await
         };
         match settle(&shared, (index, None), completion, counting) {
             Ok(ended) => ended,
@@ -150,7 +151,6 @@ mod tests {
     use toolcell_contract::message::{RunEvent, RunHalt};
 
     use super::*;
-    use crate::run::policy::OnToolError;
     use crate::run::registry::Registry;
 
     fn runner() -> Runner {

@@ -6,21 +6,35 @@
 //! that the call took), and the next action, such as asking a person. A failure goes by the run's
 //! policy: `settle` returns a [`Failed`], which the run awaits. A policy function is called once for
 //! each failure and never about its own failure. If the encoder fails, the call counts as failed,
-//! and its message is still sent.
+//! and its message is still sent. `Batch` builds one [`Shared`] for a run: the executor, the encoder,
+//! the options and the tools of all its calls.
 
-use toolcell_contract::call::usage::Usage;
-use toolcell_contract::call::{CallResult, Completion, ToolCall};
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use toolcell_contract::call::{CallResult, Completion, ToolCall, usage::Usage};
 use toolcell_contract::json::Json;
-use toolcell_contract::message::encode::{EncodeError, EncodeInput, fallback, into_plain};
-use toolcell_contract::message::failure::Failure;
-use toolcell_contract::message::{Message, RunEvent, RunHalt, SettledCall};
-use toolcell_contract::outcome::tool_error::ToolError;
-use toolcell_contract::outcome::{Halt, HandlerError, Outcome, Output, Question};
+use toolcell_contract::message::encode::{
+    EncodeError, EncodeInput, GuardedEncoder, fallback, into_plain,
+};
+use toolcell_contract::message::{Message, RunEvent, RunHalt, SettledCall, failure::Failure};
+use toolcell_contract::outcome::{Halt, HandlerError, Outcome, Output, tool_error::ToolError};
 
+use super::RunOptions;
 use super::ask::{Decision, decide};
-use super::shared::Shared;
-use crate::tool::Tool;
-use crate::tool::statistics::Counting;
+use crate::executor::Executor;
+use crate::run::registry::Toolbox;
+use crate::tool::{Tool, statistics::Counting};
+
+/// The state that the calls of a run share.
+pub(super) struct Shared {
+    pub(super) executor: Executor,
+    pub(super) encoder: GuardedEncoder,
+    pub(super) options: RunOptions,
+    pub(super) deciding: Arc<Semaphore>,
+    /// The tools at the start of the run. Later registrations do not change it.
+    pub(super) toolbox: Toolbox,
+}
 
 /// A call that is over.
 pub(super) struct CallSettlement {
@@ -28,43 +42,16 @@ pub(super) struct CallSettlement {
     pub(super) index: usize,
     pub(super) message: Message,
     pub(super) usage: Usage,
-    next: NextAction,
-}
-
-/// The next step after a call.
-enum NextAction {
-    Continue,
-    Ask(Question),
-    Halt { reason: String, result: Json },
-    Fail { exception: Option<String> },
+    /// The reason why the loop does not continue, if there is one.
+    pub(super) halted: Option<RunHalt>,
 }
 
 impl CallSettlement {
-    /// Returns the reason why the loop does not continue, if there is one.
-    pub(super) fn halted(&self) -> Option<RunHalt> {
-        let id = || self.message.tool_call_id.clone();
-        Some(match &self.next {
-            NextAction::Continue => return None,
-            NextAction::Ask(question) => RunHalt::by(question.clone(), id()),
-            NextAction::Halt { reason, result } => RunHalt::Handler {
-                reason: reason.clone(),
-                tool_call_id: id(),
-                result: result.clone(),
-            },
-            NextAction::Fail { exception } => {
-                RunHalt::ToolError { tool_call_id: id(), exception: exception.clone() }
-            }
-        })
-    }
-
     /// Returns the last event of the call.
     pub(super) fn settled(self) -> RunEvent {
-        let Message { tool_call_id, name: tool_name, content, .. } = self.message.clone();
-        let settled = match self.next {
-            NextAction::Continue | NextAction::Fail { .. } => {
-                SettledCall::Encoded { id: tool_call_id, content }
-            }
-            NextAction::Ask(Question { question, options, answer_schema, state, .. }) => {
+        let Message { tool_call_id: id, name: tool_name, content, .. } = self.message.clone();
+        let settled = match self.halted {
+            Some(RunHalt::AskUser { question, tool_call_id, options, answer_schema, state }) => {
                 SettledCall::AskUser {
                     tool_call_id,
                     tool_name,
@@ -74,9 +61,10 @@ impl CallSettlement {
                     state,
                 }
             }
-            NextAction::Halt { reason, result } => {
+            Some(RunHalt::Handler { reason, tool_call_id, result }) => {
                 SettledCall::Halt { tool_call_id, reason, result, content }
             }
+            Some(RunHalt::ToolError { .. } | _) | None => SettledCall::Encoded { id, content },
         };
         RunEvent::Settled { settled, message: self.message }
     }
@@ -122,58 +110,61 @@ impl Failed<'_> {
         let (id, name) = (&*end.message.tool_call_id, &*end.message.name);
         let stop = || (options.signal(id), options.call.stop_grace);
         let call = || call.map_or_else(|| ToolCall::new(id, name, ""), |call| *call);
-        let asked = (deciding, end.shared.time_of_a_call(tool));
+        let limits = end.shared.executor.limits().tightened(&options.limits_of_a_call());
+        let asked = (deciding, tool.tightened(limits).timeout);
         let encode = |value: &Json| encoder.encode(EncodeInput::Value(value)).map_err(not_encoded);
         match decide(&options.on_tool_error, asked, call, failure, stop, encode).await {
             Decision::Report(failure) => end.reported(&failure),
-            Decision::Replace(content) => end.settled(content, NextAction::Continue),
-            Decision::Halt(failure, exception) => end.halted(&failure, exception),
+            Decision::Replace(content) => end.settled(content, None),
+            Decision::Halt(failure, exception) => {
+                let halted = RunHalt::ToolError { tool_call_id: id.to_owned(), exception };
+                CallSettlement { halted: Some(halted), ..end.reported(&failure) }
+            }
         }
     }
 }
 
 impl<'a> End<'a> {
     /// Returns the end of a result that is not a failure and can be encoded.
-    fn of(self, result: CallResult) -> Result<CallSettlement, Box<Failed<'a>>> {
-        match result {
-            CallResult::Outcome(Outcome::Ok(output)) => self.ok(output),
-            CallResult::Outcome(Outcome::AskUser(question)) => Ok(self.ask(question)),
-            CallResult::Outcome(Outcome::Halt(halt)) => self.halt(halt),
-            CallResult::Outcome(Outcome::Error(error)) => Err(self.failed(Failure::Error(error))),
-            CallResult::ToolError(error) => Err(self.failed(Failure::ToolError(error))),
-            CallResult::Refusal(refusal) => Err(self.failed(Failure::Refusal(refusal))),
+    fn of(mut self, result: CallResult) -> Result<CallSettlement, Box<Failed<'a>>> {
+        let encoder = &self.shared.encoder;
+        let tool_call_id = || self.message.tool_call_id.clone();
+        let encoded = match result {
+            CallResult::Outcome(Outcome::Ok(output)) => {
+                let encoded = encoder.encode_custom(EncodeInput::Ok(&output)).transpose();
+                let stand_in = output.stand_in().map(str::to_owned);
+                let Output { value, message, parts, end_turn, .. } = output;
+                encoded.map(|encoded| {
+                    self.message.message = message;
+                    self.message.parts = parts;
+                    self.message.end_turn = end_turn;
+                    (encoded.or(stand_in).unwrap_or_else(|| into_plain(value)), None)
+                })
+            }
+            CallResult::Outcome(Outcome::AskUser(question)) => {
+                let halted = RunHalt::by(question, tool_call_id());
+                Ok((Message::AWAITING_USER.to_owned(), Some(halted)))
+            }
+            CallResult::Outcome(Outcome::Halt(Halt { reason, result, .. })) => {
+                encoder.encode(EncodeInput::Value(&result)).map(|content| {
+                    let tool_call_id = tool_call_id();
+                    (content, Some(RunHalt::Handler { reason, tool_call_id, result }))
+                })
+            }
+            CallResult::Outcome(Outcome::Error(error)) => {
+                return Err(self.failed(Failure::Error(error)));
+            }
+            CallResult::ToolError(error) => return Err(self.failed(Failure::ToolError(error))),
+            CallResult::Refusal(refusal) => return Err(self.failed(Failure::Refusal(refusal))),
+        };
+        match encoded {
+            Ok((content, halted)) => Ok(self.settled(content, halted)),
+            Err(error) => Err(self.failed(not_encoded(error))),
         }
     }
 
     fn failed(self, failure: Failure) -> Box<Failed<'a>> {
         Box::new(Failed { end: self, failure })
-    }
-
-    fn ok(mut self, output: Output) -> Result<CallSettlement, Box<Failed<'a>>> {
-        let encoded = self.shared.encoder.encode_custom(EncodeInput::Ok(&output)).transpose();
-        let stand_in = output.stand_in().map(str::to_owned);
-        let Output { value, message, parts, end_turn, .. } = output;
-        match encoded {
-            Ok(encoded) => {
-                self.message.message = message;
-                self.message.parts = parts;
-                self.message.end_turn = end_turn;
-                let content = encoded.or(stand_in).unwrap_or_else(|| into_plain(value));
-                Ok(self.settled(content, NextAction::Continue))
-            }
-            Err(error) => Err(self.failed(not_encoded(error))),
-        }
-    }
-
-    fn ask(self, question: Question) -> CallSettlement {
-        self.settled(Message::AWAITING_USER.to_owned(), NextAction::Ask(question))
-    }
-
-    fn halt(self, Halt { reason, result, .. }: Halt) -> Result<CallSettlement, Box<Failed<'a>>> {
-        match self.shared.encoder.encode(EncodeInput::Value(&result)) {
-            Ok(content) => Ok(self.settled(content, NextAction::Halt { reason, result })),
-            Err(error) => Err(self.failed(not_encoded(error))),
-        }
     }
 
     /// Reports the failure to the model.
@@ -183,22 +174,13 @@ impl<'a> End<'a> {
         let words = self.unknown.take().filter(|_| is_not_found);
         let named = words.map(|words| Failure::Error(HandlerError::new(words)));
         let failure = named.as_ref().unwrap_or(failure);
-        let content = self
-            .shared
-            .encoder
-            .encode(EncodeInput::Failure(failure))
-            .unwrap_or_else(|_| fallback(failure));
-        self.settled(content, NextAction::Continue)
+        let encoded = self.shared.encoder.encode(EncodeInput::Failure(failure));
+        self.settled(encoded.unwrap_or_else(|_| fallback(failure)), None)
     }
 
-    /// Reports the failure to the model and ends the loop.
-    fn halted(self, failure: &Failure, exception: Option<String>) -> CallSettlement {
-        CallSettlement { next: NextAction::Fail { exception }, ..self.reported(failure) }
-    }
-
-    fn settled(mut self, content: String, then: NextAction) -> CallSettlement {
+    fn settled(mut self, content: String, halted: Option<RunHalt>) -> CallSettlement {
         self.message.content = content;
-        CallSettlement { index: self.index, message: self.message, usage: self.usage, next: then }
+        CallSettlement { index: self.index, message: self.message, usage: self.usage, halted }
     }
 }
 

@@ -20,9 +20,7 @@ use toolcell_contract::error::Error;
 use toolcell_contract::event::Event;
 use toolcell_contract::message::{RunEvent, RunFailure, RunHalt};
 
-use super::batch::Batch;
-use super::settle::CallSettlement;
-use super::{RunOptions, Runner};
+use super::{RunOptions, Runner, batch::Batch, settle::CallSettlement};
 
 /// The maximum number of queued events at which progress is still queued. Later progress events are
 /// dropped: a newer one makes them obsolete.
@@ -87,10 +85,10 @@ impl Stream for RunStream {
             match ends.poll_next_unpin(context) {
                 Poll::Ready(Some(end)) => {
                     let earlier = halted.as_ref().is_some_and(|(index, _)| *index < end.index);
-                    if let Some(why) = end.halted()
+                    if let Some(why) = &end.halted
                         && !earlier
                     {
-                        *halted = Some((end.index, why));
+                        *halted = Some((end.index, why.clone()));
                     }
                     queue.push(end.settled());
                 }

@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 
 use parking_lot::Mutex;
 
-use super::Redactor;
 use super::forms::Pieces;
+use super::{Redactor, sort};
 use crate::secrets::secret::Secret;
 
 /// Bytes of all cached redactors. A redactor for one value takes two million bytes, one for many
@@ -43,8 +43,7 @@ impl Redactors {
     }
 
     async fn get_or_build(&self, mut values: Vec<Secret>, pieces: Pieces) -> Option<Redactor> {
-        values.sort_by(|one, other| one.expose().cmp(other.expose()));
-        values.dedup_by(|one, other| one.expose() == other.expose());
+        sort(&mut values);
         let name = name(&values, pieces);
         if let Some(found) = self.cached(name) {
             return Some(found);
@@ -53,9 +52,8 @@ impl Redactors {
             tokio::task::spawn_blocking(move || Redactor::build(values, pieces)).await.ok()??;
         let mut kept = self.cached.lock();
         kept.push_front((name, made.clone()));
-        while kept.len() > 1
-            && kept.iter().map(|(_, redactor)| redactor.size()).sum::<usize>() > self.room
-        {
+        let size = |(_, redactor): &(_, Redactor)| redactor.size();
+        while kept.len() > 1 && kept.iter().map(size).sum::<usize>() > self.room {
             kept.pop_back();
         }
         Some(made)
@@ -64,10 +62,9 @@ impl Redactors {
     fn cached(&self, name: blake3::Hash) -> Option<Redactor> {
         let mut kept = self.cached.lock();
         let at = kept.iter().position(|(other, _)| *other == name)?;
-        let found = kept.remove(at)?;
-        let redactor = found.1.clone();
-        kept.push_front(found);
-        Some(redactor)
+        // The first entry is the one that was used last.
+        kept.make_contiguous()[..=at].rotate_right(1);
+        kept.front().map(|(_, redactor)| redactor.clone())
     }
 }
 

@@ -82,7 +82,7 @@ pub(super) enum Pieces {
 
 impl Forms {
     /// Creates the patterns of these values, in as many forms as the limit allows.
-    pub(super) fn of(values: &[&[u8]], pieces: Pieces) -> Self {
+    pub(super) fn of(values: &[&str], pieces: Pieces) -> Self {
         for extent in [Extent::Every, Extent::Usual] {
             let forms = Self::within(values, extent, pieces);
             if forms.size() <= MAX_PATTERNS {
@@ -92,14 +92,14 @@ impl Forms {
         Self::within(values, Extent::Plain, pieces)
     }
 
-    fn within(values: &[&[u8]], extent: Extent, pieces: Pieces) -> Self {
+    fn within(values: &[&str], extent: Extent, pieces: Pieces) -> Self {
         let mut forms = Self::default();
         for (number, value) in values.iter().enumerate() {
             for form in written(value, extent, pieces) {
                 note(&mut forms.written, form, number);
             }
             if enforced!(SpacedSecrets) {
-                forms.add_spaced(value, number, extent);
+                forms.add_spaced(value.as_bytes(), number, extent);
             }
             if extent != Extent::Plain && forms.size() > MAX_PATTERNS {
                 break;
@@ -207,7 +207,8 @@ fn is_mixed(text: &[u8]) -> bool {
     text.iter().any(u8::is_ascii_alphabetic) && text.iter().any(u8::is_ascii_digit)
 }
 
-fn written(value: &[u8], extent: Extent, of_it: Pieces) -> Vec<Vec<u8>> {
+fn written(text: &str, extent: Extent, pieces: Pieces) -> Vec<Vec<u8>> {
+    let value = text.as_bytes();
     let mut forms = vec![value.to_vec()];
     if extent == Extent::Plain || !enforced!(EncodedSecrets) {
         return forms;
@@ -215,22 +216,18 @@ fn written(value: &[u8], extent: Extent, of_it: Pieces) -> Vec<Vec<u8>> {
     let mut encoded = base64(value);
     encoded.push(escape_bytes(value, |byte| format!("{byte:02x}")));
     encoded.extend(urls(value));
-    if let Ok(text) = std::str::from_utf8(value) {
-        encoded.extend(quoted(text));
-    }
+    encoded.extend(quoted(text));
     if extent == Extent::Every {
-        let twice: Vec<_> = urls(value).iter().map(|form| replaced(form, "%", "%25")).collect();
-        encoded.extend(twice);
+        let again = |form: &Vec<u8>| String::from_utf8_lossy(form).replace('%', "%25").into_bytes();
+        encoded.extend(urls(value).iter().map(again));
         encoded.push(escape_bytes(value, |byte| format!("{byte:02x}:")));
         encoded.push(escape_bytes(value, |byte| format!("{byte:02x}-")));
         encoded.push(escape_bytes(value, |byte| format!("\\x{byte:02x}")));
         encoded.push(escape_bytes(value, |byte| format!("\\{byte:03o}")));
-        if let Ok(text) = std::str::from_utf8(value) {
-            encoded.extend(numeric_escapes(text));
-            encoded.push(text.chars().rev().collect::<String>().into_bytes());
-        }
+        encoded.extend(numeric_escapes(text));
+        encoded.push(text.chars().rev().collect::<String>().into_bytes());
         encoded.push(value.iter().rev().copied().collect());
-        if of_it == Pieces::Searched {
+        if pieces == Pieces::Searched {
             forms.extend(half_parts(value));
         }
     }
@@ -241,12 +238,11 @@ fn written(value: &[u8], extent: Extent, of_it: Pieces) -> Vec<Vec<u8>> {
 
 /// Returns the encodings that are also found with other characters in between.
 fn encoded(value: &[u8], extent: Extent) -> Vec<Vec<u8>> {
-    let mut forms = Vec::new();
     if extent == Extent::Plain {
-        return forms;
+        return Vec::new();
     }
     let hex = escape_bytes(value, |byte| format!("{byte:02x}"));
-    forms.extend(base64(value));
+    let mut forms = base64(value);
     forms.push(hex.clone());
     if extent == Extent::Every {
         forms.push(escape_bytes(value, |byte| format!("0x{byte:02x}")));
@@ -288,10 +284,6 @@ fn escape_bytes(value: &[u8], form: impl Fn(u8) -> String) -> Vec<u8> {
     text
 }
 
-fn replaced(form: &[u8], from: &str, to: &str) -> Vec<u8> {
-    String::from_utf8_lossy(form).replace(from, to).into_bytes()
-}
-
 /// Returns the URL-encoded forms, for each common set of escaped characters.
 fn urls(value: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = vec![escape_bytes(value, |byte| format!("%{byte:02x}"))];
@@ -310,28 +302,16 @@ fn quoted(text: &str) -> Vec<Vec<u8>> {
     let json = quoted[1..quoted.len() - 1].to_owned();
     let html = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let quotes = html.replace('"', "&quot;");
-    let apostrophes =
-        ["&#39;", "&#x27;", "&apos;"].map(|entity| quotes.replace('\'', entity).into_bytes());
-    let mut forms =
-        vec![json.replace('/', "\\/").into_bytes(), json.into_bytes(), html.into_bytes()];
-    forms.extend(apostrophes);
-    forms
+    let mut forms = vec![json.replace('/', "\\/"), json, html];
+    forms.extend(["&#39;", "&#x27;", "&apos;"].map(|entity| quotes.replace('\'', entity)));
+    forms.into_iter().map(String::into_bytes).collect()
 }
 
 /// Returns the value with every character as a numeric escape.
 fn numeric_escapes(text: &str) -> Vec<Vec<u8>> {
     let all =
         |form: &dyn Fn(char) -> String| text.chars().map(form).collect::<String>().into_bytes();
-    let mut units = [0; 2];
-    let utf16: String = text
-        .chars()
-        .flat_map(|c| {
-            c.encode_utf16(&mut units)
-                .iter()
-                .map(|unit| format!("\\u{unit:04x}"))
-                .collect::<Vec<_>>()
-        })
-        .collect();
+    let utf16: String = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
     vec![
         utf16.into_bytes(),
         all(&|c| format!("\\u{{{:x}}}", u32::from(c))),
@@ -352,12 +332,7 @@ fn half_parts(value: &[u8]) -> Vec<Vec<u8>> {
         [&value[..half], &value[half..]].into_iter().filter(|half| half.len() <= MAX_PIECE);
     let is_telling =
         |piece: &&[u8]| piece.len() >= if is_mixed(piece) { MIN_PIECE } else { MIN_WORD };
-    value
-        .windows(size)
-        .chain(halves)
-        .filter(|piece| is_telling(piece))
-        .map(<[u8]>::to_vec)
-        .collect()
+    value.windows(size).chain(halves).filter(is_telling).map(<[u8]>::to_vec).collect()
 }
 
 /// Returns the base64 characters that depend on the value alone, if `before` bytes of its group

@@ -12,20 +12,17 @@
 //! `engine/cell/imports/invoke`.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use toolcell_contract::call::usage::Meter;
-use toolcell_contract::call::{CallContext, Completion, ToolCall};
+use futures_util::future::BoxFuture;
+use toolcell_contract::call::{CallContext, Completion, ToolCall, usage::Meter};
 use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::event::LogLevel;
 use toolcell_contract::grants::rights::Rights;
 use toolcell_contract::limits::Limits;
 
-use super::Invocation;
-use super::options::CallOptions;
+use super::{Invocation, options::CallOptions};
 use crate::capability::http::Budget;
 use crate::secrets::secret_redactor::SecretRedactor;
 
@@ -40,7 +37,7 @@ pub(crate) trait Invoker: Send + Sync {
         call: ToolCall,
         options: CallOptions,
         caller: Arc<Caller>,
-    ) -> Pin<Box<dyn Future<Output = Completion> + Send + 'a>>;
+    ) -> BoxFuture<'a, Completion>;
 }
 
 /// The parts of the calling tool's own call that go with a call made by a tool.
@@ -78,11 +75,7 @@ pub(crate) enum Excess {
 }
 
 /// A call that may be made.
-pub(crate) struct SubCall {
-    pub(crate) call: ToolCall,
-    pub(crate) options: CallOptions,
-    pub(crate) caller: Arc<Caller>,
-}
+pub(crate) type SubCall = (ToolCall, CallOptions, Arc<Caller>);
 
 impl Invocation {
     /// Builds a call of another tool on behalf of this one. `rights` is the upper bound of its
@@ -117,14 +110,14 @@ impl Invocation {
         };
         let mut context = CallContext::clone(&self.context);
         (context.attempt, context.resume) = (None, None);
-        let mut options = CallOptions {
+        let options = CallOptions {
             context: context.into(),
             limits: left,
             abort: self.abort.clone(),
             stop_grace: self.stop_grace,
-            ..CallOptions::default()
+            overlay: self.overlays.call.clone(),
+            files: None,
         };
-        options.overlay.clone_from(&self.overlays.call);
         let mut call = ToolCall::new(format!("{}/{number}", self.call.id), name, arguments);
         if let Some(veiled) = veiled.filter(|_| enforced!(PassedSecrets))
             && veiled.call(&mut call)
@@ -135,7 +128,7 @@ impl Invocation {
             );
             self.noted(LogLevel::Warn, removed);
         }
-        Ok(SubCall { call, options, caller: Arc::new(caller) })
+        Ok((call, options, Arc::new(caller)))
     }
 }
 

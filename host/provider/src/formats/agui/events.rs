@@ -15,10 +15,10 @@ use toolcell_contract::json::or_empty_object;
 
 use crate::calls::{Calls, Read, UnreadableCall};
 use crate::place::Place;
-use crate::{Provider, ProviderError};
+use crate::{Converted, Provider, ProviderError};
 
 /// Returns the calls, in the order in which they begin.
-pub(super) fn calls(events: &[Place<'_>]) -> Result<Calls, ProviderError> {
+pub(super) fn calls(events: &[Place<'_>]) -> Converted<Calls> {
     let mut list = List::default();
     // The call that chunks without an id belong to.
     let mut chunked: Option<&str> = None;
@@ -46,6 +46,9 @@ pub(super) fn calls(events: &[Place<'_>]) -> Result<Calls, ProviderError> {
     }
     Ok(Calls::of(list.calls.into_iter().map(Reading::read)))
 }
+
+/// The expected form of `delta`.
+const PIECE: &str = "a piece of the arguments";
 
 /// The way in which a call ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,32 +84,28 @@ impl<'p> List<'p> {
     /// new.
     fn call(
         &mut self,
-        id: Result<&'p str, ProviderError>,
+        id: Converted<&'p str>,
         event: &Place<'p>,
         state: State,
     ) -> (&mut Reading<'p>, bool) {
         let known = id.as_ref().ok().and_then(|id| self.places.get(id)).copied();
         let place = known.unwrap_or(self.calls.len());
         if known.is_none() {
-            let (id, problem) = match id {
-                Ok(id) => (Some(id), None),
-                Err(error) => (None, Some(error)),
-            };
-            self.places.extend(id.map(|id| (id, place)));
-            let arguments = String::new();
+            let known = id.as_ref().ok().copied();
+            self.places.extend(known.map(|id| (id, place)));
             self.calls.push(Reading {
-                id,
+                id: known,
                 name: None,
-                arguments,
+                arguments: String::new(),
                 state,
                 first: event.clone(),
-                problem,
+                problem: id.err(),
             });
         }
         (&mut self.calls[place], known.is_none())
     }
 
-    fn start(&mut self, id: Result<&'p str, ProviderError>, event: &Place<'p>, state: State) {
+    fn start(&mut self, id: Converted<&'p str>, event: &Place<'p>, state: State) {
         let (call, is_new) = self.call(id, event, state);
         if !is_new {
             return call.record_error(event.malformed("a call that was not started before"));
@@ -117,20 +116,31 @@ impl<'p> List<'p> {
         }
     }
 
-    fn add(&mut self, id: Result<&'p str, ProviderError>, event: &Place<'p>) {
-        let (call, is_new) = self.call(id, event, State::Open);
-        if is_new || call.state == State::Ended {
-            return call.record_error(event.malformed("a call that was started and not ended"));
+    fn add(&mut self, id: Converted<&'p str>, event: &Place<'p>) {
+        let Some(call) = self.running(id, event) else { return };
+        let delta = event.need("delta", PIECE);
+        let text =
+            delta.and_then(|delta| delta.value.as_str().ok_or_else(|| delta.malformed(PIECE)));
+        match text {
+            Ok(text) => call.arguments.push_str(text),
+            Err(error) => call.record_error(error),
         }
-        call.take(event.need("delta", "a piece of the arguments"));
     }
 
-    fn end(&mut self, id: Result<&'p str, ProviderError>, event: &Place<'p>) {
-        let (call, is_new) = self.call(id, event, State::Open);
-        if is_new || call.state == State::Ended {
-            return call.record_error(event.malformed("a call that was started and not ended"));
+    fn end(&mut self, id: Converted<&'p str>, event: &Place<'p>) {
+        if let Some(call) = self.running(id, event) {
+            call.state = State::Ended;
         }
-        call.state = State::Ended;
+    }
+
+    /// Returns the call with this id if it was started and not ended. If not, that is its error.
+    fn running(&mut self, id: Converted<&'p str>, event: &Place<'p>) -> Option<&mut Reading<'p>> {
+        let (call, is_new) = self.call(id, event, State::Open);
+        let is_running = !is_new && call.state != State::Ended;
+        if !is_running {
+            call.record_error(event.malformed("a call that was started and not ended"));
+        }
+        Some(call).filter(|_| is_running)
     }
 
     /// Marks a call as cut: the run failed while chunks of it arrived, so a part of it may be
@@ -144,7 +154,7 @@ impl<'p> List<'p> {
         }
     }
 
-    fn chunk(&mut self, id: Result<&'p str, ProviderError>, event: &Place<'p>) {
+    fn chunk(&mut self, id: Converted<&'p str>, event: &Place<'p>) {
         if !id.as_ref().is_ok_and(|id| self.places.contains_key(id)) {
             self.start(id.clone(), event, State::Chunks);
         }
@@ -157,16 +167,6 @@ impl<'p> List<'p> {
 impl<'p> Reading<'p> {
     fn record_error(&mut self, error: ProviderError) {
         self.problem.get_or_insert(error);
-    }
-
-    fn take(&mut self, delta: Result<Place<'p>, ProviderError>) {
-        let text = delta.and_then(|delta| {
-            delta.value.as_str().ok_or_else(|| delta.malformed("a piece of the arguments"))
-        });
-        match text {
-            Ok(text) => self.arguments.push_str(text),
-            Err(error) => self.record_error(error),
-        }
     }
 
     fn read(self) -> Read {

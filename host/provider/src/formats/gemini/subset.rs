@@ -12,13 +12,13 @@
 
 mod values;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::ProviderError;
+use crate::Converted;
 use crate::schema::{Open, Rewrite, inside, is_never, types};
-use values::{ANY, Keyword, is_format, is_null, kind_of, values};
+use values::{ANY, Keyword, is_format, is_null, kind_of, restricts, values};
 
-type Fields = Map<String, Value>;
+type Fields = crate::schema::Keywords;
 
 /// Nested schemas. A message of the API may nest about 100 levels, and a schema takes two.
 const MAX_LEVELS: usize = 40;
@@ -40,12 +40,12 @@ impl<'a, 'n> Subset<'a, 'n> {
     }
 
     /// Returns the schema of the arguments, which is always an object.
-    pub(super) fn parameters(mut self) -> Result<Fields, ProviderError> {
+    pub(super) fn parameters(mut self) -> Converted<Fields> {
         let object = self.rewrite.object(&mut self.open)?;
         self.convert_type(&object, "object", "/parameters")
     }
 
-    fn convert(&mut self, schema: &Value, at: &str) -> Result<Value, ProviderError> {
+    fn convert(&mut self, schema: &Value, at: &str) -> Converted {
         let opened = self.open.len();
         let flat = self.rewrite.flatten(schema, at, &mut self.open)?;
         let fields = self.shape(flat, at)?;
@@ -54,7 +54,7 @@ impl<'a, 'n> Subset<'a, 'n> {
     }
 
     /// Converts a flat schema to one type or to alternatives.
-    fn shape(&mut self, mut schema: Fields, at: &str) -> Result<Fields, ProviderError> {
+    fn shape(&mut self, mut schema: Fields, at: &str) -> Converted<Fields> {
         self.levels += 1;
         if self.levels > MAX_LEVELS {
             let problem = format!("more than {MAX_LEVELS} schemas stand inside each other");
@@ -84,7 +84,7 @@ impl<'a, 'n> Subset<'a, 'n> {
         mut beside: Fields,
         branches: &Value,
         at: &str,
-    ) -> Result<Fields, ProviderError> {
+    ) -> Converted<Fields> {
         let copied = json!(beside).to_string().len();
         let head = head_of(&mut beside);
         let (mut forms, mut nullable) = (Vec::new(), false);
@@ -106,7 +106,7 @@ impl<'a, 'n> Subset<'a, 'n> {
     }
 
     /// Converts a schema without alternatives, for each type that it allows.
-    fn by_type(&mut self, mut schema: Fields, at: &str) -> Result<Fields, ProviderError> {
+    fn by_type(&mut self, mut schema: Fields, at: &str) -> Converted<Fields> {
         let (mut kinds, nullable) = self.kinds(&schema, at);
         // An integer is a number.
         if kinds.contains(&"number") {
@@ -127,7 +127,7 @@ impl<'a, 'n> Subset<'a, 'n> {
         forms: Vec<Fields>,
         nullable: bool,
         at: &str,
-    ) -> Result<Fields, ProviderError> {
+    ) -> Converted<Fields> {
         let mut whole: Vec<Fields> = Vec::new();
         for form in forms.into_iter().flat_map(alternatives_of) {
             let mut fields = head.clone();
@@ -175,7 +175,7 @@ impl<'a, 'n> Subset<'a, 'n> {
             return (ANY.into_iter().filter(|kind| allowed(kind)).collect(), allowed("null"));
         }
         let concerned: Vec<_> =
-            schema.keys().filter_map(|keyword| Keyword::of(keyword)?.restricted_type()).collect();
+            schema.keys().filter_map(|keyword| Keyword::of(keyword)?.1).collect();
         if concerned.is_empty() {
             let change = "a schema that allowed any value now allows only simple values, lists of simple values, and objects";
             self.rewrite.changes.note(at, change, UNTYPED);
@@ -186,12 +186,7 @@ impl<'a, 'n> Subset<'a, 'n> {
     }
 
     /// Converts the parts of a schema that concern one type.
-    fn convert_type(
-        &mut self,
-        schema: &Fields,
-        kind: &'static str,
-        at: &str,
-    ) -> Result<Fields, ProviderError> {
+    fn convert_type(&mut self, schema: &Fields, kind: &'static str, at: &str) -> Converted<Fields> {
         let mut fields = Fields::from_iter([("type".to_owned(), kind.to_uppercase().into())]);
         let head = ["title", "description"].map(|field| schema.get_key_value(field));
         fields
@@ -199,13 +194,13 @@ impl<'a, 'n> Subset<'a, 'n> {
         for (keyword, value) in schema {
             let place = inside(at, keyword);
             let known = Keyword::of(keyword);
-            if known.is_some_and(|known| !known.restricts(kind)) {
+            if known.is_some_and(|(_, only)| !restricts(only, kind)) {
                 continue;
             }
-            match known {
+            match known.map(|(conversion, _)| conversion) {
                 // The required members are added after the members.
                 Some(Keyword::Separate | Keyword::Required) => {}
-                Some(Keyword::Unchanged(_)) => {
+                Some(Keyword::Unchanged) => {
                     fields.entry(keyword.as_str()).or_insert_with(|| value.clone());
                 }
                 Some(Keyword::Values) => self.values(&mut fields, keyword, value, kind, &place),
@@ -217,15 +212,13 @@ impl<'a, 'n> Subset<'a, 'n> {
                 Some(Keyword::Format) if is_format(kind, value) => {
                     fields.insert("format".into(), value.clone());
                 }
-                Some(Keyword::Closed(_)) if *value == json!(true) => {}
-                Some(Keyword::Closed(_)) if *value == json!(false) => {
+                Some(Keyword::Closed) if *value == json!(true) => {}
+                Some(Keyword::Closed) if *value == json!(false) => {
                     let change = "left out; the host still refuses what is not declared";
                     self.rewrite.changes.note(&place, change, NO_SUCH);
                 }
-                Some(Keyword::Flag(_)) if *value == json!(false) => {}
-                Some(
-                    Keyword::Closed(_) | Keyword::Format | Keyword::Flag(_) | Keyword::Described(_),
-                )
+                Some(Keyword::Flag) if *value == json!(false) => {}
+                Some(Keyword::Closed | Keyword::Format | Keyword::Flag | Keyword::Described)
                 | None => {
                     self.rewrite.describe_keyword(&mut fields, keyword, value, &place, NO_SUCH);
                 }
@@ -244,25 +237,16 @@ impl<'a, 'n> Subset<'a, 'n> {
         Ok(fields)
     }
 
-    fn members(
-        &mut self,
-        fields: &mut Fields,
-        members: &Value,
-        at: &str,
-    ) -> Result<(), ProviderError> {
+    fn members(&mut self, fields: &mut Fields, members: &Value, at: &str) -> Converted<()> {
         let mut converted = Fields::new();
         for (name, schema) in members.as_object().into_iter().flatten() {
             let place = inside(at, name);
             if *schema == json!(false) {
+                let change = "left out; the host still refuses this member";
                 let reason = "Gemini cannot express the schema `false`";
-                self.rewrite.changes.note(
-                    &place,
-                    "left out; the host still refuses this member",
-                    reason,
-                );
+                self.rewrite.changes.note(&place, change, reason);
             } else {
-                let member = self.convert(schema, &place)?;
-                converted.insert(name.clone(), member);
+                converted.insert(name.clone(), self.convert(schema, &place)?);
             }
         }
         // An object without members must not list them.
@@ -283,14 +267,9 @@ impl<'a, 'n> Subset<'a, 'n> {
             fields.insert("required".into(), members.into());
         }
         if !others.is_empty() {
-            let reason = "only a declared member can be required";
-            self.rewrite.describe_keyword(
-                fields,
-                "required",
-                &others.into(),
-                &inside(at, "required"),
-                reason,
-            );
+            let (place, reason) =
+                (inside(at, "required"), "only a declared member can be required");
+            self.rewrite.describe_keyword(fields, "required", &others.into(), &place, reason);
         }
     }
 
@@ -311,13 +290,8 @@ impl<'a, 'n> Subset<'a, 'n> {
         if sayable && !fields.contains_key("enum") {
             fields.insert("enum".into(), json!(listed));
         } else if !says_all {
-            self.rewrite.describe_keyword(
-                fields,
-                keyword,
-                value,
-                at,
-                "a schema can have one `enum`, of non-empty strings",
-            );
+            let reason = "a schema can have one `enum`, of non-empty strings";
+            self.rewrite.describe_keyword(fields, keyword, value, at, reason);
         }
     }
 
@@ -336,13 +310,8 @@ impl<'a, 'n> Subset<'a, 'n> {
         let tightest = schema.get(field).filter(|own| is_tighter(own)).unwrap_or(&bound).clone();
         fields.insert(field.into(), tightest);
         if next.is_none() {
-            self.rewrite.describe_keyword(
-                fields,
-                keyword,
-                value,
-                at,
-                "Gemini has no exclusive bounds",
-            );
+            let reason = "Gemini has no exclusive bounds";
+            self.rewrite.describe_keyword(fields, keyword, value, at, reason);
         }
     }
 }
@@ -354,11 +323,7 @@ fn head_of(schema: &mut Fields) -> Fields {
 
 /// Returns the alternatives of a form, or the form itself.
 fn alternatives_of(mut form: Fields) -> Vec<Fields> {
-    match form.remove("anyOf") {
-        Some(Value::Array(inner)) => {
-            let object = |form| if let Value::Object(form) = form { Some(form) } else { None };
-            inner.into_iter().filter_map(object).collect()
-        }
-        _ => vec![form],
-    }
+    let Some(Value::Array(inner)) = form.remove("anyOf") else { return vec![form] };
+    let object = |form| if let Value::Object(form) = form { Some(form) } else { None };
+    inner.into_iter().filter_map(object).collect()
 }

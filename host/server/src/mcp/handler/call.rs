@@ -23,9 +23,10 @@ use rmcp::model::{
     ServerNotification,
 };
 use toolcell::call::Resume;
-use toolcell::{CallContext, Event, Json, Question, Sealer, ToolCall};
+use toolcell::{CallContext, Event, Json, Question, ToolCall};
 
 use super::{Handler, resources};
+use crate::mcp::message::raw::Raw;
 use crate::mcp::request::{self, Answer, Request};
 use crate::mcp::session::client::{TOO_MANY_QUESTIONS, too_many_questions};
 use crate::service::calls::{self, CallRequest};
@@ -47,21 +48,21 @@ pub(super) async fn call(
     if arguments.as_ref().is_some_and(|arguments| !arguments.is_object()) {
         return Err(request.invalid_params());
     }
-    let arguments =
-        arguments.map_or_else(|| "{}".to_owned(), |arguments| arguments.as_str().to_owned());
+    let arguments = arguments.as_ref().map_or("{}", Raw::as_str);
     let call = ToolCall::new(request.id.to_string(), name, arguments);
-    let (principal, is_modern) = (&handler.principal, request.is_modern());
-    let sealer = || handler.service.sealer(principal);
+    let is_modern = request.is_modern();
     let mut resume = match state {
         None => question::in_meta(request.meta.resume.as_ref())?,
         Some(state) => {
             let state = state.text().ok_or_else(|| request.invalid_params())?;
-            match question::answer_of_retry(&state, responses.as_ref(), &call, principal, &sealer())
-                .await?
-            {
+            match question::answer_of_retry(handler, &state, responses.as_ref(), &call).await? {
                 Retry::Answered(resume) => Some(resume),
                 Retry::Unanswered(question) => {
-                    return repeat_question(handler, &question, &call, &sealer()).await;
+                    let form = question::form(&question).ok_or_else(|| {
+                        let text = "the request has no answer to the tool's question";
+                        ErrorData::invalid_params(text, None)
+                    })?;
+                    return question::input_required(handler, form, question, &call).await;
                 }
                 Retry::Refused(result) => return result.answer(is_modern),
             }
@@ -82,7 +83,7 @@ pub(super) async fn call(
                         if let (Some(artifacts), Some(value)) =
                             (handler.service.artifacts(), result.cut_value())
                             && let Some(link) =
-                                resources::store_value(artifacts, principal, value).await
+                                resources::store_value(artifacts, &handler.principal, value).await
                         {
                             result.content.insert(1, ContentBlock::resource_link(link));
                         }
@@ -98,18 +99,14 @@ pub(super) async fn call(
             }
         };
         if is_modern {
-            let required =
-                question::input_required(form, &question, &call, principal, &sealer()).await?;
-            return request::to_raw_json(&required);
+            return question::input_required(handler, form, question, &call).await;
         }
         match elicit(handler, form, question.clone(), request).await? {
             Retry::Answered(given) => (resume, answered) = (Some(given), Some(question)),
             Retry::Refused(result) => return result.answer(is_modern),
             Retry::Unanswered(_) => {
-                return Err(ErrorData::invalid_params(
-                    "the client's answer does not have the requested form",
-                    None,
-                ));
+                let text = "the client's answer does not have the requested form";
+                return Err(ErrorData::invalid_params(text, None));
             }
         }
     }
@@ -128,25 +125,6 @@ fn question_with_fault(
     Some((question, question::form(&shown)?))
 }
 
-/// Asks the question again, for a request that came without its answer.
-async fn repeat_question(
-    handler: &Handler,
-    question: &Question,
-    call: &ToolCall,
-    sealer: &Sealer,
-) -> Result<Answer, ErrorData> {
-    match question::form(question) {
-        Some(form) => {
-            let required =
-                question::input_required(form, question, call, &handler.principal, sealer).await?;
-            request::to_raw_json(&required)
-        }
-        None => {
-            Err(ErrorData::invalid_params("the request has no answer to the tool's question", None))
-        }
-    }
-}
-
 /// One call of the service.
 async fn call_once(
     handler: &Handler,
@@ -157,15 +135,14 @@ async fn call_once(
     let id = RequestId::generate();
     let mut request = CallRequest::new(call.clone());
     request.request_id = Some(id.clone());
-    request.options.context = call_context(resume, asked).into();
+    let mut context = CallContext::default();
+    context.resume = resume;
+    for (name, value) in asked.meta.trace_members() {
+        context.extensions.insert(name.to_owned(), Json::from(serde_json::Value::from(value)));
+    }
+    request.options.context = context.into();
     request.options.stop_grace = handler.options.stop_grace;
-    let level = match asked.client.session() {
-        Some(session) => Some(*session.level.lock()),
-        // Without a session the request itself sets the level.
-        None => asked.meta.level,
-    };
-    let notices =
-        Notices::new(asked.client.clone(), asked.meta.progress.clone(), level, &call.name);
+    let notices = Notices::new(asked, &call.name);
     if asked.client.can_receive() && notices.is_wanted() {
         request.events = Some(Arc::new(move |event: Event| notices.notify(event)));
     }
@@ -189,16 +166,6 @@ async fn call_once(
     answer
 }
 
-/// Returns the context of the call: the members of the request that the tool can see.
-fn call_context(resume: Option<Resume>, request: &Request) -> CallContext {
-    let mut made = CallContext::default();
-    made.resume = resume;
-    for (name, value) in request.meta.trace_members() {
-        made.extensions.insert(name.to_owned(), Json::from(serde_json::Value::from(value)));
-    }
-    made
-}
-
 /// Asks the client's user, over the stream of the request. A question over the limit gives a result
 /// that says so.
 async fn elicit(
@@ -210,19 +177,20 @@ async fn elicit(
     let failed = |text: &str| {
         ErrorData::internal_error(format!("the client did not answer the question: {text}"), None)
     };
+    let refused =
+        |error: &ErrorData| Ok(Retry::Refused(question::refused_for_room(&question, error)));
     let Some(_place) = handler.questions.enter(&handler.principal) else {
         handler.service.refused(&handler.principal, TOO_MANY_QUESTIONS);
-        let error = too_many_questions("tenant");
-        return Ok(Retry::Refused(question::refused_for_room(&question, &error)));
+        return refused(&too_many_questions("tenant"));
     };
     let bytes = serde_json::to_vec(&form).map_or(0, |text| text.len());
     // Stored three times: as a question, as a message, and for a client that resumes its stream.
     if !request.take(3 * bytes) {
-        return Ok(Retry::Refused(question::refused_for_room(&question, &request::busy_error())));
+        return refused(&request::busy_error());
     }
     let mut pending = match request.client.open(&form) {
         Ok(pending) => pending,
-        Err(error) => return Ok(Retry::Refused(question::refused_for_room(&question, &error))),
+        Err(error) => return refused(&error),
     };
     let reply = tokio::select! {
         biased;
@@ -234,8 +202,10 @@ async fn elicit(
         reply = pending.reply(failed) => reply?,
     };
     match reply.answer {
-        Ok(result) => Ok(question::parse_elicitation(question.clone(), &result)
-            .unwrap_or(Retry::Unanswered(question))),
+        Ok(result) => {
+            let parsed = question::parse_elicitation(question.clone(), &result);
+            Ok(parsed.unwrap_or(Retry::Unanswered(question)))
+        }
         Err(error) => {
             let text = error.member("message").and_then(|message| message.text());
             Err(failed(&text.unwrap_or_else(|| "it answered with an error".to_owned())))

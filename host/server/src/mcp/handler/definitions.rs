@@ -31,13 +31,10 @@ pub(super) fn listed(definition: &Definition, stateless: bool) -> Option<Tool> {
     Some(tool)
 }
 
-/// Returns true if a client sends one of the tool's parameters also as a header (`x-mcp-header`).
-pub(super) fn has_header_parameters(definition: &Definition) -> bool {
-    definition.parameters.as_ref().is_some_and(has_header)
-}
-
-fn has_header(schema: &Value) -> bool {
+/// Returns true if a client sends one of these parameters also as a header (`x-mcp-header`).
+pub(super) fn has_header_parameters(schema: &Value) -> bool {
     let properties = schema.get("properties").and_then(Value::as_object);
-    let mut properties = properties.into_iter().flat_map(|properties| properties.values());
-    properties.any(|property| property.get("x-mcp-header").is_some() || has_header(property))
+    properties.into_iter().flatten().any(|(_, property)| {
+        property.get("x-mcp-header").is_some() || has_header_parameters(property)
+    })
 }

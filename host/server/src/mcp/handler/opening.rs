@@ -8,18 +8,16 @@
 //! endpoint compares headers with arguments; a tool that decides its own visibility has none,
 //! because an error would show it.
 
-use bytes::Bytes;
 use rmcp::model::{
     ErrorData, Implementation, ProtocolVersion, ResourcesCapability, ServerCapabilities,
     ServerConfig, ToolsCapability,
 };
 use serde_json::{Map, Value};
 
-use super::{Handler, VERSIONS, definitions};
-use crate::mcp::message::meta::Meta;
-use crate::mcp::message::raw::Raw;
+use super::definitions::has_header_parameters;
+use super::{Handler, VERSIONS};
 use crate::mcp::request::{self, Answer};
-use crate::mcp::session::client::MAX_CAPABILITIES;
+use crate::mcp::{message::meta::Meta, message::raw::Raw, session::client::MAX_CAPABILITIES};
 
 /// The instructions if the list of tools is empty.
 const NO_TOOLS: &str = "This server offers no tools to you now. `toolcell serve` offers those of components that its operator has \
@@ -32,13 +30,14 @@ impl Handler {
         match view.tools.get(name) {
             // A tool that decides its own visibility must not be revealed by an error.
             Some(tool) if tool.definition().checks.visible => None,
-            Some(tool) if !definitions::has_header_parameters(tool.definition()) => None,
-            Some(tool) => tool.definition().parameters.clone(),
+            Some(tool) => {
+                let parameters = tool.definition().parameters.as_ref();
+                parameters.filter(|schema| has_header_parameters(schema)).cloned()
+            }
             None => {
-                let mut tools = self.options.extension.tools(&self.principal).into_iter();
-                tools
-                    .find(|tool| tool.name == name)
-                    .map(|tool| tool.input_schema.as_ref().clone().into())
+                let tools = self.options.extension.tools(&self.principal);
+                let tool = tools.into_iter().find(|tool| tool.name == name)?;
+                Some(tool.input_schema.as_ref().clone().into())
             }
         }
     }
@@ -61,16 +60,14 @@ impl Handler {
         info.protocol_version = ProtocolVersion::V_2025_11_25;
         info.server_info = Implementation::new(&self.options.name, env!("CARGO_PKG_VERSION"));
         info.instructions.clone_from(&self.options.instructions);
-        if self.has_no_tools() {
+        let view = self.service.view(&self.principal);
+        if view.is_ok_and(|view| view.tools.is_empty())
+            && self.options.extension.tools(&self.principal).is_empty()
+        {
             let texts = info.instructions.iter().map(String::as_str).chain([NO_TOOLS]);
             info.instructions = Some(texts.collect::<Vec<_>>().join("\n"));
         }
         info
-    }
-
-    fn has_no_tools(&self) -> bool {
-        self.service.view(&self.principal).is_ok_and(|view| view.tools.is_empty())
-            && self.options.extension.tools(&self.principal).is_empty()
     }
 
     /// Opens a session. Returns the answer, and the capabilities that the client declared.
@@ -88,7 +85,7 @@ impl Handler {
         let capabilities = capabilities
             .filter(Raw::is_object)
             .ok_or_else(|| unfit("`capabilities` is not an object"))?;
-        if capabilities.len() > MAX_CAPABILITIES {
+        if capabilities.as_str().len() > MAX_CAPABILITIES {
             return Err(unfit(&format!("`capabilities` has more than {MAX_CAPABILITIES} bytes")));
         }
         let named = client.map(|client| client.members(["name", "version"])).unwrap_or_default();
@@ -102,10 +99,7 @@ impl Handler {
             info.protocol_version = asked;
         }
         // Copied, so that the rest of the message is not kept with the session.
-        let capabilities = Bytes::copy_from_slice(capabilities.as_str().as_bytes());
-        let capabilities =
-            Raw::part(&capabilities, std::str::from_utf8(&capabilities).unwrap_or_default());
-        Ok((request::to_raw_json(&info)?, capabilities))
+        Ok((request::to_raw_json(&info)?, capabilities.copied()))
     }
 }
 
@@ -119,17 +113,21 @@ pub(in crate::mcp) fn check_metadata(meta: &Meta) -> Result<(), ErrorData> {
     {
         return Err(ErrorData::unsupported_protocol_version(unknown(version), &VERSIONS));
     }
+    check_complete(meta)
+}
+
+/// Checks that a request has the metadata that make it self-contained.
+pub(super) fn check_complete(meta: &Meta) -> Result<(), ErrorData> {
     let missing = meta.missing();
-    if missing.is_empty() { Ok(()) } else { Err(without_metadata(&missing)) }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let text = format!("`_meta` of the request has no valid {}", missing.join(", "));
+    Err(ErrorData::invalid_params(text, None))
 }
 
 /// Returns an unsupported revision, truncated.
 pub(in crate::mcp) fn unknown(version: &str) -> ProtocolVersion {
     let version: String = version.chars().take(40).collect();
     serde_json::from_value(version.into()).unwrap_or_default()
-}
-
-pub(super) fn without_metadata(missing: &[&str]) -> ErrorData {
-    let text = format!("`_meta` of the request has no valid {}", missing.join(", "));
-    ErrorData::invalid_params(text, None)
 }

@@ -21,9 +21,15 @@ use crate::tenants::principal::Principal;
 /// The most bytes of a resource in one answer.
 const MAX_READ: u64 = 4 << 20;
 
-/// Returns true if the URI is an artifact's.
-pub(super) fn is_artifact(uri: &str) -> bool {
-    id_of(uri).is_some()
+/// Asks the store about a tenant, on a thread that may block.
+async fn ask<T: Send + 'static>(
+    artifacts: &Artifacts,
+    principal: &Principal,
+    ask: impl FnOnce(&Artifacts, Option<&str>) -> T + Send + 'static,
+) -> Result<T, ErrorData> {
+    let (artifacts, principal) = (artifacts.clone(), principal.clone());
+    let asking = tokio::task::spawn_blocking(move || ask(&artifacts, principal.tenant()));
+    asking.await.map_err(failed)
 }
 
 /// Lists the artifacts of the principal's tenant.
@@ -31,10 +37,7 @@ pub(super) async fn list(
     artifacts: &Artifacts,
     principal: &Principal,
 ) -> Result<Vec<Resource>, ErrorData> {
-    let (artifacts, principal) = (artifacts.clone(), principal.clone());
-    let listed = tokio::task::spawn_blocking(move || artifacts.list(principal.tenant()))
-        .await
-        .map_err(failed)?;
+    let listed = ask(artifacts, principal, Artifacts::list).await?;
     Ok(listed.into_iter().map(resource).collect())
 }
 
@@ -45,12 +48,9 @@ pub(in crate::mcp) async fn room(
     principal: &Principal,
     uri: &str,
 ) -> Option<usize> {
-    let (artifacts, principal, id) = (artifacts.clone(), principal.clone(), id_of(uri)?.to_owned());
-    let info = tokio::task::spawn_blocking(move || artifacts.info(principal.tenant(), &id))
-        .await
-        .ok()?
-        .ok()?;
-    usize::try_from(info.size.min(MAX_READ)).ok().map(|size| 3 * size)
+    let id = id_of(uri)?.to_owned();
+    let info = ask(artifacts, principal, move |artifacts, tenant| artifacts.info(tenant, &id));
+    usize::try_from(info.await.ok()?.ok()?.size.min(MAX_READ)).ok().map(|size| 3 * size)
 }
 
 /// Returns the content of an artifact.
@@ -59,10 +59,7 @@ pub(super) async fn read(
     principal: &Principal,
     uri: String,
 ) -> Result<ReadResourceResult, ErrorData> {
-    let (artifacts, principal) = (artifacts.clone(), principal.clone());
-    tokio::task::spawn_blocking(move || read_now(&artifacts, principal.tenant(), &uri))
-        .await
-        .map_err(failed)?
+    ask(artifacts, principal, move |artifacts, tenant| read_now(artifacts, tenant, &uri)).await?
 }
 
 /// Stores a value as an artifact of the principal's tenant. Returns a link to it. `None`: there is
@@ -75,13 +72,14 @@ pub(super) async fn store_value(
     if value.as_str().len() as u64 > MAX_READ {
         return None;
     }
-    let (artifacts, owner, value) = (artifacts.clone(), principal.clone(), value.clone());
-    let put = move || artifacts.put_unrequested(owner.tenant(), value.as_str().as_bytes());
-    let kept = tokio::task::spawn_blocking(put).await.map_err(failed).ok()?;
-    let unkept = |error| {
+    let value = value.clone();
+    let stored = ask(artifacts, principal, move |artifacts, tenant| {
+        artifacts.put_unrequested(tenant, value.as_str().as_bytes())
+    });
+    stored.await.ok()?.map(resource).inspect_err(|error| {
         tracing::debug!(%error, tenant = principal.tenant(), "a large value could not be stored as an artifact: it has no link");
-    };
-    kept.map(resource).map_err(unkept).ok()
+    })
+    .ok()
 }
 
 /// Returns the error of an unknown resource.
@@ -109,10 +107,8 @@ fn read_now(
         let text =
             format!("the artifact has {} bytes; at most {MAX_READ} can be read at once", info.size);
         let hint = format!("read it over HTTP: GET /v1/artifacts/{id}");
-        return Err(ErrorData::invalid_params(
-            text,
-            Some(json!({"code": "artifact_too_large", "hint": hint})),
-        ));
+        let data = json!({"code": "artifact_too_large", "hint": hint});
+        return Err(ErrorData::invalid_params(text, Some(data)));
     }
     let content = artifacts.read(tenant, id).map_err(unread)?;
     let is_text =
@@ -126,8 +122,7 @@ fn read_now(
 }
 
 fn resource(info: ArtifactInfo) -> Resource {
-    let name =
-        info.name.unwrap_or_else(|| format!("artifact-{}", info.id.get(..12).unwrap_or(&info.id)));
+    let name = info.name.clone().unwrap_or_else(|| info.link_name());
     let mut resource = Resource::new(info.uri, name);
     resource.mime_type = Some(info.mime_type);
     resource.size = Some(info.size);

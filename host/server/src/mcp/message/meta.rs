@@ -70,9 +70,7 @@ impl Meta {
 
     /// Returns the trace members that the tool can see.
     pub(in crate::mcp) fn trace_members(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        TRACE
-            .into_iter()
-            .zip(&self.trace)
-            .filter_map(|(name, value)| Some((name, value.as_deref()?)))
+        let members = TRACE.into_iter().zip(&self.trace);
+        members.filter_map(|(name, value)| Some((name, value.as_deref()?)))
     }
 }

@@ -24,6 +24,11 @@ impl Raw {
         Self(whole.slice_ref(part.as_bytes()))
     }
 
+    /// Copies the text into bytes of its own.
+    pub(in crate::mcp) fn copied(&self) -> Self {
+        Self(Bytes::copy_from_slice(&self.0))
+    }
+
     /// `{}`.
     pub(in crate::mcp) fn empty() -> Self {
         Self(Bytes::from_static(b"{}"))
@@ -31,10 +36,6 @@ impl Raw {
 
     pub(in crate::mcp) fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
-    }
-
-    pub(in crate::mcp) fn len(&self) -> usize {
-        self.0.len()
     }
 
     pub(in crate::mcp) fn is_object(&self) -> bool {

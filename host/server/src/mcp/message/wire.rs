@@ -121,22 +121,18 @@ pub(in crate::mcp) fn decode(bytes: &Bytes) -> Result<Message, BadMessage> {
     }
     let names = ["jsonrpc", "id", "method", "params", "result", "error"];
     let Some([version, id, method, params, result, error]) = members(text, names) else {
-        let is_batch = text.trim_ascii_start().starts_with('[');
-        let text = if is_batch {
-            "batches are not supported: send one message at a time"
-        } else {
-            "the message is not an object"
+        let text = match text.trim_ascii_start().starts_with('[') {
+            true => "batches are not supported: send one message at a time",
+            false => "the message is not an object",
         };
         return Err(BadMessage::request(None, text));
     };
-    let id = match id {
-        None => None,
-        Some(id) => Some(read_id(id).ok_or_else(|| {
-            let text = "the id is not a whole number of 64 bits or a text of at most 256 bytes";
-            BadMessage::request(None, text)
-        })?),
-    };
     let bad = |id, text: &str| Err(BadMessage::request(id, text));
+    let has_id = id.is_some();
+    let id = id.and_then(read_id);
+    if has_id && id.is_none() {
+        return bad(None, "the id is not a whole number of 64 bits or a text of at most 256 bytes");
+    }
     let read = |text: &str| serde_json::from_str::<String>(text).ok();
     if version.and_then(read).as_deref() != Some("2.0") {
         return bad(id, "`jsonrpc` is not \"2.0\"");

@@ -11,8 +11,8 @@
 use std::sync::Arc;
 
 use rmcp::model::{
-    ClientCapabilities, ClientResult, ErrorData, JsonRpcVersion2_0, RequestId, ServerNotification,
-    ServerRequest,
+    ClientCapabilities, ClientResult, ErrorData, JsonRpcNotification, JsonRpcRequest,
+    JsonRpcVersion2_0, ServerNotification, ServerRequest,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -28,9 +28,9 @@ pub(in crate::mcp) const MAX_CAPABILITIES: usize = 64 << 10;
 fn has_forms(capabilities: &Raw) -> bool {
     let declared = capabilities.member("elicitation").filter(Raw::is_object);
     // A declaration without a mode means forms.
-    declared
-        .map(|elicitation| elicitation.members(["form", "url"]))
-        .is_some_and(|[form, url]| form.is_some() || url.is_none())
+    declared.is_some_and(|elicitation| {
+        elicitation.member("form").is_some() || elicitation.member("url").is_none()
+    })
 }
 
 /// The client that sent a request. Cheap to clone.
@@ -41,16 +41,6 @@ pub struct Client {
     session: Option<Arc<Session>>,
     /// The capabilities that the client declared, an object.
     capabilities: Option<Raw>,
-}
-
-/// A message of the server.
-#[derive(Serialize)]
-struct Message<T> {
-    jsonrpc: JsonRpcVersion2_0,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<RequestId>,
-    #[serde(flatten)]
-    content: T,
 }
 
 impl Client {
@@ -94,7 +84,7 @@ impl Client {
     }
 
     pub(in crate::mcp) fn send_notification(&self, content: &impl Serialize) {
-        let message = Message { jsonrpc: JsonRpcVersion2_0, id: None, content };
+        let message = JsonRpcNotification { jsonrpc: JsonRpcVersion2_0, notification: content };
         let Ok(text) = serde_json::to_vec(&message) else { return };
         let is_told = self.stream.as_ref().is_some_and(|stream| stream.notify(text.clone()));
         if let (false, Some(session)) = (is_told, &self.session) {
@@ -128,16 +118,11 @@ impl Client {
         content: &impl Serialize,
     ) -> Result<PendingQuestion, ErrorData> {
         let (Some(session), Some(stream)) = (&self.session, &self.stream) else {
-            return Err(ErrorData::invalid_request(
-                "this client cannot be asked while its request runs",
-                None,
-            ));
+            let text = "this client cannot be asked while its request runs";
+            return Err(ErrorData::invalid_request(text, None));
         };
-        let Some(pending) = session.ask() else {
-            return Err(too_many_questions("session"));
-        };
-        let message = Message { jsonrpc: JsonRpcVersion2_0, id: Some(pending.id.clone()), content };
-        let text = serde_json::to_vec(&message)
+        let pending = session.ask().ok_or_else(|| too_many_questions("session"))?;
+        let text = serde_json::to_vec(&JsonRpcRequest::new(pending.id.clone(), content))
             .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
         stream.send(text);
         Ok(pending)

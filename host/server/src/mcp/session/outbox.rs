@@ -93,8 +93,8 @@ impl Outbox {
             if state.notices >= NOTICES || state.notice_bytes + text.len() > NOTICE_BYTES {
                 return true;
             }
-            (state.notices, state.notice_bytes) =
-                (state.notices + 1, state.notice_bytes + text.len());
+            state.notices += 1;
+            state.notice_bytes += text.len();
         }
         while state.messages.len() >= self.kept && state.dropped < state.read {
             state.messages.pop_front();
@@ -151,8 +151,8 @@ impl State {
         while self.read < next {
             let index = usize::try_from(self.read - self.dropped).unwrap_or(usize::MAX);
             if let Some(Entry { text, is_notice: true }) = self.messages.get(index) {
-                (self.notices, self.notice_bytes) =
-                    (self.notices - 1, self.notice_bytes - text.len());
+                self.notices -= 1;
+                self.notice_bytes -= text.len();
             }
             self.read += 1;
         }

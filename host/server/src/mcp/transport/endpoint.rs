@@ -26,7 +26,7 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use toolcell::controls::bound;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use super::events::{self, DetachedRequest};
 use super::headers::{self, Accepted, VERSION, header_text};
@@ -37,22 +37,15 @@ use super::refusals::{
 };
 use super::sessions::{Opened, Sessions};
 use crate::auth::single_header;
-use crate::http::Shared;
-use crate::http::body::{self, RequestResources};
-use crate::http::guarded_body::with_guard;
-use crate::http::run_routes::KEEP_ALIVE;
-use crate::mcp::McpOptions;
+use crate::http::{Shared, body, guarded_body::with_guard, run_routes::KEEP_ALIVE};
 use crate::mcp::handler::{self, Handler};
 use crate::mcp::message::raw::{Raw, read_id};
 use crate::mcp::message::wire::{self, BadMessage, Kind, Message};
 use crate::mcp::request::{self, Request};
-use crate::mcp::session::Session;
-use crate::mcp::session::client::Client;
-use crate::mcp::session::outbox::Outbox;
+use crate::mcp::{McpOptions, session::Session, session::client::Client, session::outbox::Outbox};
 use crate::observe::trace::RequestSpan;
 use crate::service::Service;
-use crate::tenants::principal::Principal;
-use crate::tenants::share::Places;
+use crate::tenants::{principal::Principal, share::Places};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const IDEMPOTENCY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -112,9 +105,8 @@ impl Endpoint {
         request: HttpRequest,
     ) -> Result<Response, Refusal> {
         let (parts, received) = request.into_parts();
-        let read = body::read_parts(shared, &parts, received)
-            .await
-            .map_err(|problem| problem.into_response())?;
+        let read = body::read_parts(shared, &parts, received).await;
+        let read = read.map_err(|problem| problem.into_response())?;
         let message = wire::decode(&read.bytes)?;
         let accepted = Accepted::of(&parts.headers);
         if !accepted.json {
@@ -126,40 +118,42 @@ impl Endpoint {
             let hint = "leave the header out, or make the call with `POST /v1/calls`";
             return Err(bad.with_hint(hint).into());
         }
-        if let Some(RequestSpan(span)) = parts.extensions.get() {
-            if let Some(trace) = message.meta.trace() {
-                trace.record(span);
-            }
-            if let Kind::Request { method, .. } | Kind::Notification { method } = &message.kind {
-                span.record("mcp", known_method(method));
-            }
+        let current = Span::current();
+        let span = parts.extensions.get().map_or(&current, |RequestSpan(span)| span);
+        if let Some(trace) = message.meta.trace() {
+            trace.record(span);
+        }
+        if let Kind::Request { method, .. } | Kind::Notification { method } = &message.kind {
+            span.record("mcp", known_method(method));
         }
         let version = version(&parts.headers, &message)?;
         let session = self.session(&parts.headers, principal, &message)?;
         let is_modern = message.meta.is_modern()
             || session.is_none() && message.meta.version.is_some()
             || version >= Some(ProtocolVersion::V_2026_07_28.as_str()) && !message.opens();
-        let posted = PostedRequest {
-            handler: self.handler(principal),
-            accepted,
-            resources: Arc::new(read.resources),
-        };
+        let (handler, held) = (self.handler(principal), Arc::new(read.resources));
         match (message.kind, session) {
             (Kind::Request { id, method }, session) if method == "initialize" && !is_modern => {
-                self.open(&posted, version, &parts.headers, id, &message.params, session.is_some())
+                if session.is_some() {
+                    let text = "the session is open: send `initialize` without `Mcp-Session-Id` \
+                                for another";
+                    return Err(BadMessage::request(Some(id), text).into());
+                }
+                self.open(&handler, version, &parts.headers, accepted, id, &message.params)
             }
             (Kind::Request { id, method }, _) if is_modern => {
+                let outbox = accepted.events.then(|| Arc::new(Outbox::default()));
                 let request = Request {
                     id,
                     method,
-                    client: Client::alone(message.meta.capabilities.clone(), None),
+                    client: Client::alone(message.meta.capabilities.clone(), outbox.clone()),
                     params: message.params,
                     meta: message.meta,
                     cancelled: CancellationToken::new(),
-                    resources: Some(Arc::clone(&posted.resources)),
+                    resources: Some(held),
                 };
-                check_modern(&posted.handler, &parts.headers, version, &request)?;
-                self.answer(posted, request).await
+                check_modern(&handler, &parts.headers, version, &request)?;
+                self.answer(handler, request, outbox).await
             }
             (Kind::Request { id, method }, Some(opened)) => {
                 let Some(running) = opened.session.requests.enter(&id, &opened.session.end) else {
@@ -175,18 +169,13 @@ impl Endpoint {
                     params: message.params,
                     meta: message.meta,
                     cancelled: running.cancelled.clone(),
-                    resources: body::kept_by_work(Arc::clone(&posted.resources)),
+                    resources: body::kept_by_work(Arc::clone(&held)),
                 };
                 admit(&self.service, &request, principal).await?;
-                let span = parts
-                    .extensions
-                    .get()
-                    .map_or_else(tracing::Span::current, |RequestSpan(span)| span.clone());
                 let (sender, answer) = oneshot::channel();
                 let streamed = stream.as_ref().map(|stream| {
                     events::of_session(Some(stream.number), 0, stream.outbox.read(0))
                 });
-                let handler = posted.handler;
                 let running = async move {
                     let answer = handler.answer(&request).await;
                     opened.session.mark_used();
@@ -205,7 +194,7 @@ impl Endpoint {
                     // The stream ends when it is dropped.
                     drop(stream);
                 };
-                tokio::spawn(running.instrument(span));
+                tokio::spawn(running.instrument(span.clone()));
                 let response = match streamed {
                     Some(response) => response,
                     None => match answer.await {
@@ -213,15 +202,15 @@ impl Endpoint {
                         Err(_) => return Ok(StatusCode::ACCEPTED.into_response()),
                     },
                 };
-                Ok(with_guard(response, posted.resources))
+                Ok(with_guard(response, held))
             }
             (Kind::Notification { .. }, _) if is_modern => Ok(StatusCode::ACCEPTED.into_response()),
             (Kind::Notification { method }, Some(opened)) => {
-                notified(&posted.handler, &opened.session, &method, &message.params);
+                notified(&handler, &opened.session, &method, &message.params);
                 Ok(StatusCode::ACCEPTED.into_response())
             }
             (Kind::Response { id, answer }, Some(opened)) => {
-                if let (Some(id), Some(held)) = (id, Arc::into_inner(posted.resources)) {
+                if let (Some(id), Some(held)) = (id, Arc::into_inner(held)) {
                     opened.session.answered(&id, answer, Some(held));
                 }
                 Ok(StatusCode::ACCEPTED.into_response())
@@ -234,28 +223,23 @@ impl Endpoint {
     /// Opens a session.
     fn open(
         &self,
-        posted: &PostedRequest,
+        handler: &Handler,
         version: Option<&str>,
         headers: &HeaderMap,
+        accepted: Accepted,
         id: RpcId,
         params: &Raw,
-        is_open: bool,
     ) -> Result<Response, Refusal> {
         let bad = |text: &str| Err(BadMessage::request(Some(id.clone()), text).into());
-        if is_open {
-            return bad(
-                "the session is open: send `initialize` without `Mcp-Session-Id` for another",
-            );
-        }
         let asked = params.member("protocolVersion").and_then(|version| version.text());
         if version.is_some() && version != asked.as_deref() {
             return bad("the header `MCP-Protocol-Version` is not `protocolVersion` of the params");
         }
         headers::check_method(headers, "initialize").map_err(|text| mismatch(&id, text))?;
-        let principal = &posted.handler.principal;
+        let principal = &handler.principal;
         let room = self.sessions.places.enter(principal);
         let room = room.ok_or_else(|| self.too_many(principal, SESSIONS, Some(id.clone())))?;
-        let opening = posted.handler.initialize(params);
+        let opening = handler.initialize(params);
         let (answer, capabilities) =
             opening.map_err(|error| BadMessage { id: Some(id.clone()), error })?;
         let Some(name) = self.sessions.open(principal, room, capabilities) else {
@@ -264,7 +248,7 @@ impl Endpoint {
             return Err(refusal(StatusCode::INTERNAL_SERVER_ERROR, bad));
         };
         let message = request::message(id, Ok(answer));
-        let mut response = match posted.accepted.events {
+        let mut response = match accepted.events {
             true => events::single_message(&message),
             false => events::json(StatusCode::OK, message),
         };
@@ -278,23 +262,22 @@ impl Endpoint {
     /// answer or it takes long.
     async fn answer(
         &self,
-        posted: PostedRequest,
-        mut request: Request,
+        handler: Handler,
+        request: Request,
+        outbox: Option<Arc<Outbox>>,
     ) -> Result<Response, Refusal> {
-        let PostedRequest { handler, accepted, resources: held } = posted;
         admit(&self.service, &request, &handler.principal).await?;
         let mut place = None;
         if request.method == "subscriptions/listen" {
-            if !accepted.events {
+            if outbox.is_none() {
                 return Err(not_acceptable(Some(request.id), ACCEPT));
             }
             let entered = self.streams.enter(&handler.principal);
             let refusal = || self.too_many(&handler.principal, STREAMS, Some(request.id.clone()));
             place = Some(entered.ok_or_else(refusal)?);
         }
-        let outbox = accepted.events.then(|| Arc::new(Outbox::default()));
-        request.client = Client::alone(request.meta.capabilities.clone(), outbox.clone());
         let (id, cancelled) = (request.id.clone(), request.cancelled.clone());
+        let held = request.resources.clone();
         let running = async move {
             let answer = handler.answer(&request).await;
             drop((place, request));
@@ -302,24 +285,23 @@ impl Endpoint {
         };
         let mut lasting = DetachedRequest::new(running.in_current_span(), cancelled);
         let Some(outbox) = outbox else {
-            return Ok(with_guard(events::json_response(id, lasting.await), held));
+            let answer = (&mut lasting.running).await;
+            return Ok(with_guard(events::json_response(id, answer), held));
         };
         let now = tokio::select! {
             biased;
-            answer = &mut lasting => Some(answer),
+            answer = &mut lasting.running => Some(answer),
             () = outbox.begun() => None,
             () = tokio::time::sleep(KEEP_ALIVE) => None,
         };
-        let response = match now {
-            Some(answer) if outbox.is_empty() => events::json_response(id, answer),
-            Some(answer) => {
-                let lasting =
-                    DetachedRequest::new(std::future::ready(answer), CancellationToken::new());
-                events::of_request(id, lasting, outbox)
+        if let Some(answer) = now {
+            if outbox.is_empty() {
+                return Ok(with_guard(events::json_response(id, answer), held));
             }
-            None => events::of_request(id, lasting, outbox),
-        };
-        Ok(with_guard(response, held))
+            outbox.send(request::message(id.clone(), answer));
+            outbox.end();
+        }
+        Ok(with_guard(events::of_request(id, lasting, outbox), held))
     }
 
     /// Opens a stream of a session.
@@ -332,15 +314,8 @@ impl Endpoint {
         let place = place.ok_or_else(|| self.too_many(principal, STREAMS, None))?;
         let response = match headers.get(&LAST_EVENT).map(HeaderValue::to_str) {
             None => events::of_session(None, 0, opened.session.common.read(0)),
-            Some(last) => match last.ok().and_then(|last| Some((last, opened.resume(last)?))) {
-                Some((last, (stream, reader))) => {
-                    let first = last
-                        .split('/')
-                        .next()
-                        .and_then(|event| event.parse().ok())
-                        .unwrap_or_default();
-                    events::of_session(stream, first, reader)
-                }
+            Some(last) => match last.ok().and_then(|last| opened.resume(last)) {
+                Some((stream, next, reader)) => events::of_session(stream, next, reader),
                 // A client would repeat a failed request for ever.
                 None => events::empty_stream(),
             },
@@ -429,13 +404,6 @@ impl Endpoint {
             });
         });
     }
-}
-
-/// A request whose body was read.
-struct PostedRequest {
-    handler: Handler,
-    accepted: Accepted,
-    resources: Arc<RequestResources>,
 }
 
 /// Handles a notification of a session's client.

@@ -9,15 +9,13 @@
 //! the client has gone, it is cancelled, and runs on in the background for its grace period, to end
 //! by itself.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::response::sse::Event;
 use axum::response::{IntoResponse as _, Response};
-use futures_util::{StreamExt as _, stream};
+use futures_util::future::{BoxFuture, Fuse, FusedFuture as _};
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
@@ -95,8 +93,7 @@ pub(super) fn of_request(id: RequestId, lasting: DetachedRequest, outbox: Arc<Ou
                     let (_, text) = message?;
                     return Some((event(&text), (reader, outbox, id, lasting)));
                 }
-                // Pending after the answer.
-                answer = &mut lasting => {
+                answer = &mut lasting.running => {
                     outbox.send(request::message(id.clone(), answer));
                     outbox.end();
                 }
@@ -109,11 +106,10 @@ fn event(text: &[u8]) -> Event {
     Event::default().data(std::str::from_utf8(text).unwrap_or_default())
 }
 
-type Running = Pin<Box<dyn Future<Output = Result<Answer, ErrorData>> + Send>>;
-
 /// A request that is cancelled when it is dropped, and still runs to its end.
 pub(super) struct DetachedRequest {
-    running: Option<Running>,
+    /// Pending after the answer.
+    pub(super) running: Fuse<BoxFuture<'static, Result<Answer, ErrorData>>>,
     cancelled: CancellationToken,
 }
 
@@ -123,25 +119,15 @@ impl DetachedRequest {
         running: impl Future<Output = Result<Answer, ErrorData>> + Send + 'static,
         cancelled: CancellationToken,
     ) -> Self {
-        Self { running: Some(Box::pin(running)), cancelled }
-    }
-}
-
-impl Future for DetachedRequest {
-    type Output = Result<Answer, ErrorData>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(running) = &mut self.running else { return Poll::Pending };
-        let answer = ready!(running.as_mut().poll(context));
-        self.running = None;
-        Poll::Ready(answer)
+        Self { running: running.boxed().fuse(), cancelled }
     }
 }
 
 impl Drop for DetachedRequest {
     fn drop(&mut self) {
-        if let (Some(running), Ok(runtime)) = (self.running.take(), Handle::try_current()) {
+        if let (false, Ok(runtime)) = (self.running.is_terminated(), Handle::try_current()) {
             self.cancelled.cancel();
+            let running = std::mem::replace(&mut self.running, Fuse::terminated());
             drop(runtime.spawn(running));
         }
     }

@@ -21,7 +21,7 @@ use serde_json::{Number, Value};
 
 use crate::artifacts::members::each_member;
 use crate::auth::single_header;
-use crate::mcp::message::raw::Raw;
+use crate::mcp::{message::raw::Raw, message::wire::shown};
 
 pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -68,10 +68,10 @@ impl Accepted {
 /// The difference, as a sentence.
 pub(super) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), String> {
     match single_value(headers, &METHOD)? {
-        Some(value) if value != method => Err(format!(
-            "the header `Mcp-Method` is not the method of the body, `{}`",
-            crate::mcp::message::wire::shown(method)
-        )),
+        Some(value) if value != method => {
+            let method = shown(method);
+            Err(format!("the header `Mcp-Method` is not the method of the body, `{method}`"))
+        }
         Some(_) | None => Ok(()),
     }
 }
@@ -110,15 +110,12 @@ pub(super) fn check(
     })
 }
 
-/// A callback that gets the header of a parameter, and the parameter's value.
-type OnHeader<'a> = dyn FnMut(&str, Option<&str>) -> Result<(), String> + 'a;
-
-/// Calls `see` for each parameter that has a header. Each object of the arguments is read once,
-/// however many parameters it has.
+/// Calls `see` with the header and the value of each parameter that has a header. Each object of
+/// the arguments is read once, however many parameters it has.
 fn each_parameter(
     schema: &Value,
     value: Option<&str>,
-    see: &mut OnHeader<'_>,
+    see: &mut impl FnMut(&str, Option<&str>) -> Result<(), String>,
 ) -> Result<(), String> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         return Ok(());
@@ -149,15 +146,14 @@ fn check_parameter(headers: &HeaderMap, header: &str, value: Option<&str>) -> Re
     let sent = single_value(headers, &name)?;
     // Only strings, numbers and booleans are sent as headers.
     let value = value.filter(|value| *value != "null" && !value.starts_with(['{', '[']));
-    let is_same = match (sent, value) {
-        (None, None) => true,
-        (Some(sent), Some(value)) => decoded(sent).is_some_and(|sent| is_equal(&sent, value)),
-        (None, Some(_)) | (Some(_), None) => false,
-    };
-    if is_same {
-        Ok(())
-    } else {
-        Err(format!("the header `Mcp-Param-{header}` is not the argument of the body"))
+    match (sent, value) {
+        (None, None) => Ok(()),
+        (Some(sent), Some(value)) if decoded(sent).is_some_and(|sent| is_equal(&sent, value)) => {
+            Ok(())
+        }
+        (Some(_), _) | (None, Some(_)) => {
+            Err(format!("the header `Mcp-Param-{header}` is not the argument of the body"))
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! the name if it is in the list, else `other`, because a client can invent names without limit.
 //! Not here: the code of the methods, in `mcp/handler.rs`.
 
-const METHODS: [&str; 16] = [
+const METHODS: [&str; 20] = [
     "initialize",
     "ping",
     "server/discover",
@@ -21,8 +21,6 @@ const METHODS: [&str; 16] = [
     "completion/complete",
     "logging/setLevel",
     "roots/list",
-];
-const NOTIFICATIONS: [&str; 4] = [
     "notifications/initialized",
     "notifications/cancelled",
     "notifications/progress",
@@ -31,6 +29,5 @@ const NOTIFICATIONS: [&str; 4] = [
 
 /// Returns the name of a method in traces. An unknown method is `other`.
 pub(super) fn known_method(method: &str) -> &'static str {
-    let known = METHODS.into_iter().chain(NOTIFICATIONS);
-    known.into_iter().find(|known| *known == method).unwrap_or("other")
+    METHODS.into_iter().find(|known| *known == method).unwrap_or("other")
 }

@@ -52,14 +52,15 @@ pub(super) async fn admit(
     request: &Request,
     principal: &Principal,
 ) -> Result<(), Refusal> {
+    let bad = |error| BadMessage { id: Some(request.id.clone()), error };
     if request.method == "tools/call"
         && let Err(busy) = service.check(principal)
     {
-        let bad = BadMessage { id: Some(request.id.clone()), error: result::error_of(&busy) };
+        let bad = bad(result::error_of(&busy));
         return Err(match busy.retry_after() {
             Some(after) => {
-                let seconds =
-                    u64::try_from(after.as_millis().div_ceil(1000).max(1)).unwrap_or(u64::MAX);
+                let seconds = after.as_millis().div_ceil(1000).max(1);
+                let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
                 refused_for(StatusCode::TOO_MANY_REQUESTS, bad, seconds)
             }
             None => refusal(StatusCode::SERVICE_UNAVAILABLE, bad),
@@ -72,7 +73,7 @@ pub(super) async fn admit(
         let room = resources::room(artifacts, principal, &uri).await.unwrap_or_default();
         if !request.take(room) {
             service.refused(principal, "busy");
-            let bad = BadMessage { id: Some(request.id.clone()), error: request::busy_error() };
+            let bad = bad(request::busy_error());
             return Err(refused_for(StatusCode::SERVICE_UNAVAILABLE, bad, 1));
         }
     }

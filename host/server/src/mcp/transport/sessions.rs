@@ -19,13 +19,10 @@ use parking_lot::Mutex;
 use toolcell::controls::enforced;
 use toolcell::tenant::Reservation;
 
-use crate::mcp::McpOptions;
-use crate::mcp::message::raw::Raw;
-use crate::mcp::session::Session;
 use crate::mcp::session::outbox::{Outbox, Reader};
+use crate::mcp::{McpOptions, message::raw::Raw, session::Session};
 use crate::observe::metrics::{Metrics, OpenSession};
-use crate::tenants::principal::Principal;
-use crate::tenants::share::Places;
+use crate::tenants::{principal::Principal, share::Places};
 
 /// All open sessions.
 pub(super) struct Sessions {
@@ -72,7 +69,9 @@ impl Sessions {
         room: Reservation,
         capabilities: Raw,
     ) -> Option<Arc<str>> {
-        let id = random_id()?;
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).ok()?;
+        let id: Arc<str> = format!("{:032x}", u128::from_be_bytes(random)).into();
         let opened = Opened {
             session: Arc::new(Session::new(capabilities, Arc::default(), self.questions)),
             principal: principal.clone(),
@@ -109,20 +108,12 @@ impl Sessions {
 
     /// Ends idle sessions, and those of principals for which `known` returns false.
     pub(super) fn sweep(&self, known: impl Fn(&Principal) -> bool) {
-        let over: Vec<_> = {
-            let open = self.open.lock();
-            let is_over = |opened: &Opened| {
-                opened.session.idle_since().is_some_and(|since| since.elapsed() >= self.idle)
-                    || !known(&opened.principal)
-            };
-            open.iter()
-                .filter(|(_, opened)| is_over(opened))
-                .map(|(id, _)| Arc::clone(id))
-                .collect()
+        let is_over = |opened: &Opened| {
+            opened.session.idle_since().is_some_and(|since| since.elapsed() >= self.idle)
+                || !known(&opened.principal)
         };
-        for id in over {
-            self.close(&id);
-        }
+        let over: Vec<_> = self.open.lock().extract_if(|_, opened| is_over(opened)).collect();
+        over.iter().for_each(|(_, opened)| opened.end());
     }
 
     /// Returns the time between two sweeps, so that idle sessions end soon after their time.
@@ -149,15 +140,16 @@ impl Opened {
         Stream { outbox, number, streams: Arc::clone(&self.streams) }
     }
 
-    /// Resumes after the event of this id. Returns the stream's number and a reader. `None`: the
-    /// stream is unknown or has ended.
-    pub(super) fn resume(&self, last: &str) -> Option<(Option<u64>, Reader)> {
-        let Some((event, stream)) = last.split_once('/') else {
-            return Some((None, self.session.common.read(last.parse().ok()?)));
+    /// Resumes after the event of this id. Returns the stream's number, the number of its next
+    /// message, and a reader. `None`: the stream is unknown or has ended.
+    pub(super) fn resume(&self, last: &str) -> Option<(Option<u64>, u64, Reader)> {
+        let Some((next, stream)) = last.split_once('/') else {
+            let next = last.parse().ok()?;
+            return Some((None, next, self.session.common.read(next)));
         };
-        let (event, stream) = (event.parse().ok()?, stream.parse().ok()?);
+        let (next, stream) = (next.parse().ok()?, stream.parse().ok()?);
         let outbox = self.streams.lock().open.get(&stream).cloned()?;
-        Some((Some(stream), outbox.read(event)))
+        Some((Some(stream), next, outbox.read(next)))
     }
 
     fn end(&self) {
@@ -174,13 +166,6 @@ impl Drop for Stream {
         self.outbox.end();
         self.streams.lock().open.remove(&self.number);
     }
-}
-
-/// Returns 128 random bits in hexadecimal.
-fn random_id() -> Option<Arc<str>> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).ok()?;
-    Some(format!("{:032x}", u128::from_be_bytes(bytes)).into())
 }
 
 #[cfg(test)]

@@ -30,15 +30,14 @@ use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
 use super::endpoint::notified;
-use crate::mcp::McpOptions;
 use crate::mcp::handler::{self, Handler, opening};
-use crate::mcp::message::meta::Meta;
 use crate::mcp::message::raw::{Raw, read_id};
 use crate::mcp::message::wire::{self, BadMessage, Kind, Message};
 use crate::mcp::request::{self, Request};
-use crate::mcp::session::client::Client;
-use crate::mcp::session::outbox::Outbox;
 use crate::mcp::session::{Requests, Session};
+use crate::mcp::{
+    McpOptions, message::meta::Meta, session::client::Client, session::outbox::Outbox,
+};
 use crate::service::Service;
 use crate::tenants::principal::Principal;
 
@@ -86,14 +85,8 @@ pub async fn serve_stdio(
     drain: Duration,
 ) -> Result<(), StdioError> {
     let over = CancellationToken::new();
-    let mut serving = pin!(serve(
-        service.clone(),
-        principal,
-        options,
-        tokio::io::stdin(),
-        tokio::io::stdout(),
-        over.clone(),
-    ));
+    let (read, write) = (tokio::io::stdin(), tokio::io::stdout());
+    let mut serving = pin!(serve(service.clone(), principal, options, read, write, over.clone()));
     tokio::select! {
         ended = &mut serving => return ended,
         () = async { shutdown.await; service.drain(drain).await } => over.cancel(),
@@ -144,7 +137,15 @@ async fn serve(
     });
     let most = options.line;
     let mut lines = Lines::new(read, most);
-    let mut server = Server::new(service, principal, options, Arc::clone(&outbox));
+    let questions = handler::question_places(&options);
+    let mut server = Server {
+        handler: Handler { service, principal, options: Arc::new(options), questions },
+        outbox: Arc::clone(&outbox),
+        session: None,
+        requests: Arc::default(),
+        tasks: JoinSet::new(),
+        closing: CancellationToken::new(),
+    };
     loop {
         let line = tokio::select! {
             line = async { outbox.has_room(WAITING).await; lines.next().await } => line,
@@ -153,10 +154,7 @@ async fn serve(
         };
         match line {
             Ok(Some(line)) => {
-                let taken = tokio::select! {
-                    taken = server.take(&line) => taken,
-                    () = gone.cancelled() => break,
-                };
+                let Some(taken) = gone.run_until_cancelled(server.take(&line)).await else { break };
                 if let Err(bad) = taken {
                     outbox.send(bad.to_json());
                 }
@@ -195,26 +193,13 @@ struct Server {
     handler: Handler,
     outbox: Arc<Outbox>,
     session: Option<Arc<Session>>,
-    requests: Requests,
+    requests: Arc<Requests>,
     tasks: JoinSet<()>,
     /// Cancelled when no more lines are read.
     closing: CancellationToken,
 }
 
 impl Server {
-    fn new(
-        service: Service,
-        principal: Principal,
-        options: McpOptions,
-        outbox: Arc<Outbox>,
-    ) -> Self {
-        let questions = handler::question_places(&options);
-        let handler = Handler { service, principal, options: Arc::new(options), questions };
-        let (requests, tasks, closing) =
-            (Requests::default(), JoinSet::new(), CancellationToken::new());
-        Self { handler, outbox, session: None, requests, tasks, closing }
-    }
-
     /// Handles one line.
     ///
     /// # Errors
@@ -229,19 +214,17 @@ impl Server {
         match kind {
             Kind::Request { id, method } if method == "initialize" && meta.version.is_none() => {
                 if self.session.is_some() {
-                    return Err(BadMessage::request(
-                        Some(id),
-                        "the session is open: start the server again for another",
-                    ));
+                    let text = "the session is open: start the server again for another";
+                    return Err(BadMessage::request(Some(id), text));
                 }
                 let opening = self.handler.initialize(&params);
                 let (answer, capabilities) =
                     opening.map_err(|error| BadMessage { id: Some(id.clone()), error })?;
                 let most_questions = self.handler.options.session_questions;
-                let mut session =
-                    Session::new(capabilities, Arc::clone(&self.outbox), most_questions);
-                (session.requests, session.no_answers) =
-                    (self.requests.clone(), self.closing.clone());
+                let common = Arc::clone(&self.outbox);
+                let mut session = Session::new(capabilities, common, most_questions);
+                session.requests = Arc::clone(&self.requests);
+                session.no_answers = self.closing.clone();
                 self.session = Some(Arc::new(session));
                 self.outbox.send(request::message(id, Ok(answer)));
             }
@@ -300,11 +283,8 @@ impl Server {
             return Err(BadMessage::request(None, "a request with this id is running"));
         };
         if is_full {
-            let error = ErrorData::new(
-                ErrorCode(-32000),
-                "too many requests are running; try again later",
-                None,
-            );
+            let text = "too many requests are running; try again later";
+            let error = ErrorData::new(ErrorCode(-32000), text, None);
             return Err(BadMessage { id: Some(id), error });
         }
         let span = if method == "tools/call" { call_span(&meta) } else { Span::none() };

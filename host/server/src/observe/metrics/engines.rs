@@ -16,7 +16,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use toolcell::runtime::InUse;
 
-use super::Labels;
+use super::{Labels, registered};
 
 /// Returns the resources that engines have in use, by the names of their isolation.
 #[derive(Clone)]
@@ -34,47 +34,35 @@ impl fmt::Debug for InUseSource {
     }
 }
 
+type Value = fn(&InUse) -> usize;
+
+/// The gauges: name, description and value.
+const GAUGES: [(&str, &str, Value); 5] = [
+    ("cells_in_use", "Cells that calls use", |now| now.cells),
+    ("cells_max", "The most cells that can exist at the same time", |now| now.max_cells),
+    ("calls_queued", "Calls that wait for a cell", |now| now.calls_waiting),
+    ("connections_open", "Open connections of tools to other hosts", |now| now.connections),
+    ("connections_max", "The most connections that can be open at the same time", |now| {
+        now.max_connections
+    }),
+];
+
 /// The metrics of engines, updated at each scrape.
 #[derive(Debug)]
 pub(super) struct Engines {
     /// Locked during an update: two concurrent updates would both add to the total.
     source: Mutex<InUseSource>,
-    cells: Family<Labels, Gauge>,
-    cells_max: Family<Labels, Gauge>,
-    waiting: Family<Labels, Gauge>,
-    connections: Family<Labels, Gauge>,
-    connections_max: Family<Labels, Gauge>,
+    /// In the order of [`GAUGES`].
+    gauges: [Family<Labels, Gauge>; GAUGES.len()],
     connections_total: Family<Labels, Counter>,
 }
 
 impl Engines {
     pub(super) fn new(source: InUseSource, registry: &mut Registry) -> Self {
-        let mut gauge = |name: &str, help: &str| {
-            let family = Family::default();
-            registry.register(name, help, family.clone());
-            family
-        };
-        let cells = gauge("cells_in_use", "Cells that calls use");
-        let cells_max = gauge("cells_max", "The most cells that can exist at the same time");
-        let waiting = gauge("calls_queued", "Calls that wait for a cell");
-        let connections = gauge("connections_open", "Open connections of tools to other hosts");
-        let connections_max =
-            gauge("connections_max", "The most connections that can be open at the same time");
-        let connections_total = Family::default();
-        registry.register(
-            "connections",
-            "Connections that tools opened to other hosts",
-            connections_total.clone(),
-        );
-        Self {
-            source: Mutex::new(source),
-            cells,
-            cells_max,
-            waiting,
-            connections,
-            connections_max,
-            connections_total,
-        }
+        let gauges = GAUGES.map(|(name, help, _)| registered(registry, name, help));
+        let help = "Connections that tools opened to other hosts";
+        let connections_total = registered(registry, "connections", help);
+        Self { source: Mutex::new(source), gauges, connections_total }
     }
 
     /// Updates the metrics.
@@ -82,14 +70,8 @@ impl Engines {
         let source = self.source.lock();
         for (isolation, now) in source.0() {
             let labels = vec![("isolation", isolation.to_owned())];
-            for (family, value) in [
-                (&self.cells, now.cells),
-                (&self.cells_max, now.max_cells),
-                (&self.waiting, now.calls_waiting),
-                (&self.connections, now.connections),
-                (&self.connections_max, now.max_connections),
-            ] {
-                family.get_or_create(&labels).set(i64::try_from(value).unwrap_or(i64::MAX));
+            for (family, (.., value)) in self.gauges.iter().zip(GAUGES) {
+                family.get_or_create(&labels).set(i64::try_from(value(&now)).unwrap_or(i64::MAX));
             }
             let total = self.connections_total.get_or_create(&labels);
             total.inc_by(now.connections_total.saturating_sub(total.get()));

@@ -60,11 +60,7 @@ impl Shared {
     ///
     /// # Errors
     /// An error of kind `ResourceBusy` if no turn began in time, and any error of the files.
-    pub(in crate::capability::files) fn join(
-        place: &Path,
-        dir: &File,
-        (device, inode): Inode,
-    ) -> io::Result<Self> {
+    pub(crate) fn join(place: &Path, dir: &File, (device, inode): Inode) -> io::Result<Self> {
         private::directory(place)?;
         let file = |ending: &str| {
             let path = place.join(format!("{device:x}-{inode:x}.{ending}"));
@@ -75,10 +71,9 @@ impl Shared {
         let shared =
             Self { count: file("count")?, users: file("users")?, dir: tree::open_dir(dir, c".")? };
         lock(&shared.count, LOCK_TIMEOUT)?;
-        let joined = shared.counted_alone(|| Ok(0)).and_then(|counted| match counted {
-            Some(sum) => shared.write(CLEAN, sum),
-            None => Ok(()),
-        });
+        let joined = shared
+            .counted_alone(|| Ok(0))
+            .and_then(|counted| counted.map_or(Ok(()), |sum| shared.write(CLEAN, sum)));
         let left = shared.count.unlock();
         joined.and(left).map(|()| shared)
     }
@@ -123,8 +118,8 @@ impl Shared {
             Err(TryLockError::Error(error)) => return Err(error),
         };
         let count = || {
-            let ((bytes, files), nameless) = (tree::count(&self.dir)?, nameless()?);
-            Ok(Sum { bytes: bytes.saturating_add(nameless), files, unlinked: nameless })
+            let ((bytes, files), unlinked) = (tree::count(&self.dir)?, nameless()?);
+            Ok(Sum { bytes: bytes.saturating_add(unlinked), files, unlinked })
         };
         let counted = if is_alone { count().map(Some) } else { Ok(None) };
         self.users.lock_shared()?;
@@ -148,21 +143,14 @@ impl Shared {
 
     /// Reads the last state and sum that were written.
     fn read(&self) -> io::Result<(u64, Sum)> {
-        let mut words = [0; 32];
-        self.count.read_exact_at(&mut words, 0)?;
-        let (words, _) = words.as_chunks();
-        match words {
-            [state, bytes, files, nameless] => {
-                let [state, bytes, files, nameless] =
-                    [state, bytes, files, nameless].map(|word| u64::from_le_bytes(*word));
-                Ok((state, Sum { bytes, files, unlinked: nameless }))
-            }
-            _ => Err(io::ErrorKind::InvalidData.into()),
-        }
+        let mut words = [[0; 8]; 4];
+        self.count.read_exact_at(words.as_flattened_mut(), 0)?;
+        let [state, bytes, files, unlinked] = words.map(u64::from_le_bytes);
+        Ok((state, Sum { bytes, files, unlinked }))
     }
 
-    fn write(&self, state: u64, Sum { bytes, files, unlinked: nameless }: Sum) -> io::Result<()> {
-        let words = [state, bytes, files, nameless].map(u64::to_le_bytes).concat();
+    fn write(&self, state: u64, Sum { bytes, files, unlinked }: Sum) -> io::Result<()> {
+        let words = [state, bytes, files, unlinked].map(u64::to_le_bytes).concat();
         self.count.write_all_at(&words, 0)
     }
 }

@@ -27,14 +27,11 @@ use crate::capability::http::{Proxy, SendError, TimeoutPhase};
 const MAX_TRIED: usize = 8;
 
 /// A byte stream in both directions.
-pub(in crate::capability::http) trait Stream:
-    AsyncRead + AsyncWrite + Send + Unpin
-{
-}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-pub(in crate::capability::http) async fn connect(
+pub(crate) async fn connect(
     target: &Target,
     addresses: &[IpAddr],
     proxy: Option<&Proxy>,
@@ -67,18 +64,16 @@ async fn connect_to(
     if let Some(proxy) = proxy {
         return proxy.connect(address).await.map_err(|fault| SendError::unreachable(target, fault));
     }
-    let stream = TcpStream::connect(address)
-        .await
-        .map_err(|error| SendError::unreachable(target, error.kind()))?;
-    if stream.peer_addr().is_ok_and(|peer| is_same(peer, address)) {
+    let unreachable = |error: io::Error| SendError::unreachable(target, error.kind());
+    let stream = TcpStream::connect(address).await.map_err(unreachable)?;
+    let is_same = |peer: SocketAddr| {
+        (peer.ip().to_canonical(), peer.port()) == (address.ip(), address.port())
+    };
+    if stream.peer_addr().is_ok_and(is_same) {
         Ok(stream)
     } else {
         Err(SendError::unreachable(target, "another host answered"))
     }
-}
-
-fn is_same(peer: SocketAddr, address: SocketAddr) -> bool {
-    peer.ip().to_canonical() == address.ip() && peer.port() == address.port()
 }
 
 async fn secured(
@@ -97,20 +92,18 @@ async fn secured(
             SendError::unreachable(target, "its name is not a valid DNS name for a certificate")
         })?,
     };
-    match TlsConnector::from(tls).connect(name, stream).await {
-        Ok(stream) => Ok(Box::new(stream)),
-        Err(error) => Err(SendError::unreachable(target, refusal(&error))),
-    }
+    let refused = |error: io::Error| {
+        let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+        let problem = match cause {
+            Some(rustls::Error::InvalidCertificate(fault)) => certificate_fault(fault),
+            _ => "the TLS handshake failed",
+        };
+        SendError::unreachable(target, problem)
+    };
+    Ok(Box::new(TlsConnector::from(tls).connect(name, stream).await.map_err(refused)?))
 }
 
-/// Describes a TLS error in fixed words.
-fn refusal(error: &io::Error) -> &'static str {
-    match error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
-        Some(rustls::Error::InvalidCertificate(fault)) => certificate_fault(fault),
-        _ => "the TLS handshake failed",
-    }
-}
-
+/// Describes a fault of a certificate in fixed words.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "an operator cannot do anything about the other faults"

@@ -27,7 +27,7 @@ const FRAMING: u64 = 1 << 20;
 
 /// The bytes that may still be read from one connection.
 #[derive(Debug, Clone)]
-pub(in crate::capability::http) struct Meter(Arc<Counts>);
+pub(crate) struct Meter(Arc<Counts>);
 
 #[derive(Debug)]
 struct Counts {
@@ -38,20 +38,20 @@ struct Counts {
 impl Meter {
     /// Creates a meter that allows a head, interim heads before it, and as much of a body as is
     /// read ahead.
-    pub(in crate::capability::http) fn for_head() -> Self {
+    pub(crate) fn for_head() -> Self {
         let left = AtomicU64::new(bound!(ConnectionBytes, 3 * MAX_HEAD as u64));
         Self(Arc::new(Counts { left, is_exceeded: AtomicBool::new(false) }))
     }
 
     /// Allows a body of this many bytes, and its framing.
-    pub(in crate::capability::http) fn extend_for_body(&self, bytes: u64) {
+    pub(crate) fn extend_for_body(&self, bytes: u64) {
         let more = bytes.saturating_add(FRAMING);
         let add = |left: u64| Some(left.saturating_add(more));
         let _ = self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
     /// Returns true if the connection ended because the peer sent too much.
-    pub(in crate::capability::http) fn is_exceeded(&self) -> bool {
+    pub(crate) fn is_exceeded(&self) -> bool {
         self.0.is_exceeded.load(Ordering::Acquire)
     }
 
@@ -68,9 +68,9 @@ impl Meter {
 }
 
 /// A connection whose incoming bytes are metered.
-pub(in crate::capability::http) struct Metered {
-    pub(in crate::capability::http) stream: Box<dyn Stream>,
-    pub(in crate::capability::http) meter: Meter,
+pub(crate) struct Metered {
+    pub(crate) stream: Box<dyn Stream>,
+    pub(crate) meter: Meter,
 }
 
 impl AsyncRead for Metered {

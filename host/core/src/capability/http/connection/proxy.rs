@@ -34,7 +34,7 @@ pub struct Proxy {
 
 /// The reason why there is no connection.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::capability::http) enum ProxyFault {
+pub(crate) enum ProxyFault {
     #[error("the proxy cannot be reached: {}", .0.kind())]
     Io(#[from] io::Error),
     #[error("the proxy refused the connection with status {0}")]
@@ -75,10 +75,7 @@ impl Proxy {
     }
 
     /// Connects to this address through the proxy.
-    pub(in crate::capability::http) async fn connect(
-        &self,
-        address: SocketAddr,
-    ) -> Result<TcpStream, ProxyFault> {
+    pub(crate) async fn connect(&self, address: SocketAddr) -> Result<TcpStream, ProxyFault> {
         let mut stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
         let mut request = format!("CONNECT {address} HTTP/1.1\r\nHost: {address}\r\n");
         if let Some(authorization) = &self.authorization {

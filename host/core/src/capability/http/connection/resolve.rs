@@ -67,7 +67,7 @@ impl Resolver for SystemResolver {
 
 /// Returns the addresses that this request may be sent to. The name is resolved once, and every
 /// address is checked.
-pub(in crate::capability::http) async fn addresses(
+pub(crate) async fn addresses(
     names: &Names,
     (method, target): (Method, &Target),
     private: &[IpNet],
@@ -78,7 +78,7 @@ pub(in crate::capability::http) async fn addresses(
 }
 
 /// Returns the addresses of a host; at least one.
-pub(in crate::capability::http) async fn lookup(
+pub(crate) async fn lookup(
     names: &Names,
     target: &Target,
     budget: &Budget,
@@ -95,23 +95,20 @@ pub(in crate::capability::http) async fn lookup(
 }
 
 /// Returns the addresses that may be connected to.
-pub(in crate::capability::http) fn allowed_addresses(
-    mut found: Vec<IpAddr>,
-    private: &[IpNet],
-) -> Vec<IpAddr> {
+pub(crate) fn allowed_addresses(mut found: Vec<IpAddr>, private: &[IpNet]) -> Vec<IpAddr> {
     found.retain(|address| is_allowed_address(*address, private) || !enforced!(PublicAddresses));
     found
 }
 
 /// A resolver with a limit of concurrent lookups.
 #[derive(Clone)]
-pub(in crate::capability::http) struct Names {
+pub(crate) struct Names {
     resolver: Arc<dyn Resolver>,
     slots: Arc<Slots>,
 }
 
 impl Names {
-    pub(in crate::capability::http) fn new(resolver: impl Resolver + 'static) -> Self {
+    pub(crate) fn new(resolver: impl Resolver + 'static) -> Self {
         Self { resolver: Arc::new(resolver), slots: Arc::new(Slots::new(RESOLVING)) }
     }
 
@@ -123,11 +120,8 @@ impl Names {
         target: &Target,
         budget: &Budget,
     ) -> Result<Vec<IpAddr>, SendError> {
-        let slot = self
-            .slots
-            .take(budget.resolving(), budget.tenant())
-            .await
-            .ok_or(SendError::Timeout(TimeoutPhase::Connect))?;
+        let slot = self.slots.take(&budget.0.resolving, &budget.0.tenant).await;
+        let slot = slot.ok_or(SendError::Timeout(TimeoutPhase::Connect))?;
         let (resolver, port) = (Arc::clone(&self.resolver), target.port());
         let asked = tokio::spawn(async move {
             let _slot = enforced!(UnansweredNames).then_some(slot);

@@ -48,16 +48,17 @@ impl RootCertificates {
             return Err(fault("there is no certificate"));
         }
         for certificate in certificates {
-            self.0
-                .add(certificate)
-                .map_err(|_| fault("one of them cannot be read as a certificate"))?;
+            let added = self.0.add(certificate);
+            added.map_err(|_| fault("one of them cannot be read as a certificate"))?;
         }
         Ok(self)
     }
 
     /// Returns the TLS configuration. No session is resumed, so that two tenants look like two
-    /// clients; HTTP/1.1 only.
-    pub(in crate::capability::http) fn config(self) -> Arc<ClientConfig> {
+    /// clients; HTTP/1.1 only. Not for embedders: for the server's own requests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn config(self) -> Arc<ClientConfig> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let versions = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()

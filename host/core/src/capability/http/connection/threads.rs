@@ -18,11 +18,11 @@ const THREADS: usize = 2;
 pub(super) const RESOLVING: usize = 32;
 
 #[derive(Debug, Default)]
-pub(in crate::capability::http) struct Threads(Mutex<Option<Runtime>>);
+pub(crate) struct Threads(Mutex<Option<Runtime>>);
 
 impl Threads {
     /// Returns the runtime's handle. Starts the threads at the first call.
-    pub(in crate::capability::http) fn handle(&self) -> io::Result<Handle> {
+    pub(crate) fn handle(&self) -> io::Result<Handle> {
         let mut runtime = self.0.lock();
         if let Some(runtime) = runtime.as_ref() {
             return Ok(runtime.handle().clone());

@@ -7,7 +7,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, TransactionBehavior};
 
 use super::*;
 use crate::capability::kv::store::FILE;
@@ -192,9 +192,9 @@ fn damaged_data_is_never_returned() {
 fn pages(store: &SqliteStore, pages: u32) {
     let pages = if pages == 0 { u32::MAX - 1 } else { pages };
     let limit = |rows: &Connection| {
-        rows.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).map(Ok)
+        Ok(rows.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?)
     };
-    store.database.read(limit).unwrap();
+    store.database.transaction(TransactionBehavior::Deferred, limit).unwrap();
 }
 
 /// Writes are refused, all acknowledged values can be read, and writes work again once there is

@@ -1,18 +1,20 @@
 //! Tests of the space that a store uses, and a check of its tables for all tests of `kv`: a
 //! namespace has a version row exactly if it has keys.
 
+use rusqlite::TransactionBehavior::Deferred;
+
 use super::*;
 
 /// Checks the invariants of a namespace's tables.
 pub(super) fn audit(store: &SqliteStore, namespace: &Namespace) {
     let (highest, last) = store
         .database
-        .read(|rows| {
+        .transaction(Deferred, |rows| {
             let version = |query| {
                 rows.query_row(query, [namespace.name()], |row| row.get::<_, Option<i64>>(0))
             };
             let highest = version("SELECT max(version) FROM entry WHERE namespace = ?1")?;
-            Ok(Ok((highest, version("SELECT max(version) FROM last WHERE namespace = ?1")?)))
+            Ok((highest, version("SELECT max(version) FROM last WHERE namespace = ?1")?))
         })
         .unwrap();
     assert_eq!(last.is_some(), highest.is_some(), "a namespace without keys has no row");
@@ -22,10 +24,10 @@ pub(super) fn audit(store: &SqliteStore, namespace: &Namespace) {
 /// Returns the names of namespaces with a row. The empty name is that of the kept versions.
 fn rows(store: &SqliteStore) -> Vec<Vec<u8>> {
     let all = "SELECT namespace FROM entry UNION SELECT namespace FROM last";
-    let seen = store.database.read(|rows| {
+    let seen = store.database.transaction(Deferred, |rows| {
         let mut query = rows.prepare(all)?;
         let names = query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        Ok(Ok(names))
+        Ok(names)
     });
     seen.unwrap()
 }

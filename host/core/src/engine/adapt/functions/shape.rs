@@ -143,14 +143,8 @@ impl Shape {
             Type::Float64 => Self::Float64,
             Type::Char => Self::Char,
             Type::String => Self::String,
-            Type::List(list) => {
-                let item = list.ty();
-                if matches!(item, Type::U8) {
-                    Self::Bytes
-                } else {
-                    Self::List(Box::new(of(&item)?))
-                }
-            }
+            Type::List(list) if matches!(list.ty(), Type::U8) => Self::Bytes,
+            Type::List(list) => Self::List(Box::new(of(&list.ty())?)),
             Type::Record(record) => {
                 let fields = record
                     .fields()
@@ -196,16 +190,8 @@ impl fmt::Display for Shape {
         };
         match self {
             Self::Bool => f.write_str("bool"),
-            Self::Integer(integer) => f.write_str(match integer {
-                Integer::S8 => "s8",
-                Integer::U8 => "u8",
-                Integer::S16 => "s16",
-                Integer::U16 => "u16",
-                Integer::S32 => "s32",
-                Integer::U32 => "u32",
-                Integer::S64 => "s64",
-                Integer::U64 => "u64",
-            }),
+            // Variants have the names of WIT, in capitals.
+            Self::Integer(integer) => f.write_str(&format!("{integer:?}").to_ascii_lowercase()),
             Self::Float32 => f.write_str("f32"),
             Self::Float64 => f.write_str("f64"),
             Self::Char => f.write_str("char"),
@@ -213,7 +199,10 @@ impl fmt::Display for Shape {
             Self::Bytes => f.write_str("list<u8>"),
             Self::List(item) => write!(f, "list<{item}>"),
             Self::Option(item) => write!(f, "option<{item}>"),
-            Self::Tuple(items) => write!(f, "tuple<{}>", joined(items)),
+            Self::Tuple(items) => {
+                let items: Vec<_> = items.iter().map(Self::to_string).collect();
+                write!(f, "tuple<{}>", items.join(", "))
+            }
             Self::Record(fields) => {
                 let fields: Vec<_> =
                     fields.iter().map(|(name, shape)| format!("{name}: {shape}")).collect();
@@ -233,8 +222,4 @@ impl fmt::Display for Shape {
             Self::Result(Some(ok), Some(error)) => write!(f, "result<{ok}, {error}>"),
         }
     }
-}
-
-fn joined(shapes: &[Shape]) -> String {
-    shapes.iter().map(Shape::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -47,7 +47,7 @@ pub(super) fn from_json(shape: &Shape, value: &Value, place: &str) -> Result<Val
         let allowed = names.iter().map(|name| Value::from(name.as_str())).collect();
         Box::new(Fault::of_kind(place, FaultKind::Enum { allowed, more: 0 }))
     };
-    let below = |name: &str| format!("{place}/{}", name.replace('~', "~0").replace('/', "~1"));
+    let below = |name: &str| below(place, name);
     Ok(match shape {
         Shape::Bool => Val::Bool(value.as_bool().ok_or_else(|| not_type("boolean"))?),
         Shape::Integer(integer) => return whole(*integer, value, place),
@@ -56,19 +56,14 @@ pub(super) fn from_json(shape: &Shape, value: &Value, place: &str) -> Result<Val
         }
         Shape::Float64 => Val::Float64(float64(value).ok_or_else(|| not("a number, or `NaN`"))?),
         Shape::Char => {
-            let text = value.as_str().unwrap_or_default();
-            let mut chars = text.chars();
-            let (Some(only), None) = (chars.next(), chars.next()) else {
-                return Err(not("one character"));
-            };
-            Val::Char(only)
+            let only = value.as_str().and_then(|text| text.parse().ok());
+            Val::Char(only.ok_or_else(|| not("one character"))?)
         }
         Shape::String => Val::String(value.as_str().ok_or_else(|| not_type("string"))?.to_owned()),
         Shape::Bytes => {
             let bytes = value.as_str().and_then(|text| STANDARD.decode(text).ok());
-            Val::List(
-                bytes.ok_or_else(|| not("a string in base64"))?.into_iter().map(Val::U8).collect(),
-            )
+            let bytes = bytes.ok_or_else(|| not("a string in base64"))?;
+            Val::List(bytes.into_iter().map(Val::U8).collect())
         }
         Shape::List(item) => {
             let items = value.as_array().ok_or_else(|| not_type("array"))?.iter().enumerate();
@@ -139,10 +134,8 @@ pub(super) fn from_json(shape: &Shape, value: &Value, place: &str) -> Result<Val
                     Some(_) => format!("{{\"{name}\": …}}"),
                     None => format!("\"{name}\""),
                 };
-                return Err(not(&format!(
-                    "one of {}",
-                    cases.iter().map(case).collect::<Vec<_>>().join(", ")
-                )));
+                let cases: Vec<_> = cases.iter().map(case).collect();
+                return Err(not(&format!("one of {}", cases.join(", "))));
             };
             let value = shape
                 .as_ref()
@@ -160,7 +153,7 @@ pub(super) fn member(
     name: &str,
     place: &str,
 ) -> Result<Val, Box<Fault>> {
-    let place = format!("{place}/{}", name.replace('~', "~0").replace('/', "~1"));
+    let place = below(place, name);
     match members.get(name) {
         Some(value) => from_json(shape, value, &place),
         None if shape.has_null() => Ok(Val::Option(None)),
@@ -171,15 +164,24 @@ pub(super) fn member(
     }
 }
 
+/// Returns the JSON pointer of a member or an item at this place.
+fn below(place: &str, name: &str) -> String {
+    format!("{place}/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
+/// Converts the value of a case of a `result` to JSON; `null` if the case has no value.
+pub(super) fn case_to_json(shape: &Option<Box<Shape>>, value: &Option<Box<Val>>) -> Option<Value> {
+    match (shape, value) {
+        (Some(shape), Some(value)) => to_json(shape, value),
+        (None, None) => Some(Value::Null),
+        _ => None,
+    }
+}
+
 /// Converts a value of this type to JSON; `None` if it is of another type.
 pub(super) fn to_json(shape: &Shape, value: &Val) -> Option<Value> {
     let tagged =
         |name: &str, value: Value| Value::Object([(name.to_owned(), value)].into_iter().collect());
-    let or_null = |shape: &Option<Box<Shape>>, value: &Option<Box<Val>>| match (shape, value) {
-        (Some(shape), Some(value)) => to_json(shape, value),
-        (None, None) => Some(Value::Null),
-        _ => None,
-    };
     Some(match (shape, value) {
         (Shape::Bool, Val::Bool(value)) => Value::Bool(*value),
         (Shape::Integer(integer), value) => {
@@ -225,8 +227,10 @@ pub(super) fn to_json(shape: &Shape, value: &Val) -> Option<Value> {
             let value = to_json(some, value)?;
             if some.has_null() { tagged(SOME, value) } else { value }
         }
-        (Shape::Result(ok, _), Val::Result(Ok(value))) => tagged(OK, or_null(ok, value)?),
-        (Shape::Result(_, error), Val::Result(Err(value))) => tagged(ERROR, or_null(error, value)?),
+        (Shape::Result(ok, _), Val::Result(Ok(value))) => tagged(OK, case_to_json(ok, value)?),
+        (Shape::Result(_, error), Val::Result(Err(value))) => {
+            tagged(ERROR, case_to_json(error, value)?)
+        }
         (Shape::Variant(cases), Val::Variant(name, value)) => {
             let (_, shape) = cases.iter().find(|(case, _)| case == name)?;
             match (shape, value) {
@@ -247,19 +251,10 @@ fn tag(value: &Value) -> Option<(&str, &Value)> {
 
 fn whole(integer: Integer, value: &Value, place: &str) -> Result<Val, Box<Fault>> {
     let (least, most) = integer.range();
-    let number = match value {
-        Value::Number(number) => whole_number(number),
-        Value::String(digits) if integer.is_wide() => {
-            let is_plain = digits
-                .strip_prefix('-')
-                .unwrap_or(digits)
-                .bytes()
-                .all(|byte| byte.is_ascii_digit());
-            digits.parse::<i128>().ok().filter(|_| is_plain)
-        }
-        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
-            None
-        }
+    let digits = value.as_str().filter(|digits| integer.is_wide() && !digits.starts_with('+'));
+    let number = match digits {
+        Some(digits) => digits.parse().ok(),
+        None => value.as_number().and_then(whole_number),
     };
     let found = number.and_then(|number| integer.val(number));
     let expected = || match number {
@@ -305,9 +300,7 @@ fn number_of(value: &Val) -> Option<i128> {
 
 fn float64(value: &Value) -> Option<f64> {
     match value.as_str() {
-        Some("NaN") => Some(f64::NAN),
-        Some("Infinity") => Some(f64::INFINITY),
-        Some("-Infinity") => Some(f64::NEG_INFINITY),
+        Some(text) if NUMBERS_WITHOUT_JSON.contains(&text) => text.parse().ok(),
         Some(_) => None,
         None => value.as_f64(),
     }

@@ -20,27 +20,27 @@ use super::bounds::host_memory::Charge;
 use crate::capability::http::{SendError, Share};
 
 use generated::toolcell::tool::http::Response;
-pub(in crate::engine::cell) use generated::{ToolboxWithGrantsIndices, exports, toolcell};
+pub(crate) use generated::{ToolboxWithGrantsIndices, exports, toolcell};
 
 /// A guest's handle of a secret: the name under which it was granted.
 #[derive(Debug)]
 #[expect(unreachable_pub, reason = "the generated bindings name it in a `pub use`")]
 pub struct Handle {
-    pub(in crate::engine::cell) name: String,
+    pub(crate) name: String,
 }
 
 /// A request that was sent. It continues while the guest does other work.
 #[expect(unreachable_pub, reason = "the generated bindings name it in a `pub use`")]
 pub struct Pending {
-    pub(in crate::engine::cell) state: State,
+    pub(crate) state: State,
     /// The host-memory charge for the request, and then for its response.
-    pub(in crate::engine::cell) charge: Charge,
+    pub(crate) charge: Charge,
 }
 
 impl Pending {
     /// Returns one whose server never answers.
     #[cfg(test)]
-    pub(in crate::engine::cell) fn unanswered() -> Self {
+    pub(crate) fn unanswered() -> Self {
         let charge = std::sync::Arc::<super::bounds::host_memory::HostMemory>::default()
             .charge(0)
             .expect("it is nothing");
@@ -48,20 +48,20 @@ impl Pending {
     }
 
     /// Returns true if it has no response yet.
-    pub(in crate::engine::cell) fn is_pending(&self) -> bool {
+    pub(crate) fn is_pending(&self) -> bool {
         matches!(self.state, State::Sending(_))
     }
 }
 
 /// The state of a request that was sent.
-pub(in crate::engine::cell) enum State {
+pub(crate) enum State {
     Sending(PendingResponse),
     Ended(Sent),
     Taken,
 }
 
-pub(in crate::engine::cell) type Sent = Result<Response, SendError>;
-pub(in crate::engine::cell) type PendingResponse = Pin<Box<dyn Future<Output = Sent> + Send>>;
+pub(crate) type Sent = Result<Response, SendError>;
+pub(crate) type PendingResponse = Pin<Box<dyn Future<Output = Sent> + Send>>;
 
 #[wasmtime_wasi::async_trait]
 impl Pollable for Pending {
@@ -75,19 +75,18 @@ impl Pollable for Pending {
 }
 
 /// Returns the bytes of names and values.
-pub(in crate::engine::cell) fn bytes_of(headers: &[(String, String)]) -> usize {
+pub(crate) fn bytes_of(headers: &[(String, String)]) -> usize {
     headers.iter().map(|(name, value)| name.len() + value.len()).sum()
 }
 
 /// Charges a response, whose bytes count until the guest takes it.
 fn charge_response(charge: &mut Charge, response: Response) -> Sent {
     let bytes = response.body.len() + bytes_of(&response.headers);
-    let problem = || {
-        format!(
-            "the responses that the call has not taken have more than {} MiB",
-            Limits::HOST_BYTES >> 20
-        )
-    };
-    charge.grow(bytes as u64).map_err(|_| SendError::OverBudget(Share::Received, problem()))?;
+    charge.grow(bytes as u64).map_err(|_| {
+        let most = Limits::HOST_BYTES >> 20;
+        let problem =
+            format!("the responses that the call has not taken have more than {most} MiB");
+        SendError::OverBudget(Share::Received, problem)
+    })?;
     Ok(response)
 }

@@ -9,20 +9,17 @@
 //! not begun is dropped with its call; work that has begun goes on to its end.
 //! Source: docs/threat-model.md, rows 6 and 56.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use std::{pin::Pin, sync::Arc};
 
-use tokio::runtime::Handle;
+use futures_util::FutureExt as _;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
 use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::panic_guard::resume_panic;
 
-use crate::os::clock::before;
-use crate::os::threads::BlockingThreads;
+use crate::os::{clock::before, threads::BlockingThreads};
 use crate::tenant::state::{PerTenant, TenantPart, TenantState};
 
 /// Threads of one pool. They start at the first need, and wait for a disk most of the time.
@@ -37,12 +34,11 @@ const OF_CELL: usize = 2;
 const ABANDONED_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Work that was started.
-pub(in crate::engine) type StartedWork<T> =
-    Pin<Box<dyn Future<Output = Result<T, Unserved>> + Send>>;
+pub(crate) type StartedWork<T> = Pin<Box<dyn Future<Output = Result<T, Unserved>> + Send>>;
 
 /// The reason for which work has no result.
 #[derive(Debug)]
-pub(in crate::engine) enum Unserved {
+pub(crate) enum Unserved {
     /// Work of ended calls occupies all of the tenant's threads, and does not return.
     Blocked,
     /// There are no threads.
@@ -50,7 +46,7 @@ pub(in crate::engine) enum Unserved {
 }
 
 /// A thread pool. The tenants in it exist as long as their cells.
-pub(in crate::engine) struct IoPool {
+pub(crate) struct IoPool {
     name: &'static str,
     threads: BlockingThreads,
     tenants: PerTenant<Share>,
@@ -65,27 +61,22 @@ struct Share {
 
 /// A cell's access to a pool.
 #[derive(Clone)]
-pub(in crate::engine) struct PoolAccess {
+pub(crate) struct PoolAccess {
     pool: Arc<IoPool>,
     share: Arc<TenantPart<Share>>,
     own: Arc<Semaphore>,
 }
 
 impl IoPool {
-    pub(in crate::engine) fn new(name: &'static str) -> Arc<Self> {
+    pub(crate) fn new(name: &'static str) -> Arc<Self> {
         Arc::new(Self { name, threads: BlockingThreads::default(), tenants: PerTenant::default() })
     }
 
     /// Returns the access for a cell of this tenant.
-    pub(in crate::engine) fn way(self: &Arc<Self>, tenant: &Arc<TenantState>) -> PoolAccess {
+    pub(crate) fn way(self: &Arc<Self>, tenant: &Arc<TenantState>) -> PoolAccess {
         let share = self.tenants.get(tenant, Share::new);
         let of_cell = bound!(CellThreads, OF_CELL).min(THREADS);
         PoolAccess { pool: Arc::clone(self), share, own: Arc::new(Semaphore::new(of_cell)) }
-    }
-
-    fn threads(&self) -> Result<&Handle, Unserved> {
-        let threads = self.threads.handle(self.name, THREADS);
-        threads.ok_or_else(|| Unserved::Failed(wasmtime::Error::msg("no threads")))
     }
 }
 
@@ -131,36 +122,38 @@ impl PoolAccess {
     ///
     /// # Panics
     /// If the work panics.
-    pub(in crate::engine) async fn run<T: Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Unserved> {
         let own = Arc::clone(&self.own).acquire_owned().await.map_err(closed)?;
         let turn = self.share.permit().await?;
-        let threads = self.pool.threads()?;
-        let stage = WorkState::new(&self.share);
+        let threads = self.pool.threads.handle(self.pool.name, THREADS);
+        let threads = threads.ok_or_else(|| failed("no threads"))?;
+        let state =
+            Arc::new(WorkState { share: Arc::clone(&self.share), is_left: AtomicBool::new(false) });
         let turns = enforced!(BusyThreads).then_some([own, turn]);
-        let out = ThreadGuard { state: Arc::clone(&stage), _turns: turns };
+        let out = ThreadGuard { state: Arc::clone(&state), _turns: turns };
         let task = threads.spawn_blocking(move || {
             let done = work();
             drop(out);
             done
         });
-        let mut asked = CallerGuard { task, state: stage };
-        resume_panic((&mut asked.task).await).ok_or_else(shut_down)
+        let mut asked = CallerGuard { task, state };
+        let done = resume_panic((&mut asked.task).await);
+        done.ok_or_else(|| failed("the host's threads for files and keys have shut down"))
     }
 
     /// Starts the same without waiting for it; the work begins at once if permits are free.
-    pub(in crate::engine) fn start<T: Send + 'static>(
+    pub(crate) fn start<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> StartedWork<T> {
         let way = self.clone();
         let mut running: StartedWork<T> = Box::pin(async move { way.run(work).await });
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        match running.as_mut().poll(&mut context) {
-            std::task::Poll::Ready(done) => Box::pin(std::future::ready(done)),
-            std::task::Poll::Pending => running,
+        match (&mut running).now_or_never() {
+            Some(done) => Box::pin(std::future::ready(done)),
+            None => running,
         }
     }
 }
@@ -169,25 +162,16 @@ fn closed(_: AcquireError) -> Unserved {
     unreachable!("no share is ever closed")
 }
 
-fn shut_down() -> Unserved {
-    Unserved::Failed(wasmtime::Error::msg("the host's threads for files and keys have shut down"))
+fn failed(problem: &'static str) -> Unserved {
+    Unserved::Failed(wasmtime::Error::msg(problem))
 }
 
-const RUNNING: u8 = 0;
-const ABANDONED: u8 = 1;
-const DONE: u8 = 2;
-
-/// The stage of a piece of work, shared by its thread and its caller. It changes only under the
-/// lock of the share's count `abandoned`.
+/// The state of a piece of work, shared by its thread and its caller.
 struct WorkState {
     share: Arc<TenantPart<Share>>,
-    now: AtomicU8,
-}
-
-impl WorkState {
-    fn new(share: &Arc<TenantPart<Share>>) -> Arc<Self> {
-        Arc::new(Self { share: Arc::clone(share), now: AtomicU8::new(RUNNING) })
-    }
+    /// True as soon as the thread or the caller is done with the work. It changes only under the
+    /// lock of the share's count `abandoned`.
+    is_left: AtomicBool,
 }
 
 /// The part on the thread: records the end of the work when dropped.
@@ -198,9 +182,9 @@ struct ThreadGuard {
 
 impl Drop for ThreadGuard {
     fn drop(&mut self) {
-        let WorkState { share, now } = &*self.state;
+        let WorkState { share, is_left } = &*self.state;
         share.abandoned.send_if_modified(|left| {
-            let was_left = now.swap(DONE, Ordering::Relaxed) == ABANDONED;
+            let was_left = is_left.swap(true, Ordering::Relaxed);
             *left -= usize::from(was_left);
             was_left
         });
@@ -216,11 +200,9 @@ struct CallerGuard<T> {
 impl<T> Drop for CallerGuard<T> {
     fn drop(&mut self) {
         self.task.abort();
-        let WorkState { share, now } = &*self.state;
+        let WorkState { share, is_left } = &*self.state;
         share.abandoned.send_if_modified(|left| {
-            let leaves = now
-                .compare_exchange(RUNNING, ABANDONED, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok();
+            let leaves = !is_left.swap(true, Ordering::Relaxed);
             *left += usize::from(leaves);
             leaves
         });
@@ -232,7 +214,6 @@ mod tests {
     use std::panic::AssertUnwindSafe;
     use std::sync::mpsc;
 
-    use futures_util::FutureExt as _;
     use futures_util::future::join_all;
     use parking_lot::Mutex;
 

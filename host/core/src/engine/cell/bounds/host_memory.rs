@@ -9,13 +9,11 @@
 //! tick (about every millisecond), each by the most that one of its kind holds.
 //! Source: docs/threat-model.md, row 17.
 
-use std::any::Any;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::{any::Any, sync::Arc};
 
-use toolcell_contract::controls::bound;
-use toolcell_contract::limits::Limits;
 use toolcell_contract::outcome::tool_error::{LimitHit, LimitKind};
+use toolcell_contract::{controls::bound, limits::Limits};
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi_http::FieldMap;
 use wasmtime_wasi_http::p2::bindings::http::types::{Method, Scheme};
@@ -27,9 +25,9 @@ use wasmtime_wasi_http::p2::types::{
 use crate::tenant::limit_reached::LimitReached;
 
 /// Bytes of headers in memory, in one collection of them.
-pub(in crate::engine::cell) const FIELDS: usize = 64 << 10;
+pub(crate) const FIELDS: usize = 64 << 10;
 /// Bytes of a piece of a request's body; the stock size is 1 MiB.
-pub(in crate::engine::cell) const CHUNK: usize = 64 << 10;
+pub(crate) const CHUNK: usize = 64 << 10;
 /// Bytes of a body that is being sent, beside those that the guest has written into it.
 const OUTGOING: u64 = CHUNK as u64;
 /// Bytes of a response: its head, and the last piece that was read of its body.
@@ -37,11 +35,11 @@ const INCOMING: u64 = 64 << 10;
 
 /// The sum of the charges of one cell.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct HostMemory(AtomicU64);
+pub(crate) struct HostMemory(AtomicU64);
 
 /// The charge of one object.
 #[derive(Debug)]
-pub(in crate::engine) struct Charge {
+pub(crate) struct Charge {
     host_memory: Arc<HostMemory>,
     bytes: u64,
 }
@@ -51,14 +49,14 @@ impl HostMemory {
     ///
     /// # Errors
     /// [`LimitReached`] if the sum would exceed the limit.
-    pub(in crate::engine) fn charge(self: &Arc<Self>, bytes: u64) -> Result<Charge, LimitReached> {
+    pub(crate) fn charge(self: &Arc<Self>, bytes: u64) -> Result<Charge, LimitReached> {
         let mut charge = Charge { host_memory: Arc::clone(self), bytes: 0 };
         charge.grow(bytes)?;
         Ok(charge)
     }
 
     /// Returns the bytes that are charged now.
-    pub(in crate::engine) fn charged(&self) -> u64 {
+    pub(crate) fn charged(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -68,7 +66,7 @@ impl Charge {
     ///
     /// # Errors
     /// [`LimitReached`] if the sum would exceed the limit: then nothing is added.
-    pub(in crate::engine) fn grow(&mut self, bytes: u64) -> Result<(), LimitReached> {
+    pub(crate) fn grow(&mut self, bytes: u64) -> Result<(), LimitReached> {
         within(self.host_memory.0.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes))
             .inspect_err(|_| {
                 self.host_memory.0.fetch_sub(bytes, Ordering::Relaxed);
@@ -85,7 +83,7 @@ impl Drop for Charge {
 }
 
 /// Returns an error if this sum exceeds the limit.
-pub(in crate::engine::cell) fn within(total: u64) -> Result<(), LimitReached> {
+pub(crate) fn within(total: u64) -> Result<(), LimitReached> {
     if total <= bound!(HostBytes, Limits::HOST_BYTES) {
         Ok(())
     } else {
@@ -94,7 +92,7 @@ pub(in crate::engine::cell) fn within(total: u64) -> Result<(), LimitReached> {
 }
 
 /// Returns the most that wasmtime's own objects in a table may keep.
-pub(in crate::engine::cell) fn table_weight(table: &mut ResourceTable) -> u64 {
+pub(crate) fn table_weight(table: &mut ResourceTable) -> u64 {
     table.iter_mut().map(|object| weight(object)).sum()
 }
 

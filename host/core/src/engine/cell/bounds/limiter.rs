@@ -14,7 +14,7 @@ use toolcell_contract::outcome::tool_error::{LimitHit, LimitKind};
 use wasmtime::ResourceLimiter;
 
 /// Elements of one table: language runtimes have tens of thousands of functions.
-pub(in crate::engine) const TABLE_ELEMENTS: usize = 100_000;
+pub(crate) const TABLE_ELEMENTS: usize = 100_000;
 /// Host bytes of one table element.
 const ELEMENT_BYTES: u64 = 8;
 /// Core instances of one cell; the stock limit is 10,000.
@@ -27,7 +27,7 @@ const MEMORIES: usize = 8;
 /// Sums the memory of a cell, and refuses growth over the limit: the guest gets a failed growth,
 /// which it can handle.
 #[derive(Debug)]
-pub(in crate::engine) struct Limiter {
+pub(crate) struct Limiter {
     limit: u64,
     held: u64,
     last: u64,
@@ -35,18 +35,18 @@ pub(in crate::engine) struct Limiter {
 }
 
 impl Limiter {
-    pub(in crate::engine::cell) fn new(limit: u64) -> Self {
+    pub(crate) fn new(limit: u64) -> Self {
         Self { limit, held: 0, last: 0, hit: None }
     }
 
     /// Returns the most bytes that were allocated. Memories and tables never shrink, so it is the
     /// current sum.
-    pub(in crate::engine::cell) fn peak(&self) -> u64 {
+    pub(crate) fn peak(&self) -> u64 {
         self.held
     }
 
     /// Returns the bytes that may still be allocated.
-    pub(in crate::engine) fn remaining(&self) -> u64 {
+    pub(crate) fn remaining(&self) -> u64 {
         self.limit.saturating_sub(self.held)
     }
 
@@ -83,11 +83,8 @@ impl ResourceLimiter for Limiter {
         _: Option<usize>,
     ) -> wasmtime::Result<bool> {
         if desired > bound!(TableElements, TABLE_ELEMENTS) {
-            self.hit = Some(LimitHit::new(
-                LimitKind::TableElements,
-                TABLE_ELEMENTS as u64,
-                desired as u64,
-            ));
+            let (limit, asked) = (TABLE_ELEMENTS as u64, desired as u64);
+            self.hit = Some(LimitHit::new(LimitKind::TableElements, limit, asked));
             return Ok(false);
         }
         Ok(self.grow((desired.saturating_sub(current) as u64).saturating_mul(ELEMENT_BYTES)))

@@ -8,8 +8,8 @@
 //! Not here: fuel (executed instructions) and the counts of host calls, which `engine/cell` sets
 //! and checks.
 
-pub(in crate::engine) mod blocking_pool;
-pub(in crate::engine) mod host_memory;
-pub(in crate::engine) mod limiter;
-pub(in crate::engine) mod run_state;
-pub(in crate::engine) mod ticker;
+pub(crate) mod blocking_pool;
+pub(crate) mod host_memory;
+pub(crate) mod limiter;
+pub(crate) mod run_state;
+pub(crate) mod ticker;

@@ -11,13 +11,10 @@
 //! being polled, waits for the host. The guest sets no flag itself. Once the deadline has passed,
 //! the answer to whether the guest waited at that moment does not change.
 
-use std::cell::Cell;
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
+use std::{cell::Cell, future::poll_fn, pin::Pin, sync::Arc};
 
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
@@ -44,7 +41,7 @@ thread_local! {
 
 /// The state of a running cell, as its caller sees it.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct RunState {
+pub(crate) struct RunState {
     deadline: Option<Instant>,
     /// [`RUNS`], [`WAITS`] or [`WAITED_TOO_LONG`]; written only by the task that polls the guest.
     activity: AtomicU8,
@@ -69,7 +66,7 @@ pub(in crate::engine) struct RunState {
 
 impl RunState {
     /// Builds the state of a cell with this deadline.
-    pub(in crate::engine) fn with_deadline(deadline: Option<Instant>) -> Self {
+    pub(crate) fn with_deadline(deadline: Option<Instant>) -> Self {
         Self { deadline, ..Self::default() }
     }
 
@@ -79,7 +76,7 @@ impl RunState {
 
     /// Records that the guest runs: it calls the host, a tick hits it, or it ends. Its wait is
     /// over. Steps of the host's own work, of which a request has many, do not count.
-    pub(in crate::engine::cell) fn runs(&self) {
+    pub(crate) fn runs(&self) {
         if self.activity.load(Ordering::Relaxed) == WAITS {
             let doing = if self.is_past() { WAITED_TOO_LONG } else { RUNS };
             self.activity.store(doing, Ordering::Relaxed);
@@ -95,56 +92,56 @@ impl RunState {
 
     /// Marks the time until the result is dropped as the host's work for the guest: the guest waits
     /// from now on. During that work the task may be woken as if by the guest.
-    pub(in crate::engine::cell) fn mark_host_work(self: &Arc<Self>) -> Served {
+    pub(crate) fn mark_host_work(self: &Arc<Self>) -> Served {
         self.is_served.store(true, Ordering::Relaxed);
         self.waits();
         Served(Arc::clone(self))
     }
 
     /// Sets what the guest is going to wait for. `None`: it is not known.
-    pub(in crate::engine::cell) fn awaits(&self, blocked_on: Option<BlockedOn>) {
+    pub(crate) fn awaits(&self, blocked_on: Option<BlockedOn>) {
         *self.blocked_on.lock() = blocked_on;
     }
 
     /// Returns what the guest waited for last, if the host recorded it.
-    pub(in crate::engine) fn blocked_on(&self) -> Option<BlockedOn> {
+    pub(crate) fn blocked_on(&self) -> Option<BlockedOn> {
         *self.blocked_on.lock()
     }
 
     /// Returns true if the guest waited for the host when its deadline passed. Called after the
     /// deadline.
-    pub(in crate::engine) fn was_blocked(&self) -> bool {
+    pub(crate) fn was_blocked(&self) -> bool {
         self.activity.load(Ordering::Relaxed) != RUNS
     }
 
     /// Returns true if the guest ended after its deadline.
-    pub(in crate::engine) fn is_late(&self) -> bool {
+    pub(crate) fn is_late(&self) -> bool {
         self.is_late.load(Ordering::Relaxed)
     }
 
     /// Marks the call as cancelled: the guest stops at its next tick.
-    pub(in crate::engine) fn cancel(&self) {
+    pub(crate) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
     /// Wakes the guest's task.
-    pub(in crate::engine) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         self.task.wake();
     }
 
     /// Returns true if the call was cancelled.
-    pub(in crate::engine) fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 
     /// Returns true if the guest waits for the host.
-    pub(in crate::engine) fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         self.idle.load(Ordering::Acquire) && !self.woken.load(Ordering::Acquire)
     }
 
     /// Records a tick. Returns true if the slice has run for long enough to be interrupted, since a
     /// slice may begin shortly before a tick.
-    pub(in crate::engine::cell) fn tick(&self) -> bool {
+    pub(crate) fn tick(&self) -> bool {
         self.runs();
         let is_long = self.began.lock().is_none_or(|began| began.elapsed() >= SHORTEST);
         self.stopped.fetch_or(is_long, Ordering::Relaxed);
@@ -153,22 +150,22 @@ impl RunState {
 
     /// Records that the slice ends here, that the usage is written, and that the cell holds nothing
     /// but memory.
-    pub(in crate::engine) fn mark_settled(&self) {
+    pub(crate) fn mark_settled(&self) {
         self.settled.store(true, Ordering::Release);
     }
 
     /// Returns true if the last slice ended with [`Self::mark_settled`], and none has begun since.
-    pub(in crate::engine) fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         self.settled.load(Ordering::Acquire)
     }
 
     /// Returns true if a tick has ever interrupted the guest, also if that ended it.
-    pub(in crate::engine) fn was_stopped(&self) -> bool {
+    pub(crate) fn was_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
     /// Resolves when the guest does not wait for the host any more.
-    pub(in crate::engine) fn awake(&self) -> impl Future<Output = ()> + Unpin {
+    pub(crate) fn awake(&self) -> impl Future<Output = ()> + Unpin {
         poll_fn(|context| {
             self.task.register(context.waker());
             if self.is_waiting() { Poll::Pending } else { Poll::Ready(()) }
@@ -176,23 +173,23 @@ impl RunState {
     }
 
     /// Resolves with the output of this future, or with `None` when the call is cancelled.
-    pub(in crate::engine) async fn unless_cancelled<F: Future + Unpin>(
+    pub(crate) async fn unless_cancelled<F: Future + Unpin>(
         &self,
         mut future: F,
     ) -> Option<F::Output> {
-        let ended = poll_fn(|context| {
+        poll_fn(|context| {
             self.task.register(context.waker());
             if self.is_cancelled() {
                 Poll::Ready(None)
             } else {
                 Pin::new(&mut future).poll(context).map(Some)
             }
-        });
-        ended.await
+        })
+        .await
     }
 
     /// Polls a guest, and records whether it asks to be polled again.
-    pub(in crate::engine) fn poll<T>(
+    pub(crate) fn poll<T>(
         self: &Arc<Self>,
         context: &Context<'_>,
         guest: impl FnOnce(&mut Context<'_>) -> Poll<T>,
@@ -220,7 +217,7 @@ impl RunState {
 
 /// Marks the host's work for a guest; ends when dropped.
 #[must_use]
-pub(in crate::engine) struct Served(Arc<RunState>);
+pub(crate) struct Served(Arc<RunState>);
 
 impl Drop for Served {
     fn drop(&mut self) {

@@ -8,14 +8,11 @@
 //! Invariants: the epoch is raised for all guests and never to stop one call. Fuel (the count of
 //! executed instructions) is a second, independent bound.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::thread;
-use std::time::Duration;
+use std::{sync::Arc, thread, time::Duration};
 
 use parking_lot::{Condvar, Mutex};
-use toolcell_contract::controls::enforced;
-use toolcell_contract::error::Error;
+use toolcell_contract::{controls::enforced, error::Error};
 use wasmtime::EngineWeak;
 
 use crate::os::threads::shorten_slices;
@@ -27,8 +24,9 @@ pub(super) const TICK: Duration = Duration::from_millis(1);
 const LINGER: u32 = 100;
 
 /// Raises epochs while at least one [`Running`] exists.
-pub(in crate::engine) struct Ticker(Arc<Shared>);
+pub(crate) struct Ticker(Arc<Shared>);
 
+#[derive(Default)]
 struct Shared {
     running: AtomicUsize,
     ticks: AtomicU64,
@@ -42,17 +40,8 @@ struct Shared {
 
 impl Ticker {
     /// Starts to tick for these engines. The threads end when the ticker is dropped.
-    pub(in crate::engine) fn start(engines: Vec<EngineWeak>) -> Result<Self, Error> {
-        let shared = Arc::new(Shared {
-            running: AtomicUsize::new(0),
-            ticks: AtomicU64::new(0),
-            asleep: AtomicBool::new(false),
-            stopped: AtomicBool::new(false),
-            #[cfg(test)]
-            poisoned: AtomicBool::new(false),
-            gate: Mutex::new(()),
-            wake: Condvar::new(),
-        });
+    pub(crate) fn start(engines: Vec<EngineWeak>) -> Result<Self, Error> {
+        let shared = Arc::<Shared>::default();
         let watched = Arc::clone(&shared);
         thread::Builder::new()
             .name("toolcell-watch".into())
@@ -64,7 +53,7 @@ impl Ticker {
     }
 
     /// Ticks until the returned guard is dropped.
-    pub(in crate::engine::cell) fn run(&self) -> Running {
+    pub(crate) fn run(&self) -> Running {
         self.0.running.fetch_add(1, Ordering::SeqCst);
         // Pairs with the order in `Shared::sleep`: it first sets `asleep`, then checks for guests.
         if self.0.asleep.load(Ordering::SeqCst) {
@@ -76,7 +65,7 @@ impl Ticker {
 
     /// Returns the number of times that the epoch was raised.
     #[cfg(test)]
-    pub(in crate::engine) fn ticks(&self) -> u64 {
+    pub(crate) fn ticks(&self) -> u64 {
         self.0.ticks.load(Ordering::Relaxed)
     }
 
@@ -101,7 +90,7 @@ impl Drop for Ticker {
 }
 
 /// A guard that counts one running guest.
-pub(in crate::engine::cell) struct Running(Arc<Shared>);
+pub(crate) struct Running(Arc<Shared>);
 
 impl Drop for Running {
     fn drop(&mut self) {

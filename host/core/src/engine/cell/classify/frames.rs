@@ -9,8 +9,7 @@
 
 use std::fmt::{self, Write};
 
-use toolcell_contract::controls::enforced;
-use toolcell_contract::outcome::tool_error::Frame;
+use toolcell_contract::{controls::enforced, outcome::tool_error::Frame};
 use wasmtime::{FrameInfo, WasmBacktrace};
 
 /// Characters of a guest function's name that are kept.
@@ -19,19 +18,8 @@ const NAME_CHARS: usize = 120;
 /// could make that costly.
 const MANGLED_BYTES: usize = 4096;
 /// Crates whose functions are not the author's.
-const LIBRARIES: [&str; 11] = [
-    "__rustc",
-    "alloc",
-    "compiler_builtins",
-    "core",
-    "dlmalloc",
-    "panic_abort",
-    "panic_unwind",
-    "std",
-    "toolcell_guest",
-    "wasip2",
-    "wit_bindgen",
-];
+const LIBRARIES: &str = "__rustc alloc compiler_builtins core dlmalloc panic_abort panic_unwind \
+                         std toolcell_guest wasip2 wit_bindgen";
 /// The module of a runtime without function names: none of its functions is the author's.
 const NAMELESS: &str = "toolcell_guest";
 /// Prefix of the names of modules that adapt a core module to the component model.
@@ -74,7 +62,7 @@ fn is_library(name: &str) -> bool {
         of_type = inner;
     }
     let root = of_type.split([':', '<', '>', ' ', '[']).next().unwrap_or_default();
-    LIBRARIES.contains(&root)
+    LIBRARIES.split(' ').any(|library| library == root)
         || RUNTIME.contains(&name)
         || name.starts_with("toolcell:tool")
         || name.contains(" as toolcell_guest::")

@@ -43,7 +43,7 @@ pub(super) enum Phase {
 }
 
 /// Returns the error with which the cell ended.
-pub(in crate::engine) fn classify(
+pub(crate) fn classify(
     error: &wasmtime::Error,
     phase: Phase,
     store: &Store<Cell>,
@@ -59,7 +59,7 @@ pub(in crate::engine) fn classify(
         return raise(raised, error, cell);
     }
     if let Some(trap) = error.downcast_ref::<Trap>() {
-        let limits = cell.invocation.limits;
+        let limits = cell.scope.invocation.limits;
         return match kind_of(*trap) {
             End::OutOfFuel => ToolError::Timeout(Timeout::Fuel {
                 budget: limits.fuel,
@@ -68,7 +68,7 @@ pub(in crate::engine) fn classify(
             }),
             End::Deadline => ToolError::Timeout(Timeout::Deadline {
                 budget: limits.timeout,
-                used: cell.invocation.started.elapsed(),
+                used: cell.scope.invocation.started.elapsed(),
                 stdout: printed(cell),
             }),
             End::Raised(kind) => raise(Crash::new(kind), error, cell),
@@ -87,7 +87,7 @@ pub(in crate::engine) fn classify(
         return raise(Crash::new(CrashKind::LimitAtStart), error, cell);
     }
     if error.chain().any(|cause| format!("{cause:?}") == TOO_MUCH_COPIED) {
-        let limit = cell.invocation.limits.result;
+        let limit = cell.scope.invocation.limits.result;
         let got = limit.saturating_add(COPY_SLACK as u64);
         return ToolError::InvalidReturn(ReturnRule::TooLarge { limit, actual: got });
     }

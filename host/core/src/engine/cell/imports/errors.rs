@@ -9,30 +9,22 @@
 use std::io;
 
 use toolcell_contract::controls::enforced;
-use wasmtime::component::{HasData, Resource, ResourceTable};
-use wasmtime_wasi::p2::bindings::io::error;
+use wasmtime::component::Resource;
+use wasmtime_wasi::{WasiView as _, p2::bindings::io::error};
 use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
 
-/// The linker's marker for this implementation, on a [`View`].
-pub(super) struct Errors;
+use crate::engine::cell::Cell;
 
-/// The cell's table, which has the errors.
-pub(super) struct View<'a>(pub(super) &'a mut ResourceTable);
+impl error::Host for Cell {}
 
-impl HasData for Errors {
-    type Data<'a> = View<'a>;
-}
-
-impl error::Host for View<'_> {}
-
-impl error::HostError for View<'_> {
+impl error::HostError for Cell {
     fn to_debug_string(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<String> {
-        let error = self.0.get(&error)?;
+        let error = self.ctx().table.get(&error)?;
         Ok(if enforced!(ErrorTexts) { text(error) } else { format!("{error:?}") })
     }
 
     fn drop(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<()> {
-        self.0.delete(error)?;
+        self.ctx().table.delete(error)?;
         Ok(())
     }
 }

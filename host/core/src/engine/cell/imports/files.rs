@@ -21,38 +21,31 @@ mod types;
 mod ungranted;
 
 use std::collections::{HashMap, VecDeque};
-use std::fs::File;
-use std::io;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{fs::File, io, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use toolcell_contract::grants::{Access, SCRATCH, TEMPORARY, is_below};
+use toolcell_contract::grants::{Access, SCRATCH, TEMPORARY, is_below, rights::Rights};
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::filesystem::{Descriptor, Dir};
-use wasmtime_wasi::p2::FsResult;
-use wasmtime_wasi::p2::bindings::filesystem::types::NewTimestamp;
-use wasmtime_wasi::p2::bindings::filesystem::{preopens, types as wasi};
+use wasmtime_wasi::p2::bindings::filesystem::{preopens, types as wasi, types::NewTimestamp};
+use wasmtime_wasi::p2::{FsError, FsResult};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
 use super::seeded_random::SeededRandom;
 use crate::capability::files::{Area, CallFiles, Mounts, OpenMark, Root, Scratch, is_exhausted};
-use crate::engine::cell::Cell;
-use crate::engine::cell::bounds::blocking_pool::PoolAccess;
-use crate::engine::cell::bounds::host_memory::HostMemory;
-use crate::engine::cell::recorder::joined;
-use crate::tenant::descriptors;
-use crate::tenant::limit_reached::LimitReached;
-use crate::tenant::share::Reservation;
+use crate::engine::cell::bounds::{blocking_pool::PoolAccess, host_memory::HostMemory};
+use crate::engine::cell::{Cell, recorder::joined};
+use crate::tenant::{descriptors, limit_reached::LimitReached, share::Reservation};
 use devices::Simulated;
 
 /// The open files of a cell; built at the first use.
-pub(in crate::engine) struct Files {
+pub(crate) struct Files {
     /// Open files and directories, by descriptor.
     places: HashMap<u32, Place>,
     scratch: Option<Scratch>,
     pool: PoolAccess,
-    host_memory: Arc<HostMemory>,
+    /// The host memory that is charged for its streams and listings.
+    pub(crate) host_memory: Arc<HostMemory>,
     /// The last path outside of the granted directories that was reported: libraries try the same
     /// one several times.
     ungranted: Option<(String, Access)>,
@@ -85,7 +78,7 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
 }
 
 impl Files {
-    pub(in crate::engine) fn new(way: PoolAccess) -> Self {
+    pub(crate) fn new(way: PoolAccess) -> Self {
         Self {
             places: HashMap::new(),
             scratch: None,
@@ -104,27 +97,16 @@ impl Files {
         self.set.drain(..self.set.len().saturating_sub(times::REMEMBERED));
     }
 
-    /// The host memory that is charged for its streams and listings.
-    pub(in crate::engine) fn host_memory(&self) -> &Arc<HostMemory> {
-        &self.host_memory
-    }
-
     /// Returns true if a path outside of the granted directories differs from the last one.
     fn is_new_denial(&mut self, path: &str, access: Access) -> bool {
-        let is_same = |(last, how): &(String, Access)| last == path && *how == access;
-        let is_new = !self.ungranted.as_ref().is_some_and(is_same);
-        if is_new {
-            self.ungranted = Some((path.to_owned(), access));
-        }
+        let denial = Some((path.to_owned(), access));
+        let is_new = self.ungranted != denial;
+        self.ungranted = denial;
         is_new
     }
 
     /// Returns the directories that the call's rights allow, and the call's scratch directory.
-    fn roots(
-        &mut self,
-        mounts: &Mounts,
-        rights: &toolcell_contract::grants::rights::Rights,
-    ) -> io::Result<Vec<Root>> {
+    fn roots(&mut self, mounts: &Mounts, rights: &Rights) -> io::Result<Vec<Root>> {
         let mut roots = mounts.roots(rights)?;
         if self.scratch.is_none() {
             self.scratch = match mounts.scratch(rights) {
@@ -160,7 +142,8 @@ impl Files {
 impl Cell {
     /// Takes a permit for one more open file or directory.
     fn slot(&self) -> Result<Arc<Reservation>, LimitReached> {
-        descriptors::take(&self.resources().descriptors, &self.invocation.tenant).map(Arc::new)
+        descriptors::take(&self.scope.resources.descriptors, &self.scope.invocation.tenant)
+            .map(Arc::new)
     }
 
     /// Refuses a path outside of all granted directories. In a dry run, records and returns the
@@ -173,7 +156,7 @@ impl Cell {
         is_directory: bool,
     ) -> FsResult<Option<Arc<str>>> {
         self.refuse_ungranted(fd, path, access, is_directory)?;
-        let Some(recorder) = self.recorder().cloned() else { return Ok(None) };
+        let Some(recorder) = self.scope.resources.recorder.clone() else { return Ok(None) };
         let directory = self.files().place_of(fd).and_then(|place| place.path.clone());
         Ok(directory.map(|directory| {
             let path = joined(&directory, path);
@@ -199,17 +182,26 @@ impl Cell {
     }
 }
 
+impl From<LimitReached> for FsError {
+    fn from(reached: LimitReached) -> Self {
+        Self::trap(reached)
+    }
+}
+
 /// Lets wasmtime's own host work on the thread that calls it, which is one that may block.
 const ON_CALLING_THREAD: bool = true;
 
 impl preopens::Host for Cell {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         self.count_host_call()?;
-        let mut roots = match self.mounts() {
-            Some((mounts, rights)) => self.files().roots(&mounts, &rights)?,
+        let mut roots = match self.scope.mounts.clone() {
+            Some(mounts) => {
+                let rights = Arc::clone(&self.scope.rights);
+                self.files().roots(&mounts, &rights)?
+            }
             None => Vec::new(),
         };
-        if let Some(files) = &self.invocation.files {
+        if let Some(files) = &self.scope.invocation.files {
             // Replaces a granted directory of the same name.
             roots.retain(|root| !is_below(&root.name, CallFiles::DIRECTORY));
             roots.push(files.root()?);
@@ -217,7 +209,7 @@ impl preopens::Host for Cell {
         let is_root_granted = roots.iter().any(|root| root.name == ungranted::NAME);
         let mut opened = Vec::with_capacity(roots.len() + 1);
         for Root { name, dir, area } in roots {
-            let path = self.recorder().map(|_| name.as_str().into());
+            let path = self.scope.resources.recorder.as_ref().map(|_| name.as_str().into());
             let is_root = name == ungranted::NAME;
             let place = Place { is_root, slot: self.slot()?, area, open_mark: None, path };
             let descriptor = self.push_directory(dir, place)?;
@@ -225,7 +217,7 @@ impl preopens::Host for Cell {
         }
         if !is_root_granted {
             // A command without a grant for `/` gets only the devices.
-            let is_command = self.captured().is_some() && self.recorder().is_none();
+            let is_command = self.captured().is_some() && self.scope.resources.recorder.is_none();
             let name = if is_command { ungranted::DEVICES } else { ungranted::NAME };
             if !opened.iter().any(|(_, opened)| opened == name) {
                 // At the end, since some programs take the first directory as their own.

@@ -10,9 +10,8 @@
 //! Not here: the rules for requests and their targets, which are the same for `wasi:http`
 //! ([`http`](crate::capability::http)).
 
-use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{borrow::Cow, sync::Arc};
 
 use ::http::{HeaderName, HeaderValue};
 use toolcell_contract::grants::rights::{Decision, Request, Rights};
@@ -23,10 +22,9 @@ use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
 use super::secrets::denial_text;
 use crate::capability::http::{self as egress, Credential, Outgoing, SendError, Times};
-use crate::engine::cell::Cell;
-use crate::engine::cell::bindings::toolcell::tool::http;
 use crate::engine::cell::bindings::{Handle, Pending, PendingResponse, State, bytes_of};
 use crate::engine::cell::host_span::{host_span, note_end, note_request};
+use crate::engine::cell::{Cell, Scope, bindings::toolcell::tool::http};
 use crate::tool::handler::Invocation;
 
 /// The body and the content type of the answer to a request that a dry run does not send.
@@ -54,7 +52,7 @@ impl http::Host for Cell {
         credential: Option<Resource<Handle>>,
     ) -> wasmtime::Result<Result<http::Response, http::Fault>> {
         self.called("http", "send")?;
-        let _served = self.mark_host_work();
+        let _served = self.run_state.mark_host_work();
         let sent = match self.started(request, credential).await? {
             Ok(going) => going.await,
             Err(error) => Err(error),
@@ -68,10 +66,10 @@ impl http::Host for Cell {
         credential: Option<Resource<Handle>>,
     ) -> wasmtime::Result<Result<Resource<Pending>, http::Fault>> {
         self.called("http", "start")?;
-        let _served = self.mark_host_work();
+        let _served = self.run_state.mark_host_work();
         let body = request.body.as_ref().map_or(0, Vec::len);
         let bytes = request.url.len() + body + bytes_of(&request.headers);
-        let charge = self.files().host_memory().charge(bytes as u64)?;
+        let charge = self.files().host_memory.charge(bytes as u64)?;
         match self.started(request, credential).await? {
             Ok(going) => {
                 Ok(Ok(self.table.push(Pending { state: State::Sending(going), charge })?))
@@ -92,7 +90,7 @@ impl http::HostPending for Cell {
         pending: Resource<Pending>,
     ) -> wasmtime::Result<Result<http::Response, http::Fault>> {
         self.called("http", "[method]pending.finish")?;
-        let _served = self.mark_host_work();
+        let _served = self.run_state.mark_host_work();
         let pending = self.table.get_mut(&pending)?;
         pending.ready().await;
         let sent = match std::mem::replace(&mut pending.state, State::Taken) {
@@ -120,7 +118,7 @@ impl Cell {
         let secret = credential
             .map(|handle| self.table.get(&handle).map(|handle| handle.name.clone()))
             .transpose()?;
-        let span = host_span(&self.invocation, "http", "send");
+        let span = host_span(&self.scope.invocation, "http", "send");
         let going = match outgoing(request) {
             Ok(outgoing) => {
                 self.prepared(outgoing, secret.as_deref()).instrument(span.clone()).await
@@ -148,14 +146,14 @@ impl Cell {
     ) -> Result<PendingResponse, SendError> {
         let request =
             Request::Http { method: outgoing.method, target: Cow::Borrowed(&outgoing.target) };
-        self.authorize(&request)?;
+        self.scope.authorize(&request)?;
         note_request(&Span::current(), outgoing.method, &outgoing.target);
-        if let Some(recorder) = self.recorder() {
+        if let Some(recorder) = &self.scope.resources.recorder {
             if let Some(name) = secret {
-                self.authorize(&Request::Secret { name: name.into() })?;
+                self.scope.authorize(&Request::Secret { name: name.into() })?;
                 recorder.secret(name, outgoing.method, &outgoing.target);
             }
-            if secret.is_some() || !is_sent(self.rights(), &request) {
+            if secret.is_some() || !is_sent(&self.scope.rights, &request) {
                 let (name, value) = STAND_IN_TYPE;
                 let headers = vec![(name.to_owned(), value.to_owned())];
                 let response = http::Response { status: 200, headers, body: STAND_IN.into() };
@@ -164,18 +162,16 @@ impl Cell {
         }
         let mut credentials = Vec::new();
         if let Some(name) = secret {
-            credentials.push(self.credential(name).await?);
+            credentials.push(self.scope.credential(name).await?);
         }
-        let (egress, rights, budget) = (
-            self.resources().egress.clone(),
-            self.shared_rights(),
-            self.invocation.egress_budget(),
-        );
-        let (screening, latest, invocation) =
-            (self.outbound_scan(), self.latest(), Arc::clone(&self.invocation));
-        let secrets = screening.secrets(credentials).await?;
-        let begun = egress::admit(&rights, &budget, outgoing.method, &outgoing.target)
-            .and_then(|admitted| egress.begin(admitted, &budget, outgoing, secrets, latest))
+        let secrets = self.scope.secrets(credentials).await?;
+        let Scope { invocation, resources, rights, .. } = &self.scope;
+        let (invocation, latest) = (Arc::clone(invocation), self.scope.latest());
+        let budget = invocation.egress_budget();
+        let begun = egress::admit(rights, &budget, outgoing.method, &outgoing.target)
+            .and_then(|admitted| {
+                resources.egress.begin(admitted, &budget, outgoing, secrets, latest)
+            })
             .inspect_err(|error| report_denial(&invocation, error))?;
         Ok(Box::pin(async move {
             let response =
@@ -190,20 +186,22 @@ impl Cell {
             })
         }))
     }
+}
 
-    /// Returns a secret for injection into a request. Checks the right to it again, since the
-    /// handle may be old and the check is cheap.
-    async fn credential(&mut self, name: &str) -> Result<Credential, SendError> {
-        self.authorize(&Request::Secret { name: name.into() })?;
-        let unavailable = || SendError::Invalid(format!("the secret `{name}` is not available"));
-        let used = self.rights().granted().secrets.get(name).cloned().ok_or_else(unavailable)?;
-        let secret = self.secret_value(name).await.ok_or_else(unavailable)?;
-        Credential::new(name, &used, secret)
-    }
-
+impl Scope {
     /// Returns the time by which a request of this call must end.
     pub(super) fn latest(&self) -> Instant {
         self.invocation.deadline().unwrap_or_else(|| Instant::now() + REQUEST_TIMEOUT)
+    }
+
+    /// Returns a secret for injection into a request. Checks the right to it again, since the
+    /// handle may be old and the check is cheap.
+    async fn credential(&self, name: &str) -> Result<Credential, SendError> {
+        self.authorize(&Request::Secret { name: name.into() })?;
+        let unavailable = || SendError::Invalid(format!("the secret `{name}` is not available"));
+        let used = self.rights.granted().secrets.get(name).ok_or_else(unavailable)?;
+        let secret = self.secret_value(name).await.ok_or_else(unavailable)?;
+        Credential::new(name, used, secret)
     }
 }
 

@@ -22,17 +22,13 @@ use wasmtime::component::{HasData, HasSelf, Linker, ResourceTable};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};
 use wasmtime_wasi::clocks::{HostMonotonicClock, HostWallClock, WasiClocks, WasiClocksView};
 use wasmtime_wasi::p2::bindings::{cli, clocks, io, random};
-use wasmtime_wasi::p2::pipe::MemoryInputPipe;
-use wasmtime_wasi::random::WasiRandom;
-use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiView};
+use wasmtime_wasi::{
+    WasiCtx, WasiCtxBuilder, WasiView, p2::pipe::MemoryInputPipe, random::WasiRandom,
+};
 
-use super::errors;
 use super::seeded_random::{Purpose, SeededRandom};
-use crate::engine::cell::Cell;
-use crate::engine::cell::output::GuestStream;
-use crate::engine::cell::output::captured::Streams;
-use crate::engine::cell::output::lines::Lines;
-use crate::engine::cell::resources::{Deterministic, EngineResources};
+use crate::engine::cell::output::{GuestStream, captured::Streams, lines::Lines};
+use crate::engine::cell::{Cell, Scope, resources::Deterministic};
 
 /// The resolution of both clocks: fine enough for a tool, too coarse to time a cache line.
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(1);
@@ -55,9 +51,7 @@ impl HasData for HasTable {
 
 /// Links the interfaces.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
-    io::error::add_to_linker::<Cell, errors::Errors>(linker, |cell| {
-        errors::View(cell.ctx().table)
-    })?;
+    io::error::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)?;
     io::poll::add_to_linker::<Cell, HasTable>(linker, |cell| cell.ctx().table)?;
     io::streams::add_to_linker::<Cell, HasTable>(linker, |cell| cell.ctx().table)?;
     cli::environment::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)?;
@@ -79,7 +73,7 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
 /// As wasmtime's own implementation; in a dry run it also records the access.
 impl cli::environment::Host for Cell {
     fn get_environment(&mut self) -> wasmtime::Result<Vec<(String, String)>> {
-        if let Some(recorder) = self.recorder() {
+        if let Some(recorder) = &self.scope.resources.recorder {
             recorder.environment();
         }
         cli::environment::Host::get_environment(&mut self.cli())
@@ -97,12 +91,10 @@ impl cli::environment::Host for Cell {
 /// Builds a context without directories and network: closed input, captured output, and the
 /// environment variables that the cell's rights allow. A command also has its command line, its
 /// input, and an output of its own.
-pub(in crate::engine) fn context(
+pub(crate) fn context(
     lines: &Lines,
-    resources: &EngineResources,
+    scope: &Scope,
     clock: Clock,
-    rights: Option<&Rights>,
-    call: &str,
     streams: Option<&Streams>,
 ) -> WasiCtx {
     let mut builder = WasiCtxBuilder::new();
@@ -125,16 +117,15 @@ pub(in crate::engine) fn context(
         .allow_blocking_current_thread(false)
         .monotonic_clock(clock)
         .wall_clock(clock);
-    for (name, value) in rights.iter().flat_map(|rights| allowed_environment(rights)) {
+    let Scope { invocation, resources, rights, .. } = scope;
+    for (name, value) in allowed_environment(rights) {
         builder.env(name, value);
     }
-    if rights.is_some_and(|rights| {
-        has_scratch(rights) && !rights.granted().environment.contains_key(TMPDIR)
-    }) {
+    if has_scratch(rights) && !rights.granted().environment.contains_key(TMPDIR) {
         builder.env(TMPDIR, SCRATCH);
     }
     if let Some(seed) = resources.deterministic.seed {
-        let chance = |purpose| SeededRandom::new(seed, call, purpose);
+        let chance = |purpose| SeededRandom::new(seed, &invocation.call.id, purpose);
         builder
             .secure_random(chance(Purpose::Secure))
             .insecure_random(chance(Purpose::Insecure))
@@ -165,7 +156,7 @@ fn coarse(duration: Duration) -> Duration {
 
 /// A cell's clocks: the time of its first use of WASI, and the date that the cell reads for it.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::engine) struct Clock {
+pub(crate) struct Clock {
     began: Instant,
     /// The host's date at that time, since 1970. A date before 1970 reads as 1970, where the stock
     /// clock panics.
@@ -192,7 +183,7 @@ impl Clock {
 
     /// Converts a date of the host, for example of a file, to the cell's clock, as time since 1970.
     /// A date before the cell's start stays as it is; a later one is shifted with the cell's clock.
-    pub(in crate::engine) fn to_cell_time(self, date: Duration) -> Duration {
+    pub(crate) fn to_cell_time(self, date: Duration) -> Duration {
         coarse(match date.saturating_add(DISK_TICK).checked_sub(self.date) {
             None => date,
             Some(_) if self.is_frozen => self.start,
@@ -225,6 +216,7 @@ impl HostWallClock for Clock {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+    use std::sync::Arc;
 
     use wasmtime_wasi::p2::bindings::random::insecure::Host as _;
     use wasmtime_wasi::p2::bindings::random::random::Host as _;
@@ -272,9 +264,15 @@ mod tests {
     fn unseeded_context() -> WasiCtx {
         let limits = toolcell_contract::limits::Limits::default();
         let invocation = crate::tool::handler::Invocation::scripted("t", limits);
-        let lines = Lines::new(std::sync::Arc::new(invocation));
-        let resources = EngineResources::default();
-        context(&lines, &resources, Clock::new(resources.deterministic), None, "1", None)
+        let scope = Scope {
+            invocation: Arc::new(invocation),
+            resources: Arc::default(),
+            mounts: None,
+            rights: Arc::default(),
+            redactor: None,
+        };
+        let lines = Lines::new(Arc::clone(&scope.invocation));
+        context(&lines, &scope, Clock::new(Deterministic::default()), None)
     }
 
     /// Fails without: the limit (the stock limit is larger).

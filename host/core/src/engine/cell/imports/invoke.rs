@@ -10,19 +10,13 @@
 //! it would need) nothing is called, and the guest gets the value `null`.
 //! Not here: finding and running the other tool (`executor/sub_calls`).
 
-use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use serde::Serialize;
-use toolcell_contract::call::CallResult;
-use toolcell_contract::call::usage::Meter;
-use toolcell_contract::controls::enforced;
+use toolcell_contract::call::{CallResult, usage::Meter};
 use toolcell_contract::grants::rights::{Decision, Request, Rights};
-use toolcell_contract::limits::Limits;
-use toolcell_contract::outcome::Outcome;
-use wasmtime::StoreContextMut;
-use wasmtime::component::Linker;
+use toolcell_contract::{controls::enforced, limits::Limits, outcome::Outcome};
+use wasmtime::{StoreContextMut, component::Linker};
 
 use super::secrets::denial_text;
 use crate::engine::cell::Cell;
@@ -58,18 +52,17 @@ fn called(
         let fuel = store.get_fuel()?;
         let cell = store.data_mut();
         cell.called("invoke", "call")?;
-        if cell.recorder().is_some() {
-            let asked = cell.authorize(&Request::Invoke { tool: name.into(), own: false });
+        if cell.scope.resources.recorder.is_some() {
+            let asked = cell.scope.authorize(&Request::Invoke { tool: name.into(), own: false });
             return Ok((asked
                 .map(|()| Ending::Ok(STAND_IN.into()))
                 .map_err(|denial| Fault::Denied(denial_text(&denial))),));
         }
-        let (invoker, SubCall { call, options, caller }) =
-            match cell.sub_call(&name, arguments, fuel) {
-                Ok(made) => made,
-                Err(fault) => return Ok((Err(fault),)),
-            };
-        let served = cell.mark_host_work();
+        let (invoker, (call, options, caller)) = match cell.sub_call(&name, arguments, fuel) {
+            Ok(made) => made,
+            Err(fault) => return Ok((Err(fault),)),
+        };
+        let served = cell.run_state.mark_host_work();
         let charging = Charging { store, meter: Arc::clone(&caller.meter) };
         let completion = invoker.invoke(call, options, caller).await;
         drop((charging, served));
@@ -86,42 +79,42 @@ impl Cell {
         fuel: u64,
     ) -> Result<(Arc<dyn Invoker>, SubCall), Fault> {
         let rights = self.caller_rights(name)?;
-        let Some(invoker) = self.invocation.invoker.clone() else {
+        let Some(invoker) = self.scope.invocation.invoker.clone() else {
             return Err(Fault::Unavailable("on this host, a tool cannot call other tools".into()));
         };
-        let (left, veiled) = (
-            self.remaining(fuel),
-            self.redactor().map(|redactor| SecretRedactor(redactor.redactor())),
-        );
-        let made = self.invocation.sub_call(&*invoker, (name, arguments), rights, veiled, left);
+        let redactor = self.scope.redactor.as_ref();
+        let redactor = redactor.map(|redactor| SecretRedactor(redactor.redactor()));
+        let left = self.remaining(fuel);
+        let made =
+            self.scope.invocation.sub_call(&*invoker, (name, arguments), rights, redactor, left);
         Ok((invoker, made.map_err(|excess| Fault::Limit(excess.to_string()))?))
     }
 
     /// Returns the upper bound of the other tool's rights. `None`: its own rights apply.
     fn caller_rights(&self, name: &str) -> Result<Option<Arc<Rights>>, Fault> {
         let request = |own| Request::Invoke { tool: name.into(), own };
-        if self.rights().allows(&request(true)) == Decision::Allowed {
+        if self.scope.rights.allows(&request(true)) == Decision::Allowed {
             return Ok(None);
         }
-        match self.authorize(&request(false)) {
+        match self.scope.authorize(&request(false)) {
             Err(denial) if enforced!(InvokeGrant) => Err(Fault::Denied(denial_text(&denial))),
-            Err(_) | Ok(()) => Ok(enforced!(CallerRights).then(|| self.shared_rights())),
+            Err(_) | Ok(()) => Ok(enforced!(CallerRights).then(|| Arc::clone(&self.scope.rights))),
         }
     }
 
     /// Returns what this call has left of its limits.
     fn remaining(&self, fuel: u64) -> Limits {
-        let limits = self.invocation.limits;
+        let limits = self.scope.invocation.limits;
         if !is_budget_shared() {
             return limits;
         }
-        let logged = self.invocation.meter.log_bytes.load(Relaxed);
+        let logged = self.scope.invocation.meter.log_bytes.load(Relaxed);
         Limits {
             fuel,
-            timeout: self.invocation.remaining(),
+            timeout: self.scope.invocation.remaining(),
             memory: self.limiter.remaining(),
             log: limits.log.saturating_sub(logged),
-            host_calls: self.host_calls_unused(),
+            host_calls: limits.host_calls.saturating_sub(self.host_calls),
             // A limit that a call uses up needs a field: without one, each sub-call gets all of it.
             ..limits
         }
@@ -148,8 +141,9 @@ impl Drop for Charging<'_> {
         // It cannot fail, since the engine meters fuel.
         let _ = self.store.set_fuel(left.saturating_sub(self.meter.fuel.load(Relaxed)));
         let cell = self.store.data_mut();
-        cell.charge_host_calls(self.meter.host_calls.load(Relaxed));
-        let of_call = &cell.invocation.meter;
+        let host_calls = self.meter.host_calls.load(Relaxed);
+        cell.host_calls = cell.host_calls.saturating_add(host_calls);
+        let of_call = &cell.scope.invocation.meter;
         of_call.log_bytes.fetch_add(self.meter.log_bytes.load(Relaxed), Relaxed);
     }
 }

@@ -19,10 +19,9 @@ use wasmtime::component::{HasSelf, Linker};
 
 use super::secrets::denial_text;
 use crate::capability::kv::{KeyStore, Namespace, StoreError};
-use crate::engine::cell::Cell;
-use crate::engine::cell::bindings::toolcell::tool::kv;
-use crate::engine::cell::bounds::blocking_pool::Unserved;
-use crate::engine::cell::host_span::host_span;
+use crate::engine::cell::{
+    Cell, bindings::toolcell::tool::kv, bounds::blocking_pool::Unserved, host_span::host_span,
+};
 
 type Answer<T> = wasmtime::Result<Result<T, kv::Fault>>;
 
@@ -93,8 +92,8 @@ impl Cell {
     /// Returns true if a write has the value of a secret that only a tool which led to this call
     /// may read. A stored value outlives the call, and later calls do not know that secret.
     fn is_foreign(&self, written: [&[u8]; 2]) -> bool {
-        self.redactor()
-            .is_some_and(|redactor| written.into_iter().any(|bytes| redactor.is_foreign(bytes)))
+        let redactor = self.scope.redactor.as_ref();
+        redactor.is_some_and(|redactor| written.iter().any(|bytes| redactor.is_foreign(bytes)))
     }
 
     /// Uses the store, if the tool may, on a thread of its tenant's share that may block. An
@@ -107,25 +106,26 @@ impl Cell {
         work: impl FnOnce(&dyn KeyStore, &Namespace) -> Result<T, StoreError> + Send + 'static,
     ) -> Answer<T> {
         self.called("kv", function)?;
-        let _served = self.mark_host_work();
-        let span = host_span(&self.invocation, "kv", function);
-        let allowed = self.authorize(request).and_then(|()| {
-            let denial = is_foreign.then(|| Denial::by_secrets(request));
-            denial.map_or(Ok(()), |denial| {
-                self.invocation.denied(&denial);
-                Err(denial)
-            })
+        let _served = self.run_state.mark_host_work();
+        let span = host_span(&self.scope.invocation, "kv", function);
+        let allowed = self.scope.authorize(request).and_then(|()| {
+            if !is_foreign {
+                return Ok(());
+            }
+            let denial = Denial::by_secrets(request);
+            self.scope.invocation.denied(&denial);
+            Err(denial)
         });
         if let Err(denial) = allowed {
             span.record("error", "denied");
             return Ok(Err(kv::Fault::Denied(denial_text(&denial))));
         }
-        let Some(store) = self.resources().keys.clone() else {
+        let Some(store) = self.scope.resources.keys.clone() else {
             return Ok(Err(kv::Fault::Unavailable("this host has no key-value store".into())));
         };
-        let tenant = &self.invocation.tenant;
-        let own = Namespace::new(tenant.name(), self.rights().store());
-        let way = self.resources().for_keys.way(tenant);
+        let tenant = &self.scope.invocation.tenant;
+        let own = Namespace::new(tenant.name(), self.scope.rights.store());
+        let way = self.scope.resources.for_keys.way(tenant);
         match way.run(move || work(&*store, &own)).instrument(span.clone()).await {
             Ok(done) => Ok(done.map_err(|error| {
                 span.record("error", kind(&error));

@@ -24,11 +24,8 @@ pub(super) mod wasi_http;
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use toolcell_contract::error::Error;
-use toolcell_contract::grants::GrantKind;
-
-use wasmtime::Engine;
-use wasmtime::component::Linker;
+use toolcell_contract::{error::Error, grants::GrantKind};
+use wasmtime::{Engine, component::Linker};
 
 use super::Cell;
 
@@ -82,27 +79,24 @@ const GRANTABLE: [&str; 6] = [
 ];
 
 /// Returns the status of an import. `name` is as it stands in the component, version included.
-pub(in crate::engine) fn status(name: &str) -> ImportStatus {
-    let (interface, version) = name
-        .split_once('@')
-        .map_or((name, None), |(interface, version)| (interface, Some(version)));
+pub(crate) fn status(name: &str) -> ImportStatus {
+    let (interface, version) = name.split_once('@').unwrap_or((name, ""));
     if !is_open(interface) {
         let is_grantable = GRANTABLE.iter().any(|package| interface.starts_with(package));
         return if is_grantable { ImportStatus::NeedsGrant } else { ImportStatus::Unknown };
     }
-    match version {
-        Some(version) if is_served(interface, version) && interface.starts_with("wasi:") => {
-            ImportStatus::Inert
-        }
-        Some(version) if is_served(interface, version) => ImportStatus::Offered,
-        Some(_) | None => ImportStatus::Unknown,
+    if !is_served(interface, version) {
+        ImportStatus::Unknown
+    } else if interface.starts_with("wasi:") {
+        ImportStatus::Inert
+    } else {
+        ImportStatus::Offered
     }
 }
 
 fn is_open(interface: &str) -> bool {
     let Some((package, name)) = interface.split_once('/') else { return false };
-    let mut open = OPEN.iter().filter(|(open, _)| *open == package);
-    open.any(|(_, names)| names.split(' ').any(|open| open == name))
+    OPEN.iter().any(|(open, names)| *open == package && names.split(' ').any(|open| open == name))
 }
 
 /// Returns true if the host implements a compatible version: WASI 0.2, and 0.1 of the package
@@ -114,14 +108,14 @@ fn is_served(interface: &str, version: &str) -> bool {
 
 /// Returns true if one of these kinds of grants allows an import. `None`: no grant of this host
 /// does.
-pub(in crate::engine) fn is_granted(name: &str, granted: &BTreeSet<GrantKind>) -> Option<bool> {
+pub(crate) fn is_granted(name: &str, granted: &BTreeSet<GrantKind>) -> Option<bool> {
     let (interface, version) = name.split_once('@')?;
     let kind = kind(name)?;
     is_served(interface, version).then(|| granted.contains(&kind))
 }
 
 /// Returns the kind of grants that an import needs. `None` if no grant allows it.
-pub(in crate::engine) fn kind(name: &str) -> Option<GrantKind> {
+pub(crate) fn kind(name: &str) -> Option<GrantKind> {
     match name.split_once('@')?.0 {
         "wasi:http/types" | "wasi:http/outgoing-handler" => Some(GrantKind::Http),
         // Every component gets handles of secrets.
@@ -133,7 +127,7 @@ pub(in crate::engine) fn kind(name: &str) -> Option<GrantKind> {
 /// Builds a linker with every import of this host. A component that imports something without the
 /// grant it needs is refused when it is loaded, and each use checks the grant again. Called once
 /// per engine.
-pub(in crate::engine) fn linker(engine: &Engine) -> Result<Linker<Cell>, Error> {
+pub(crate) fn linker(engine: &Engine) -> Result<Linker<Cell>, Error> {
     let mut linker = Linker::new(engine);
     inert::link(&mut linker)
         .and_then(|()| waits::link(&mut linker))

@@ -8,13 +8,14 @@
 //! Each use counts as a call into the host.
 
 use toolcell_contract::call::AbortSignal;
-use toolcell_contract::event::LogLevel;
+use toolcell_contract::event::{LogLevel, LogSource};
 use wasmtime::StoreContextMut;
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
 use crate::engine::cell::Cell;
 use crate::engine::cell::bindings::toolcell::tool::{abort, budget, log, progress};
+use crate::engine::cell::output::lines::{LINE_END, emit};
 
 /// Characters of a progress message.
 const PROGRESS_CHARS: usize = 200;
@@ -39,7 +40,8 @@ impl log::Host for Cell {
             log::Level::Warn => LogLevel::Warn,
             log::Level::Error => LogLevel::Error,
         };
-        Cell::log(self, level, &message);
+        let cost = message.len() as u64 + LINE_END;
+        emit(&self.scope.invocation, LogSource::Log, level, &message, cost);
         Ok(())
     }
 }
@@ -53,7 +55,7 @@ impl progress::Host for Cell {
     ) -> wasmtime::Result<()> {
         self.called("progress", "report")?;
         let message = message.map(shorten);
-        self.invocation.progress(done, total, message);
+        self.scope.invocation.progress(done, total, message);
         Ok(())
     }
 }
@@ -69,12 +71,12 @@ fn shorten(text: String) -> String {
 impl abort::Host for Cell {
     fn requested(&mut self) -> wasmtime::Result<bool> {
         self.called("abort", "requested")?;
-        Ok(self.invocation.abort.is_raised())
+        Ok(self.scope.invocation.abort.is_raised())
     }
 
     fn subscribe(&mut self) -> wasmtime::Result<Resource<DynPollable>> {
         self.called("abort", "subscribe")?;
-        let waiting = self.table.push(AbortPollable(self.invocation.abort.clone()))?;
+        let waiting = self.table.push(AbortPollable(self.scope.invocation.abort.clone()))?;
         subscribe(&mut self.table, waiting)
     }
 }
@@ -96,7 +98,8 @@ fn remaining(mut store: StoreContextMut<'_, Cell>) -> wasmtime::Result<budget::A
     cell.called("budget", "remaining")?;
     Ok(budget::Allowance {
         fuel: Some(fuel),
-        milliseconds: u64::try_from(cell.invocation.remaining().as_millis()).unwrap_or(u64::MAX),
+        milliseconds: u64::try_from(cell.scope.invocation.remaining().as_millis())
+            .unwrap_or(u64::MAX),
         memory: cell.limiter.remaining(),
     })
 }

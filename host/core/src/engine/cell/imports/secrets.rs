@@ -9,16 +9,12 @@
 //! learns no reason, since that could name a place on the host. In a dry run (a call that records
 //! what it would need) `reveal` returns a fixed text.
 
-use std::sync::Arc;
-
 use toolcell_contract::grants::rights::{Denial, Request};
 use tracing::Instrument as _;
 use wasmtime::component::{HasSelf, Linker, Resource};
 
-use crate::engine::cell::Cell;
-use crate::engine::cell::bindings::Handle;
 use crate::engine::cell::bindings::toolcell::tool::{reveal, secrets};
-use crate::engine::cell::host_span::host_span;
+use crate::engine::cell::{Cell, Scope, bindings::Handle, host_span::host_span};
 use crate::secrets::secret::Secret;
 
 /// The value that a tool reads in place of a secret in a dry run.
@@ -42,8 +38,8 @@ pub(super) fn denial_text(denial: &Denial) -> String {
 impl secrets::Host for Cell {
     fn get(&mut self, name: String) -> wasmtime::Result<Result<Resource<Handle>, secrets::Fault>> {
         self.called("secrets", "get")?;
-        let span = host_span(&self.invocation, "secrets", "get");
-        if let Err(denial) = self.authorize(&Request::Secret { name: name.as_str().into() }) {
+        let span = host_span(&self.scope.invocation, "secrets", "get");
+        if let Err(denial) = self.scope.authorize(&Request::Secret { name: name.as_str().into() }) {
             span.record("error", "denied");
             return Ok(Err(denied(&denial)));
         }
@@ -67,16 +63,16 @@ impl secrets::HostSecret for Cell {
 impl reveal::Host for Cell {
     async fn value(&mut self, name: String) -> wasmtime::Result<Result<String, secrets::Fault>> {
         self.called("reveal", "value")?;
-        let _served = self.mark_host_work();
-        let span = host_span(&self.invocation, "reveal", "value");
-        if let Err(denial) = self.authorize(&Request::Reveal { name: name.as_str().into() }) {
+        let _served = self.run_state.mark_host_work();
+        let span = host_span(&self.scope.invocation, "reveal", "value");
+        if let Err(denial) = self.scope.authorize(&Request::Reveal { name: name.as_str().into() }) {
             span.record("error", "denied");
             return Ok(Err(denied(&denial)));
         }
-        if self.recorder().is_some() {
+        if self.scope.resources.recorder.is_some() {
             return Ok(Ok(REVEALED.to_owned()));
         }
-        match self.secret_value(&name).instrument(span.clone()).await {
+        match self.scope.secret_value(&name).instrument(span.clone()).await {
             Some(secret) => Ok(Ok(secret.expose().to_owned())),
             None => {
                 span.record("error", "unavailable");
@@ -87,19 +83,17 @@ impl reveal::Host for Cell {
     }
 }
 
-impl Cell {
+impl Scope {
     /// Returns the value of a granted secret, after it is registered with the call redactor. The
     /// reason of a failure goes to the log only: it may name where the host keeps its secrets.
-    pub(super) async fn secret_value(&mut self, name: &str) -> Option<Secret> {
-        let (source, context) =
-            (Arc::clone(&self.resources().secrets), Arc::clone(&self.invocation.context));
-        // A call that was granted a secret has a redactor.
-        let redactor = self.redactor();
-        let secret = source.secret(context.tenant.as_deref(), name).await;
+    pub(super) async fn secret_value(&self, name: &str) -> Option<Secret> {
+        let tenant = self.invocation.context.tenant.as_deref();
+        let secret = self.resources.secrets.secret(tenant, name).await;
         let secret = secret.inspect_err(
             |error| tracing::error!(name, %error, "a granted secret is not available"),
         );
         let secret = secret.ok()?;
-        redactor?.learn(name, &secret).await.then_some(secret)
+        // A call that was granted a secret has a redactor.
+        self.redactor.as_ref()?.learn(name, &secret).await.then_some(secret)
     }
 }

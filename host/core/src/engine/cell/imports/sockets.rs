@@ -122,6 +122,6 @@ fn denied<T: 'static>(
 ) -> Answer<T> {
     let cell = store.data_mut();
     cell.called("sockets", function)?;
-    cell.invocation.denied(&Denial::by_host(request));
+    cell.scope.invocation.denied(&Denial::by_host(request));
     Ok((Err(ErrorCode::AccessDenied),))
 }

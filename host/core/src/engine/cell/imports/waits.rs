@@ -15,18 +15,15 @@ use tokio::time::Instant;
 use toolcell_contract::outcome::tool_error::BlockedOn;
 use wasmtime::StoreContextMut;
 use wasmtime::component::{HasSelf, Linker, Resource, ResourceTable};
-use wasmtime_wasi::clocks::HostMonotonicClock as _;
-use wasmtime_wasi::p2::bindings::clocks::monotonic_clock;
 use wasmtime_wasi::p2::bindings::io::poll::{Host as _, HostPollable as _};
 use wasmtime_wasi::p2::bindings::io::streams::{self, Host as _, HostInputStream as _};
 use wasmtime_wasi::p2::{
     DynInputStream, DynOutputStream, DynPollable, Pollable, StreamResult, subscribe,
 };
-use wasmtime_wasi_http::p2::body::HostIncomingBody;
-use wasmtime_wasi_http::p2::types::HostFutureIncomingResponse;
+use wasmtime_wasi::{clocks::HostMonotonicClock as _, p2::bindings::clocks::monotonic_clock};
+use wasmtime_wasi_http::p2::{body::HostIncomingBody, types::HostFutureIncomingResponse};
 
-use crate::engine::cell::Cell;
-use crate::engine::cell::bindings::Pending;
+use crate::engine::cell::{Cell, bindings::Pending};
 
 /// The names of the interfaces in wasmtime's own host.
 const POLL: &str = "wasi:io/poll@0.2.12";

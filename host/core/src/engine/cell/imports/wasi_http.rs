@@ -11,30 +11,24 @@
 //! run (a call that records what it would need) a request that is not granted or writes something
 //! is not sent.
 
-use std::borrow::Cow;
-use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::{borrow::Cow, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, HOST};
-use http::request::Parts;
-use http::{HeaderName, Request, Response};
+use http::{HeaderName, Request, Response, request::Parts};
 use http_body_util::{BodyExt as _, Full};
 use toolcell_contract::controls::bound;
-use toolcell_contract::grants::rights::Request as GrantRequest;
-use toolcell_contract::grants::{Method, Target};
+use toolcell_contract::grants::{Method, Target, rights::Request as GrantRequest};
 use tracing::{Instrument as _, Span};
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi::p2::pipe::SinkOutputStream;
 use wasmtime_wasi::p2::{DynOutputStream, OutputStream, Pollable, StreamError, StreamResult};
 use wasmtime_wasi_http::p2::bindings::http::{outgoing_handler, types};
-use wasmtime_wasi_http::p2::body::HostOutgoingBody;
 use wasmtime_wasi_http::{
     DEFAULT_FORBIDDEN_HEADERS, Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttp,
-    WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
+    WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks, p2::body::HostOutgoingBody,
 };
 
 use super::http::{STAND_IN, STAND_IN_TYPE, is_sent, report_denial};
@@ -43,8 +37,7 @@ use crate::capability::http::{
 };
 use crate::engine::cell::bounds::host_memory::{CHUNK, FIELDS};
 use crate::engine::cell::host_span::{host_span, note_end, note_request};
-use crate::engine::cell::outbound_scan::ScanContext;
-use crate::engine::cell::{Cell, authorized};
+use crate::engine::cell::{Cell, Scope};
 use crate::tool::handler::Invocation;
 
 /// The name of the interface in wasmtime's own host.
@@ -83,14 +76,14 @@ fn body_stream(
 }
 
 /// The state of `wasi:http` in a cell, built at its first use.
-pub(in crate::engine) struct WasiHttpState {
+pub(crate) struct WasiHttpState {
     context: WasiHttpCtx,
     hooks: Hooks,
 }
 
 impl WasiHttpState {
     /// Returns the bytes that the guest has written into bodies of requests.
-    pub(in crate::engine) fn written_bytes(&self) -> u64 {
+    pub(crate) fn written_bytes(&self) -> u64 {
         self.hooks.written_bytes.load(Ordering::Relaxed)
     }
 }
@@ -99,24 +92,18 @@ impl Cell {
     fn wasi_http(&mut self) -> WasiHttpCtxView<'_> {
         // It cannot return an error; the next tick ends the cell.
         let _ = self.count_host_call();
-        if self.wasi_http.is_none() {
+        let state = self.wasi_http.get_or_insert_with(|| {
             let mut context = WasiHttpCtx::new();
             context.set_field_size_limit(FIELDS);
-            let hooks = Hooks {
-                latest: self.latest(),
-                scan: self.outbound_scan(),
-                written_bytes: Arc::default(),
-            };
-            self.wasi_http = Some(Box::new(WasiHttpState { context, hooks }));
-        }
-        let state = self.wasi_http.as_mut().expect("made above");
+            let hooks = Hooks { scope: self.scope.clone(), written_bytes: Arc::default() };
+            Box::new(WasiHttpState { context, hooks })
+        });
         WasiHttpCtxView { ctx: &mut state.context, table: &mut self.table, hooks: &mut state.hooks }
     }
 }
 
 struct Hooks {
-    latest: Instant,
-    scan: ScanContext,
+    scope: Scope,
     /// Bytes that the guest has written into bodies of requests, refused ones included.
     written_bytes: Arc<AtomicU64>,
 }
@@ -199,13 +186,12 @@ impl WasiHttpHooks for Hooks {
         options: Option<RequestOptions>,
         _processed: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = Result<Sent, Error>> + Send> {
-        let (latest, scan, written) =
-            (self.latest, self.scan.clone(), Arc::clone(&self.written_bytes));
-        let (egress, budget) = (scan.resources.egress.clone(), scan.invocation.egress_budget());
+        let (scope, written) = (self.scope.clone(), Arc::clone(&self.written_bytes));
+        let budget = scope.invocation.egress_budget();
         let (head, body) = request.into_parts();
         // Checked now instead of when the body is complete: the body of a refused request is not
         // collected further.
-        let span = host_span(&self.scan.invocation, "wasi:http", "handle");
+        let span = host_span(&self.scope.invocation, "wasi:http", "handle");
         let admitted = self.admit(&head, &span);
         let sending = async move {
             let done: Box<dyn Future<Output = Result<(), Error>> + Send> =
@@ -223,13 +209,12 @@ impl WasiHttpHooks for Hooks {
             }
             let (headers, times) = (headers(&head), times(options));
             let outgoing = Outgoing { method, target, headers, body, timeout: None, times };
-            let secrets = scan.secrets(Vec::new()).await.map_err(fault)?;
+            let secrets = scope.secrets(Vec::new()).await.map_err(fault)?;
+            let (egress, latest) = (&scope.resources.egress, scope.latest());
             let response = egress.open(admitted, &budget, outgoing, secrets, latest).await;
-            note_end(
-                &Span::current(),
-                response.as_ref().map(|response| response.status().as_u16()),
-            );
-            let response = response.map_err(|error| report_error(&scan.invocation, error))?;
+            let ended = response.as_ref().map(|response| response.status().as_u16());
+            note_end(&Span::current(), ended);
+            let response = response.map_err(|error| report_error(&scope.invocation, error))?;
             Ok((response.map(|body| body.map_err(fault).boxed_unsync()), done))
         };
         Box::new(sending.instrument(span))
@@ -247,11 +232,10 @@ impl Hooks {
         let method = Method::parse(head.method.as_str()).ok_or(Error::HttpRequestMethodInvalid)?;
         let target =
             Target::parse(&head.uri.to_string()).map_err(|_| Error::HttpRequestUriInvalid)?;
-        let ScanContext { resources, invocation, rights, .. } = &self.scan;
+        let Scope { resources, invocation, rights, .. } = &self.scope;
         if resources.recorder.is_some() {
             let request = GrantRequest::Http { method, target: Cow::Borrowed(&target) };
-            authorized(resources, rights, invocation, &request)
-                .map_err(|_denial| Error::HttpRequestDenied)?;
+            self.scope.authorize(&request).map_err(|_denial| Error::HttpRequestDenied)?;
             if !is_sent(rights, &request) {
                 return Ok((method, target, None));
             }
@@ -276,22 +260,19 @@ fn placeholder_response() -> Result<Response<WasiBody>, Error> {
 
 /// Returns the request's headers, without the two that the host sets.
 fn headers(head: &Parts) -> Vec<(String, Vec<u8>)> {
-    let own = |name: &HeaderName| *name == HOST || *name == CONTENT_LENGTH;
-    let theirs = head.headers.iter().filter(|(name, _)| !own(name));
+    let theirs = head.headers.iter().filter(|(name, _)| ![HOST, CONTENT_LENGTH].contains(name));
     theirs.map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect()
 }
 
 /// Returns the time limits of the request's parts, as the guest sets them. The whole request ends
 /// with the call.
 fn times(options: Option<RequestOptions>) -> Times {
-    options.map_or_else(Times::default, |options| {
-        let RequestOptions { connect_timeout, first_byte_timeout, between_bytes_timeout } = options;
-        Times {
-            connect: connect_timeout,
-            first_byte: first_byte_timeout,
-            between_bytes: between_bytes_timeout,
-        }
-    })
+    let options = options.unwrap_or_default();
+    Times {
+        connect: options.connect_timeout,
+        first_byte: options.first_byte_timeout,
+        between_bytes: options.between_bytes_timeout,
+    }
 }
 
 /// Collects the whole body, and counts its bytes against the budget as they come.

@@ -13,25 +13,23 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::Value;
-use toolcell_contract::event::LogSource;
-use toolcell_contract::outcome::tool_error::ReturnRule;
+use toolcell_contract::{event::LogSource, outcome::tool_error::ReturnRule};
 
 use super::lines::Lines;
-use crate::engine::adapt::command::readable;
 use crate::engine::adapt::component_kind::{Command, CommandInput, STDIN};
 use crate::engine::cell::call_redactor::CallRedactor;
-use crate::tool::handler::Invocation;
+use crate::{engine::adapt::command::readable, tool::handler::Invocation};
 
 /// The command line and the streams of one call of a command.
-pub(in crate::engine) struct Streams {
-    pub(in crate::engine) argv: Vec<String>,
-    pub(in crate::engine) stdin: Bytes,
-    pub(in crate::engine) stdout: Captured,
+pub(crate) struct Streams {
+    pub(crate) argv: Vec<String>,
+    pub(crate) stdin: Bytes,
+    pub(crate) stdout: Captured,
 }
 
 impl Streams {
     /// Builds those of one call.
-    pub(in crate::engine) fn new(command: &Command, invocation: &Invocation) -> Self {
+    pub(crate) fn new(command: &Command, invocation: &Invocation) -> Self {
         let words = command.words(invocation.arguments());
         let stdin = match command.stdin {
             CommandInput::Text => {
@@ -48,7 +46,7 @@ impl Streams {
 
 /// The standard output of a command, up to a bound; further bytes are only counted.
 #[derive(Clone, Default)]
-pub(in crate::engine) struct Captured(Arc<Mutex<OutputBuffer>>);
+pub(crate) struct Captured(Arc<Mutex<OutputBuffer>>);
 
 #[derive(Default)]
 struct OutputBuffer {
@@ -76,7 +74,7 @@ impl Captured {
     }
 
     /// Returns all of it for the command's answer.
-    pub(in crate::engine::cell) fn answer(&self) -> Result<Vec<u8>, ReturnRule> {
+    pub(crate) fn answer(&self) -> Result<Vec<u8>, ReturnRule> {
         let mut kept = self.0.lock();
         if kept.total_bytes > kept.limit {
             return Err(ReturnRule::TooLarge { limit: kept.limit, actual: kept.total_bytes });
@@ -86,26 +84,22 @@ impl Captured {
     }
 
     /// Returns true if the output was taken for the command's answer.
-    pub(in crate::engine) fn is_answered(&self) -> bool {
+    pub(crate) fn is_answered(&self) -> bool {
         self.0.lock().is_answered
     }
 
     /// Sets the call redactor for the output.
-    pub(in crate::engine) fn set_redactor(&self, redactor: Arc<CallRedactor>) {
+    pub(crate) fn set_redactor(&self, redactor: Arc<CallRedactor>) {
         self.0.lock().redactor = Some(redactor);
     }
 
     /// Returns the output as text, without secrets, for an error that replaces the answer. A note
     /// says how many bytes were cut, and from where on it is not UTF-8. Returns `None` if nothing
     /// was written.
-    pub(in crate::engine) fn text(&self) -> Option<String> {
+    pub(crate) fn text(&self) -> Option<String> {
         let (bytes, limit, left_out) = {
             let kept = self.0.lock();
-            (
-                self.redacted(&kept),
-                kept.limit,
-                kept.total_bytes.saturating_sub(kept.bytes.len() as u64),
-            )
+            (self.redacted(&kept), kept.limit, kept.total_bytes - kept.bytes.len() as u64)
         };
         let (text, note) = readable(&bytes, limit);
         let cut = (left_out > 0).then(|| format!("{left_out} more bytes were printed"));
@@ -118,14 +112,13 @@ impl Captured {
     }
 
     /// Writes the output to the log, without secrets. A second call writes nothing.
-    pub(in crate::engine) fn log(&self, lines: &Lines) {
+    pub(crate) fn log(&self, lines: &Lines) {
         let bytes = {
             let mut kept = self.0.lock();
             if std::mem::replace(&mut kept.is_logged, true) {
-                Vec::new()
-            } else {
-                self.redacted(&kept)
+                return;
             }
+            self.redacted(&kept)
         };
         lines.write(LogSource::Stdout, &bytes);
         lines.finish();

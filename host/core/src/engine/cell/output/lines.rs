@@ -9,9 +9,7 @@
 //! lost add up to what the guest wrote. A write never fails and never waits, so that a guest with
 //! much output behaves as it would elsewhere.
 
-use std::borrow::Cow;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::{borrow::Cow, sync::Arc, sync::atomic::Ordering};
 
 use parking_lot::Mutex;
 use toolcell_contract::controls::bound;
@@ -33,11 +31,11 @@ const LAST_WORDS_GAP: &str = "…\n…";
 const LAST_WORDS_LINE: usize = 1024;
 /// Bytes that the end of a line takes of the log limit, also for a message of `log`: an empty line
 /// makes the host work too.
-pub(in crate::engine) const LINE_END: u64 = 1;
+pub(crate) const LINE_END: u64 = 1;
 
 /// Both streams of one cell.
 #[derive(Clone)]
-pub(in crate::engine) struct Lines(Arc<Streams>);
+pub(crate) struct Lines(Arc<Streams>);
 
 struct Streams {
     invocation: Arc<Invocation>,
@@ -55,7 +53,7 @@ struct StderrExcerpt {
 }
 
 impl Lines {
-    pub(in crate::engine) fn new(invocation: Arc<Invocation>) -> Self {
+    pub(crate) fn new(invocation: Arc<Invocation>) -> Self {
         Self(Arc::new(Streams {
             invocation,
             stdout: Mutex::default(),
@@ -65,7 +63,7 @@ impl Lines {
     }
 
     /// Returns the text that is kept of standard error; `None` if there is none.
-    pub(in crate::engine) fn stderr_excerpt(&self) -> Option<String> {
+    pub(crate) fn stderr_excerpt(&self) -> Option<String> {
         self.finish();
         let words = self.0.stderr_excerpt.lock();
         let words = words.text.trim();
@@ -73,7 +71,7 @@ impl Lines {
     }
 
     /// Sends lines that have not ended.
-    pub(in crate::engine) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         for source in [LogSource::Stdout, LogSource::Stderr] {
             let rest = std::mem::take(&mut *self.buffer(source).lock());
             if !rest.is_empty() {
@@ -86,27 +84,24 @@ impl Lines {
         if source == LogSource::Stderr { &self.0.stderr } else { &self.0.stdout }
     }
 
-    pub(in crate::engine) fn write(&self, source: LogSource, mut bytes: &[u8]) {
+    pub(crate) fn write(&self, source: LogSource, mut bytes: &[u8]) {
         let mut waiting = self.buffer(source).lock();
         while !bytes.is_empty() {
-            let room = LINE_BYTES - waiting.len();
-            let end = bytes.iter().take(room).position(|byte| *byte == b'\n');
-            let taken = end.unwrap_or(bytes.len().min(room));
-            let (line, rest) = bytes.split_at(taken);
-            waiting.extend_from_slice(line);
-            bytes = if end.is_some() {
-                rest.split_first().map_or(rest, |(_, rest)| rest)
+            let room = bytes.len().min(LINE_BYTES - waiting.len());
+            let end = bytes[..room].iter().position(|byte| *byte == b'\n');
+            let length = end.unwrap_or(room);
+            waiting.extend_from_slice(&bytes[..length]);
+            if end.is_some() {
+                bytes = &bytes[length + 1..];
+                self.line(source, &waiting, LINE_END);
+                waiting.clear();
             } else {
-                rest
-            };
-            if end.is_some() || waiting.len() == LINE_BYTES {
-                let length = if end.is_some() {
-                    waiting.len()
-                } else {
-                    waiting.len() - unfinished(&waiting)
-                };
-                self.line(source, &waiting[..length], if end.is_some() { LINE_END } else { 0 });
-                waiting.drain(..length);
+                bytes = &bytes[length..];
+                if waiting.len() == LINE_BYTES {
+                    let whole = LINE_BYTES - unfinished(&waiting);
+                    self.line(source, &waiting[..whole], 0);
+                    waiting.drain(..whole);
+                }
             }
         }
     }
@@ -152,10 +147,8 @@ impl StderrExcerpt {
         if is_continued {
             return;
         }
-        match line.get(..line.floor_char_boundary(LAST_WORDS_LINE)) {
-            Some(start) if start.len() < line.len() => self.text.extend([start, "…\n"]),
-            _ => self.text.extend([line, "\n"]),
-        }
+        let start = &line[..line.floor_char_boundary(LAST_WORDS_LINE)];
+        self.text.extend([start, if start.len() < line.len() { "…\n" } else { "\n" }]);
         if self.text.len() > LAST_WORDS_BYTES {
             let tail = LAST_WORDS_BYTES - LAST_WORDS_HEAD - LAST_WORDS_GAP.len();
             let dropped = self.text.floor_char_boundary(LAST_WORDS_HEAD)
@@ -167,7 +160,7 @@ impl StderrExcerpt {
 
 /// Sends one line as an event, within the call's log limit. Its cost is what the guest wrote,
 /// although a byte that is not UTF-8 is shown as four.
-pub(in crate::engine) fn emit(
+pub(crate) fn emit(
     invocation: &Invocation,
     source: LogSource,
     level: LogLevel,

@@ -5,8 +5,8 @@
 //! program that runs as a tool, because it is the result of the call. WASI writes to each through a
 //! [`GuestStream`].
 
-pub(in crate::engine) mod captured;
-pub(in crate::engine) mod lines;
+pub(crate) mod captured;
+pub(crate) mod lines;
 
 use bytes::Bytes;
 use toolcell_contract::event::LogSource;
@@ -21,7 +21,7 @@ const PERMIT_BYTES: usize = 64 << 10;
 
 /// A stream of WASI that a guest writes to. A write never fails and never waits.
 #[derive(Clone)]
-pub(in crate::engine) enum GuestStream {
+pub(crate) enum GuestStream {
     /// Lines for the log.
     Logged(Lines, LogSource),
     Captured(Captured),

@@ -9,15 +9,13 @@
 
 mod resources;
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::Value;
 use toolcell_contract::definition::{Definition, Need};
-use toolcell_contract::error::Error;
 use toolcell_contract::json::{Json, parse_within};
-use toolcell_contract::outcome::tool_error::ReturnRule;
 use toolcell_contract::outcome::{Halt, HandlerError, Media, Outcome, Output, Part, Question};
+use toolcell_contract::{error::Error, outcome::tool_error::ReturnRule};
 
 use super::bindings::exports::toolcell::tool::tool as wire;
 use crate::tool::handler::Invocation;
@@ -30,7 +28,7 @@ const LEVELS: usize = Json::MAX_DEPTH - 8;
 const ARGUMENTS: &str = "arguments";
 
 /// The context of a call, borrowed for the boundary.
-pub(in crate::engine) struct Context<'a> {
+pub(crate) struct Context<'a> {
     extensions: Vec<(&'a str, &'a str)>,
     invocation: &'a Invocation,
 }
@@ -58,12 +56,12 @@ impl<'a> Context<'a> {
         asked
     }
 
-    pub(in crate::engine) fn call(&self) -> wire::ToolCall<'_> {
+    pub(crate) fn call(&self) -> wire::ToolCall<'_> {
         let call = &self.invocation.call;
         wire::ToolCall { id: &call.id, name: &call.name, arguments: &call.arguments }
     }
 
-    pub(in crate::engine) fn context(&self) -> wire::Context<'_> {
+    pub(crate) fn context(&self) -> wire::Context<'_> {
         let context = &self.invocation.context;
         wire::Context {
             session_id: context.session_id.as_deref(),
@@ -147,7 +145,7 @@ fn part(part: wire::Part) -> Part {
 }
 
 /// Converts a guest's definition of a tool.
-pub(in crate::engine) fn definition(given: wire::Definition) -> Result<Definition, Error> {
+pub(crate) fn definition(given: wire::Definition) -> Result<Definition, Error> {
     let mut definition = Definition::new(given.name, given.description)?;
     let name = definition.name.clone();
     let value = |field: &str, text: String| -> Result<Value, Error> {

@@ -9,8 +9,7 @@
 
 use serde::Deserialize;
 use toolcell_contract::json::Json;
-use toolcell_contract::outcome::tool_error::ReturnRule;
-use toolcell_contract::outcome::{Part, Resource, ResourceContent};
+use toolcell_contract::outcome::{Part, Resource, ResourceContent, tool_error::ReturnRule};
 
 /// The name of the extension.
 pub(super) const NAME: &str = "resources";

@@ -1,7 +1,7 @@
 //! The entries of one component in the artifact cache: code of two tiers, and the note that it
 //! cannot be optimised.
 //!
-//! [`Artifact::new`] derives their names from the digest of the component, its kind and the
+//! [`Compiler::artifact`] derives their names from the digest of the component, its kind and the
 //! compatibility hash of the engine, so that no engine finds code that it cannot run. A load calls
 //! `get`, and `put` after it has compiled; optimised code removes the other entries.
 //! `add_definitions` completes an entry that was written before the component had described its
@@ -10,45 +10,49 @@
 //! A failed write is a warning in the log. It costs time at the next load, and never fails this
 //! one.
 
+use std::hash::{Hash as _, Hasher};
 use std::sync::Arc;
 
 use toolcell_contract::controls;
 use toolcell_contract::definition::Definition;
-use wasmtime::Engine;
 
 use super::entry_lock::{EntryLock, wait};
 use super::{Cache, Entry};
 use crate::engine::adapt::component_kind::ComponentKind;
+use crate::engine::compile::Compiler;
 use crate::engine::compile::config::Tier;
 
 /// The entries of a component in the cache, if there is one.
 #[derive(Debug, Clone)]
 pub(in crate::engine::compile) struct Artifact {
-    cache: Option<Arc<Cache>>,
-    key: String,
+    pub(in crate::engine::compile) cache: Option<Arc<Cache>>,
+    /// The name that all its entries begin with.
+    pub(in crate::engine::compile) key: String,
+}
+
+impl Compiler {
+    /// Returns the entries of a component of this digest that is used as this kind. The cached
+    /// definitions depend only on the word of the kind.
+    pub(in crate::engine::compile) fn artifact(
+        &self,
+        digest: &str,
+        kind: &ComponentKind,
+    ) -> Artifact {
+        let mut fingerprint = Fingerprint(blake3::Hasher::new());
+        self.linker.on_demand.engine.precompile_compatibility_hash().hash(&mut fingerprint);
+        // Code that was compiled with a control off has a name of its own, so that no engine with
+        // all controls finds it.
+        controls::inherited().hash(&mut fingerprint);
+        if *kind != ComponentKind::Tools {
+            kind.word().hash(&mut fingerprint);
+        }
+        let fingerprint = fingerprint.0.finalize().to_hex();
+        let key = format!("{}-{}", digest.trim_start_matches("sha256:"), &fingerprint[..16]);
+        Artifact { cache: self.cache.clone(), key }
+    }
 }
 
 impl Artifact {
-    /// Returns the entries of a component of this digest that is used as this kind.
-    pub(in crate::engine::compile) fn new(
-        cache: Option<Arc<Cache>>,
-        engine: &Engine,
-        digest: &str,
-        kind: &ComponentKind,
-    ) -> Self {
-        Self { cache, key: entry_name(engine, digest, kind) }
-    }
-
-    /// Returns the name that all its entries begin with.
-    pub(in crate::engine::compile) fn key(&self) -> &str {
-        &self.key
-    }
-
-    /// Returns true if there is a cache.
-    pub(in crate::engine::compile) fn is_cacheable(&self) -> bool {
-        self.cache.is_some()
-    }
-
     /// Returns the name of the entry for code of this tier.
     pub(in crate::engine::compile) fn name(&self, tier: Tier) -> String {
         match tier {
@@ -65,7 +69,7 @@ impl Artifact {
 
     /// Returns true if there is an entry for this tier, whole or not.
     pub(in crate::engine::compile) fn has(&self, tier: Tier) -> bool {
-        self.cache.as_ref().is_some_and(|cache| cache.has(&self.name(tier)))
+        self.cache.as_ref().is_some_and(|cache| cache.path(&self.name(tier), "mac").exists())
     }
 
     /// Returns the entry of this tier, if it is whole.
@@ -141,29 +145,14 @@ impl Artifact {
         tier: Tier,
         goes_on: impl FnMut() -> bool,
     ) -> Option<EntryLock> {
-        wait(&self.cache.as_ref()?.lock(&self.name(tier)), goes_on)
+        wait(&self.cache.as_ref()?.path(&self.name(tier), "lock"), goes_on)
     }
-}
-
-/// Returns the cache's name for a component of this digest that is used as this kind. The cached
-/// definitions depend only on the word of the kind.
-fn entry_name(engine: &Engine, digest: &str, kind: &ComponentKind) -> String {
-    let mut fingerprint = Fingerprint(blake3::Hasher::new());
-    std::hash::Hash::hash(&engine.precompile_compatibility_hash(), &mut fingerprint);
-    // Code that was compiled with a control off has a name of its own, so that no engine with all
-    // controls finds it.
-    std::hash::Hash::hash(&controls::inherited(), &mut fingerprint);
-    if *kind != ComponentKind::Tools {
-        std::hash::Hash::hash(kind.word(), &mut fingerprint);
-    }
-    let fingerprint = fingerprint.0.finalize();
-    format!("{}-{}", digest.trim_start_matches("sha256:"), &fingerprint.to_hex()[..16])
 }
 
 /// A hasher for the engine's fingerprint that gives the same hash in each process.
 struct Fingerprint(blake3::Hasher);
 
-impl std::hash::Hasher for Fingerprint {
+impl Hasher for Fingerprint {
     fn finish(&self) -> u64 {
         0
     }

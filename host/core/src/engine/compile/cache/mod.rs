@@ -86,20 +86,15 @@ impl Cache {
     /// [`Error::is_environment`] if it cannot be created, if other users can write to it, or if its
     /// key cannot be read or created.
     pub(in crate::engine) fn open(dir: &Path, most_bytes: u64) -> Result<Self, Error> {
-        let failed = |what: &str, error: io::Error| {
-            Error::cache(format!("{}: {what}", dir.display())).with_source(error)
-        };
+        let shown = dir.display();
         if fs::symlink_metadata(dir).is_ok_and(|found| !found.is_dir()) {
-            return Err(Error::cache(format!(
-                "{} is a file or a link, not a directory",
-                dir.display()
-            )));
+            return Err(Error::cache(format!("{shown} is a file or a link, not a directory")));
         }
         // An existing directory keeps its permissions: it may hold more than a cache.
-        private::directory(dir)
-            .map_err(|unfit| Error::cache(format!("{} {unfit}", dir.display())))?;
-        let secret =
-            secret(dir).map_err(|error| failed("its key cannot be read or made", error))?;
+        private::directory(dir).map_err(|unfit| Error::cache(format!("{shown} {unfit}")))?;
+        let secret = secret(dir).map_err(|error| {
+            Error::cache(format!("{shown}: its key cannot be read or made")).with_source(error)
+        })?;
         let [key, code_key] =
             [PURPOSE, CODE_PURPOSE].map(|purpose| blake3::derive_key(purpose, &secret));
         Ok(Self { dir: dir.to_owned(), key, code_key, most_bytes })
@@ -128,12 +123,9 @@ impl Cache {
     fn read(&self, name: &str) -> io::Result<Option<Entry>> {
         let (written, path) = (self.without_code(name)?, self.path(name, "code"));
         let file = open(&path)?;
-        let length = file.metadata()?.len();
-        let found = hash::keyed(
-            &self.code_key,
-            file.take(self.most_bytes.max(Engine::DEFAULT_CACHE_BYTES)),
-            length,
-        )?;
+        let (length, most) =
+            (file.metadata()?.len(), self.most_bytes.max(Engine::DEFAULT_CACHE_BYTES));
+        let found = hash::keyed(&self.code_key, file.take(most), length)?;
         if written.fits(self, name, Some(found)) {
             return Ok(Some(Entry { code: path, tools: written.tools, reading: written.reading }));
         }
@@ -178,16 +170,6 @@ impl Cache {
             file.persist(self.path(name, part))?;
         }
         Ok(())
-    }
-
-    /// Returns true if there is an entry of this name, whole or not.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.path(name, "mac").exists()
-    }
-
-    /// Returns the path of the file that a process locks while it makes this entry.
-    pub(super) fn lock(&self, name: &str) -> PathBuf {
-        self.path(name, "lock")
     }
 
     pub(super) fn remove(&self, name: &str) {

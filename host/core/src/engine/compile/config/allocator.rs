@@ -13,9 +13,7 @@ use toolcell_contract::error::Error;
 use wasmtime::component::Linker;
 
 use super::Allocation;
-use crate::engine::cell::Cell;
-use crate::engine::cell::imports;
-use crate::engine::compile::config;
+use crate::engine::{cell::Cell, cell::imports, compile::config};
 
 pub(in crate::engine) struct Allocator {
     pub(in crate::engine) engine: wasmtime::Engine,
@@ -59,12 +57,10 @@ impl Allocator {
 
     /// Returns the linker. It is built at the first use, since few programs use both allocators.
     pub(in crate::engine) fn linker(&self) -> Result<&Linker<Cell>, Error> {
-        match self.linker.get() {
-            Some(linker) => Ok(linker),
-            None => {
-                let made = imports::linker(&self.engine)?;
-                Ok(self.linker.get_or_init(|| made))
-            }
+        if let Some(linker) = self.linker.get() {
+            return Ok(linker);
         }
+        let made = imports::linker(&self.engine)?;
+        Ok(self.linker.get_or_init(|| made))
     }
 }

@@ -9,7 +9,7 @@
 //! listed. The sizes of the sections add up to the bytes of the component. Bytes that are not a
 //! component are an error.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use toolcell_contract::error::Error;
@@ -83,7 +83,8 @@ impl Contents {
         scan::outline(&component)?;
         let mut contents = Self::default();
         let mut producers = BTreeSet::new();
-        let mut sizes = Sizes::default();
+        let mut sizes = BTreeMap::<&'static str, u64>::new();
+        let mut add = |kind, size: u64| *sizes.entry(kind).or_default() += size;
         // A stack of the modules (by index) and components (`None`) whose end was not reached yet.
         let mut open = Vec::new();
         for payload in Parser::new(0).parse_all(&component) {
@@ -100,12 +101,10 @@ impl Contents {
                 }
                 Payload::ComponentSection { .. } => open.push(None),
                 Payload::End(_) => drop(open.pop()),
-                Payload::CodeSectionStart { size, .. } => sizes.code += u64::from(size),
-                Payload::DataSection(section) => sizes.data += section.range().len() as u64,
+                Payload::CodeSectionStart { size, .. } => add("code", u64::from(size)),
+                Payload::DataSection(section) => add("data", section.range().len() as u64),
                 Payload::ImportSection(section) => {
-                    let module =
-                        open.last().copied().flatten().and_then(|at| contents.modules.get_mut(at));
-                    let Some(module) = module else { continue };
+                    let Some(module) = innermost(&mut contents.modules, &open) else { continue };
                     for import in section.into_imports() {
                         let from = import.map_err(scan::malformed)?.module;
                         if from.contains('@') {
@@ -117,23 +116,18 @@ impl Contents {
                     let size = section.data().len() as u64;
                     match section.as_known() {
                         KnownCustom::Producers(reader) => {
-                            sizes.other += size;
+                            add("other_custom", size);
                             add_producers(&mut producers, reader);
                         }
                         KnownCustom::Name(reader) => {
-                            sizes.names += size;
-                            let module = open
-                                .last()
-                                .copied()
-                                .flatten()
-                                .and_then(|at| contents.modules.get_mut(at));
-                            module
-                                .into_iter()
-                                .for_each(|module| module.name = module_name(reader.clone()));
+                            add("names", size);
+                            if let Some(module) = innermost(&mut contents.modules, &open) {
+                                module.name = module_name(reader);
+                            }
                         }
-                        KnownCustom::ComponentName(_) => sizes.names += size,
-                        _ if section.name().starts_with(".debug") => sizes.debug += size,
-                        _ => sizes.other += size,
+                        KnownCustom::ComponentName(_) => add("names", size),
+                        _ if section.name().starts_with(".debug") => add("debug_information", size),
+                        _ => add("other_custom", size),
                     }
                 }
                 _ => {}
@@ -143,7 +137,11 @@ impl Contents {
         producers.extend(contents.modules.iter().filter_map(|module| python(&module.name)));
         contents.modules.truncate(MAX_LISTED);
         contents.producers = producers.into_iter().take(MAX_LISTED).collect();
-        contents.sections = sizes.sections(component.len() as u64);
+        let structure = (component.len() as u64).saturating_sub(sizes.values().sum());
+        sizes.insert("structure", structure);
+        sizes.retain(|_, size| *size > 0);
+        contents.sections = sizes.into_iter().map(|(kind, size)| Section { kind, size }).collect();
+        contents.sections.sort_by_key(|section| std::cmp::Reverse(section.size));
         Ok(contents)
     }
 
@@ -179,35 +177,9 @@ fn without_patch(name: &str) -> &str {
     }
 }
 
-#[derive(Default)]
-struct Sizes {
-    code: u64,
-    data: u64,
-    debug: u64,
-    names: u64,
-    other: u64,
-}
-
-impl Sizes {
-    fn sections(&self, whole: u64) -> Vec<Section> {
-        let Self { code, data, debug, names, other } = *self;
-        let structure = whole.saturating_sub(code + data + debug + names + other);
-        let kinds = [
-            ("code", code),
-            ("data", data),
-            ("debug_information", debug),
-            ("names", names),
-            ("other_custom", other),
-            ("structure", structure),
-        ];
-        let mut sections: Vec<_> = kinds
-            .into_iter()
-            .filter(|(_, size)| *size > 0)
-            .map(|(kind, size)| Section { kind, size })
-            .collect();
-        sections.sort_by_key(|section| std::cmp::Reverse(section.size));
-        sections
-    }
+/// Returns the part that the parser is in, if it is a module.
+fn innermost<'a>(modules: &'a mut [Module], open: &[Option<usize>]) -> Option<&'a mut Module> {
+    open.last().copied().flatten().and_then(|at| modules.get_mut(at))
 }
 
 /// Adds the producers of a section. A malformed section is skipped: it only claims who made the

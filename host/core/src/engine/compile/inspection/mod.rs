@@ -76,6 +76,7 @@ impl Inspection {
 
     fn inspect(bytes: &[u8], component: &[u8]) -> Result<Self, Error> {
         let outline = scan::outline(component)?;
+        let with_status = |name: String| (name.clone(), imports::status(&name));
         let exports = |is: fn(&str) -> bool| outline.exports.iter().any(|name| is(name));
         Ok(Self {
             has_tools: exports(|name| name.starts_with(TOOL)),
@@ -83,11 +84,7 @@ impl Inspection {
             is_command: exports(command::is_run),
             digest: digest(bytes),
             size: bytes.len() as u64,
-            imports: outline
-                .imports
-                .into_iter()
-                .map(|name| (name.clone(), imports::status(&name)))
-                .collect(),
+            imports: outline.imports.into_iter().map(with_status).collect(),
         })
     }
 
@@ -150,13 +147,9 @@ impl Inspection {
 
     /// Refuses, before anything is compiled, a component that no grant could make usable.
     fn admit(&self, kind: &ComponentKind) -> Result<(), Error> {
-        let nothing = BTreeSet::new();
-        let none_could = |name: &str| imports::is_granted(name, &nothing).is_none();
-        let denied: Vec<_> = self
-            .ungranted_with(nothing.clone())
-            .map(|(name, _)| name.clone())
-            .filter(|name| none_could(name))
-            .collect();
+        let none_could = |name: &String| imports::is_granted(name, &BTreeSet::new()).is_none();
+        let ungranted = self.ungranted_with(BTreeSet::new()).map(|(name, _)| name.clone());
+        let denied: Vec<_> = ungranted.filter(none_could).collect();
         if !denied.is_empty() && enforced!(Imports) {
             let is_later = |name: &String| name.starts_with("wasi:") && name.contains("@0.3.");
             return Err(match denied.iter().find(|name| is_later(name)) {
@@ -164,23 +157,17 @@ impl Inspection {
                 None => Error::not_granted(denied, NO_GRANT.to_owned()),
             });
         }
-        match kind {
-            ComponentKind::Tools if self.has_tools => Ok(()),
-            ComponentKind::Tools => {
-                Err(Error::no_tools("it does not export `toolcell:tool/tool`", self.usable_as()))
-            }
+        let (is_usable, problem) = match kind {
+            ComponentKind::Tools => (self.has_tools, "it does not export `toolcell:tool/tool`"),
             // The interface's functions are known only when the component is linked.
-            ComponentKind::Functions if self.has_functions => Ok(()),
-            ComponentKind::Functions => Err(Error::no_tools(functions::NONE, self.usable_as())),
-            ComponentKind::Command(_) if self.is_command => Ok(()),
-            ComponentKind::Command(_) => Err(Error::no_tools(command::NONE, self.usable_as())),
+            ComponentKind::Functions => (self.has_functions, functions::NONE),
+            ComponentKind::Command(_) => (self.is_command, command::NONE),
+        };
+        if is_usable {
+            return Ok(());
         }
-    }
-
-    /// Returns the word of the [`ComponentKind`] that it can be used as. `None` if it exports
-    /// nothing that can be a tool.
-    fn usable_as(&self) -> Option<&'static str> {
-        if self.has_tools { Some(ComponentKind::Tools.word()) } else { self.proposal() }
+        let instead = self.has_tools.then(|| ComponentKind::Tools.word());
+        Err(Error::no_tools(problem, instead.or_else(|| self.proposal())))
     }
 }
 
@@ -203,9 +190,5 @@ pub(super) fn how_to_grant(definitions: &[Definition], denied: &[String]) -> Str
 
 /// Returns the digest of bytes: `sha256:` and hex digits.
 pub(super) fn digest(bytes: &[u8]) -> String {
-    format!("sha256:{}", hex(&Sha256::digest(bytes)))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("sha256:{:x}", Sha256::digest(bytes))
 }

@@ -20,9 +20,7 @@ use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::panic_guard::guarded;
 
 use super::Current;
-use crate::engine::cell::invoke::Ready;
-use crate::engine::compile::worker::Watch;
-use crate::engine::schedule::runtimes::become_slow;
+use crate::engine::{cell::invoke::Ready, compile::worker::Watch, schedule::runtimes::become_slow};
 
 /// Bytes of the components that wait: four of the largest, or thousands of ordinary ones.
 const MAX_WAITING: usize = 256 << 20;
@@ -36,8 +34,8 @@ const MAX_GIVEN_UP: usize = 10_000;
 /// compiler, which would take CPU time from that call.
 const DELAY: Duration = Duration::from_millis(100);
 
-/// Compiles, then replaces the current code or keeps it.
-pub(in crate::engine) type Work<R> = Box<dyn FnOnce(&[u8], &Weak<Current<R>>, Watch) + Send>;
+/// Compiles a component, then replaces the current code or keeps it.
+pub(in crate::engine) type Work = Box<dyn FnOnce(&[u8], Watch) + Send>;
 
 /// A job: the optimised code of one component.
 pub(in crate::engine) struct Job<R = Ready> {
@@ -48,7 +46,7 @@ pub(in crate::engine) struct Job<R = Ready> {
     pub(in crate::engine) current: Weak<Current<R>>,
     /// Receives a message when the code is not needed any more.
     pub(in crate::engine) watch: Watch,
-    pub(in crate::engine) work: Work<R>,
+    pub(in crate::engine) work: Work,
 }
 
 /// The jobs of an engine.
@@ -150,7 +148,7 @@ impl<R> Job<R> {
 
     fn run(self) {
         let Self { component, current, watch, work, .. } = self;
-        if guarded(|| work(&component, &current, watch)).is_none() {
+        if guarded(|| work(&component, watch)).is_none() {
             tracing::warn!("the compiler panicked; the component stays as it is, unoptimised");
         }
         // Has no effect if the work has settled the code already.
@@ -171,13 +169,8 @@ fn work(queue: Arc<Mutex<Queue>>) {
     // A compile worker inherits the priority.
     become_slow();
     thread::sleep(DELAY);
-    loop {
-        let next = queue.lock().next();
-        match next {
-            Some(job) => job.run(),
-            None => return,
-        }
-    }
+    // The queue is not locked while a job runs.
+    std::iter::from_fn(|| queue.lock().next()).for_each(Job::run);
 }
 
 #[cfg(test)]
@@ -193,7 +186,7 @@ mod tests {
             tenant: None,
             current: Weak::new(),
             watch: leash().1,
-            work: Box::new(|_, _, _| panic!("it is not wanted")),
+            work: Box::new(|_, _| panic!("it is not wanted")),
         }
     }
 

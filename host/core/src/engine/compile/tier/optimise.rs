@@ -21,7 +21,7 @@ use crate::engine::compile::Compiler;
 use crate::engine::compile::cache::EntryLock;
 use crate::engine::compile::cache::entries::Artifact;
 use crate::engine::compile::config::{Priority, Tier};
-use crate::engine::compile::worker::{self, NoCode};
+use crate::engine::compile::worker::{self, NoCode, Watch, Worker};
 
 /// Returns the seconds of CPU time for optimising a component; unlimited without a worker.
 fn seconds(compiler: &Compiler) -> u64 {
@@ -30,7 +30,7 @@ fn seconds(compiler: &Compiler) -> u64 {
 
 /// Returns true if an attempt with at least as much time has failed.
 fn is_given_up(compiler: &Compiler, artifact: &Artifact) -> bool {
-    compiler.background.has_given_up(artifact.key())
+    compiler.background.has_given_up(&artifact.key)
         || artifact.given_up_after().is_some_and(|tried| tried >= seconds(compiler))
 }
 
@@ -48,102 +48,92 @@ pub(in crate::engine::compile) fn optimise_later(
     }
     let (leash, watch) = worker::leash();
     let current = Arc::new(Current::unoptimised(ready, leash));
-    let (weak, worker) = (Arc::downgrade(compiler), compiler.worker.clone());
-    compiler.background.push(Job {
-        component,
-        tenant: tenant.map(str::to_owned),
-        current: Arc::downgrade(&current),
-        watch,
-        work: Box::new(move |component, current, watch| {
-            let compile = || {
-                worker::compile(
-                    worker.as_ref(),
-                    Tier::Optimised,
-                    Priority::Background,
-                    component,
-                    watch,
-                )
-            };
-            optimise(&weak, current, &artifact, &definitions, compile);
-        }),
-    });
+    let (weak, worker) = (Arc::downgrade(&current), compiler.worker.clone());
+    let optimisation = Optimisation {
+        compiler: Arc::downgrade(compiler),
+        current: Weak::clone(&weak),
+        artifact,
+        definitions,
+    };
+    let work = move |component: &[u8], watch| optimisation.run(worker.as_ref(), component, watch);
+    let (tenant, work) = (tenant.map(str::to_owned), Box::new(work));
+    compiler.background.push(Job { component, tenant, current: weak, watch, work });
     current
 }
 
-fn optimise(
-    compiler: &Weak<Compiler>,
-    current: &Weak<Current>,
-    artifact: &Artifact,
-    definitions: &[Definition],
-    compile: impl FnOnce() -> Result<Vec<u8>, NoCode>,
-) {
-    if is_done(compiler, current, artifact) {
-        return;
-    }
-    let turn = lock_entry(compiler, current, artifact);
-    // Another process may have done it meanwhile.
-    if turn.is_some() && is_done(compiler, current, artifact) {
-        return;
-    }
-    let compiled = compile();
-    // If the component was dropped, its worker was killed, which tells nothing about the component.
-    let Some((compiler, current)) = upgraded(compiler, current) else { return };
-    let linked = compiled.and_then(|code| {
-        let wiring = current.ready().wiring.clone();
-        let (ready, _) = compiler.linker.link_new(&code, &wiring).map_err(NoCode::Interrupted)?;
-        Ok((code, ready))
-    });
-    match linked {
-        Ok((code, ready)) => {
-            // A load of this engine must not lose the quick code between finding and using it.
-            let _alone = compiler.single_flight.alone(artifact.key());
-            artifact.put(Tier::Optimised, &code, definitions);
-            current.replace(ready);
+/// The optimisation of one component.
+struct Optimisation {
+    compiler: Weak<Compiler>,
+    current: Weak<Current>,
+    artifact: Artifact,
+    definitions: Vec<Definition>,
+}
+
+impl Optimisation {
+    fn run(&self, worker: Option<&Worker>, component: &[u8], watch: Watch) {
+        if self.is_done() {
+            return;
         }
-        Err(none) => {
-            if matches!(none, NoCode::Refused(_)) {
-                compiler.background.give_up(artifact.key());
-                artifact.give_up(seconds(&compiler));
+        let turn = self.lock_entry();
+        // Another process may have done it meanwhile.
+        if turn.is_some() && self.is_done() {
+            return;
+        }
+        let (tier, priority) = (Tier::Optimised, Priority::Background);
+        let compiled = worker::compile(worker, tier, priority, component, watch);
+        // If the component was dropped, its worker was killed, which tells nothing about the
+        // component.
+        let Some((compiler, current)) = self.upgraded() else { return };
+        let linked = compiled.and_then(|code| {
+            let wiring = current.ready().wiring.clone();
+            let (ready, _) =
+                compiler.linker.link_new(&code, &wiring).map_err(NoCode::Interrupted)?;
+            Ok((code, ready))
+        });
+        match linked {
+            Ok((code, ready)) => {
+                // A load of this engine must not lose the quick code between finding and using it.
+                let _alone = compiler.single_flight.alone(&self.artifact.key);
+                self.artifact.put(tier, &code, &self.definitions);
+                current.replace(ready);
             }
-            tracing::warn!(error = %Error::from(none), "a component stays unoptimised");
-            current.settle_unoptimised();
+            Err(none) => {
+                if matches!(none, NoCode::Refused(_)) {
+                    compiler.background.give_up(&self.artifact.key);
+                    self.artifact.give_up(seconds(&compiler));
+                }
+                tracing::warn!(error = %Error::from(none), "a component stays unoptimised");
+                current.settle_unoptimised();
+            }
         }
     }
-}
 
-/// Locks the cache entry, so that other processes that share the cache do not do the same work.
-/// Returns `None` if there is nothing to lock, if the code is not needed any more, or if another
-/// process takes longer than a compiler may.
-fn lock_entry(
-    compiler: &Weak<Compiler>,
-    current: &Weak<Current>,
-    artifact: &Artifact,
-) -> Option<EntryLock> {
-    let seconds = seconds(&upgraded(compiler, current)?.0);
-    let began = Instant::now();
-    // Waits no longer than the compilation would take here.
-    artifact.lock(Tier::Optimised, || {
-        began.elapsed().as_secs() < seconds && upgraded(compiler, current).is_some()
-    })
-}
-
-/// Returns true if another compilation has finished first, or has failed. Keeps nothing alive while
-/// the compiler runs.
-fn is_done(compiler: &Weak<Compiler>, current: &Weak<Current>, artifact: &Artifact) -> bool {
-    let Some((compiler, current)) = upgraded(compiler, current) else { return true };
-    let wiring = current.ready().wiring.clone();
-    match compiler.link_cached(artifact, Tier::Optimised, &wiring) {
-        Some(found) => current.replace(found.code),
-        None if is_given_up(&compiler, artifact) => current.settle_unoptimised(),
-        None => return false,
+    /// Locks the cache entry, so that other processes that share the cache do not do the same work.
+    /// Returns `None` if there is nothing to lock, if the code is not needed any more, or if
+    /// another process takes longer than a compiler may.
+    fn lock_entry(&self) -> Option<EntryLock> {
+        let (seconds, began) = (seconds(&self.upgraded()?.0), Instant::now());
+        // Waits no longer than the compilation would take here.
+        self.artifact.lock(Tier::Optimised, || {
+            began.elapsed().as_secs() < seconds && self.upgraded().is_some()
+        })
     }
-    true
-}
 
-/// Returns both, if both still exist.
-fn upgraded(
-    compiler: &Weak<Compiler>,
-    current: &Weak<Current>,
-) -> Option<(Arc<Compiler>, Arc<Current>)> {
-    compiler.upgrade().zip(current.upgrade())
+    /// Returns true if another compilation has finished first, or has failed. Keeps nothing alive
+    /// while the compiler runs.
+    fn is_done(&self) -> bool {
+        let Some((compiler, current)) = self.upgraded() else { return true };
+        let wiring = current.ready().wiring.clone();
+        match compiler.link_cached(&self.artifact, Tier::Optimised, &wiring) {
+            Some(found) => current.replace(found.code),
+            None if is_given_up(&compiler, &self.artifact) => current.settle_unoptimised(),
+            None => return false,
+        }
+        true
+    }
+
+    /// Returns the engine and the code, if both still exist.
+    fn upgraded(&self) -> Option<(Arc<Compiler>, Arc<Current>)> {
+        self.compiler.upgrade().zip(self.current.upgrade())
+    }
 }

@@ -108,16 +108,16 @@ pub(in crate::engine) fn compile(
 ) -> Result<Vec<u8>, NoCode> {
     match worker {
         Some(worker) => worker.compile(tier, haste, component, watch),
-        // The compiler also validates.
-        None => config::compiler(tier, haste)
-            .map_err(NoCode::Interrupted)?
-            .precompile_component(component)
-            .map_err(|error| {
+        None => {
+            let compiler = config::compiler(tier, haste).map_err(NoCode::Interrupted)?;
+            // The compiler also validates.
+            compiler.precompile_component(component).map_err(|error| {
                 NoCode::Refused(match proposals::missing(component) {
                     Some(names) => Error::proposals(names),
                     None => Error::malformed(format!("{error:#}")),
                 })
-            }),
+            })
+        }
     }
 }
 
@@ -183,44 +183,45 @@ impl Worker {
         component: &[u8],
         watch: Watch,
     ) -> Result<Vec<u8>, NoCode> {
-        let order = CompileOrder { tier, seconds: self.seconds(haste) };
-        let too_costly = || Error::too_costly(Duration::from_secs(order.seconds));
+        let seconds = self.seconds(haste);
+        let order = order(tier, seconds);
         let ended = self.run(&order, component, self.wall(haste), watch).map_err(|error| {
             NoCode::Interrupted(Error::engine("no compiler process").with_source(error))
         })?;
-        match (ended.status.code(), ended.status.signal()) {
-            (Some(0), _) => Ok(ended.code),
-            (Some(REFUSED), _) => Err(NoCode::Refused(Error::malformed(ended.complaint))),
-            (Some(UNSUPPORTED), _) => Err(NoCode::Refused(Error::proposals(ended.complaint))),
-            (Some(FAILED), _) => {
-                let problem = format!("the compiler process failed: {}", ended.complaint);
-                Err(NoCode::Interrupted(Error::engine(problem)))
-            }
-            // The bounds on CPU time and memory.
-            (None, Some(SIGXCPU | SIGABRT)) => Err(NoCode::Refused(too_costly())),
-            // The bound on wall time, which can be short on a busy machine.
-            (None, Some(SIGKILL)) => Err(NoCode::Interrupted(too_costly())),
-            (None, Some(signal)) if ASKED.contains(&signal) => Err(NoCode::Interrupted(
-                Error::engine(format!("the compiler process was ended ({})", ended.status)),
-            )),
-            _ => Err(NoCode::Refused(Error::malformed(format!(
-                "the compiler crashed on it ({})",
-                ended.status
-            )))),
+        let WorkerExit { status, code, complaint } = ended;
+        if status.success() {
+            return Ok(code);
         }
+        let too_costly = Error::too_costly(Duration::from_secs(seconds));
+        let interrupted = |problem: String| NoCode::Interrupted(Error::engine(problem));
+        Err(match (status.code(), status.signal()) {
+            (Some(REFUSED), _) => NoCode::Refused(Error::malformed(complaint)),
+            (Some(UNSUPPORTED), _) => NoCode::Refused(Error::proposals(complaint)),
+            (Some(FAILED), _) => interrupted(format!("the compiler process failed: {complaint}")),
+            // The bounds on CPU time and memory.
+            (None, Some(SIGXCPU | SIGABRT)) => NoCode::Refused(too_costly),
+            // The bound on wall time, which can be short on a busy machine.
+            (None, Some(SIGKILL)) => NoCode::Interrupted(too_costly),
+            (None, Some(signal)) if ASKED.contains(&signal) => {
+                interrupted(format!("the compiler process was ended ({status})"))
+            }
+            _ => {
+                NoCode::Refused(Error::malformed(format!("the compiler crashed on it ({status})")))
+            }
+        })
     }
 
     /// Runs the program until it ends, its wall time is over, or its leash is dropped.
     fn run(
         &self,
-        order: &CompileOrder,
+        order: &str,
         component: &[u8],
         wall: Duration,
         watch: Watch,
     ) -> io::Result<WorkerExit> {
         let mut child = spawn::worker(&self.program)
             .args(&self.arguments)
-            .arg(order.to_string())
+            .arg(order)
             .envs(controls::inherited())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -271,24 +272,14 @@ fn bounded(pipe: impl Read, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The order to a worker, which is its last argument.
-struct CompileOrder {
-    tier: Tier,
-    /// CPU time in seconds.
-    seconds: u64,
+/// Returns the order to a worker, which is its last argument: the tier and the CPU time.
+fn order(tier: Tier, seconds: u64) -> String {
+    format!("{}/{seconds}", tier.word())
 }
 
-impl fmt::Display for CompileOrder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.tier.word(), self.seconds)
-    }
-}
-
-impl CompileOrder {
-    fn parse(text: &str) -> Option<Self> {
-        let (tier, seconds) = text.split_once('/')?;
-        Some(Self { tier: Tier::of(tier)?, seconds: seconds.parse().ok()? })
-    }
+fn parse_order(text: &str) -> Option<(Tier, u64)> {
+    let (tier, seconds) = text.split_once('/')?;
+    Some((Tier::of(tier)?, seconds.parse().ok()?))
 }
 
 /// The worker process of [`EngineBuilder::compile_in`](crate::runtime::EngineBuilder::compile_in):
@@ -307,8 +298,8 @@ pub fn compile_worker(
     mut output: impl Write,
     mut complaints: impl Write,
 ) -> u8 {
-    let done = match CompileOrder::parse(order) {
-        Some(order) => bounded_compile(&order, input, &mut output),
+    let done = match parse_order(order) {
+        Some((tier, seconds)) => bounded_compile(tier, seconds, input, &mut output),
         None => Err((FAILED, "the compile worker was started without a valid order".to_owned())),
     };
     match done {
@@ -322,16 +313,18 @@ pub fn compile_worker(
 }
 
 fn bounded_compile(
-    order: &CompileOrder,
+    tier: Tier,
+    seconds: u64,
     input: impl Read,
     output: &mut impl Write,
 ) -> Result<(), (i32, String)> {
-    let failed = |error: io::Error| (FAILED, error.to_string());
+    fn failed(error: impl fmt::Display) -> (i32, String) {
+        (FAILED, error.to_string())
+    }
     signals::ignore_file_size_signal();
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-        .map_err(|error| failed(error.into()))?;
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed)?;
     let _ = rustix::process::nice(NICENESS);
-    let seconds = bound!(CompileTime, order.seconds);
+    let seconds = bound!(CompileTime, seconds);
     let memory = bound!(CompileMemory, WORKER_MEMORY);
     for (resource, soft, hard) in [
         (Resource::Cpu, seconds, seconds.saturating_add(LAST_SECOND)),
@@ -342,25 +335,22 @@ fn bounded_compile(
         let within =
             |ours: u64| Some(getrlimit(resource).maximum.map_or(ours, |theirs| theirs.min(ours)));
         let limit = Rlimit { current: within(soft), maximum: within(hard) };
-        setrlimit(resource, limit).map_err(|error| failed(error.into()))?;
+        setrlimit(resource, limit).map_err(failed)?;
     }
     let mut component = Vec::new();
     input.take(Engine::MAX_COMPONENT).read_to_end(&mut component).map_err(failed)?;
     // If the parent died before the death signal was set, this write fails. So the magic bytes are
     // written before the work.
     output.write_all(MAGIC).and_then(|()| output.flush()).map_err(failed)?;
-    let compiler = config::compiler(order.tier, Priority::Foreground)
-        .map_err(|error| (FAILED, error.to_string()))?;
-    let code =
-        compiler.precompile_component(&component).map_err(|error| {
-            match proposals::missing(&component) {
-                Some(names) => (UNSUPPORTED, names),
-                None => (REFUSED, format!("{error:#}")),
-            }
-        })?;
+    let compiler = config::compiler(tier, Priority::Foreground).map_err(failed)?;
+    let refused = |error: wasmtime::Error| match proposals::missing(&component) {
+        Some(names) => (UNSUPPORTED, names),
+        None => (REFUSED, format!("{error:#}")),
+    };
+    let code = compiler.precompile_component(&component).map_err(refused)?;
     let rest = code
         .strip_prefix(MAGIC)
-        .ok_or_else(|| (FAILED, "the compiled code has an unknown format".to_owned()))?;
+        .ok_or_else(|| failed("the compiled code has an unknown format"))?;
     output.write_all(rest).and_then(|()| output.flush()).map_err(failed)
 }
 

@@ -103,7 +103,7 @@ fn call_is_classed_by_work_after_its_first_wait() {
 
 /// Takes the only turn of a lane with one thread.
 fn take_turn(lanes: &Lanes) -> slow_lane::Turn {
-    let turn = lanes.slow_lane().enqueue(&Arc::default(), &Arc::default(), true);
+    let turn = lanes.slow_lane.enqueue(&Arc::default(), &Arc::default(), true);
     clock::sleeps().unwrap().block_on(turn).expect("it is free")
 }
 
@@ -159,7 +159,7 @@ fn waiting_guest_is_dropped_by_its_caller() {
     let (guest, poll) =
         poll_once(async move { std::future::pending::<Arc<()>>().await == witness }, &run_state);
     assert!(poll.is_pending() && Arc::strong_count(&held) == 2);
-    guest.kill(lanes.slow_lane());
+    guest.shared.kill(&lanes.slow_lane);
     assert_eq!(Arc::strong_count(&held), 1);
 }
 
@@ -186,7 +186,7 @@ fn settled_guest_is_dropped_by_slow_lane() {
     });
     let (guest, poll) = poll_once(future, &run_state);
     assert!(poll.is_pending());
-    guest.kill(lanes.slow_lane());
+    guest.shared.kill(&lanes.slow_lane);
     assert_eq!(drops.recv_timeout(Duration::from_secs(20)).as_deref(), Ok("toolcell-slow"));
 }
 

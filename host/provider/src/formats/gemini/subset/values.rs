@@ -2,33 +2,34 @@
 //! matters.
 //!
 //! The parent module asks [`Keyword::of`] for every keyword of a schema: kept, converted, dropped,
-//! or moved into the description. [`Keyword::restricts`] says if the keyword concerns values of a
-//! type, so that it can be left out for others. Helpers give the type of a value, the values that a
+//! or moved into the description. [`restricts`] says if the keyword concerns values of a type, so
+//! that it can be left out for others. Other functions give the type of a value, the values that a
 //! schema lists, and the formats that the API knows.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+use super::Fields;
 
 /// The types, in the order of the alternatives.
 pub(super) const ANY: [&str; 6] = ["object", "array", "string", "integer", "number", "boolean"];
 
-/// The conversion of a keyword, with the type that it concerns, if there is one. The keyword does
-/// not restrict values of other types.
+/// The conversion of a keyword.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Keyword {
     /// Converted elsewhere, or without a meaning of its own.
     Separate,
     /// Kept unchanged.
-    Unchanged(&'static str),
+    Unchanged,
     /// `enum` and `const`.
     Values,
     /// An exclusive bound.
     Bound,
     /// Allows or forbids undeclared members or items.
-    Closed(&'static str),
+    Closed,
     /// Kept for a few known values.
     Format,
     /// Without effect if it is false.
-    Flag(Option<&'static str>),
+    Flag,
     /// `properties`.
     Members,
     /// `required`.
@@ -36,60 +37,52 @@ pub(super) enum Keyword {
     /// `items`.
     Items,
     /// Moved into the description.
-    Described(&'static str),
+    Described,
 }
 
 impl Keyword {
-    /// Returns the conversion of a keyword, or `None` for one that JSON Schema does not have.
-    pub(super) fn of(keyword: &str) -> Option<Self> {
+    /// Returns the conversion of a keyword and the only type that it restricts, if there is one.
+    /// `None` for a keyword that JSON Schema does not have.
+    pub(super) fn of(keyword: &str) -> Option<(Self, Option<&'static str>)> {
         Some(match keyword {
             "$anchor" | "$comment" | "$defs" | "$id" | "$schema" | "definitions"
-            | "description" | "id" | "title" | "type" => Self::Separate,
-            "minProperties" | "maxProperties" => Self::Unchanged("object"),
-            "minItems" | "maxItems" => Self::Unchanged("array"),
-            "minLength" | "maxLength" | "pattern" => Self::Unchanged("string"),
-            "minimum" | "maximum" => Self::Unchanged("number"),
-            "enum" | "const" => Self::Values,
-            "exclusiveMinimum" | "exclusiveMaximum" => Self::Bound,
-            "additionalProperties" | "unevaluatedProperties" => Self::Closed("object"),
-            "unevaluatedItems" => Self::Closed("array"),
-            "format" => Self::Format,
-            "uniqueItems" => Self::Flag(Some("array")),
-            "deprecated" | "readOnly" | "writeOnly" => Self::Flag(None),
-            "properties" => Self::Members,
-            "required" => Self::Required,
-            "items" => Self::Items,
+            | "description" | "id" | "title" | "type" => (Self::Separate, None),
+            "minProperties" | "maxProperties" => (Self::Unchanged, Some("object")),
+            "minItems" | "maxItems" => (Self::Unchanged, Some("array")),
+            "minLength" | "maxLength" | "pattern" => (Self::Unchanged, Some("string")),
+            "minimum" | "maximum" => (Self::Unchanged, Some("number")),
+            "enum" | "const" => (Self::Values, None),
+            "exclusiveMinimum" | "exclusiveMaximum" => (Self::Bound, Some("number")),
+            "additionalProperties" | "unevaluatedProperties" => (Self::Closed, Some("object")),
+            "unevaluatedItems" => (Self::Closed, Some("array")),
+            "format" => (Self::Format, None),
+            "uniqueItems" => (Self::Flag, Some("array")),
+            "deprecated" | "readOnly" | "writeOnly" => (Self::Flag, None),
+            "properties" => (Self::Members, Some("object")),
+            "required" => (Self::Required, Some("object")),
+            "items" => (Self::Items, Some("array")),
             "dependentRequired" | "dependentSchemas" | "patternProperties" | "propertyNames" => {
-                Self::Described("object")
+                (Self::Described, Some("object"))
             }
-            "contains" | "minContains" | "maxContains" | "prefixItems" => Self::Described("array"),
-            "contentEncoding" | "contentMediaType" | "contentSchema" => Self::Described("string"),
-            "multipleOf" => Self::Described("number"),
+            "contains" | "minContains" | "maxContains" | "prefixItems" => {
+                (Self::Described, Some("array"))
+            }
+            "contentEncoding" | "contentMediaType" | "contentSchema" => {
+                (Self::Described, Some("string"))
+            }
+            "multipleOf" => (Self::Described, Some("number")),
             _ => return None,
         })
     }
+}
 
-    /// Returns the only type that the keyword restricts.
-    pub(super) fn restricted_type(self) -> Option<&'static str> {
-        match self {
-            Self::Unchanged(kind) | Self::Closed(kind) | Self::Described(kind) => Some(kind),
-            Self::Bound => Some("number"),
-            Self::Flag(kind) => kind,
-            Self::Members | Self::Required => Some("object"),
-            Self::Items => Some("array"),
-            Self::Separate | Self::Values | Self::Format => None,
-        }
-    }
-
-    /// Returns true if the keyword restricts values of this type.
-    pub(super) fn restricts(self, kind: &str) -> bool {
-        self.restricted_type()
-            .is_none_or(|concerns| concerns == kind || concerns == "number" && kind == "integer")
-    }
+/// Returns true if a keyword that restricts only one type, or all, restricts values of this type.
+pub(super) fn restricts(only: Option<&str>, kind: &str) -> bool {
+    only.is_none_or(|only| only == kind || only == "number" && kind == "integer")
 }
 
 /// Returns the values that a schema lists, if it lists any.
-pub(super) fn values(schema: &Map<String, Value>) -> Option<Vec<Value>> {
+pub(super) fn values(schema: &Fields) -> Option<Vec<Value>> {
     if let Some(only) = schema.get("const") {
         return Some(vec![only.clone()]);
     }
@@ -110,7 +103,7 @@ pub(super) fn kind_of(value: &Value) -> &'static str {
 }
 
 /// Returns true if only `null` fits.
-pub(super) fn is_null(schema: &Map<String, Value>) -> bool {
+pub(super) fn is_null(schema: &Fields) -> bool {
     let only_null = |values: Vec<Value>| !values.is_empty() && values.iter().all(Value::is_null);
     schema.get("type").is_some_and(|kind| kind == "null") || values(schema).is_some_and(only_null)
 }

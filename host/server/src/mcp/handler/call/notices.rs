@@ -16,7 +16,7 @@ use rmcp::model::{
 use toolcell::Event;
 use toolcell::call::LogLevel;
 
-use crate::mcp::session::client::Client;
+use crate::mcp::{request::Request, session::client::Client};
 
 /// Sends notifications about one call to one client.
 pub(super) struct Notices {
@@ -30,12 +30,14 @@ pub(super) struct Notices {
 }
 
 impl Notices {
-    pub(super) fn new(
-        client: Client,
-        progress: Option<ProgressToken>,
-        level: Option<LoggingLevel>,
-        tool: &str,
-    ) -> Self {
+    /// Creates the notices of a call that answers the request.
+    pub(super) fn new(request: &Request, tool: &str) -> Self {
+        let level = match request.client.session() {
+            Some(session) => Some(*session.level.lock()),
+            // Without a session the request itself sets the level.
+            None => request.meta.level,
+        };
+        let (client, progress) = (request.client.clone(), request.meta.progress.clone());
         Self { client, progress, next: AtomicU64::new(0), level, tool: tool.to_owned() }
     }
 
@@ -59,7 +61,7 @@ impl Notices {
             }
             Event::Log { level, message, .. } => {
                 let level = severity(level);
-                if self.level.is_none_or(|least| severity_rank(level) < severity_rank(least)) {
+                if self.level.is_none_or(|least| (level as u8) < least as u8) {
                     return;
                 }
                 let mut params = LoggingMessageNotificationParam::new(level, message.into());
@@ -83,8 +85,4 @@ fn severity(level: LogLevel) -> LoggingLevel {
         LogLevel::Warn => LoggingLevel::Warning,
         LogLevel::Error => LoggingLevel::Error,
     }
-}
-
-fn severity_rank(level: LoggingLevel) -> u8 {
-    level as u8
 }

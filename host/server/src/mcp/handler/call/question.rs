@@ -23,13 +23,14 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use toolcell::call::Resume;
 use toolcell::outcome::ResumeFault;
-use toolcell::{Json, Question, Refusal, Sealer, ToolCall};
+use toolcell::{Json, Question, Refusal, ToolCall};
 
 use super::tool_result::{META_ERROR, META_QUESTION, ToolResult};
 use crate::artifacts::members::members;
+use crate::mcp::handler::Handler;
 use crate::mcp::message::meta::RESUME;
 use crate::mcp::message::raw::Raw;
-use crate::mcp::request::tree_room;
+use crate::mcp::request::{self, Answer, tree_room};
 use crate::mcp::session::client::TOO_MANY_QUESTIONS;
 use crate::tenants::principal::Principal;
 
@@ -65,10 +66,16 @@ pub(in crate::mcp) fn form(question: &Question) -> Option<ElicitRequest> {
     if !is_short(question) {
         return None;
     }
-    if question.answer_schema.is_some() && schema(question).is_none() {
-        return None;
-    }
-    let schema = if is_object(question) { object_schema(question)? } else { field(question)? };
+    let schema = match (schema(question), options(question)) {
+        (None, _) if question.answer_schema.is_some() => return None,
+        (Some(schema), options) if schema["type"] == "object" => {
+            object_schema(schema, &options.unwrap_or_default())
+        }
+        (schema, options) => {
+            let field = field(schema, options);
+            json!({"type": "object", "properties": {ANSWER: field}, "required": [ANSWER]})
+        }
+    };
     let params = json!({"mode": "form", "message": question.question, "requestedSchema": schema});
     serde_json::from_value::<ElicitRequestParams>(params).ok().map(ElicitRequest::new)
 }
@@ -81,7 +88,7 @@ fn is_short(question: &Question) -> bool {
 
 /// Returns true if the form asks for the members of an object, and the answer is that object.
 fn is_object(question: &Question) -> bool {
-    schema(question).is_some_and(|schema| schema.get("type") == Some(&json!("object")))
+    schema(question).is_some_and(|schema| schema["type"] == "object")
 }
 
 /// Returns the schema of the answer, with references within it replaced by their targets, because a
@@ -91,8 +98,7 @@ fn schema(question: &Question) -> Option<Value> {
     let mut schema = question.answer_schema.as_ref().map(Json::to_value)?;
     let (whole, mut room) = (schema.clone(), MAX_FORM);
     resolve(&mut schema, &whole, &mut room)?;
-    let fields = schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten();
-    for (_, field) in fields {
+    for (_, field) in properties(&mut schema) {
         resolve(field, &whole, &mut room)?;
         for form in field.get_mut("anyOf").and_then(Value::as_array_mut).into_iter().flatten() {
             resolve(form, &whole, &mut room)?;
@@ -102,6 +108,11 @@ fn schema(question: &Question) -> Option<Value> {
         members.retain(|name, _| !["$defs", "definitions"].contains(&name.as_str()));
     }
     Some(schema)
+}
+
+/// Returns the properties of a schema.
+fn properties(schema: &mut Value) -> impl Iterator<Item = (&String, &mut Value)> {
+    schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten()
 }
 
 /// Replaces a reference by its target, merged with the members beside it. `None` if that takes more
@@ -124,23 +135,17 @@ fn resolve(schema: &mut Value, whole: &Value, room: &mut usize) -> Option<()> {
 /// Returns the schema of an object, with the fields of a form. A field that can be null becomes an
 /// optional field: forms have no null, and derived schemas of optional members do. A field with a
 /// few possible texts becomes an `enum`.
-fn object_schema(question: &Question) -> Option<Value> {
-    let mut schema = schema(question)?;
+fn object_schema(mut schema: Value, options: &[Value]) -> Value {
     let required: Vec<String> =
         serde_json::from_value(schema["required"].clone()).unwrap_or_default();
-    let options = options(question).unwrap_or_default();
-    for (name, field) in
-        schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten()
-    {
+    for (name, field) in properties(&mut schema) {
         if !required.contains(name) {
             without_null(field);
         }
-        with_choices(
-            field,
-            options.iter().find(|option| MEMBERS.iter().any(|member| option[*member] == **name)),
-        );
+        let is_about = |option: &&Value| MEMBERS.iter().any(|member| option[*member] == **name);
+        with_choices(field, options.iter().find(is_about));
     }
-    Some(schema)
+    schema
 }
 
 /// Writes the possible texts of a field as `enum`: those of its schema, also if it has one
@@ -152,12 +157,10 @@ fn with_choices(field: &mut Value, option: Option<&Value>) {
         let texts: Option<Vec<&str>> = forms.iter().map(|form| form["const"].as_str()).collect();
         Some((word, json!(texts?), forms.iter().any(|form| form.get("title").is_some())))
     });
-    let listed = option.map(|option| option[CHOICES].clone());
-    let listed = listed.filter(|choices| {
-        choices
-            .as_array()
-            .is_some_and(|choices| !choices.is_empty() && choices.iter().all(Value::is_string))
-    });
+    let are_texts =
+        |choices: &Vec<Value>| !choices.is_empty() && choices.iter().all(Value::is_string);
+    let listed =
+        option.and_then(|option| option[CHOICES].as_array()).filter(|list| are_texts(list));
     let Some(field) = field.as_object_mut() else { return };
     if let Some((word, texts, have_titles)) = forms {
         field.insert("type".into(), json!("string"));
@@ -167,7 +170,7 @@ fn with_choices(field: &mut Value, option: Option<&Value>) {
             field.insert("enum".into(), texts);
         }
     } else if let Some(listed) = listed.filter(|_| field.get("type") == Some(&json!("string"))) {
-        field.entry("enum").or_insert(listed);
+        field.entry("enum").or_insert_with(|| json!(listed));
     }
     let label = option.and_then(|option| LABELS.iter().find_map(|name| option[*name].as_str()));
     if let Some(label) = label.filter(|label| option.is_none_or(|option| option["name"] != **label))
@@ -202,17 +205,16 @@ fn without_null(field: &mut Value) {
     }
 }
 
-/// Returns a form with one field.
-fn field(question: &Question) -> Option<Value> {
-    let field = match (options(question), schema(question)) {
+/// Returns the only field of a form.
+fn field(schema: Option<Value>, options: Option<Vec<Value>>) -> Value {
+    match (options, schema) {
         (Some(options), _) => json!({"type": "string", "enum": labels(&options)}),
         (None, Some(mut schema)) => {
             with_choices(&mut schema, None);
             schema
         }
         (None, None) => json!({"type": "string"}),
-    };
-    Some(json!({"type": "object", "properties": {ANSWER: field}, "required": [ANSWER]}))
+    }
 }
 
 fn options(question: &Question) -> Option<Vec<Value>> {
@@ -225,18 +227,14 @@ fn options(question: &Question) -> Option<Vec<Value>> {
 /// Returns the labels of the options: a text, or the label of an object. Labels differ: if two
 /// would be equal, all are JSON.
 fn labels(options: &[Value]) -> Vec<String> {
-    let named = |option: &Value| {
-        LABELS.iter().find_map(|name| option.get(name)?.as_str()).map(str::to_owned)
-    };
-    let shown = |option: &Value| option.as_str().map(str::to_owned).or_else(|| named(option));
-    let labels: Option<BTreeSet<String>> = options.iter().map(shown).collect();
-    if labels.is_some_and(|labels| labels.len() == options.len()) {
-        return options.iter().filter_map(shown).collect();
+    let text = |option: &Value| option.as_str().map(str::to_owned);
+    let named = |option: &Value| LABELS.iter().find_map(|name| text(&option[*name]));
+    let shown = |option: &Value| text(option).or_else(|| named(option));
+    let labels: Vec<String> = options.iter().filter_map(shown).collect();
+    if labels.iter().collect::<BTreeSet<_>>().len() == options.len() {
+        return labels;
     }
-    options
-        .iter()
-        .map(|option| option.as_str().map_or_else(|| option.to_string(), str::to_owned))
-        .collect()
+    options.iter().map(|option| text(option).unwrap_or_else(|| option.to_string())).collect()
 }
 
 /// Returns the person's answer, from a form's content.
@@ -265,23 +263,17 @@ pub(super) fn parse_elicitation(question: Question, result: &Raw) -> Option<Retr
             Some(answer) => Retry::Answered(Resume { answer, state: question.state }),
             None => Retry::Unanswered(question),
         },
-        "decline" => {
-            Retry::Refused(refusal_result(&question, "declined", "the user declined to answer"))
-        }
-        "cancel" => Retry::Refused(refusal_result(
-            &question,
-            "dismissed",
-            "the user dismissed the question",
-        )),
+        "decline" => refused(&question, "declined", "the user declined to answer"),
+        "cancel" => refused(&question, "dismissed", "the user dismissed the question"),
         _ => return None,
     })
 }
 
-fn refusal_result(question: &Question, reason: &str, text: &str) -> ToolResult {
-    let mut result =
-        ToolResult::new(vec![ContentBlock::text(format!("{text}: {}", question.question))], true);
+fn refused(question: &Question, reason: &str, text: &str) -> Retry {
+    let content = ContentBlock::text(format!("{text}: {}", question.question));
+    let mut result = ToolResult::new(vec![content], true);
     result.add_meta(META_ERROR, &json!({"question": {"reason": reason, "message": text}}));
-    result
+    Retry::Refused(result)
 }
 
 /// The content of the sealed state that passes through the client.
@@ -298,19 +290,19 @@ struct SealedQuestion {
 /// # Errors
 /// If the system has no randomness, or the server's limit of trees is reached.
 pub(super) async fn input_required(
+    handler: &Handler,
     form: ElicitRequest,
-    question: &Question,
+    question: Question,
     call: &ToolCall,
-    principal: &Principal,
-    sealer: &Sealer,
-) -> Result<InputRequiredResult, ErrorData> {
-    let (tool, arguments) = (call.name.clone(), digest(principal, call).await?);
-    let text = serde_json::to_vec(&SealedQuestion { tool, arguments, question: question.clone() });
+) -> Result<Answer, ErrorData> {
+    let (tool, arguments) = (call.name.clone(), digest(&handler.principal, call).await?);
+    let text = serde_json::to_vec(&SealedQuestion { tool, arguments, question });
+    let sealer = handler.service.sealer(&handler.principal);
     let sealed = text.ok().and_then(|text| sealer.seal_bytes(&text));
     let sealed =
         sealed.ok_or_else(|| ErrorData::internal_error("the question cannot be sealed", None))?;
     let requests = InputRequests::from([(ANSWER.to_owned(), InputRequest::Elicitation(form))]);
-    Ok(InputRequiredResult::new(Some(requests), Some(sealed)))
+    request::to_raw_json(&InputRequiredResult::new(Some(requests), Some(sealed)))
 }
 
 /// Returns the digest of a call's arguments; equal values have equal digests.
@@ -324,19 +316,19 @@ async fn digest(principal: &Principal, call: &ToolCall) -> Result<String, ErrorD
 
 /// Returns the answer of a repeated request to its earlier question.
 pub(super) async fn answer_of_retry(
+    handler: &Handler,
     state: &str,
     responses: Option<&Raw>,
     call: &ToolCall,
-    principal: &Principal,
-    sealer: &Sealer,
 ) -> Result<Retry, ErrorData> {
+    let sealer = handler.service.sealer(&handler.principal);
     let text = sealer.open_bytes(state).map_err(refusal)?;
-    let travelled = serde_json::from_slice(&text).map_err(|_| refusal(ResumeFault::Tampered))?;
-    let SealedQuestion { tool, arguments, question } = travelled;
+    let SealedQuestion { tool, arguments, question } =
+        serde_json::from_slice(&text).map_err(|_| refusal(ResumeFault::Tampered))?;
     if tool != call.name {
         return Err(refusal(ResumeFault::OtherTool));
     }
-    if arguments != digest(principal, call).await? {
+    if arguments != digest(&handler.principal, call).await? {
         return Err(refusal(ResumeFault::OtherArguments));
     }
     let Some(response) = responses.and_then(|responses| responses.member(ANSWER)) else {
@@ -391,10 +383,8 @@ pub(super) fn as_result(question: &Question, is_promised: bool) -> ToolResult {
 pub(super) fn refused_for_room(question: &Question, error: &ErrorData) -> ToolResult {
     let mut result = as_result(question, true);
     result.content.insert(0, ContentBlock::text(error.message.to_string()));
-    result.add_meta(
-        META_ERROR,
-        &json!({"question": {"reason": TOO_MANY_QUESTIONS, "message": error.message}}),
-    );
+    let fault = json!({"question": {"reason": TOO_MANY_QUESTIONS, "message": error.message}});
+    result.add_meta(META_ERROR, &fault);
     result
 }
 

@@ -12,10 +12,12 @@
 //!
 //! Source: docs/mcp.md, "Results".
 
+use std::time::Duration;
+
 use rmcp::model::{ContentBlock, ErrorCode, ErrorData};
 use serde_json::json;
 use toolcell::message::Message;
-use toolcell::outcome::{Halt, HandlerError, Output, Part};
+use toolcell::outcome::{Halt, Output, Part};
 use toolcell::{CallResult, Completion, Json, Outcome, Provider, Refusal};
 
 use super::question;
@@ -60,18 +62,16 @@ pub(super) fn of(
             question::as_result(question, is_promised)
         }
         CallResult::Outcome(Outcome::Error(error)) => {
-            failed(error_text(error), error.retry_after_ms)
+            let message = error.message.clone();
+            let text = error.data.as_ref().map(|data| format!("{message}\n{data}"));
+            failed(text.unwrap_or(message), error.retry_after_ms)
         }
         CallResult::ToolError(error) => failed(error.to_string(), None),
-        CallResult::Refusal(Refusal::Resume(fault)) => {
-            return Err(question::refusal(*fault));
-        }
-        CallResult::Refusal(refusal) => {
-            let retry = refusal
-                .retry_after()
-                .map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
-            failed(format!("{refusal}\nhint: {}", refusal.hint()), retry)
-        }
+        CallResult::Refusal(Refusal::Resume(fault)) => return Err(question::refusal(*fault)),
+        CallResult::Refusal(refusal) => failed(
+            format!("{refusal}\nhint: {}", refusal.hint()),
+            refusal.retry_after().map(millis),
+        ),
     };
     result.add_meta(META_USAGE, &completion.usage);
     if !completion.attributes.is_empty() {
@@ -107,13 +107,6 @@ fn success(output: &Output, is_structured: bool) -> ToolResult {
     result
 }
 
-fn error_text(error: &HandlerError) -> String {
-    match &error.data {
-        Some(data) => format!("{}\n{data}", error.message),
-        None => error.message.clone(),
-    }
-}
-
 /// Converts the parts of a result to the protocol's form.
 fn blocks(parts: &[Part]) -> Vec<ContentBlock> {
     if parts.is_empty() {
@@ -128,14 +121,16 @@ fn blocks(parts: &[Part]) -> Vec<ContentBlock> {
     })
 }
 
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Converts a refusal of the service: to a result if waiting helps, otherwise to an error.
 pub(super) fn of_refused(refused: &RequestError) -> Result<ToolResult, ErrorData> {
     let Some(wait) = refused.retry_after() else { return Err(error_of(refused)) };
-    let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-    let mut result = ToolResult::new(
-        vec![ContentBlock::text(format!("{refused}; try again in {wait} ms"))],
-        true,
-    );
+    let wait = millis(wait);
+    let text = format!("{refused}; try again in {wait} ms");
+    let mut result = ToolResult::new(vec![ContentBlock::text(text)], true);
     let refusal = json!({"refusal": {"kind": refused.code(), "message": refused.to_string(), "retry_after_ms": wait}});
     result.add_meta(META_ERROR, &refusal);
     result.add_meta(META_RETRY, &wait);
@@ -159,7 +154,7 @@ pub(in crate::mcp) fn error_of(refused: &RequestError) -> ErrorData {
     };
     let mut data = json!({"code": refused.code(), "hint": refused.hint()});
     if let Some(wait) = refused.retry_after() {
-        data["retry_after_ms"] = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).into();
+        data["retry_after_ms"] = millis(wait).into();
     }
     ErrorData::new(code, refused.to_string(), Some(data))
 }

@@ -40,7 +40,7 @@ const HEAD: usize = 4 << 10;
 
 /// A result of `tools/call`. Values and metadata are JSON text, because a tree takes up to a
 /// hundred times its memory.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ToolResult {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,14 +58,7 @@ pub(super) struct ToolResult {
 
 impl ToolResult {
     pub(in crate::mcp::handler) fn new(content: Vec<ContentBlock>, is_error: bool) -> Self {
-        Self {
-            result_type: None,
-            content,
-            structured_content: None,
-            is_error,
-            is_cut: false,
-            meta: BTreeMap::new(),
-        }
+        Self { content, is_error, ..Self::default() }
     }
 
     /// Returns the value, if its text is only its head.

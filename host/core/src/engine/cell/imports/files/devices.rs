@@ -15,14 +15,13 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use rand_core::TryRng as _;
 use wasmtime::component::{Resource, ResourceTable, ResourceTableError};
-use wasmtime_wasi::filesystem::Descriptor;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
     DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, MetadataHashValue, OpenFlags,
 };
-use wasmtime_wasi::p2::pipe::ClosedInputStream;
 use wasmtime_wasi::p2::{
     DynInputStream, FsResult, InputStream, Pollable, StreamError, StreamResult,
 };
+use wasmtime_wasi::{filesystem::Descriptor, p2::pipe::ClosedInputStream};
 
 use crate::engine::cell::Cell;
 use crate::engine::cell::imports::seeded_random::{Purpose, SeededRandom};
@@ -152,8 +151,8 @@ impl Cell {
     }
 
     fn randomness(&mut self) -> Randomness {
-        let Some(seed) = self.resources().deterministic.seed else { return Randomness(None) };
-        let call = self.invocation.call.id.clone();
+        let Some(seed) = self.scope.resources.deterministic.seed else { return Randomness(None) };
+        let call = self.scope.invocation.call.id.clone();
         let made = || Arc::new(Mutex::new(SeededRandom::new(seed, &call, Purpose::Device)));
         Randomness(Some(Arc::clone(self.files().chance.get_or_insert_with(made))))
     }

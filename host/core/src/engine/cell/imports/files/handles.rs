@@ -9,24 +9,19 @@
 //! Nothing can be moved between two directories with different quotas. If abandoned work blocks all
 //! of the tenant's threads, the guest gets `Busy`.
 
-use std::io;
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use futures_util::FutureExt as _;
-use toolcell_contract::controls::enforced;
-use toolcell_contract::grants::Access;
-use toolcell_contract::outcome::tool_error::BlockedOn;
+use toolcell_contract::{controls::enforced, grants::Access, outcome::tool_error::BlockedOn};
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::filesystem::{Descriptor, Dir, File, WasiFilesystemCtx, WasiFilesystemCtxView};
-use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
-use wasmtime_wasi::p2::pipe::SinkOutputStream;
 use wasmtime_wasi::p2::{DynOutputStream, FsError, FsResult};
+use wasmtime_wasi::{p2::bindings::filesystem::types::ErrorCode, p2::pipe::SinkOutputStream};
 
 use super::devices::{Device, Simulated};
 use super::streams::{PIECE, Source, Writer};
 use crate::capability::files::{Area, OpenMark, WritePosition, is_exhausted};
-use crate::engine::cell::Cell;
-use crate::engine::cell::bounds::blocking_pool::Unserved;
+use crate::engine::cell::{Cell, bounds::blocking_pool::Unserved};
 
 type Fd = Resource<Descriptor>;
 
@@ -63,13 +58,13 @@ impl Cell {
     }
 
     fn counted_area(&mut self, fd: &Fd) -> FsResult<(Dir, Arc<Area>)> {
-        self.count_host_call().map_err(FsError::trap)?;
+        self.count_host_call()?;
         let dir = self.directory(fd)?;
         Ok((dir, self.files().area_of(fd).ok_or(ErrorCode::NotPermitted)?))
     }
 
     pub(super) fn writable_file(&mut self, fd: &Fd) -> FsResult<(File, Arc<OpenMark>)> {
-        self.count_host_call().map_err(FsError::trap)?;
+        self.count_host_call()?;
         let file = self.file(fd)?;
         Ok((file, self.files().open_mark(fd).ok_or(ErrorCode::NotPermitted)?))
     }
@@ -117,8 +112,8 @@ impl Cell {
     where
         L: AsyncFnOnce(&mut WasiFilesystemCtxView<'_>, Fd) -> FsResult<T> + Send + 'static,
     {
-        self.count_host_call().map_err(FsError::trap)?;
-        let seen = self.duplicate(fd)?;
+        self.count_host_call()?;
+        let seen = self.descriptor(fd)?.clone();
         let asked = self.wait_for(move || {
             let (mut ctx, mut table) = (WasiFilesystemCtx::default(), ResourceTable::new());
             let fd = table.push(seen)?;
@@ -130,14 +125,6 @@ impl Cell {
             })
         });
         asked.await?
-    }
-
-    /// Returns another handle of the same file or directory.
-    pub(super) fn duplicate(&self, fd: &Fd) -> FsResult<Descriptor> {
-        Ok(match self.descriptor(fd)? {
-            Descriptor::File(file) => Descriptor::File(file.clone()),
-            Descriptor::Dir(dir) => Descriptor::Dir(dir.clone()),
-        })
     }
 
     /// Returns a stream that writes to a file, or discards what is written to a device.
@@ -158,7 +145,7 @@ impl Cell {
     /// Returns the source of a file's stream.
     pub(super) fn source(&mut self, fd: &Fd, file: File) -> FsResult<Source> {
         let files = self.files();
-        let charge = files.host_memory().charge(PIECE as u64).map_err(FsError::trap)?;
+        let charge = files.host_memory.charge(PIECE as u64)?;
         let slot = files.place_of(fd).map(|place| Arc::clone(&place.slot));
         Ok(Source { file: file.file, pool: files.pool.clone(), _slot: slot, _charge: charge })
     }

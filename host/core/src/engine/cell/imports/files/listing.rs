@@ -15,8 +15,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::{FsError, FsResult};
 
-use crate::engine::cell::Cell;
-use crate::engine::cell::bounds::host_memory::Charge;
+use crate::engine::cell::{Cell, bounds::host_memory::Charge};
 
 /// Entries that the guest has not read yet.
 pub(super) struct Listing {
@@ -40,7 +39,7 @@ impl Listing {
             if name == c"." || name == c".." {
                 continue;
             }
-            charge.grow((size_of::<Entry>() + name.count_bytes()) as u64).map_err(FsError::trap)?;
+            charge.grow((size_of::<Entry>() + name.count_bytes()) as u64)?;
             let mut kind = entry.file_type();
             if kind == FileType::Unknown
                 && let Ok(found) = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
@@ -72,7 +71,7 @@ impl HostDirectoryEntryStream for Cell {
         &mut self,
         stream: Resource<DirectoryEntryStream>,
     ) -> FsResult<Option<DirectoryEntry>> {
-        self.count_host_call().map_err(FsError::trap)?;
+        self.count_host_call()?;
         self.table.get_mut(&Resource::<Listing>::new_borrow(stream.rep()))?.next().transpose()
     }
 

@@ -9,14 +9,11 @@
 //! keeps at most one piece, which is charged to the host memory of the cell (a fresh WebAssembly
 //! instance for one call).
 
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt as _;
-use std::sync::Arc;
+use std::{fs::File, io, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt as _;
-use rustix::io::Errno;
+use rustix::io::{Errno, pread, retry_on_intr};
 use toolcell_contract::controls::bound;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
@@ -198,16 +195,9 @@ impl Reader {
 /// Reads at this offset of a file; empty at its end.
 fn piece(file: &File, at: u64, size: usize) -> io::Result<Bytes> {
     let mut bytes = BytesMut::zeroed(size);
-    loop {
-        match file.read_at(&mut bytes, at) {
-            Ok(read) => {
-                bytes.truncate(read);
-                return Ok(bytes.freeze());
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    let read = retry_on_intr(|| pread(file, &mut *bytes, at))?;
+    bytes.truncate(read);
+    Ok(bytes.freeze())
 }
 
 #[wasmtime_wasi::async_trait]

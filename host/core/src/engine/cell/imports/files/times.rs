@@ -11,9 +11,8 @@ use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
 
 use toolcell_contract::controls::enforced;
-use wasmtime_wasi::p2::FsResult;
-use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorStat, ErrorCode, NewTimestamp};
+use wasmtime_wasi::p2::{FsResult, bindings::clocks::wall_clock::Datetime};
 
 use crate::engine::cell::imports::inert::Clock;
 

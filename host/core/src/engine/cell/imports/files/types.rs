@@ -9,11 +9,9 @@
 //! Opening takes a permit of the bound on open files. A database of SQLite in WAL mode, which
 //! cannot work in a cell, is reported to the log once.
 
-use std::os::unix::fs::FileExt as _;
-use std::sync::Arc;
+use std::{os::unix::fs::FileExt as _, sync::Arc};
 
-use toolcell_contract::event::LogLevel;
-use toolcell_contract::grants::Access;
+use toolcell_contract::{event::LogLevel, grants::Access};
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::{Descriptor, File, WasiFilesystemCtxView, WasiFilesystemView as _};
 use wasmtime_wasi::p2::bindings::filesystem::types::{
@@ -24,13 +22,10 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
 use super::devices::{Device, Simulated};
-use super::listing::Listing;
-use super::streams::Reader;
 use super::times::{rounded_times, system_time};
-use super::{ON_CALLING_THREAD, Place};
+use super::{ON_CALLING_THREAD, Place, listing::Listing, streams::Reader};
 use crate::capability::files::{OpenSettings, Opened, WritePosition, open};
-use crate::engine::cell::Cell;
-use crate::engine::cell::host_span::host_span;
+use crate::engine::cell::{Cell, host_span::host_span};
 
 /// Bytes of the smallest database of SQLite.
 const SQLITE_PAGE: u64 = 512;
@@ -76,7 +71,7 @@ impl HostDescriptor for Cell {
         open_flags: OpenFlags,
         flags: DescriptorFlags,
     ) -> FsResult<Fd> {
-        self.count_host_call().map_err(FsError::trap)?;
+        self.count_host_call()?;
         if let Some(device) = self.device(&fd, &path) {
             return device.open(&mut self.table, open_flags);
         }
@@ -90,7 +85,8 @@ impl HostDescriptor for Cell {
             follow: path_flags.contains(PathFlags::SYMLINK_FOLLOW),
         };
         let changes = opening.create || opening.exclusive || opening.truncate;
-        let access = if opening.write || changes { Access::Write } else { Access::Read };
+        let writes = opening.write || changes;
+        let access = if writes { Access::Write } else { Access::Read };
         let noted = self.note_path(&fd, &path, access, opening.directory)?;
         let dir = self.directory(&fd)?;
         let area = self.files().area_of(&fd);
@@ -105,7 +101,7 @@ impl HostDescriptor for Cell {
         }
         let quota = area.clone();
         let slot = self.slot().map_err(|_| ErrorCode::Quota)?;
-        let span = host_span(&self.invocation, "wasi:filesystem", "open-at");
+        let span = host_span(&self.scope.invocation, "wasi:filesystem", "open-at");
         let shown = path.clone();
         let opened = self.blocking(move || {
             let opened = open(quota.as_ref(), &dir.dir, &path, opening)?;
@@ -115,7 +111,7 @@ impl HostDescriptor for Cell {
         });
         let opened = opened.await.map(|(opened, is_wal)| {
             if is_wal && !std::mem::replace(&mut self.files().is_wal_reported, true) {
-                self.invocation.noted(LogLevel::Warn, format!("`{shown}` {WAL}"));
+                self.scope.invocation.noted(LogLevel::Warn, format!("`{shown}` {WAL}"));
             }
             opened
         });
@@ -128,7 +124,6 @@ impl HostDescriptor for Cell {
                 self.push_directory(dir, place).map_err(FsError::trap)
             }
             Opened::File(file, hold) => {
-                let writes = opening.write || changes;
                 let mode = match (writes, opening.read) {
                     (true, true) => OpenMode::READ | OpenMode::WRITE,
                     (true, false) => OpenMode::WRITE,
@@ -185,11 +180,11 @@ impl HostDescriptor for Cell {
     }
 
     fn read_via_stream(&mut self, fd: Fd, offset: Filesize) -> FsResult<Resource<DynInputStream>> {
-        self.count_host_call().map_err(FsError::trap)?;
+        self.count_host_call()?;
         if let Some(device) = Device::of(&self.table, &fd) {
             return self.device_reader(device);
         }
-        let Descriptor::File(file) = self.duplicate(&fd)? else {
+        let Descriptor::File(file) = self.descriptor(&fd)?.clone() else {
             return Err(ErrorCode::IsDirectory.into());
         };
         let hold = self.files().open_mark(&fd);
@@ -263,27 +258,26 @@ impl HostDescriptor for Cell {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> FsResult<()> {
-        if !flags.contains(PathFlags::SYMLINK_FOLLOW) {
+        if flags.contains(PathFlags::SYMLINK_FOLLOW) {
+            // wasmtime's own host would open the file, and wait for the other end of a pipe.
+            let (dir, area) = self.writable(&fd, &path)?;
+            let mut times = std::fs::FileTimes::new();
+            times = system_time(accessed)?.map_or(times, |time| times.set_accessed(time));
+            times = system_time(modified)?.map_or(times, |time| times.set_modified(time));
+            self.blocking(move || {
+                let opening = OpenSettings { read: true, follow: true, ..OpenSettings::default() };
+                match open(Some(&area), &dir.dir, &path, opening)? {
+                    Opened::Directory(file) | Opened::File(file, _) => file.set_times(times),
+                }
+            })
+            .await?;
+        } else {
             self.note_path(&fd, &path, Access::Write, false)?;
             let look = async move |host: &mut View<'_>, fd| {
                 host.set_times_at(fd, flags, path, accessed, modified).await
             };
             self.run_wasi(&fd, look).await?;
-            self.files().sets([accessed, modified]);
-            return Ok(());
         }
-        // wasmtime's own host would open the file, and wait for the other end of a pipe.
-        let (dir, area) = self.writable(&fd, &path)?;
-        let mut times = std::fs::FileTimes::new();
-        times = system_time(accessed)?.map_or(times, |time| times.set_accessed(time));
-        times = system_time(modified)?.map_or(times, |time| times.set_modified(time));
-        self.blocking(move || {
-            let opening = OpenSettings { read: true, follow: true, ..OpenSettings::default() };
-            match open(Some(&area), &dir.dir, &path, opening)? {
-                Opened::Directory(file) | Opened::File(file, _) => file.set_times(times),
-            }
-        })
-        .await?;
         self.files().sets([accessed, modified]);
         Ok(())
     }
@@ -328,8 +322,8 @@ impl HostDescriptor for Cell {
 
     async fn read_directory(&mut self, fd: Fd) -> FsResult<Resource<DirectoryEntryStream>> {
         let dir = self.directory(&fd)?;
-        self.count_host_call().map_err(FsError::trap)?;
-        let charge = self.files().host_memory().charge(0).map_err(FsError::trap)?;
+        self.count_host_call()?;
+        let charge = self.files().host_memory.charge(0)?;
         let listing = self.wait_for(move || Listing::of(&dir.dir, charge)).await??;
         Ok(Resource::new_own(self.table.push(listing)?.rep()))
     }
@@ -378,7 +372,7 @@ impl HostDescriptor for Cell {
             self.count_host_call()?;
             return Ok(first == second);
         }
-        let same = match self.duplicate(&other) {
+        let same = match self.descriptor(&other).cloned() {
             Ok(other) => {
                 let look = async move |host: &mut View<'_>, one| {
                     let other = host.table.push(other)?;

@@ -14,12 +14,10 @@ use toolcell_contract::grants::Access;
 use toolcell_contract::grants::rights::{Decision, Denial, Layer, Request, Suggestion};
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::filesystem::Descriptor;
-use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
-use wasmtime_wasi::p2::{FsError, FsResult};
+use wasmtime_wasi::p2::{FsResult, bindings::filesystem::types::ErrorCode};
 
 use super::devices::{Device, Simulated};
-use crate::engine::cell::Cell;
-use crate::engine::cell::recorder::joined;
+use crate::engine::cell::{Cell, recorder::joined};
 
 /// The name of the root.
 pub(super) const NAME: &str = "/";
@@ -47,7 +45,7 @@ impl Cell {
 
     /// Counts a call into the host, and returns this answer.
     pub(super) fn counted<T>(&mut self, answer: T) -> FsResult<T> {
-        self.count_host_call().map_err(FsError::trap)?;
+        self.count_host_call()?;
         Ok(answer)
     }
 
@@ -60,9 +58,9 @@ impl Cell {
         is_directory: bool,
     ) -> FsResult<()> {
         let Some(name) = name(&self.table, fd) else { return Ok(()) };
-        self.count_host_call().map_err(FsError::trap)?;
+        self.count_host_call()?;
         let path = joined(name, path);
-        if let Some(recorder) = self.recorder() {
+        if let Some(recorder) = &self.scope.resources.recorder {
             recorder.path(path.clone(), access, is_directory);
         }
         if name == NAME && self.files().is_new_denial(&path, access) {
@@ -73,8 +71,9 @@ impl Cell {
 
     fn tell_ungranted(&self, path: &str, access: Access, is_directory: bool) {
         let request = Request::File { access, path: path.into() };
-        if let Decision::Denied(mut denial @ Denial { layer, .. }) = self.rights().allows(&request)
-            && (layer != Layer::Declaration || self.rights().is_granted(&request))
+        if let Decision::Denied(mut denial @ Denial { layer, .. }) =
+            self.scope.rights.allows(&request)
+            && (layer != Layer::Declaration || self.scope.rights.is_granted(&request))
         {
             // Grants are for directories: the suggestion names the parent of a file.
             let above = path
@@ -86,7 +85,7 @@ impl Cell {
                 grant.add_directory(above, access);
                 denial.grant = Some(grant.lines().concat());
             }
-            self.invocation.denied(&denial);
+            self.scope.invocation.denied(&denial);
         }
     }
 }
