@@ -64,7 +64,10 @@ impl Layer {
         let mounted = tokio::task::spawn_blocking(move || {
             mount_files(&artifacts, tenant.as_deref(), &wanted)
         });
-        let (paths, files) = mounted.await.map_err(|error| failed(&error))??;
+        // Logged here, within the span of the request.
+        let mounted = mounted.await.map_err(|error| failed(&error))?;
+        let mounted = mounted.map_err(|error| failed(&error))?;
+        let (paths, files) = mounted.map_err(Refusal::InvalidArguments)?;
         let arguments = with_paths(&invocation.call.arguments, &paths);
         Ok(Arc::new(invocation.with_files(arguments, files)))
     }
@@ -127,12 +130,12 @@ fn with_paths(arguments: &str, paths: &Paths) -> String {
     text
 }
 
-/// Creates files for the references. Returns their paths.
+/// Creates files for the references. Returns their paths, or the faults of the references.
 fn mount_files(
     artifacts: &Artifacts,
     tenant: Option<&str>,
     wanted: &[(String, String)],
-) -> Result<(Paths, CallFiles), Refusal> {
+) -> std::io::Result<Result<(Paths, CallFiles), Vec<Fault>>> {
     let (mut found, mut faults) = (Vec::new(), Vec::new());
     for (property, uri) in wanted {
         if let Some(artifact) = id_of(uri).and_then(|id| artifacts.artifact(tenant, id).ok()) {
@@ -145,23 +148,20 @@ fn mount_files(
         }
     }
     if !faults.is_empty() {
-        return Err(Refusal::InvalidArguments(faults));
+        return Ok(Err(faults));
     }
-    let files = CallFiles::new().map_err(|error| failed(&error))?;
+    let files = CallFiles::new()?;
     let (mut paths, mut added) = (Paths::new(), HashMap::new());
     for (index, (property, artifact)) in found.iter().enumerate() {
         // An artifact that several properties name is copied once, so a call writes no more than
         // its tenant may store.
         let path = match added.entry(artifact.info.id.as_str()) {
             Entry::Occupied(path) => path.into_mut(),
-            Entry::Vacant(place) => {
-                let path = add(&files, index, artifact).map_err(|error| failed(&error))?;
-                place.insert(path)
-            }
+            Entry::Vacant(place) => place.insert(add(&files, index, artifact)?),
         };
         paths.insert((*property).clone(), path.clone());
     }
-    Ok((paths, files))
+    Ok(Ok((paths, files)))
 }
 
 /// Adds an artifact under its own name. Returns the path that the tool sees.

@@ -81,6 +81,7 @@ impl Service {
         self.set_report(source, (!details.is_empty()).then(|| (true, summary.into(), details)));
     }
 
+    /// Stores a report, with the time since which its source has one, or removes it.
     fn set_report(&self, source: &str, found: Option<(bool, String, Vec<String>)>) {
         let mut reports = self.0.reports.lock();
         let Some((is_degraded, message, details)) = found else {

@@ -88,7 +88,7 @@ impl Account {
         wanted: usize,
     ) -> Result<Slots, RequestError> {
         let mut state = self.state.lock();
-        let free = state.free(quota, self.clock.now(), calls, wanted)?;
+        let free = state.free_slots(quota, self.clock.now(), calls, wanted)?;
         if let Some(bucket) = &mut state.calls {
             bucket.take(calls as u64);
         }
@@ -98,7 +98,7 @@ impl Account {
 
     /// Returns an error if one call would not be admitted now. Charges nothing.
     pub(crate) fn check(&self, quota: &Quota) -> Result<(), RequestError> {
-        self.state.lock().free(quota, self.clock.now(), 1, 1).map(|_| ())
+        self.state.lock().free_slots(quota, self.clock.now(), 1, 1).map(|_| ())
     }
 
     /// Returns an error while the quota has no fuel.
@@ -161,7 +161,7 @@ fn check_bucket(bucket: Option<&Bucket>, tokens: u64, kind: QuotaKind) -> Result
 impl State {
     /// Returns the free slots, up to `wanted`, or an error if a request of `calls` calls is not
     /// admitted now.
-    fn free(
+    fn free_slots(
         &mut self,
         quota: &Quota,
         now: Instant,

@@ -22,7 +22,7 @@ use crate::tenants::principal::Principal;
 const MAX_READ: u64 = 4 << 20;
 
 /// Asks the store about a tenant, on a thread that may block.
-async fn ask<T: Send + 'static>(
+async fn ask_store<T: Send + 'static>(
     artifacts: &Artifacts,
     principal: &Principal,
     ask: impl FnOnce(&Artifacts, Option<&str>) -> T + Send + 'static,
@@ -37,7 +37,7 @@ pub(super) async fn list(
     artifacts: &Artifacts,
     principal: &Principal,
 ) -> Result<Vec<Resource>, ErrorData> {
-    let listed = ask(artifacts, principal, Artifacts::list).await?;
+    let listed = ask_store(artifacts, principal, Artifacts::list).await?;
     Ok(listed.into_iter().map(resource).collect())
 }
 
@@ -49,7 +49,8 @@ pub(in crate::mcp) async fn room(
     uri: &str,
 ) -> Option<usize> {
     let id = id_of(uri)?.to_owned();
-    let info = ask(artifacts, principal, move |artifacts, tenant| artifacts.info(tenant, &id));
+    let info =
+        ask_store(artifacts, principal, move |artifacts, tenant| artifacts.info(tenant, &id));
     usize::try_from(info.await.ok()?.ok()?.size.min(MAX_READ)).ok().map(|size| 3 * size)
 }
 
@@ -59,7 +60,8 @@ pub(super) async fn read(
     principal: &Principal,
     uri: String,
 ) -> Result<ReadResourceResult, ErrorData> {
-    ask(artifacts, principal, move |artifacts, tenant| read_now(artifacts, tenant, &uri)).await?
+    ask_store(artifacts, principal, move |artifacts, tenant| read_now(artifacts, tenant, &uri))
+        .await?
 }
 
 /// Stores a value as an artifact of the principal's tenant. Returns a link to it. `None`: there is
@@ -73,7 +75,7 @@ pub(super) async fn store_value(
         return None;
     }
     let value = value.clone();
-    let stored = ask(artifacts, principal, move |artifacts, tenant| {
+    let stored = ask_store(artifacts, principal, move |artifacts, tenant| {
         artifacts.put_unrequested(tenant, value.as_str().as_bytes())
     });
     stored.await.ok()?.map(resource).inspect_err(|error| {

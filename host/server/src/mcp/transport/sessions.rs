@@ -113,7 +113,10 @@ impl Sessions {
                 || !known(&opened.principal)
         };
         let over: Vec<_> = self.open.lock().extract_if(|_, opened| is_over(opened)).collect();
-        over.iter().for_each(|(_, opened)| opened.end());
+        // The table is unlocked while they end.
+        for (_, opened) in over {
+            opened.end();
+        }
     }
 
     /// Returns the time between two sweeps, so that idle sessions end soon after their time.

@@ -67,6 +67,7 @@ pub(in crate::mcp) fn form(question: &Question) -> Option<ElicitRequest> {
         return None;
     }
     let schema = match (schema(question), options(question)) {
+        // The schema is too large without its references.
         (None, _) if question.answer_schema.is_some() => return None,
         (Some(schema), options) if schema["type"] == "object" => {
             object_schema(schema, &options.unwrap_or_default())
