@@ -204,7 +204,7 @@ fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule>
     if let Err(rule) = deep {
         return Some(rule);
     }
-    // Case and surrounding spaces make no difference.
+    // A reason of the host's own, ignoring case and surrounding spaces.
     let is_reserved = |reason: &str| {
         Halt::RESERVED_REASONS.iter().any(|reserved| reason.trim().eq_ignore_ascii_case(reserved))
     };

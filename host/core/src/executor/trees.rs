@@ -39,9 +39,9 @@ const COUNTED: u64 = 16 << 10;
 static TURNS: LazyLock<Arc<Queue>> = LazyLock::new(|| Queue::new(CHECKS));
 static TREES: LazyLock<Arc<Share>> = LazyLock::new(|| shared_bytes(KEPT_TREE_BYTES));
 
-/// Room for a JSON tree that is not the arguments of a call, for example the other members of a
-/// request. It counts together with the trees of arguments: take it before the text is parsed, and
-/// drop it after the tree.
+/// Room for a JSON tree. The executor takes it for the arguments of a call; [`take`](Self::take) is
+/// for any other tree, for example of the other members of a request. All count together. Take it
+/// before the text is parsed, and drop it after the tree.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

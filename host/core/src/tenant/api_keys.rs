@@ -91,6 +91,7 @@ impl KeyDigest {
 
 impl fmt::Display for KeyDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // blake3's type is used for its hexadecimal form alone: the digest is a SHA-256.
         write!(f, "{ALGORITHM}{}", blake3::Hash::from_bytes(self.0).to_hex())
     }
 }
@@ -105,7 +106,7 @@ impl FromStr for KeyDigest {
 
     fn from_str(text: &str) -> Result<Self, InvalidDigest> {
         let digits = text.strip_prefix(ALGORITHM).ok_or(InvalidDigest)?;
-        // This type is used for its hexadecimal form alone: the digest is a SHA-256.
+        // As for `Display`: 64 hexadecimal digits of either case, and nothing else.
         let digest = blake3::Hash::from_hex(digits).map_err(|_| InvalidDigest)?;
         Ok(Self(*digest.as_bytes()))
     }

@@ -213,9 +213,9 @@ impl Assembler {
         let Some(open) = self.calls.get_mut(&key) else {
             return Err(AssembleError::NotOpen { id: id.into() });
         };
-        let label = open.label(&key);
+        let added = open.add(&key, &mut self.held, self.limit, ["", "", text]);
         self.last = Some(key);
-        open.add(label, &mut self.held, self.limit, ["", "", text])
+        added
     }
 
     /// Takes a fragment of the call at this index of the model's answer. The first fragment opens
@@ -239,18 +239,17 @@ impl Assembler {
             self.open_call(key.clone(), Open { id: id.into(), ..Open::default() })?;
         }
         let Some(open) = self.calls.get_mut(&key) else { return Ok(()) };
-        let label = open.label(&key);
-        self.last = Some(key);
+        self.last = Some(key.clone());
         if open.broken.is_some() {
             return Ok(());
         }
         if !id.is_empty() && !open.id.is_empty() && open.id != id {
-            let error = AssembleError::StartedTwice { id: label };
+            let error = AssembleError::StartedTwice { id: open.label(&key) };
             return Err(open.break_with(&mut self.held, error));
         }
         let id = if open.id.is_empty() { id } else { "" };
         let name = name.filter(|name| *name != open.name).unwrap_or_default();
-        open.add(label, &mut self.held, self.limit, [id, name, text])
+        open.add(&key, &mut self.held, self.limit, [id, name, text])
     }
 
     /// Ends a call whose arguments are complete. Empty arguments count as `{}`, which providers
@@ -361,11 +360,11 @@ impl Open {
         self.name.len() + self.arguments.len()
     }
 
-    /// Appends to the id, the name and the arguments. Breaks the call, whose name in errors is
-    /// `label`, if the limit is exceeded.
+    /// Appends to the id, the name and the arguments of the call with this key. Breaks the call if
+    /// the limit is exceeded.
     fn add(
         &mut self,
-        label: String,
+        key: &Key,
         held: &mut usize,
         limit: u64,
         [id, name, text]: [&str; 3],
@@ -375,7 +374,8 @@ impl Open {
         }
         let more = held.saturating_add(id.len() + name.len() + text.len());
         if more as u64 > bound!(Fragments, limit) {
-            return Err(self.break_with(held, AssembleError::TooLarge { id: label, limit }));
+            let error = AssembleError::TooLarge { id: self.label(key), limit };
+            return Err(self.break_with(held, error));
         }
         *held = more;
         self.id.push_str(id);
@@ -384,7 +384,7 @@ impl Open {
         Ok(())
     }
 
-    /// Records the first error, and drops and frees the call's text.
+    /// Records the first error, drops the call's text and no longer counts it as held.
     fn break_with(&mut self, held: &mut usize, error: AssembleError) -> AssembleError {
         *held -= self.text();
         (self.name, self.arguments) = Default::default();

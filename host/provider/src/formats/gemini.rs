@@ -56,8 +56,11 @@ const CUTS: [&str; 8] = [
 const MAX_EXACT: u64 = 1 << 53;
 
 pub(crate) fn tools(declarations: Vec<Value>) -> Value {
-    let list = (!declarations.is_empty()).then(|| json!({"functionDeclarations": declarations}));
-    list.into_iter().collect()
+    if declarations.is_empty() {
+        json!([])
+    } else {
+        json!([{"functionDeclarations": declarations}])
+    }
 }
 
 pub(crate) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Converted {

@@ -87,14 +87,14 @@ async fn ask(
     call: ToolCall,
     failure: Failure,
 ) -> Result<Verdict, String> {
-    let deadline = Instant::now().checked_add(budget);
+    let deadline = || Instant::now().checked_add(budget);
     let answer = match &policy.0 {
         PolicyKind::Blocking(function) => {
-            before(deadline, on_a_thread(places, Arc::clone(function), call, failure)).await
+            before(deadline(), on_a_thread(places, Arc::clone(function), call, failure)).await
         }
         PolicyKind::Async(function) => {
             let answer = GuardedFuture::new(|| function(call, failure));
-            before(deadline, answer).await.map(|answer| answer.map_err(panicked))
+            before(deadline(), answer).await.map(|answer| answer.map_err(panicked))
         }
     };
     answer.unwrap_or_else(|| Err(format!("gave no answer within {budget:?}")))

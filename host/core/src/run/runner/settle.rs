@@ -3,11 +3,13 @@
 //!
 //! A run calls [`settle`] for each call that has ended. It encodes the result, counts the call in
 //! the tool's statistics, and returns a [`CallSettlement`]: the message, the usage (the resources
-//! that the call took), and the next action, such as asking a person. A failure goes by the run's
-//! policy: `settle` returns a [`Failed`], which the run awaits. A policy function is called once for
-//! each failure and never about its own failure. If the encoder fails, the call counts as failed,
-//! and its message is still sent. `Batch` builds one [`Shared`] for a run: the executor, the encoder,
-//! the options and the tools of all its calls.
+//! that the call took), and the reason to halt the loop, if there is one, such as a question to a
+//! person. A failure goes by the run's policy: `settle` returns a [`Failed`], which the run awaits.
+//! A policy function is called once for each failure and never about its own failure. If the
+//! encoder fails, the call counts as failed, and its message is still sent.
+//!
+//! `Batch` builds one [`Shared`] for a run: the executor, the encoder, the options and the tools of
+//! all its calls.
 
 use std::sync::Arc;
 

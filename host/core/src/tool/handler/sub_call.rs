@@ -74,7 +74,7 @@ pub(crate) enum Excess {
     Count,
 }
 
-/// A call that may be made.
+/// A call that may be made, with its options and the parts of its caller that go with it.
 pub(crate) type SubCall = (ToolCall, CallOptions, Arc<Caller>);
 
 impl Invocation {

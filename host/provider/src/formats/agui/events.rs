@@ -47,9 +47,6 @@ pub(super) fn calls(events: &[Place<'_>]) -> Converted<Calls> {
     Ok(Calls::of(list.calls.into_iter().map(Reading::read)))
 }
 
-/// The expected form of `delta`.
-const PIECE: &str = "a piece of the arguments";
-
 /// The way in which a call ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -91,10 +88,10 @@ impl<'p> List<'p> {
         let known = id.as_ref().ok().and_then(|id| self.places.get(id)).copied();
         let place = known.unwrap_or(self.calls.len());
         if known.is_none() {
-            let known = id.as_ref().ok().copied();
-            self.places.extend(known.map(|id| (id, place)));
+            let readable = id.as_ref().ok().copied();
+            self.places.extend(readable.map(|id| (id, place)));
             self.calls.push(Reading {
-                id: known,
+                id: readable,
                 name: None,
                 arguments: String::new(),
                 state,
@@ -117,10 +114,11 @@ impl<'p> List<'p> {
     }
 
     fn add(&mut self, id: Converted<&'p str>, event: &Place<'p>) {
+        const EXPECTED: &str = "a piece of the arguments";
         let Some(call) = self.running(id, event) else { return };
-        let delta = event.need("delta", PIECE);
+        let delta = event.need("delta", EXPECTED);
         let text =
-            delta.and_then(|delta| delta.value.as_str().ok_or_else(|| delta.malformed(PIECE)));
+            delta.and_then(|delta| delta.value.as_str().ok_or_else(|| delta.malformed(EXPECTED)));
         match text {
             Ok(text) => call.arguments.push_str(text),
             Err(error) => call.record_error(error),
@@ -133,7 +131,8 @@ impl<'p> List<'p> {
         }
     }
 
-    /// Returns the call with this id if it was started and not ended. If not, that is its error.
+    /// Returns the call with this id, if it was started and has not ended. If not, this is recorded
+    /// as its error.
     fn running(&mut self, id: Converted<&'p str>, event: &Place<'p>) -> Option<&mut Reading<'p>> {
         let (call, is_new) = self.call(id, event, State::Open);
         let is_running = !is_new && call.state != State::Ended;
