@@ -202,7 +202,7 @@ fn collected(project: &Path, entry: &str, pages: &BTreeSet<String>) -> Result<(M
     Ok((
         Modules {
             warnings: absent.warnings(),
-            uses_intl: absent.uses_intl(),
+            uses_intl: absent.uses_intl,
             ..render(&files, entry)?
         },
         absent,

@@ -54,7 +54,8 @@ const INTL: &str = "Intl";
 pub(super) struct Absent {
     /// The file and line of each name, reported once for each package.
     names: BTreeMap<(String, String), (String, u32)>,
-    uses_intl: bool,
+    /// True if a module uses `Intl`.
+    pub(super) uses_intl: bool,
     /// The first line in each file of `import()` calls that cannot be resolved, by the reason.
     imports: BTreeMap<(String, String), u32>,
 }
@@ -93,11 +94,6 @@ impl Absent {
         used.map(|(_, (file, _))| package_of(file).to_owned())
             .filter(|package| !package.is_empty())
             .collect()
-    }
-
-    /// Returns true if a module uses `Intl`.
-    pub(super) fn uses_intl(&self) -> bool {
-        self.uses_intl
     }
 
     /// Returns one sentence for each missing name and import.
