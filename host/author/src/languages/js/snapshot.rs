@@ -28,7 +28,7 @@ use wit_component::ComponentEncoder;
 
 use super::machine::{Compiled, Machine, Stopped};
 use super::modules::Modules;
-use super::trim::{self, Unused};
+use super::trim;
 use crate::cases::grants;
 use crate::languages::tools;
 use crate::{Error, Result};
@@ -111,12 +111,12 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot> {
     let unused = GrantKind::all().filter(|kind| !needed.contains(kind));
     let unused = unused.filter_map(|kind| kind.row().interface());
     let unused = unused.map(|name| format!("toolcell:tool/{name}@0.1.0"));
-    let module = trim::trim(&module, &Unused { interfaces: unused.collect() })?;
+    let module = trim::trim(&module, &unused.collect())?;
     let encoded = ComponentEncoder::default()
         .validate(false)
         .module(&module)
         .and_then(|mut encoder| encoder.encode());
-    let component = encoded.map_err(|error| Error::internal(format!("{error:#}")))?;
+    let component = encoded.map_err(Error::internal_chain)?;
     if component.len() as u64 > Engine::MAX_COMPONENT {
         let message = format!(
             "the component has {} bytes, and at most {} can be loaded",
