@@ -125,26 +125,18 @@ impl Secrets {
                     let source = (Some(from), &from.span);
                     self.fetch(problems, (base, options), (Some(tenant), name), source, look);
                 } else {
-                    let hint = names::did_you_mean(name, self.names(), || {
-                        match self.names().collect::<Vec<_>>().join(", ") {
-                            known if known.is_empty() => {
-                                "grant a component the secret first".to_owned()
-                            }
-                            known => {
-                                format!("the secrets that components are granted are: {known}")
-                            }
-                        }
-                    });
+                    let known: Vec<_> = self.origins.keys().map(String::as_str).collect();
+                    let otherwise = match known.join(", ") {
+                        none if none.is_empty() => "grant a component the secret first".to_owned(),
+                        all => format!("the secrets that components are granted are: {all}"),
+                    };
+                    let hint = names::did_you_mean(name, known, || otherwise);
                     let name = name.escape_debug();
                     let message = format!("no component is granted the secret `{name}`");
                     problems.error(&from.span, message, hint);
                 }
             }
         }
-    }
-
-    fn names(&self) -> impl Iterator<Item = &str> {
-        self.origins.keys().map(String::as_str)
     }
 
     /// Reads the value of a secret, or a tenant's own value, if `approval` allows it. A tenant's

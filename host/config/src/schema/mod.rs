@@ -24,6 +24,7 @@ use toolcell::Definition;
 use toolcell::component::{CommandInput, CommandOutput};
 use toolcell::grants::{self, GrantKind};
 
+use crate::problem::Problems;
 use kind::Kind;
 
 pub use isolation::Isolation;
@@ -445,6 +446,20 @@ impl fmt::Display for Amount {
 /// Returns the JSON Schema of the file.
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(File).to_value()
+}
+
+/// Reports a name that a component or a publisher cannot have.
+pub(crate) fn check_name(
+    problems: &mut Problems<'_>,
+    span: &Range<usize>,
+    owner: &str,
+    name: &str,
+) {
+    if !is_name(name) {
+        let hint = format!("use 1 to {} of the characters A-Z a-z 0-9 _ -", Definition::MAX_NAME);
+        let message = format!("`{}` cannot be a {owner}'s name", name.escape_debug());
+        problems.error(span, message, hint);
+    }
 }
 
 /// Returns true if a component or a publisher can have this name.
