@@ -140,7 +140,9 @@ impl Cases {
                 continue;
             }
             let failure = self.smallest(tool, failure, |value| validator.is_valid(value)).await?;
-            let failure = self.with_lines(tool, failure).await?;
+            // The source lines are computed once, for the final arguments.
+            let lines = self.lines(&self.call_result(tool, &failure.arguments).await?);
+            let failure = FuzzFailure { lines, ..failure };
             if !report.failures.iter().any(|known| known.is_same_failure(&failure)) {
                 report.failures.push(failure);
             }
@@ -174,12 +176,6 @@ impl Cases {
             }
             return Ok(failure);
         }
-    }
-
-    /// Adds the source lines to a failure. They are computed once, for the final arguments.
-    async fn with_lines(&self, tool: &Definition, failure: FuzzFailure) -> Result<FuzzFailure> {
-        let lines = self.lines(&self.call_result(tool, &failure.arguments).await?);
-        Ok(FuzzFailure { lines, ..failure })
     }
 
     async fn failure(&self, tool: &Definition, arguments: &Value) -> Result<Option<FuzzFailure>> {

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 use toolcell::controls::enforced;
-use toolcell::kv::{KeyStore as _, Namespace, Quota, SqliteStore, StoreError};
+use toolcell::kv::{KeyStore as _, Namespace, Quota, SqliteStore};
 
 use crate::error::Error;
 
@@ -97,7 +97,8 @@ impl Record {
     /// Stores it, replacing the one before.
     pub fn put(self) -> Result<(), Error> {
         let kept = self.store.set(&namespace(), &self.name, self.content.as_bytes(), None);
-        kept.map(drop).map_err(record_error)
+        kept.map(drop)
+            .map_err(|error| Error::caused("cannot keep the approval", error, STATE_DIR_HINT))
     }
 }
 
@@ -242,10 +243,6 @@ fn records(state: &Path) -> Result<SqliteStore, Error> {
 
 fn namespace() -> Namespace {
     Namespace::new(None, DIRECTORY)
-}
-
-fn record_error(error: StoreError) -> Error {
-    Error::caused("cannot keep the approval", error, STATE_DIR_HINT)
 }
 
 fn hash(bytes: impl AsRef<[u8]>) -> String {

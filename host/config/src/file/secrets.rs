@@ -107,19 +107,21 @@ impl Secrets {
         // A secret that is not wanted is treated as not approved, so that a tenant's process does
         // not read it.
         let look = |is_wanted: bool| if is_wanted { approval } else { Approval::Missing };
-        let own = |tenant: &str, name: &str| {
+        let has_own = |tenant: &str, name: &str| {
             file.tenants.get(tenant).is_some_and(|said| said.value.secret_values.contains_key(name))
         };
         let granted =
             file.components.values().filter_map(|component| component.value.grants.as_ref());
         for (name, said) in granted.flat_map(|grants| &grants.value.secrets) {
-            let look = look(options.secrets.has_shared(name, |tenant| own(tenant, name)));
+            let shares = |tenant: Option<&str>| tenant.is_none_or(|tenant| !has_own(tenant, name));
+            let look = look(options.secrets.has(name, shares));
             let (source, place) = (said.value.source.as_ref(), &said.span);
             self.fetch(problems, (base, options), (None, name), (source, place), look);
         }
         for (tenant, said) in &file.tenants {
             for (name, from) in &said.value.secret_values {
-                let look = look(options.secrets.has_own(tenant, name));
+                let look =
+                    look(options.secrets.has(name, |reader| reader == Some(tenant.as_str())));
                 // With a misspelt name the tenant's calls would use the shared value.
                 if self.origins.contains_key(name) {
                     let source = (Some(from), &from.span);

@@ -60,7 +60,12 @@ impl<'a> Shape<'a, '_, '_> {
                 Place::List => format!("an item of `{what}`"),
                 Place::Key => format!("`{what}`"),
             };
-            let message = format!("{what} must be {expected}, not {}", type_name(name_of(value)));
+            // Text on a command line has no quotes.
+            let found = match name_of(value) {
+                "string" => "text",
+                other => in_words(other),
+            };
+            let message = format!("{what} must be {expected}, not {found}");
             self.problems.error(span, message, example_of(path.last(), &forms, place));
             return false;
         }
@@ -239,11 +244,6 @@ fn name_of(value: &DeValue<'_>) -> &'static str {
         DeValue::Array(_) => "array",
         DeValue::Table(_) => "object",
     }
-}
-
-/// Names the type of a value. Text on a command line has no quotes.
-fn type_name(name: &str) -> &str {
-    if name == "string" { "text" } else { in_words(name) }
 }
 
 fn in_words(name: &str) -> &str {

@@ -158,8 +158,7 @@ pub(super) fn in_words(place: &str) -> String {
         ["extensions", rest @ ..] | rest => (Vec::new(), rest),
     };
     loop {
-        let word;
-        (word, rest) = match rest {
+        let (word, after) = match rest {
             [] => return words.join(", "),
             ["properties", name, rest @ ..] => (format!("member {name}"), rest),
             ["$defs" | "definitions", name, rest @ ..] => (format!("definition {name}"), rest),
@@ -167,6 +166,7 @@ pub(super) fn in_words(place: &str) -> String {
             [word, rest @ ..] => ((*word).to_owned(), rest),
         };
         words.push(word);
+        rest = after;
     }
 }
 
