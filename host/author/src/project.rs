@@ -91,7 +91,8 @@ pub fn build_with(
         (Some(entry), Language::JavaScript | Language::TypeScript) => {
             let modules = modules::collect(&folder, entry)?;
             let made = snapshot::snapshot(&modules)?;
-            (tools, warnings) = (made.tools, [modules.warnings, made.warnings].concat().join("\n"));
+            let said = [modules.absent.warnings(), made.warnings].concat();
+            (tools, warnings) = (made.tools, said.join("\n"));
             let is_typed = language == Language::TypeScript;
             let language = if is_typed { "TypeScript" } else { "JavaScript" };
             described(&made.component, language, &["QuickJS-ng"])?

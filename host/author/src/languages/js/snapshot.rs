@@ -78,7 +78,7 @@ pub(crate) struct Snapshot {
 pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot> {
     let mut wizer = Wizer::new();
     wizer.init_func(SEAL);
-    let Runtime(runtime, compiled) = if modules.uses_intl { &WITH_INTL } else { &PLAIN };
+    let Runtime(runtime, compiled) = if modules.absent.uses_intl { &WITH_INTL } else { &PLAIN };
     let (context, instrumented) = wizer.instrument(runtime).map_err(Error::internal)?;
     let mut machine = Machine::start(&instrumented, compiled)?;
     let given = serde_json::to_vec(modules).map_err(Error::internal)?;
