@@ -16,7 +16,7 @@ fn pipe_in_place_of_a_file_does_not_block() {
     for failure in
         [open_what_is_there(&pipe, "a hint").unwrap_err(), open(&pipe, "a hint").unwrap_err()]
     {
-        assert!(failure.to_string().ends_with("is a pipe, not a file"), "{}", failure.to_string());
+        assert!(failure.to_string().ends_with("is a pipe, not a file"), "{failure}");
     }
 }
 
