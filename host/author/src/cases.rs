@@ -29,8 +29,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::Value;
-use toolcell::tool::Need;
 
 pub use coverage::Coverage;
 pub use file::{Budget, Case, Context, Exchange, Expect, OtherTool, Suite, find, read};
@@ -89,13 +87,6 @@ pub struct CaseReport {
     /// Duration of the call.
     #[serde(serialize_with = "seconds", rename = "seconds")]
     pub time: Duration,
-}
-
-/// The parts of a tool's definition that cases use.
-struct OfferedTool {
-    name: String,
-    needs: Vec<Need>,
-    parameters: Option<Value>,
 }
 
 fn seconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

@@ -136,6 +136,11 @@ impl Error {
         Self::new(ErrorKind::Internal, message.to_string(), hint)
     }
 
+    /// As [`internal`](Self::internal), for an error whose alternate form has its causes.
+    pub(crate) fn internal_chain(error: impl fmt::Display) -> Self {
+        Self::internal(format!("{error:#}"))
+    }
+
     /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

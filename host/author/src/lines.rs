@@ -100,7 +100,15 @@ pub fn source_lines(component: &[u8], frames: &[Frame]) -> Vec<SourceLine> {
     places.take(MAX_PLACES).collect()
 }
 
-type Reader<'a> = EndianSlice<'a, LittleEndian>;
+pub(crate) type Reader<'a> = EndianSlice<'a, LittleEndian>;
+
+/// Returns the debug information in the custom sections of a module.
+pub(crate) fn dwarf<'a>(sections: &[(&str, &'a [u8])]) -> gimli::Result<Dwarf<Reader<'a>>> {
+    Dwarf::load(|id| {
+        let found = sections.iter().find(|(name, _)| *name == id.name());
+        Ok(EndianSlice::new(found.map_or(&[][..], |(_, data)| *data), LittleEndian))
+    })
+}
 
 /// A core module: its code and its debug information.
 #[derive(Default)]
@@ -119,15 +127,9 @@ struct Module<'a> {
 
 impl<'a> Module<'a> {
     fn lookup(&self) -> Option<Context<Reader<'a>>> {
-        let section = |id: SectionId| {
-            let found = self.sections.iter().find(|(name, _)| *name == id.name());
-            Ok::<_, gimli::Error>(EndianSlice::new(
-                found.map_or(&[][..], |(_, data)| data),
-                LittleEndian,
-            ))
-        };
-        section(SectionId::DebugInfo).ok().filter(|data| !data.is_empty())?;
-        Context::from_dwarf(Dwarf::load(section).ok()?).ok()
+        let found = self.sections.iter().find(|(name, _)| *name == SectionId::DebugInfo.name());
+        found.filter(|(_, data)| !data.is_empty())?;
+        Context::from_dwarf(dwarf(&self.sections).ok()?).ok()
     }
 
     /// Returns the author's places of this position, if the module has such a position.

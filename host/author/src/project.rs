@@ -91,19 +91,19 @@ pub fn build_with(
         (Some(entry), Language::JavaScript | Language::TypeScript) => {
             let modules = modules::collect(&folder, entry)?;
             let made = snapshot::snapshot(&modules)?;
-            (tools, warnings) = (made.tools, [modules.warnings, made.warnings].concat().join("\n"));
+            let said = [modules.absent.warnings(), made.warnings].concat();
+            (tools, warnings) = (made.tools, said.join("\n"));
             let is_typed = language == Language::TypeScript;
             let language = if is_typed { "TypeScript" } else { "JavaScript" };
             described(&made.component, language, &["QuickJS-ng"])?
         }
         (Some(entry), Language::C) => {
-            let made = c::build(&folder, entry, source.is_dir(), tell)?;
+            let (component, said) = c::build(&folder, entry, source.is_dir(), tell)?;
             let hint = "correct the name, `TC_JSON` or `TC_NEEDS` of the tool in `TOOLCELL_TOOL`";
-            let (names, unenforced) = tools::names(&made.component, hint)?;
-            let texts =
-                std::iter::once(made.warnings).chain(unenforced).filter(|text| !text.is_empty());
+            let (names, unenforced) = tools::names(&component, hint)?;
+            let texts = std::iter::once(said).chain(unenforced).filter(|text| !text.is_empty());
             (tools, warnings) = (names, texts.collect::<Vec<_>>().join("\n"));
-            described(&made.component, "C", &[])?
+            described(&component, "C", &[])?
         }
         (Some(entry), Language::Python | Language::Rust) => {
             let component;
@@ -204,7 +204,7 @@ fn described(component: &[u8], language: &str, sdk: &[&str]) -> Result<Vec<u8>> 
     added.processed_by =
         vec![(env!("CARGO_PKG_NAME").to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
     added.sdk = sdk.iter().map(|sdk| ((*sdk).to_owned(), String::new())).collect();
-    added.to_wasm(component).map_err(|error| Error::internal(format!("{error:#}")))
+    added.to_wasm(component).map_err(Error::internal_chain)
 }
 
 /// Refuses, before the build starts, to overwrite a file that is not WebAssembly.

@@ -137,11 +137,6 @@ impl Error {
             .is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
-    /// Returns the message: the problem in one sentence.
-    pub(crate) fn message(&self) -> String {
-        self.to_string()
-    }
-
     pub(crate) fn invalid(file: &str, problems: Vec<Problem>) -> Self {
         Self::Invalid { file: file.to_owned(), problems }
     }

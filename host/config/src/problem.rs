@@ -45,7 +45,7 @@ impl fmt::Display for Problem {
 #[derive(Debug)]
 pub(crate) struct Problems<'a> {
     file: &'a str,
-    text: &'a str,
+    pub(crate) text: &'a str,
     /// Problems that prevent the file from being used.
     pub(crate) errors: Vec<Problem>,
     /// Problems that do not.
@@ -57,11 +57,6 @@ impl<'a> Problems<'a> {
         Self { file, text, errors: Vec::new(), warnings: Vec::new() }
     }
 
-    /// Returns the file's text.
-    pub(crate) fn text(&self) -> &'a str {
-        self.text
-    }
-
     /// Adds an error.
     pub(crate) fn error(
         &mut self,
@@ -69,8 +64,7 @@ impl<'a> Problems<'a> {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) {
-        let problem = self.at(span, message, hint);
-        self.errors.push(problem);
+        self.errors.push(self.at(span, message, hint));
     }
 
     /// Adds a warning about a probable mistake.
@@ -80,8 +74,7 @@ impl<'a> Problems<'a> {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) {
-        let problem = self.at(span, message, hint);
-        self.warnings.push(problem);
+        self.warnings.push(self.at(span, message, hint));
     }
 
     /// Returns a problem at a place without adding it.

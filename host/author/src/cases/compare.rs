@@ -64,10 +64,8 @@ pub(super) fn failures(
         check(fits, format!("ok, with a value that fits the schema {schema}"));
     }
     if let Some(part) = &expect.ok_contains {
-        check(
-            seen.ok.as_ref().is_some_and(|value| text(value).contains(part)),
-            format!("ok, with {part:?} in it"),
-        );
+        let holds = seen.ok.as_ref().is_some_and(|value| text(value).contains(part));
+        check(holds, format!("ok, with {part:?} in it"));
     }
     let texts = [
         ("error", &expect.error, &seen.error),
@@ -82,10 +80,8 @@ pub(super) fn failures(
         }
     }
     if let Some(part) = &expect.error_contains {
-        check(
-            seen.error.as_ref().is_some_and(|error| error.contains(part)),
-            format!("error, with {part:?} in it"),
-        );
+        let holds = seen.error.as_ref().is_some_and(|error| error.contains(part));
+        check(holds, format!("error, with {part:?} in it"));
     }
     if let Some(part) = &expect.message_contains {
         check(ending.contains(part), format!("a message with {part:?} in it"));
@@ -101,24 +97,22 @@ pub(super) fn failures(
         (&expect.message_matches, message, "a message"),
     ] {
         if let Some(pattern) = pattern {
-            check(
-                text.is_some_and(|text| pattern.matches(&text)),
-                format!("{of} that /{pattern}/ matches"),
-            );
+            let holds = text.is_some_and(|text| pattern.matches(&text));
+            check(holds, format!("{of} that /{pattern}/ matches"));
         }
     }
     if *expect == Expect::default() {
         failures
             .push(format!("the case has no expected ending yet (`--update` writes it); the call ended with {ending}"));
     }
-    let usage = &completion.usage;
-    if let Some(most) = budget.and_then(|budget| budget.fuel)
+    let (usage, budget) = (&completion.usage, budget.unwrap_or_default());
+    if let Some(most) = budget.fuel
         && let used = usage.fuel.unwrap_or_default()
         && used > most
     {
         failures.push(format!("it used {used} fuel; its budget is {most}"));
     }
-    if let Some(most) = budget.and_then(|budget| budget.memory)
+    if let Some(most) = budget.memory
         && usage.peak_memory > most
     {
         failures.push(format!(
@@ -126,7 +120,7 @@ pub(super) fn failures(
             usage.peak_memory
         ));
     }
-    if let Some(most) = budget.and_then(|budget| budget.time_ms)
+    if let Some(most) = budget.time_ms
         && usage.wall > Duration::from_millis(most)
     {
         failures.push(format!(

@@ -11,9 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value;
+use toolcell::Definition;
 
+use super::CaseReport;
 use super::file::Expect;
-use super::{CaseReport, OfferedTool};
 
 /// The possible endings of a call.
 const ENDINGS: [&str; 6] = ["ok", "error", "ask_user", "halt", "tool_error", "refusal"];
@@ -37,10 +38,7 @@ pub struct Coverage {
 
 /// Returns the coverage of each tool. `ran` has the reports of the cases with the arguments of
 /// each.
-pub(super) fn coverage(
-    tools: &[OfferedTool],
-    ran: &[(CaseReport, Option<Value>)],
-) -> Vec<Coverage> {
+pub(super) fn coverage(tools: &[Definition], ran: &[(CaseReport, Option<Value>)]) -> Vec<Coverage> {
     tools
         .iter()
         .map(|tool| of(tool, ran.iter().filter(|(report, _)| report.tool == tool.name)))
@@ -48,7 +46,7 @@ pub(super) fn coverage(
 }
 
 fn of<'a>(
-    tool: &OfferedTool,
+    tool: &Definition,
     ran: impl Iterator<Item = &'a (CaseReport, Option<Value>)>,
 ) -> Coverage {
     let mut endings: BTreeMap<_, _> = ENDINGS.into_iter().map(|ending| (ending, 0)).collect();
@@ -78,6 +76,6 @@ fn ending(seen: &Expect) -> &'static str {
     let Expect { ok, error, ask_user, halt, tool_error, .. } = seen;
     let had =
         [ok.is_some(), error.is_some(), ask_user.is_some(), halt.is_some(), tool_error.is_some()];
-    let at = had.iter().position(|had| *had).unwrap_or(ENDINGS.len() - 1);
-    ENDINGS[at]
+    let found = ENDINGS.into_iter().zip(had).find(|(_, had)| *had);
+    found.map_or("refusal", |(ending, _)| ending)
 }

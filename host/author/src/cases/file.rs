@@ -273,10 +273,6 @@ fn has_extension(path: &Path, known: &[&str]) -> bool {
         .is_some_and(|extension| known.contains(&extension))
 }
 
-fn is_json(path: &Path) -> bool {
-    has_extension(path, &["json"])
-}
-
 /// Reads a file of cases: JSON if its name ends in `.json`, otherwise YAML.
 ///
 /// # Errors
@@ -324,7 +320,7 @@ pub fn read(path: &Path) -> Result<Suite, Error> {
 
 /// Parses the text of a file of cases.
 pub(super) fn parse(path: &Path, text: &str) -> Result<Suite, String> {
-    if is_json(path) {
+    if has_extension(path, &["json"]) {
         serde_json::from_str(text).map_err(|error| error.to_string())
     } else {
         bounds::check(text)?;

@@ -11,10 +11,9 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use toolcell::CallResult;
 use toolcell::grants::GrantKind;
+use toolcell::{CallResult, Definition};
 
-use super::OfferedTool;
 use super::file::Case;
 use super::generate::Generator;
 use super::run::Cases;
@@ -111,7 +110,7 @@ impl Cases {
 
     async fn fuzz_tool(
         &self,
-        tool: &OfferedTool,
+        tool: &Definition,
         options: &FuzzOptions,
         called: &(impl Fn() + Send + Sync),
     ) -> Result<FuzzReport> {
@@ -141,7 +140,9 @@ impl Cases {
                 continue;
             }
             let failure = self.smallest(tool, failure, |value| validator.is_valid(value)).await?;
-            let failure = self.with_lines(tool, failure).await?;
+            // The source lines are computed once, for the final arguments.
+            let lines = self.lines(&self.call_result(tool, &failure.arguments).await?);
+            let failure = FuzzFailure { lines, ..failure };
             if !report.failures.iter().any(|known| known.is_same_failure(&failure)) {
                 report.failures.push(failure);
             }
@@ -155,7 +156,7 @@ impl Cases {
     /// Shrinks the arguments to the smallest ones that are found to cause the same failure.
     async fn smallest(
         &self,
-        tool: &OfferedTool,
+        tool: &Definition,
         mut failure: FuzzFailure,
         fits: impl Fn(&Value) -> bool,
     ) -> Result<FuzzFailure> {
@@ -177,13 +178,7 @@ impl Cases {
         }
     }
 
-    /// Adds the source lines to a failure. They are computed once, for the final arguments.
-    async fn with_lines(&self, tool: &OfferedTool, failure: FuzzFailure) -> Result<FuzzFailure> {
-        let lines = self.lines(&self.call_result(tool, &failure.arguments).await?);
-        Ok(FuzzFailure { lines, ..failure })
-    }
-
-    async fn failure(&self, tool: &OfferedTool, arguments: &Value) -> Result<Option<FuzzFailure>> {
+    async fn failure(&self, tool: &Definition, arguments: &Value) -> Result<Option<FuzzFailure>> {
         Ok(match self.call_result(tool, arguments).await? {
             CallResult::ToolError(error) => Some(FuzzFailure {
                 reason: error.reason().name().to_owned(),
@@ -196,7 +191,7 @@ impl Cases {
     }
 
     /// Calls the tool with these arguments and returns the result.
-    async fn call_result(&self, tool: &OfferedTool, arguments: &Value) -> Result<CallResult> {
+    async fn call_result(&self, tool: &Definition, arguments: &Value) -> Result<CallResult> {
         let kinds = [GrantKind::Secrets, GrantKind::Reveal].map(|kind| kind.row().need);
         let secrets = tool.needs.iter().filter(|need| kinds.contains(&need.kind.as_str()));
         let secrets = secrets.map(|need| (need.pattern.clone(), PLACEHOLDER.to_owned())).collect();

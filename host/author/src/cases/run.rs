@@ -13,7 +13,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use toolcell::call::Resume;
 use toolcell::component::{ComponentBytes, ComponentKind, LoadOptions, OnMissingGrant};
@@ -30,7 +30,7 @@ use toolcell::{
 
 use super::coverage::coverage;
 use super::file::{self, Case, Context, Exchange, Expect, OtherTool, Suite};
-use super::{CaseReport, OfferedTool, Report, compare, others, rewrite};
+use super::{CaseReport, Report, compare, others, rewrite};
 use crate::{Error, Result, SourceLine, source_lines};
 
 /// The name of the key-value store of a case.
@@ -141,42 +141,36 @@ impl Cases {
     }
 
     /// Returns the component's tools, in its order.
-    pub(super) async fn offered_tools(&self) -> Result<Vec<OfferedTool>> {
+    pub(super) async fn offered_tools(&self) -> Result<Vec<Definition>> {
         let engine = self.engine.clone().build().map_err(unusable_component)?;
         let options = LoadOptions { missing: OnMissingGrant::Denied, ..LoadOptions::default() };
         let component = Component::load_with(&engine, self.loaded(), options).await;
-        let offered = |tool: &Definition| OfferedTool {
-            name: tool.name.clone(),
-            needs: tool.needs.clone(),
-            parameters: tool.parameters.clone(),
-        };
-        Ok(component.map_err(unusable_component)?.definitions().map(offered).collect())
+        Ok(component.map_err(unusable_component)?.definitions().cloned().collect())
     }
 
     async fn run_case(
         &self,
         path: &Path,
         case: &Case,
-        tools: &[OfferedTool],
+        tools: &[Definition],
         update: bool,
     ) -> Result<CaseReport> {
         let fault = |problem: String, hint: &str| {
             let message = format!("{}: the case `{}`: {problem}", path.display(), case.name);
             Error::cases(message, hint)
         };
-        let known = || tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
         let tool = match (&case.tool, tools) {
-            (None, [only]) => only,
-            (None, _) => {
-                return Err(fault(
-                    "it names no tool".to_owned(),
-                    &format!("name one of: {}", known()),
-                ));
+            (None, [only]) => Ok(only),
+            (None, _) => Err("it names no tool".to_owned()),
+            (Some(name), _) => {
+                let found = tools.iter().find(|tool| tool.name == *name);
+                found.ok_or_else(|| format!("there is no tool `{name}`"))
             }
-            (Some(name), _) => tools.iter().find(|tool| tool.name == *name).ok_or_else(|| {
-                fault(format!("there is no tool `{name}`"), &format!("name one of: {}", known()))
-            })?,
         };
+        let tool = tool.map_err(|problem| {
+            let known: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+            fault(problem, &format!("name one of: {}", known.join(", ")))
+        })?;
         let completion =
             self.complete(case, tool).await.map_err(|(problem, hint)| fault(problem, &hint))?;
         let lines = self.lines(&completion.result);
@@ -225,7 +219,7 @@ impl Cases {
     pub(super) async fn complete(
         &self,
         case: &Case,
-        tool: &OfferedTool,
+        tool: &Definition,
     ) -> Result<Completion, (String, String)> {
         let problem_of = |error: toolcell::Error| {
             (format!("the component cannot be used: {error}"), error.hint())
@@ -363,9 +357,7 @@ fn context(from: Context) -> CallContext {
 
 /// Parses an RFC 3339 time.
 fn date(text: &str) -> Option<SystemTime> {
-    humantime::parse_rfc3339(text)
-        .ok()
-        .filter(|date| date.duration_since(SystemTime::UNIX_EPOCH + Duration::ZERO).is_ok())
+    humantime::parse_rfc3339(text).ok().filter(|date| *date >= SystemTime::UNIX_EPOCH)
 }
 
 fn unusable_component(error: toolcell::Error) -> Error {

@@ -17,14 +17,8 @@ const MAX_STEPS: usize = 20;
 /// ones with plainer content. None has a longer text.
 pub(super) fn simplified(value: &Value) -> Vec<Value> {
     match value {
-        Value::Null => Vec::new(),
-        Value::Bool(value) => {
-            if *value {
-                vec![json!(false)]
-            } else {
-                Vec::new()
-            }
-        }
+        Value::Null | Value::Bool(false) => Vec::new(),
+        Value::Bool(true) => vec![json!(false)],
         Value::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(0), _) => Vec::new(),
             (Some(number @ (1 | -1)), _) => {
@@ -40,7 +34,7 @@ pub(super) fn simplified(value: &Value) -> Vec<Value> {
         },
         Value::String(text) => texts(text).into_iter().map(Value::String).collect(),
         Value::Array(items) => {
-            let mut found = parts(items).into_iter().map(Value::Array).collect::<Vec<_>>();
+            let mut found: Vec<_> = parts(items).into_iter().map(Value::Array).collect();
             for (at, item) in items.iter().enumerate() {
                 found.extend(simplified(item).into_iter().map(|item| {
                     let mut items = items.clone();
@@ -78,13 +72,9 @@ fn texts(text: &str) -> Vec<String> {
         found.push(PLAIN.to_string().repeat(chars.len()));
         found.push(PLAIN.to_string().repeat(text.len()));
         for at in (0..chars.len().min(MAX_STEPS)).filter(|at| chars[*at] != PLAIN) {
-            found.push(
-                chars
-                    .iter()
-                    .enumerate()
-                    .map(|(other, char)| if other == at { PLAIN } else { *char })
-                    .collect(),
-            );
+            let mut plainer = chars.clone();
+            plainer[at] = PLAIN;
+            found.push(plainer.into_iter().collect());
         }
         // Keeps the number of bytes while it replaces a character of several bytes.
         for (at, char) in
@@ -106,14 +96,7 @@ fn parts<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
     let (first, second) = items.split_at(items.len() / 2);
     let mut found = vec![Vec::new(), first.to_vec(), second.to_vec()];
     for at in 0..items.len().min(MAX_STEPS) {
-        found.push(
-            items
-                .iter()
-                .enumerate()
-                .filter(|(other, _)| *other != at)
-                .map(|(_, item)| item.clone())
-                .collect(),
-        );
+        found.push([&items[..at], &items[at + 1..]].concat());
     }
     found.retain(|part| part.len() < items.len());
     found

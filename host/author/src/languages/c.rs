@@ -57,20 +57,14 @@ const REGISTERS: &str = "tc_register";
 /// Turns off warnings in generated code, which an author cannot act on.
 const GENERATED: &str = "#pragma clang diagnostic ignored \"-Weverything\"\n";
 
-/// A component, and the warnings of the compiler.
-pub(crate) struct Compiled {
-    pub(crate) component: Vec<u8>,
-    pub(crate) warnings: String,
-}
-
 /// Builds the component from the file `entry`, a path below `folder`. In a project, the other C
-/// files of the same folder are compiled too.
+/// files of the same folder are compiled too. Returns the component and the compiler's warnings.
 pub(crate) fn build(
     folder: &Path,
     entry: &str,
     is_project: bool,
     tell: &dyn Fn(&str),
-) -> Result<Compiled> {
+) -> Result<(Vec<u8>, String)> {
     let typed = folder;
     let folder = folder.canonicalize().map_err(Error::file("read the folder", folder))?;
     let scratch = Scratch::new("c")?;
@@ -115,7 +109,7 @@ pub(crate) fn build(
             "write TOOLCELL_TOOL(…) after a function, as in toolcell.h",
         ));
     }
-    Ok(Compiled { component, warnings: said })
+    Ok((component, said))
 }
 
 /// Returns the C files in the folder of `entry`, each as a path below `folder`.
@@ -151,15 +145,13 @@ fn component(module: &[u8], folder: &Path, files: &[PathBuf]) -> Result<Vec<u8>>
     let mut resolve = Resolve::default();
     let mut package = None;
     for (name, text) in WIT {
-        package = Some(
-            resolve.push_str(name, text).map_err(|error| Error::internal(format!("{error:#}")))?,
-        );
+        package = Some(resolve.push_str(name, text).map_err(Error::internal_chain)?);
     }
     let world = resolve.select_world(package.as_slice(), Some(WORLD));
-    let world = world.map_err(|error| Error::internal(format!("{error:#}")))?;
+    let world = world.map_err(Error::internal_chain)?;
     let mut module = names::only_needed(module, folder, files)?;
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)
-        .map_err(|error| Error::internal(format!("{error:#}")))?;
+        .map_err(Error::internal_chain)?;
     let adapter = names::without_producers(ADAPTER)?;
     let encoded = ComponentEncoder::default()
         .validate(true)

@@ -12,7 +12,7 @@ mod bounded;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::Duration;
 
 use super::scratch::Scratch;
@@ -124,7 +124,10 @@ fn run(command: &mut Command, longest: Duration, module: &Module<'_>) -> Result<
         .map_err(|error| missing(module.folder, &error.to_string()))?
     {
         Some(done) if done.status.success() => Ok(()),
-        Some(done) => Err(fault(&output_text(&done), module.below)),
+        Some(done) => {
+            let output = [done.stdout, done.stderr].concat();
+            Err(fault(&String::from_utf8_lossy(&output), module.below))
+        }
         None => Err(Error::evaluation_timeout(module.name)),
     }
 }
@@ -224,10 +227,6 @@ fn author_traceback(output: &str, below: &str) -> String {
         }
     }
     lines.join("\n")
-}
-
-fn output_text(done: &Output) -> String {
-    [&done.stdout, &done.stderr].map(|text| String::from_utf8_lossy(text).into_owned()).concat()
 }
 
 #[cfg(test)]

@@ -60,19 +60,21 @@ pub(crate) fn build(folder: &Path) -> Result<Vec<u8>> {
     fs::read(&component).map_err(Error::file("read", &component))
 }
 
-/// Returns an error if the crate uses the guest SDK and rustc is too old for it. rustc runs in the
-/// folder, whose `rust-toolchain.toml` can select another toolchain.
+/// Returns the standard output of rustc. It runs in the folder, whose `rust-toolchain.toml` can
+/// select another toolchain.
+fn rustc(folder: &Path, arguments: &[&str]) -> Result<String> {
+    let answer = native::command("rustc").current_dir(folder).args(arguments).output();
+    let answer = answer.map_err(|error| missing(&error))?;
+    Ok(String::from_utf8_lossy(&answer.stdout).into_owned())
+}
+
+/// Returns an error if the crate uses the guest SDK and rustc is too old for it.
 fn is_new_enough(folder: &Path) -> Result<()> {
     let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
     if !manifest.contains(GUEST) {
         return Ok(());
     }
-    let answer = native::command("rustc")
-        .current_dir(folder)
-        .arg("--version")
-        .output()
-        .map_err(|error| missing(&error))?;
-    let answer = String::from_utf8_lossy(&answer.stdout);
+    let answer = rustc(folder, &["--version"])?;
     let Some(version) =
         answer.strip_prefix("rustc ").and_then(|rest| rest.split_whitespace().next())
     else {
@@ -95,14 +97,10 @@ fn release(version: &str) -> Option<(u32, u32)> {
     Some((numbers.next()??, numbers.next()??))
 }
 
-/// Returns an error if rustc cannot build for the target. rustc runs in the folder, whose
-/// `rust-toolchain.toml` can select another toolchain.
+/// Returns an error if rustc cannot build for the target.
 fn has_target(folder: &Path) -> Result<()> {
-    let mut rustc = native::command("rustc");
-    rustc.current_dir(folder).args(["--print", "sysroot"]);
-    let sysroot = rustc.output().map_err(|error| missing(&error))?;
-    let sysroot = String::from_utf8_lossy(&sysroot.stdout).trim().to_owned();
-    if Path::new(&sysroot).join("lib/rustlib").join(TARGET).join("lib").is_dir() {
+    let sysroot = rustc(folder, &["--print", "sysroot"])?;
+    if Path::new(sysroot.trim()).join("lib/rustlib").join(TARGET).join("lib").is_dir() {
         return Ok(());
     }
     let message = format!("the Rust toolchain has no standard library for {TARGET}");

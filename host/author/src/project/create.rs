@@ -118,13 +118,15 @@ pub fn create(folder: &Path, language: Language) -> Result<NewProject, Error> {
         ));
     }
     is_free(folder)?;
-    let (own, source): (&[File], _) = match language {
-        Language::JavaScript => (&JAVASCRIPT, "src/tool.js"),
-        Language::TypeScript => (&TYPESCRIPT, "src/tool.ts"),
-        Language::Python => (&PYTHON, "tool.py"),
-        Language::Rust => (&RUST, "src/lib.rs"),
-        Language::C => (&C, "src/tool.c"),
+    let own: &[File] = match language {
+        Language::JavaScript => &JAVASCRIPT,
+        Language::TypeScript => &TYPESCRIPT,
+        Language::Python => &PYTHON,
+        Language::Rust => &RUST,
+        Language::C => &C,
     };
+    // The source comes first.
+    let (source, _) = own[0];
     let mut files = Vec::new();
     let readme = README.replace("SOURCE", source).replace("SETUP\n", &setup(language));
     for (path, text) in own.iter().chain(&SHARED).copied().chain([("README.md", readme.as_str())]) {

@@ -77,7 +77,9 @@ impl Folders {
             match guarded.resolve(base, &folder.value, Access::Read) {
                 Ok(led) => match files::own_directory(&led, BUILDS) {
                     Ok(()) => folders.push(led),
-                    Err(failure) => problems.error(&folder.span, failure.message(), failure.hint()),
+                    Err(failure) => {
+                        problems.error(&folder.span, failure.to_string(), failure.hint())
+                    }
                 },
                 Err((problem, _)) => problems.error(&folder.span, problem, BUILDS),
             }

@@ -153,13 +153,8 @@ impl<'a> Difference<'a> {
     /// Returns the tools that changed, with their changes.
     fn tools(&self) -> Vec<(&'a str, ApprovalState, Vec<Change>)> {
         let old = |name: &str| self.old.and_then(|old| old.tools.get(name));
-        let gone = self
-            .old
-            .into_iter()
-            .flat_map(|old| old.tools.keys())
-            .filter(|name| !self.new.tools.contains_key(*name));
-        let mut names: Vec<_> = self.new.tools.keys().chain(gone).collect();
-        names.sort_unstable();
+        let known = self.old.into_iter().flat_map(|old| old.tools.keys());
+        let names: BTreeSet<_> = self.new.tools.keys().chain(known).collect();
         let compared = names.into_iter().map(|name| {
             let (old, new) = (old(name), self.new.tools.get(name));
             let standing = match (old, new) {

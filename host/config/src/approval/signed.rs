@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolcell::controls::enforced;
-use toolcell::{Definition, names};
+use toolcell::names;
 
 use super::signature::{Publishers, Signer, Trust};
 use crate::error::Error;
@@ -23,7 +23,7 @@ use crate::schema;
 
 /// The suffix of a signature's file, after the component's own name, as `ssh-keygen -Y sign` writes
 /// it.
-const ENDING: &str = ".sig";
+const ENDING: &str = "sig";
 
 /// The requirement that a component is signed.
 #[derive(Debug, Clone)]
@@ -69,10 +69,9 @@ impl SignatureRequirement {
     }
 }
 
-fn signature_path(component: &Path) -> PathBuf {
-    let mut path = component.as_os_str().to_owned();
-    path.push(ENDING);
-    path.into()
+/// Returns the path of a signature beside the component.
+pub(super) fn signature_path(component: &Path) -> PathBuf {
+    component.with_added_extension(ENDING)
 }
 
 /// The settings of signatures in a file.
@@ -87,15 +86,7 @@ impl<'a> Signatures<'a> {
     pub(crate) fn of(problems: &mut Problems<'_>, file: &'a schema::File) -> Self {
         let mut publishers = Publishers::default();
         for (name, said) in &file.publishers {
-            if !crate::schema::is_name(name) {
-                let hint =
-                    format!("use 1 to {} of the characters A-Z a-z 0-9 _ -", Definition::MAX_NAME);
-                problems.error(
-                    &said.span,
-                    format!("`{}` cannot be a publisher's name", name.escape_debug()),
-                    hint,
-                );
-            }
+            schema::check_name(problems, &said.span, "publisher", name);
             let good = said.value.keys.iter().map(|key| (key, Trust::Good));
             let revoked = said.value.revoked_keys.iter().map(|key| (key, Trust::Revoked));
             for (key, trust) in good.chain(revoked) {

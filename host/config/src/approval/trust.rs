@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 use toolcell::controls::enforced;
-use toolcell::kv::{KeyStore as _, Namespace, Quota, SqliteStore, StoreError};
+use toolcell::kv::{KeyStore as _, Namespace, Quota, SqliteStore};
 
 use crate::error::Error;
 
@@ -97,7 +97,8 @@ impl Record {
     /// Stores it, replacing the one before.
     pub fn put(self) -> Result<(), Error> {
         let kept = self.store.set(&namespace(), &self.name, self.content.as_bytes(), None);
-        kept.map(drop).map_err(record_error)
+        kept.map(drop)
+            .map_err(|error| Error::caused("cannot keep the approval", error, STATE_DIR_HINT))
     }
 }
 
@@ -108,10 +109,10 @@ impl FoundConfiguration {
             Self { path: path.to_owned(), text: text.to_owned(), lock, state, record: Ok(None) };
         found.record = found.read().map_err(|failure| {
             tracing::warn!(
-                error = failure.message(),
+                error = failure.to_string(),
                 "the record of your approvals cannot be used"
             );
-            failure.message()
+            failure.to_string()
         });
         found
     }
@@ -119,10 +120,8 @@ impl FoundConfiguration {
     /// Returns `Given` if this user approved the current content. Comments, whitespace and the
     /// order of keys do not count.
     pub(crate) fn approval(&self) -> Approval {
-        let lock = hash(self.lock.as_deref().unwrap_or_default());
-        let is_given = self
-            .record()
-            .is_some_and(|kept| kept.lock == lock && has_same_content(&kept.text, &self.text));
+        let is_same = |kept: &ApprovalRecord| has_same_content(&kept.text, &self.text);
+        let is_given = self.is_lock_known() && self.record().is_some_and(is_same);
         if is_given { Approval::Given } else { Approval::Missing }
     }
 
@@ -203,17 +202,15 @@ impl FoundConfiguration {
 
     /// Returns the name of its record, unique to this configuration.
     fn name(&self) -> String {
-        hex(self.path.as_os_str().as_bytes())
+        hash(self.path.as_os_str().as_bytes())
     }
 
     /// Formats a record: a line with the lock's hash and the approved components, and the
     /// configuration's text, so that a later change can be shown.
     fn record_of(&self, lock: &str, only: Option<&BTreeSet<String>>) -> String {
         let only = only.map(|names| {
-            format!(
-                "{ONLY_SEPARATOR}{}",
-                names.iter().map(String::as_str).collect::<Vec<_>>().join(",")
-            )
+            let names: Vec<_> = names.iter().map(String::as_str).collect();
+            format!("{ONLY_SEPARATOR}{}", names.join(","))
         });
         format!("{}{}{}\n{}", self.head(), hash(lock), only.unwrap_or_default(), self.text)
     }
@@ -234,10 +231,6 @@ fn content(text: &str) -> Option<toml::Table> {
     text.parse().ok()
 }
 
-fn hash(lock: &str) -> String {
-    hex(lock.as_bytes())
-}
-
 /// Opens the records of a state directory.
 fn records(state: &Path) -> Result<SqliteStore, Error> {
     let store = SqliteStore::open(&state.join(DIRECTORY)).map_err(|error| {
@@ -252,11 +245,7 @@ fn namespace() -> Namespace {
     Namespace::new(None, DIRECTORY)
 }
 
-fn record_error(error: StoreError) -> Error {
-    Error::caused("cannot keep the approval", error, STATE_DIR_HINT)
-}
-
-fn hex(bytes: &[u8]) -> String {
+fn hash(bytes: impl AsRef<[u8]>) -> String {
     format!("{:x}", Sha256::digest(bytes))
 }
 

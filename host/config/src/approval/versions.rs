@@ -19,6 +19,7 @@ use sha2::{Digest as _, Sha256};
 use toolcell::controls::enforced;
 
 use super::lock;
+use super::signed::signature_path;
 use crate::approval::lock::ApprovedVersion;
 use crate::error::Error;
 use crate::paths::atomic_file::PendingFile;
@@ -172,10 +173,6 @@ fn list(history: &[ApprovedVersion]) -> String {
         history.iter().enumerate().map(|(place, version)| (format!("{place:04}"), version));
     let numbered: BTreeMap<_, _> = numbered.collect();
     lock::to_text(numbered.iter().map(|(name, version)| (name, *version)))
-}
-
-fn signature_path(file: &Path) -> PathBuf {
-    file.with_added_extension("sig")
 }
 
 /// Returns the digest of bytes in the format of a lock.

@@ -66,7 +66,7 @@ impl Configuration {
     ) -> Result<(), Error> {
         self.record(lock, seen, gone)?;
         for chosen in self.all() {
-            let name = chosen.configured.map_or("", |(name, _)| name);
+            let name = chosen.name().unwrap_or_default();
             if let Some((name, approved)) = seen.iter().find(|(seen, _)| seen == name) {
                 self.keep_version(&chosen, approved, lock.components.get(name));
             }
@@ -130,7 +130,7 @@ impl Configuration {
     #[must_use]
     pub fn state_directory(&self, kind: &str) -> Option<PathBuf> {
         let project = self.path.as_deref().map(keys::project)?;
-        Some(self.options.state_dir()?.join(kind).join(project))
+        Some(self.options.state_dir.as_ref()?.join(kind).join(project))
     }
 
     /// Keeps the file of a component, if it is the version that was just approved. `before` is the
@@ -141,11 +141,10 @@ impl Configuration {
         approved: &ApprovedVersion,
         before: Option<&ApprovedVersion>,
     ) {
-        let Some((name, _)) = chosen.configured else { return };
+        let Some(name) = chosen.name() else { return };
         let Some(versions) = self.versions(name) else { return };
         let kept = files::component(&chosen.path).and_then(|bytes| {
-            let signature =
-                chosen.demand.map(|demand| files::signature(&demand.signature(&chosen.path)));
+            let signature = chosen.signature().map(|path| files::signature(&path));
             let signature = signature.transpose()?.flatten();
             versions.store(approved, before, &bytes, signature.as_deref())
         });
@@ -160,7 +159,7 @@ impl Configuration {
         chosen: &ResolvedComponent<'_>,
         approved: &ApprovedVersion,
     ) {
-        let versions = chosen.configured.and_then(|(name, _)| self.versions(name));
+        let versions = chosen.name().and_then(|name| self.versions(name));
         if versions.is_some_and(|versions| !versions.has(approved)) {
             self.keep_version(chosen, approved, None);
         }

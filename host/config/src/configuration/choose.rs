@@ -30,10 +30,10 @@ impl Configuration {
             return Ok(self.chosen(configured.path.clone(), Some((name, configured))));
         }
         let is_bare = word.to_str().is_some_and(is_name);
-        if let Some(foreign) = self.foreign.as_ref().filter(|_| is_bare && !word.exists()) {
-            return Err(search::not_used(foreign));
-        }
         if is_bare && !word.exists() {
+            if let Some(foreign) = &self.foreign {
+                return Err(search::not_used(foreign));
+            }
             let asked = word.display().to_string();
             let known = self.components.keys().map(String::as_str);
             return Err(match &self.file {
@@ -98,21 +98,17 @@ impl Configuration {
     /// configuration that was found and is not approved.
     pub fn used(&self, word: &Path) -> Result<ResolvedComponent<'_>, Error> {
         let chosen = self.choose(word)?;
-        match (self.approval, &self.file, chosen.configured) {
-            (
-                _,
-                _,
-                Some((_, ComponentConfig { development: Some(Development::CommandLine), .. })),
-            ) => Ok(chosen),
-            (approval, Some(file), Some((name, _))) if approval.is_missing() => {
-                let message = format!(
-                    "`{name}` comes from `{}`: you have not approved this configuration",
-                    with_dot_slash(file)
-                );
-                Err(self.not_approved(message, &[name]))
-            }
-            (Approval::Missing | Approval::Given, _, _) => Ok(chosen),
+        let is_typed = chosen.development() == Some(&Development::CommandLine);
+        if let (false, Some(file), Some(name)) = (is_typed, &self.file, chosen.name())
+            && self.approval.is_missing()
+        {
+            let message = format!(
+                "`{name}` comes from `{}`: you have not approved this configuration",
+                with_dot_slash(file)
+            );
+            return Err(self.not_approved(message, &[name]));
         }
+        Ok(chosen)
     }
 
     /// Returns the error for a configuration that was found and is not approved: this message, and
@@ -122,10 +118,7 @@ impl Configuration {
         let record =
             record.map(|why| format!(": the record of your approvals cannot be used: {why}"));
         let message = format!("{message} in its present form{}", record.unwrap_or_default());
-        let hint = format!(
-            "run {}: it shows the configuration and asks for your approval",
-            self.hint.command("approve", &[], names)
-        );
+        let hint = self.how_to_approve("the configuration", names);
         Error::not_approved(Unapproved::Configuration, message, hint)
     }
 

@@ -8,7 +8,7 @@
 //! same checks. Two tools with one name, or with names that look alike, are both left out with
 //! their components.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
@@ -89,7 +89,7 @@ impl Configuration {
         let mut limits = self.bounded(self.defaults);
         let (mut tools, mut development_components) = (Vec::new(), BTreeMap::new());
         for chosen in self.all() {
-            let name = chosen.configured.map_or("", |(name, _)| name);
+            let name = chosen.name().unwrap_or_default();
             let Some(served) = served.get(name) else { continue };
             development_components
                 .extend(chosen.development().map(|why| (name.to_owned(), why.clone())));
@@ -225,7 +225,7 @@ impl Loading<'_> {
         if let Some(kept) =
             self.configuration.versions(name).and_then(|versions| versions.find(wanted))
         {
-            let signer = chosen.verify(&kept.bytes, &chosen.path, Some(&kept.signature)).ok()?;
+            let signer = chosen.verify(&kept.bytes, Some(&kept.signature)).ok()?;
             return Some(self.checked(chosen, kept.bytes, signer.as_ref()).await.ok()?.0);
         }
         // Without the bytes its signature cannot be checked.
@@ -240,7 +240,7 @@ impl Loading<'_> {
         signer: Option<&Signer>,
     ) -> Result<(Served, bool), Error> {
         let vetted = self.configuration.vet(self.lock, chosen, &bytes, signer)?;
-        let name = chosen.configured.map_or("", |(name, _)| name);
+        let name = chosen.name().unwrap_or_default();
         let source = Source::of(chosen, digest(&bytes));
         let served = match self.loaded_before(name, &source) {
             Some(served) => served,
@@ -281,7 +281,7 @@ impl Loading<'_> {
         chosen: &ResolvedComponent<'_>,
         digest: String,
     ) -> impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static {
-        let versions = chosen.configured.and_then(|(name, _)| self.configuration.versions(name));
+        let versions = chosen.name().and_then(|name| self.configuration.versions(name));
         let path = chosen.path.clone();
         move || match versions.as_ref().and_then(|versions| versions.find(&digest)) {
             Some(kept) => Ok(kept.bytes),
@@ -312,17 +312,11 @@ fn without_same_names(served: &mut BTreeMap<String, Served>) -> Vec<ComponentPro
             Some((tool.to_owned(), home(tool), other.to_owned(), home(other)))
         };
         let Some((tool, one, other, two)) = twice.or_else(alike) else { return problems };
-        for name in [&one, &two] {
+        for name in BTreeSet::from([&one, &two]) {
             served.remove(name);
+            let problem = ComponentProblem::duplicate_tool(name, (&tool, &one), (&other, &two));
+            problems.push(problem);
         }
-        let mut homes = vec![&one, &two];
-        homes.sort_unstable();
-        homes.dedup();
-        problems.extend(
-            homes
-                .into_iter()
-                .map(|name| ComponentProblem::duplicate_tool(name, (&tool, &one), (&other, &two))),
-        );
     }
 }
 

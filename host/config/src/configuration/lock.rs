@@ -39,30 +39,19 @@ impl Lock {
     /// Reads the lock beside a configuration. Empty if there is no file.
     pub fn beside(config: &Configuration) -> Result<Self, Error> {
         let path = config.lock.clone();
-        if config.file.is_none() {
-            return Ok(Self {
-                path,
-                text: None,
-                components: BTreeMap::new(),
-                others: BTreeMap::new(),
-            });
-        }
-        let text = match &config.found {
-            Some(found) => found.lock.clone(),
-            None => files::lock(&path)?,
+        let text = match (&config.file, &config.found) {
+            (None, _) => None,
+            (Some(_), Some(found)) => found.lock.clone(),
+            (Some(_), None) => files::lock(&path)?,
         };
         let anew = config.hint.command("approve", &[], &[]);
         let restore =
             format!("restore it from version control, or remove it and approve anew with {anew}");
-        let all = text
-            .as_ref()
-            .map(|text| parsed(&path, text, &restore))
-            .transpose()?
-            .unwrap_or_default();
+        let all = text.as_ref().map(|text| parsed(&path, text, &restore)).transpose()?;
         let only = config.found.as_ref().and_then(FoundConfiguration::only);
         let is_approved =
             |name: &String, _: &mut ApprovedVersion| only.is_none_or(|only| only.contains(name));
-        let mut others = all;
+        let mut others = all.unwrap_or_default();
         let components = others.extract_if(.., is_approved).collect();
         Ok(Self { path, text, components, others })
     }

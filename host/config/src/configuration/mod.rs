@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 use toolcell::secrets::StoredSecrets;
 use toolcell::tenant::Quota;
-use toolcell::{Definition, Executor, Limits, Tenant};
+use toolcell::{Executor, Limits, Tenant};
 
 use crate::approval::dev;
 use crate::approval::lock::lock_path;
@@ -46,7 +46,7 @@ use crate::paths::files;
 use crate::paths::roots::Guarded;
 use crate::problem::{Problem, Problems, in_order};
 use crate::schema::isolation::{self, Isolation};
-use crate::schema::{self, At, is_name, kind, password, shape};
+use crate::schema::{self, At, kind, password, shape};
 use crate::serving::engines::Engines;
 use crate::tenants::issuer::{Issuer, issuer};
 use crate::tenants::offered::offered;
@@ -163,8 +163,8 @@ impl Configuration {
             files::own_directory(dir, "name a configuration of your own with `--config FILE`")?;
         }
         let lock = is_found.then(|| files::lock(&place)).transpose()?;
-        let found =
-            lock.map(|lock| FoundConfiguration::new(&path, &text, lock, options.state_dir()));
+        let found = lock
+            .map(|lock| FoundConfiguration::new(&path, &text, lock, options.state_dir.as_deref()));
         let (source, shown) = (Some(shown.clone()), shown.display().to_string());
         let mut problems = Problems::new(&shown, &text);
         let base = path.parent().unwrap_or(Path::new("/")).to_owned();
@@ -174,20 +174,16 @@ impl Configuration {
         let config = Self::parsed(&mut problems, places, found, &options);
         let Problems { mut errors, warnings, .. } = problems;
         match config {
-            Some(config) if errors.is_empty() => {
-                let (path, file) = (Some(path), Some(shown));
-                let hint = options.hint.clone();
-                Ok(Self {
-                    path,
-                    file,
-                    source,
-                    lock: place,
-                    warnings: in_order(warnings),
-                    hint,
-                    options,
-                    ..config
-                })
-            }
+            Some(config) if errors.is_empty() => Ok(Self {
+                path: Some(path),
+                file: Some(shown),
+                source,
+                lock: place,
+                warnings: in_order(warnings),
+                hint: options.hint.clone(),
+                options,
+                ..config
+            }),
             config => {
                 let unset = |config: Self| {
                     let tenants = config.tenants.into_values();
@@ -206,7 +202,7 @@ impl Configuration {
         found: Option<FoundConfiguration>,
         options: &ReadOptions,
     ) -> Option<Self> {
-        let text = problems.text();
+        let text = problems.text;
         let (mut tree, faults) = DeTable::parse_recoverable(text);
         if !faults.is_empty() {
             for fault in faults {
@@ -257,7 +253,7 @@ impl Configuration {
         } else {
             Network::of(problems, (base, options), &file.network)
         };
-        network.unread.extend(own.filter(|_| password::has_password(problems.text())));
+        network.unread.extend(own.filter(|_| password::has_password(problems.text)));
         unwritten.extend(network.files.iter().cloned());
         unread.extend(secrets.files().map(Path::to_owned).chain(network.unread.iter().cloned()));
         let guarded = Guarded {
@@ -293,15 +289,7 @@ impl Configuration {
         // The component of each file, with links resolved.
         let mut real_files = HashMap::new();
         for (name, said) in &file.components {
-            if !is_name(name) {
-                let hint =
-                    format!("use 1 to {} of the characters A-Z a-z 0-9 _ -", Definition::MAX_NAME);
-                problems.error(
-                    &said.span,
-                    format!("`{}` cannot be a component's name", name.escape_debug()),
-                    hint,
-                );
-            }
+            schema::check_name(problems, &said.span, "component", name);
             let schema::Component { path, digest, grants, isolation: own, limits, tools, .. } =
                 &said.value;
             if path.value.is_empty() {
@@ -329,44 +317,23 @@ impl Configuration {
                 },
                 tools: BTreeMap::new(),
             };
-            for (tool, said) in tools {
-                if let Some(isolation) = &said.value.isolation {
-                    let hint = format!(
-                        "write it in [components.{name}]: all tools of a component share its isolation"
-                    );
-                    problems.error(
-                        &isolation.span,
-                        "a single tool cannot have its own isolation",
-                        hint,
-                    );
-                }
-                if let Some(quota) = &said.value.quota {
-                    let hint =
-                        "write it in [tenants.NAME.quota], or in [defaults.quota] for all tenants";
-                    problems.error(&quota.span, "a single tool cannot have a quota", hint);
-                }
-                if let Some(value) = said.value.secret_values.values().next() {
-                    let hint = "write it in [tenants.NAME.secret_values]: all tools share the values of secrets";
-                    problems.error(
-                        &value.span,
-                        "a single tool cannot have values of secrets",
-                        hint,
-                    );
-                }
-                if let Some(tools) = &said.value.tools {
-                    let hint = "write it in [tenants.NAME]; the tools that a tool may call are in its `invoke`";
-                    problems.error(&tools.span, "a single tool cannot have a list of tools", hint);
-                }
-                let limits = limits::overlaid(problems, &said.value.limits, Limits::unlimited());
-                configured
-                    .grants
-                    .tools
-                    .insert(tool.clone(), grants::overlay(problems, &said.value));
-                let unknown = problems.at(
-                    &said.span,
-                    format!("`{name}` has no tool `{}`", tool.escape_debug()),
-                    "",
+            for (tool, At { value: said, span }) in tools {
+                let hint = format!(
+                    "write it in [components.{name}]: all tools of a component share its isolation"
                 );
+                not_of_tool(problems, said.isolation.as_ref(), "its own isolation", &hint);
+                let hint =
+                    "write it in [tenants.NAME.quota], or in [defaults.quota] for all tenants";
+                not_of_tool(problems, said.quota.as_ref(), "a quota", hint);
+                let hint = "write it in [tenants.NAME.secret_values]: all tools share the values of secrets";
+                let value = said.secret_values.values().next();
+                not_of_tool(problems, value, "values of secrets", hint);
+                let hint = "write it in [tenants.NAME]; the tools that a tool may call are in its `invoke`";
+                not_of_tool(problems, said.tools.as_ref(), "a list of tools", hint);
+                let limits = limits::overlaid(problems, &said.limits, Limits::unlimited());
+                configured.grants.tools.insert(tool.clone(), grants::overlay(problems, said));
+                let message = format!("`{name}` has no tool `{}`", tool.escape_debug());
+                let unknown = problems.at(span, message, "");
                 configured.tools.insert(tool.clone(), ToolConfig { limits, unknown });
             }
             if let Ok(real) = fs::canonicalize(&configured.path) {
@@ -450,6 +417,13 @@ struct Places {
     unread: Vec<PathBuf>,
     /// Secrets whose values are known already.
     secrets: Secrets,
+}
+
+/// Refuses a setting that a single tool cannot have.
+fn not_of_tool<T>(problems: &mut Problems<'_>, said: Option<&At<T>>, setting: &str, hint: &str) {
+    if let Some(said) = said {
+        problems.error(&said.span, format!("a single tool cannot have {setting}"), hint);
+    }
 }
 
 fn pinned(problems: &mut Problems<'_>, digest: &At<String>) -> Option<(String, Problem)> {

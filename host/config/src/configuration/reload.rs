@@ -93,10 +93,7 @@ impl Reloader {
             let file = current.file.as_deref().unwrap_or(NAME);
             let message =
                 format!("`{file}` changed, and you have not approved it in its present form");
-            let hint = format!(
-                "run {}: it shows what is new or changed and asks for your approval",
-                next.hint.command("approve", &[], &[])
-            );
+            let hint = next.how_to_approve("what is new or changed", &[]);
             return Err(Error::not_approved(Unapproved::Configuration, message, hint));
         }
         let before = self.loaded();
@@ -212,8 +209,8 @@ impl Configuration {
     fn files(&self) -> BTreeSet<PathBuf> {
         let own = self.source.iter().cloned().chain(self.path.is_some().then(|| self.lock.clone()));
         let components = self.all().flat_map(|chosen| {
-            let signature = chosen.demand.map(|demand| demand.signature(&chosen.path));
-            [Some(chosen.path), signature].into_iter().flatten()
+            let signature = chosen.signature();
+            std::iter::once(chosen.path).chain(signature)
         });
         let of_tenants = self.tenants.values().flat_map(|tenant| tenant.secrets.origins.values());
         let secrets = self

@@ -59,7 +59,11 @@ impl Configuration {
         let current = lock.components.get(name).ok_or_else(|| {
             let message =
                 format!("the component `{name}` is not approved, so it cannot be rolled back");
-            Error::not_approved(Unapproved::New, message, self.how_to_approve(name))
+            Error::not_approved(
+                Unapproved::New,
+                message,
+                self.how_to_approve("the component", &[name]),
+            )
         })?;
         let found = match files::component(&chosen.path) {
             Err(_) if !chosen.path.exists() => None,
@@ -74,7 +78,7 @@ impl Configuration {
             Some(bytes) => (current.clone(), bytes),
             None => before?,
         };
-        chosen.verify(&bytes.bytes, &chosen.path, Some(&bytes.signature))?;
+        chosen.verify(&bytes.bytes, Some(&bytes.signature))?;
         let replaced_file = !is_there(&to);
         // The component is written to disk before the lock, and renamed into place after it, so
         // that a lock that cannot be written changes nothing.
@@ -86,7 +90,7 @@ impl Configuration {
                 .or_else(|_| std::path::absolute(&chosen.path))
                 .map_err(failed)?;
             if let (Some(found), Some(there)) = (&found, &there)
-                && !self.was_approved(name, there)
+                && self.versions(name).is_none_or(|versions| versions.find(there).is_none())
             {
                 let copy = backup_path(&path, there);
                 PendingFile::new(&copy, found, MODE).and_then(PendingFile::put).map_err(failed)?;
@@ -95,10 +99,8 @@ impl Configuration {
             writes.push(PendingFile::new(&path, &bytes.bytes, MODE).map_err(failed)?);
             if let (Some(demand), Some(text)) = (chosen.demand, files::signature(&bytes.signature)?)
             {
-                writes.push(
-                    PendingFile::new(&demand.signature(&chosen.path), &text, MODE)
-                        .map_err(failed)?,
-                );
+                let path = demand.signature(&chosen.path);
+                writes.push(PendingFile::new(&path, &text, MODE).map_err(failed)?);
             }
         }
         let from = there.filter(|_| to == *current).unwrap_or_else(|| current.digest.clone());
@@ -132,11 +134,6 @@ impl Configuration {
         let previous = history.pop().ok_or_else(none)?;
         let kept = versions.find(&previous.digest).ok_or_else(none)?;
         Ok((previous, kept))
-    }
-
-    /// Returns true if this version of a component was approved and is kept.
-    fn was_approved(&self, name: &str, digest: &str) -> bool {
-        self.versions(name).is_some_and(|versions| versions.find(digest).is_some())
     }
 }
 

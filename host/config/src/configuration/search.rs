@@ -54,8 +54,6 @@ pub(super) fn not_used(Ignored { file, reason: why }: &Ignored) -> Error {
 
 /// Returns true if both paths lead to the same file.
 pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
-    match (fs::canonicalize(one), fs::canonicalize(other)) {
-        (Ok(one), Ok(other)) => one == other,
-        (Ok(_) | Err(_), _) => false,
-    }
+    let other = fs::canonicalize(other);
+    fs::canonicalize(one).is_ok_and(|one| other.is_ok_and(|other| one == other))
 }

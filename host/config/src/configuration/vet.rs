@@ -45,7 +45,11 @@ impl Configuration {
                 return Ok(free);
             }
             let message = format!("the component `{name}` is not approved yet");
-            return Err(Error::not_approved(Unapproved::New, message, self.how_to_approve(name)));
+            return Err(Error::not_approved(
+                Unapproved::New,
+                message,
+                self.how_to_approve("the component", &[name]),
+            ));
         };
         // Imports can be read without compiling, so new ones are refused before it.
         let seen = Inspection::of(bytes)?;
@@ -97,18 +101,13 @@ impl Configuration {
         let sentence = difference.sentence();
         let message =
             format!("the component `{name}` is not the one that was approved: {sentence}");
-        let hint = format!(
-            "run {}: it shows what changed and asks for your approval",
-            self.hint.command("approve", &[], &[name])
-        );
+        let hint = self.how_to_approve("what changed", &[name]);
         Error::not_approved(Unapproved::Changed, message, hint)
     }
 
-    /// Returns the hint on how to approve a component.
-    pub(super) fn how_to_approve(&self, name: &str) -> String {
-        format!(
-            "run {}: it shows the component and asks for your approval",
-            self.hint.command("approve", &[], &[name])
-        )
+    /// Returns the hint on how to approve these components. `shown` is what the command shows.
+    pub(super) fn how_to_approve(&self, shown: &str, names: &[&str]) -> String {
+        let command = self.hint.command("approve", &[], names);
+        format!("run {command}: it shows {shown} and asks for your approval")
     }
 }

@@ -10,7 +10,7 @@
 //! whose values are read; by default all are. The crate reads variables and directories of the user
 //! only through these options, so that tests and servers control them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::SecretSelection;
 use crate::text::hint_command::HintCommand;
@@ -152,9 +152,5 @@ impl ReadOptions {
     /// Returns the directories of toolcell itself.
     pub(crate) fn own_directories(&self) -> Vec<PathBuf> {
         self.own.iter().chain(&self.cache_dir).chain(&self.state_dir).cloned().collect()
-    }
-
-    pub(crate) fn state_dir(&self) -> Option<&Path> {
-        self.state_dir.as_deref()
     }
 }

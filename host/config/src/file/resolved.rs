@@ -97,25 +97,35 @@ pub fn name_of_file(path: &Path) -> String {
 }
 
 impl ResolvedComponent<'_> {
+    /// Returns its name in the file.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.configured.map(|(name, _)| name)
+    }
+
+    /// Returns its settings in the file.
+    fn settings(&self) -> Option<&ComponentConfig> {
+        self.configured.map(|(_, settings)| settings)
+    }
+
     /// Returns the use of the component. A component that no configuration names describes its own
     /// tools.
     pub fn kind(&self) -> ComponentKind {
-        self.configured.map(|(_, configured)| configured.kind.clone()).unwrap_or_default()
+        self.settings().map(|settings| settings.kind.clone()).unwrap_or_default()
     }
 
     /// Returns the reason why it needs no approval, if it is in development.
     pub fn development(&self) -> Option<&Development> {
-        self.configured.and_then(|(_, configured)| configured.development.as_ref())
+        self.settings()?.development.as_ref()
     }
 
     /// Returns a name for it that a tool can have: its own, or one derived from its file's name.
     pub fn tool_name(&self) -> String {
-        self.configured.map_or_else(|| name_of_file(&self.path), |(name, _)| name.to_owned())
+        self.name().map_or_else(|| name_of_file(&self.path), str::to_owned)
     }
 
     /// Returns its grants.
     pub fn grants(&self) -> Grants {
-        self.configured.map(|(_, configured)| configured.grants.clone()).unwrap_or_default()
+        self.settings().map(|settings| settings.grants.clone()).unwrap_or_default()
     }
 
     /// Returns true if it has any right. Settings of single tools only restrict, and a store
@@ -129,7 +139,7 @@ impl ResolvedComponent<'_> {
 
     /// Returns true if the configuration allows this digest.
     pub(crate) fn is_digest_allowed(&self, digest: &str) -> bool {
-        let wanted = self.configured.and_then(|(_, configured)| configured.digest.as_ref());
+        let wanted = self.settings().and_then(|settings| settings.digest.as_ref());
         wanted.is_none_or(|(wanted, _)| wanted == digest)
     }
 
@@ -141,7 +151,7 @@ impl ResolvedComponent<'_> {
 
     /// Returns the limits in the tool's own section.
     pub fn limits_of(&self, tool: &str) -> Limits {
-        let said = self.configured.and_then(|(_, configured)| configured.tools.get(tool));
+        let said = self.settings().and_then(|settings| settings.tools.get(tool));
         said.map_or_else(Limits::unlimited, |said| said.limits)
     }
 
@@ -155,7 +165,7 @@ impl ResolvedComponent<'_> {
     /// restrict nothing.
     pub fn check_tools(&self, component: &Component) -> Result<(), Error> {
         let known = component.tools().iter().map(|tool| tool.definition().name.as_str());
-        let said = self.configured.into_iter().flat_map(|(_, configured)| &configured.tools);
+        let said = self.settings().into_iter().flat_map(|settings| &settings.tools);
         let unknown = said.filter(|(name, _)| !known.clone().any(|known| known == *name));
         let problems: Vec<_> = unknown
             .map(|(name, said)| {
@@ -173,10 +183,8 @@ impl ResolvedComponent<'_> {
 
     /// Returns the word that selects it on the command line.
     pub fn word(&self) -> String {
-        let named = self
-            .configured
-            .filter(|(_, configured)| configured.development != Some(Development::CommandLine));
-        named.map_or_else(|| self.display_path(), |(name, _)| name.to_owned())
+        let is_typed = self.development() == Some(&Development::CommandLine);
+        self.name().filter(|_| !is_typed).map_or_else(|| self.display_path(), str::to_owned)
     }
 
     /// Returns its path for messages.
@@ -191,43 +199,36 @@ impl ResolvedComponent<'_> {
     /// Fails if the file cannot be read, or with [`Error::Unsigned`] or [`Error::DigestMismatch`].
     pub fn bytes(&self) -> Result<(Vec<u8>, Option<Signer>), Error> {
         let bytes = files::component(&self.path)?;
-        let signature = self.demand.map(|demand| demand.signature(&self.path));
-        let signer = self.verify(&bytes, &self.path, signature.as_deref())?;
+        let signer = self.verify(&bytes, self.signature().as_deref())?;
         Ok((bytes, signer))
     }
 
-    /// Checks bytes, with the path for messages and the path of the signature.
+    /// Returns the path of its signature, if one is demanded.
+    pub(crate) fn signature(&self) -> Option<PathBuf> {
+        self.demand.map(|demand| demand.signature(&self.path))
+    }
+
+    /// Checks bytes, with the path of their signature.
     pub(crate) fn verify(
         &self,
         bytes: &[u8],
-        shown: &Path,
         signature: Option<&Path>,
     ) -> Result<Option<Signer>, Error> {
         // The signature comes first: untrusted bytes are not parsed before it is verified.
         let demand = self.demand.zip(signature);
-        let signer = match demand
-            .map(|(demand, signature)| demand.signer(shown, signature, bytes))
-            .transpose()
-        {
+        let judged = demand.map(|(demand, signature)| demand.signer(&self.path, signature, bytes));
+        let signer = match judged.transpose() {
             Err(error) if enforced!(Signature) => return Err(error),
             judged => judged.unwrap_or_default(),
         };
-        self.pinned(bytes)?;
-        Ok(signer)
-    }
-
-    fn pinned(&self, bytes: &[u8]) -> Result<(), Error> {
-        if let Some((digest, problem)) =
-            self.configured.and_then(|(_, configured)| configured.digest.as_ref())
-        {
+        if let Some((digest, problem)) = self.settings().and_then(|said| said.digest.as_ref()) {
             let found = versions::digest(bytes);
             if found != *digest && enforced!(Pins) {
-                let mut problem = problem.clone();
-                problem.message =
-                    format!("{}: {} has {found}", problem.message, self.display_path());
+                let message = format!("{}: {} has {found}", problem.message, self.display_path());
+                let problem = Problem { message, ..problem.clone() };
                 return Err(Error::DigestMismatch(Box::new(problem)));
             }
         }
-        Ok(())
+        Ok(signer)
     }
 }

@@ -3,8 +3,8 @@
 //! A caller sets a [`SecretSelection`] in the options for reading a configuration. Commands that
 //! only show tools read none, a server reads all, and a tenant's worker process (a child that runs
 //! the tools of one tenant) reads those that its parent names: the secrets that its components are
-//! granted and that the tenant's rules leave to it. The code that reads secrets asks `has_shared`
-//! and `has_own` for each value; a tenant with its own value gets that in place of the shared one.
+//! granted and that the tenant's rules leave to it. The code that reads secrets asks `has` for
+//! each value; a tenant with its own value gets that in place of the shared one.
 
 /// The secrets whose values are read.
 #[derive(Debug, Clone)]
@@ -24,25 +24,14 @@ pub enum SecretSelection {
 }
 
 impl SecretSelection {
-    /// Returns true if the shared value is read. `has_own` returns true for a tenant with its own
-    /// value.
-    pub(crate) fn has_shared(&self, name: &str, has_own: impl Fn(&str) -> bool) -> bool {
+    /// Returns true if a value of this name is read. `is_for` returns true for a tenant, or for
+    /// `None`, whose calls use the value.
+    pub(crate) fn has(&self, name: &str, is_for: impl Fn(Option<&str>) -> bool) -> bool {
         match self {
             Self::All => true,
             Self::None => false,
             Self::Only { names, tenant } => {
-                names.iter().any(|wanted| wanted == name) && !tenant.as_deref().is_some_and(has_own)
-            }
-        }
-    }
-
-    /// Returns true if a tenant's own value is read.
-    pub(crate) fn has_own(&self, of: &str, name: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::None => false,
-            Self::Only { names, tenant } => {
-                tenant.as_deref() == Some(of) && names.iter().any(|wanted| wanted == name)
+                names.iter().any(|wanted| wanted == name) && is_for(tenant.as_deref())
             }
         }
     }

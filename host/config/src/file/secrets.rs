@@ -107,44 +107,38 @@ impl Secrets {
         // A secret that is not wanted is treated as not approved, so that a tenant's process does
         // not read it.
         let look = |is_wanted: bool| if is_wanted { approval } else { Approval::Missing };
-        let own = |tenant: &str, name: &str| {
+        let has_own = |tenant: &str, name: &str| {
             file.tenants.get(tenant).is_some_and(|said| said.value.secret_values.contains_key(name))
         };
         let granted =
             file.components.values().filter_map(|component| component.value.grants.as_ref());
         for (name, said) in granted.flat_map(|grants| &grants.value.secrets) {
-            let look = look(options.secrets.has_shared(name, |tenant| own(tenant, name)));
+            let shares = |tenant: Option<&str>| tenant.is_none_or(|tenant| !has_own(tenant, name));
+            let look = look(options.secrets.has(name, shares));
             let (source, place) = (said.value.source.as_ref(), &said.span);
             self.fetch(problems, (base, options), (None, name), (source, place), look);
         }
         for (tenant, said) in &file.tenants {
             for (name, from) in &said.value.secret_values {
-                let look = look(options.secrets.has_own(tenant, name));
+                let look =
+                    look(options.secrets.has(name, |reader| reader == Some(tenant.as_str())));
                 // With a misspelt name the tenant's calls would use the shared value.
                 if self.origins.contains_key(name) {
                     let source = (Some(from), &from.span);
                     self.fetch(problems, (base, options), (Some(tenant), name), source, look);
                 } else {
-                    let hint = names::did_you_mean(name, self.names(), || {
-                        match self.names().collect::<Vec<_>>().join(", ") {
-                            known if known.is_empty() => {
-                                "grant a component the secret first".to_owned()
-                            }
-                            known => {
-                                format!("the secrets that components are granted are: {known}")
-                            }
-                        }
-                    });
+                    let known: Vec<_> = self.origins.keys().map(String::as_str).collect();
+                    let otherwise = match known.join(", ") {
+                        none if none.is_empty() => "grant a component the secret first".to_owned(),
+                        all => format!("the secrets that components are granted are: {all}"),
+                    };
+                    let hint = names::did_you_mean(name, known, || otherwise);
                     let name = name.escape_debug();
                     let message = format!("no component is granted the secret `{name}`");
                     problems.error(&from.span, message, hint);
                 }
             }
         }
-    }
-
-    fn names(&self) -> impl Iterator<Item = &str> {
-        self.origins.keys().map(String::as_str)
     }
 
     /// Reads the value of a secret, or a tenant's own value, if `approval` allows it. A tenant's

@@ -322,15 +322,14 @@ fn injection(
     problems: &mut Problems<'_>,
     said: &At<Either<String, schema::InjectionTable>>,
 ) -> Option<Injection> {
-    let text = |at: &At<String>| at.value.clone();
     let placed = match &said.value {
         Either::Short(word) if word == "bearer" => return Some(Injection::Bearer),
         Either::Short(_) => None,
         Either::Table(schema::InjectionTable { basic, header, query }) => {
             match (basic, header, query) {
-                (Some(user), None, None) => Some(Injection::Basic { user: text(user) }),
-                (None, Some(name), None) => Some(Injection::Header { name: text(name) }),
-                (None, None, Some(name)) => Some(Injection::Query { name: text(name) }),
+                (Some(user), None, None) => Some(Injection::Basic { user: user.clone() }),
+                (None, Some(name), None) => Some(Injection::Header { name: name.clone() }),
+                (None, None, Some(name)) => Some(Injection::Query { name: name.clone() }),
                 _ => None,
             }
         }

@@ -130,6 +130,10 @@ fn read(typed: &str) -> Result<Vec<Item>, (String, String)> {
         value,
     };
     let text = |text: &str| Value::String(text.to_owned());
+    let table = |members: &[(&str, &str)]| {
+        let members = members.iter().map(|(key, said)| ((*key).to_owned(), text(said)));
+        Value::Table(members.collect())
+    };
     let rule = rule.filter(|rule| !rule.is_empty());
     if kind.trim() == KIND_KEY {
         let rule = rule.ok_or_else(|| without(GrantKind::Kv))?;
@@ -166,9 +170,8 @@ fn read(typed: &str) -> Result<Vec<Item>, (String, String)> {
         (GrantKind::Secrets, None) => {
             let (name, destination) = rule.split_once('=').ok_or_else(|| without(kind))?;
             let destination = destination.trim();
-            let said = value(destination)?.unwrap_or_else(|| {
-                Value::Table([("destination".to_owned(), text(destination))].into_iter().collect())
-            });
+            let said = value(destination)?;
+            let said = said.unwrap_or_else(|| table(&[("destination", destination)]));
             Ok(vec![item(Some(name.trim()), said)])
         }
         (GrantKind::Directories, None) => {
@@ -177,12 +180,7 @@ fn read(typed: &str) -> Result<Vec<Item>, (String, String)> {
                 .and_then(|(access, rest)| Some((access, rest.trim().split_once('=')?)));
             let (access, (name, path)) = parted.ok_or_else(|| without(kind))?;
             let members = [("access", access), ("name", name), ("path", path)];
-            Ok(vec![item(
-                None,
-                Value::Table(
-                    members.map(|(key, said)| (key.to_owned(), text(said))).into_iter().collect(),
-                ),
-            )])
+            Ok(vec![item(None, table(&members))])
         }
         (_, None) => Ok(vec![item(None, text(rule))]),
     }

@@ -27,7 +27,7 @@ pub(crate) struct PendingFile {
 impl PendingFile {
     /// Writes it to a temporary file beside its place, with these permissions, less the umask.
     pub(crate) fn new(path: &Path, content: impl AsRef<[u8]>, mode: u32) -> io::Result<Self> {
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let dir = directory_of(path);
         let prefix = format!(".{}.new-", path.file_name().unwrap_or_default().to_string_lossy());
         collect(dir, &prefix);
         let mut file = locked(dir, &prefix, mode)?;
@@ -38,18 +38,17 @@ impl PendingFile {
 
     /// Renames it into place atomically.
     pub(crate) fn put(self) -> io::Result<()> {
-        let dir = self
-            .path
-            .parent()
-            .filter(|dir| !dir.as_os_str().is_empty())
-            .unwrap_or(Path::new("."))
-            .to_owned();
         self.file.persist(&self.path).map_err(|failed| failed.error)?;
         // Syncs the directory, so that the name survives a power loss where the filesystem supports
         // it.
-        let _ = File::open(dir).and_then(|dir| dir.sync_all());
+        let _ = File::open(directory_of(&self.path)).and_then(|dir| dir.sync_all());
         Ok(())
     }
+}
+
+/// Returns the directory that a path is in.
+pub(super) fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Creates a file and locks it, which marks it as in use by this process.

@@ -20,6 +20,7 @@ use rustix::fs::OFlags;
 use toolcell::controls::enforced;
 use toolcell::{Engine, names};
 
+use super::atomic_file::directory_of;
 use crate::error::Error;
 use crate::text::hint_command::quoted;
 use crate::text::units::Size;
@@ -39,6 +40,8 @@ const ISSUER_HINT: &str = "give the file that holds the issuer's JWK set";
 /// The hint where certificate authorities are expected.
 const AUTHORITIES_HINT: &str =
     "give a file of certificates, each a block that begins with `-----BEGIN CERTIFICATE-----`";
+/// The hint for a path without a better one.
+const CHECK_PATH: &str = "check the path";
 /// The hint for a lock that cannot be used.
 const LOCK_HINT: &str = "remove it, and approve anew";
 
@@ -97,9 +100,13 @@ pub fn authorities(path: &Path) -> Result<String, Error> {
     own_text(path, "file of certificates", MAX_CONFIG, AUTHORITIES_HINT, instead)
 }
 
+fn is_absent(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
 /// Reads a lock, if the file exists. Refuses a file that other users could have written.
 pub fn lock(path: &Path) -> Result<Option<String>, Error> {
-    if fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+    if is_absent(path) {
         return Ok(None);
     }
     own_text(path, "lock", MAX_LOCK, LOCK_HINT, LOCK_HINT).map(Some)
@@ -108,7 +115,7 @@ pub fn lock(path: &Path) -> Result<Option<String>, Error> {
 /// Reads a signature, if the file exists. Of a file that is too large, returns just enough to
 /// detect that.
 pub fn signature(path: &Path) -> Result<Option<Vec<u8>>, Error> {
-    if fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+    if is_absent(path) {
         return Ok(None);
     }
     let file = open(path, SIGNATURE_HINT)?;
@@ -222,7 +229,7 @@ fn owned(path: &Path, metadata: &fs::Metadata, instead: &str) -> Result<(), Erro
 /// file, and a hint.
 pub fn secret(path: &Path) -> Result<String, (String, String)> {
     let shown = path.display();
-    let failed = |failure: Error| (failure.message(), failure.hint());
+    let failed = |failure: Error| (failure.to_string(), failure.hint());
     let file = open(path, "give a file that holds the value").map_err(failed)?;
     let metadata = file.metadata().map_err(|error| failed(not_opened(path, error)))?;
     if metadata.mode() & OPEN_TO_OTHERS != 0 && enforced!(SecretFile) {
@@ -306,56 +313,51 @@ pub(crate) fn not_written(path: &Path, error: io::Error) -> Error {
 
 /// Returns the error for a file that cannot be opened, with the most similar name beside it.
 pub fn not_opened(path: &Path, error: io::Error) -> Error {
-    let is_absent = error.kind() == io::ErrorKind::NotFound;
-    let address =
-        path.to_str().filter(|path| path.starts_with("https://") || path.starts_with("http://"));
-    let hint = if let (true, Some(address)) = (is_absent, address) {
-        format!(
-            "a component is a file on this machine: download it first, `curl -fLO {}`",
-            quoted(address)
-        )
-    } else if is_absent {
-        nearest(path)
-    } else if error.kind() == io::ErrorKind::PermissionDenied {
-        "make it readable: `chmod u+r` if it is yours".to_owned()
-    } else {
-        "check the path".to_owned()
-    };
     let shown = path.display();
-    if let (true, Ok(led)) = (is_absent, fs::read_link(path)) {
+    if error.kind() != io::ErrorKind::NotFound {
+        let hint = if error.kind() == io::ErrorKind::PermissionDenied {
+            "make it readable: `chmod u+r` if it is yours"
+        } else {
+            CHECK_PATH
+        };
+        return Error::caused(format!("cannot open `{shown}`"), error, hint);
+    }
+    if let Ok(led) = fs::read_link(path) {
         let message = format!("`{shown}` is a link to `{}`, which does not exist", led.display());
         return Error::caused(message, error, "correct the link, or name the file itself");
     }
-    let message = if is_absent {
-        format!("`{shown}` does not exist")
-    } else {
-        format!("cannot open `{shown}`")
+    let is_address = |path: &&str| path.starts_with("https://") || path.starts_with("http://");
+    let hint = match path.to_str().filter(is_address) {
+        Some(address) => format!(
+            "a component is a file on this machine: download it first, `curl -fLO {}`",
+            quoted(address)
+        ),
+        None => nearest(path),
     };
-    Error::caused(message, error, hint)
+    Error::caused(format!("`{shown}` does not exist"), error, hint)
 }
 
 /// Returns a hint with the most similar name in the same directory.
 fn nearest(path: &Path) -> String {
     let asked = path.file_name().unwrap_or_default().to_string_lossy();
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let dir = directory_of(path);
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return format!("there is no directory `{}`", dir.display());
         }
-        Err(_) => return "check the path".to_owned(),
+        Err(_) => return CHECK_PATH.to_owned(),
     };
     let names: Vec<_> = entries
         .take(MAX_NEIGHBOURS)
         .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
         .collect();
     let with_ending = format!("{asked}.wasm");
-    match names.iter().find(|name| **name == with_ending).map(String::as_str) {
+    let known = || names.iter().map(String::as_str);
+    let near = known().find(|name| *name == with_ending);
+    match near.or_else(|| names::nearest(&asked, known())) {
         Some(name) => format!("did you mean `{}`?", path.with_file_name(name).display()),
-        None => match names::nearest(&asked, names.iter().map(String::as_str)) {
-            Some(name) => format!("did you mean `{}`?", path.with_file_name(name).display()),
-            None => "check the path".to_owned(),
-        },
+        None => CHECK_PATH.to_owned(),
     }
 }
 

@@ -97,17 +97,13 @@ impl Guarded {
         // Collecting the components removes a trailing `/` or `/.`, which would hide that it is a
         // link.
         let path: PathBuf = base.join(written).components().collect();
-        let is_link = match fs::symlink_metadata(&path) {
-            Ok(metadata) => metadata.is_symlink(),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                return fault(
-                    "does not exist".to_owned(),
-                    "make the directory first, or correct the path",
-                );
-            }
-            Err(error) => return fault(format!("cannot be granted: {error}"), "correct the path"),
-        };
-        let led = match fs::canonicalize(&path) {
+        let found = fs::symlink_metadata(&path);
+        if found.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+            let hint = "make the directory first, or correct the path";
+            return fault("does not exist".to_owned(), hint);
+        }
+        let led = found.and_then(|found| Ok((found.is_symlink(), fs::canonicalize(&path)?)));
+        let (is_link, led) = match led {
             Ok(led) => led,
             Err(error) => return fault(format!("cannot be granted: {error}"), "correct the path"),
         };

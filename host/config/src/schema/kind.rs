@@ -30,7 +30,7 @@ pub(crate) fn of_component(
     name: &str,
     said: &schema::Component,
 ) -> ComponentKind {
-    let kind = said.kind.as_ref().map(|kind| kind.value).unwrap_or_default();
+    let kind = said.kind.unwrap_or_default();
     if let Some(command) = said.command.as_ref().filter(|_| kind != Kind::Command) {
         let hint = format!("add `as = \"command\"` to [components.{name}], or remove this section");
         problems.error(
@@ -52,8 +52,7 @@ fn command(problems: &mut Problems<'_>, name: &str, said: &schema::Component) ->
     let mut command = Command::new(name);
     let Some(At { value: settings, span }) = &said.command else { return command };
     command.description.clone_from(&settings.description);
-    command.argv =
-        settings.argv.as_ref().map(|words| words.iter().map(|word| word.value.clone()).collect());
+    command.argv.clone_from(&settings.argv);
     command.stdin = settings.stdin.unwrap_or_default();
     command.output = settings.output.unwrap_or_default();
     command.media_type.clone_from(&settings.media_type);

@@ -24,6 +24,7 @@ use toolcell::Definition;
 use toolcell::component::{CommandInput, CommandOutput};
 use toolcell::grants::{self, GrantKind};
 
+use crate::problem::Problems;
 use kind::Kind;
 
 pub use isolation::Isolation;
@@ -121,7 +122,7 @@ pub(crate) struct Component {
     /// function is a tool; `command`, a program that is one tool with the name of this section.
     /// Default: `tools`.
     #[serde(rename = "as")]
-    pub(crate) kind: Option<At<Kind>>,
+    pub(crate) kind: Option<Kind>,
     /// The arguments, input and output of a command. Only with `as = "command"`.
     pub(crate) command: Option<At<Command>>,
     /// Its grants.
@@ -146,7 +147,7 @@ pub(crate) struct Command {
     /// The words of the command line after the program's name. `{NAME}` is replaced by the argument
     /// `NAME` of the call; a word stays one word. Default: the call has an argument `args`, a list
     /// of words.
-    pub(crate) argv: Option<Vec<At<String>>>,
+    pub(crate) argv: Option<Vec<String>>,
     /// The content of its standard input: `text`, the argument `stdin` of the call; `json`, all
     /// arguments as JSON; `empty`. Default: `text`.
     #[schemars(with = "Option<String>", extend("enum" = ["text", "json", "empty", null]))]
@@ -249,11 +250,11 @@ pub(crate) struct SecretTable {
 #[serde(deny_unknown_fields)]
 pub(crate) struct InjectionTable {
     /// As the password of this user.
-    pub(crate) basic: Option<At<String>>,
+    pub(crate) basic: Option<String>,
     /// As this header.
-    pub(crate) header: Option<At<String>>,
+    pub(crate) header: Option<String>,
     /// As this parameter of the query.
-    pub(crate) query: Option<At<String>>,
+    pub(crate) query: Option<String>,
 }
 
 /// Where a value is that is secret: one of these.
@@ -445,6 +446,20 @@ impl fmt::Display for Amount {
 /// Returns the JSON Schema of the file.
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(File).to_value()
+}
+
+/// Reports a name that a component or a publisher cannot have.
+pub(crate) fn check_name(
+    problems: &mut Problems<'_>,
+    span: &Range<usize>,
+    owner: &str,
+    name: &str,
+) {
+    if !is_name(name) {
+        let hint = format!("use 1 to {} of the characters A-Z a-z 0-9 _ -", Definition::MAX_NAME);
+        let message = format!("`{}` cannot be a {owner}'s name", name.escape_debug());
+        problems.error(span, message, hint);
+    }
 }
 
 /// Returns true if a component or a publisher can have this name.

@@ -54,15 +54,18 @@ impl<'a> Shape<'a, '_, '_> {
             forms.iter().copied().filter(|form| takes(form, name_of(value))).collect();
         let what = path.join(".");
         if fitting.is_empty() {
-            let expected: BTreeSet<_> =
-                forms.iter().flat_map(|form| types(form)).filter(|name| *name != "null").collect();
-            let expected: Vec<_> = expected.into_iter().map(in_words).collect();
+            let expected: Vec<_> = all_types(&forms).into_iter().map(in_words).collect();
             let expected = expected.join(" or ");
             let what = match place {
                 Place::List => format!("an item of `{what}`"),
                 Place::Key => format!("`{what}`"),
             };
-            let message = format!("{what} must be {expected}, not {}", type_name(name_of(value)));
+            // Text on a command line has no quotes.
+            let found = match name_of(value) {
+                "string" => "text",
+                other => in_words(other),
+            };
+            let message = format!("{what} must be {expected}, not {found}");
             self.problems.error(span, message, example_of(path.last(), &forms, place));
             return false;
         }
@@ -81,12 +84,7 @@ impl<'a> Shape<'a, '_, '_> {
                 }
             }
             DeValue::String(text) => {
-                let words: Vec<_> = fitting
-                    .iter()
-                    .filter_map(|form| form.get("enum")?.as_array())
-                    .flatten()
-                    .collect();
-                let words: Vec<_> = words.into_iter().filter_map(Value::as_str).collect();
+                let words = words(&fitting);
                 if !words.is_empty() && !words.contains(&text.as_ref()) {
                     self.problems.error(
                         span,
@@ -149,13 +147,11 @@ impl<'a> Shape<'a, '_, '_> {
         for name in &required {
             if table.get(*name).is_none() {
                 let mut forms = Vec::new();
-                members()
-                    .filter_map(|members| members.get(*name))
-                    .for_each(|schema| self.forms(schema, &mut forms));
-                let form = forms
-                    .iter()
-                    .find_map(|form| types(form).first().map(|name| form_of(name)))
-                    .unwrap_or("…");
+                for schema in members().filter_map(|members| members.get(*name)) {
+                    self.forms(schema, &mut forms);
+                }
+                let first = forms.iter().find_map(|form| types(form).first().copied());
+                let form = first.map_or("…", form_of);
                 self.problems.error(
                     span,
                     format!("{place} has no `{name}`"),
@@ -187,21 +183,28 @@ impl<'a> Shape<'a, '_, '_> {
 /// Shows how to write a key: with one of its words if it has some, otherwise with a value of an
 /// allowed type.
 fn example_of(key: Option<&String>, forms: &[&Value], place: Place) -> String {
-    let words = forms.iter().filter_map(|form| form.get("enum")?.as_array()).flatten();
-    let words: Vec<_> =
-        words.filter_map(Value::as_str).map(|word| format!("`\"{word}\"`")).collect();
+    let words: Vec<_> = words(forms).iter().map(|word| format!("`\"{word}\"`")).collect();
     if !words.is_empty() {
         return format!("write one of: {}", words.join(", "));
     }
-    let names: BTreeSet<_> =
-        forms.iter().flat_map(|form| types(form)).filter(|name| *name != "null").collect();
     let key = key.map_or("…", String::as_str);
     let line = |name| match place {
         Place::Key => format!("`{key} = {}`", form_of(name)),
         Place::List => format!("`{key} = [{}]`", form_of(name)),
     };
-    let lines: Vec<_> = names.into_iter().map(line).collect();
+    let lines: Vec<_> = all_types(forms).into_iter().map(line).collect();
     format!("write {}", lines.join(" or "))
+}
+
+/// Returns the words that a text can be.
+fn words<'v>(forms: &[&'v Value]) -> Vec<&'v str> {
+    let words = forms.iter().filter_map(|form| form.get("enum")?.as_array()).flatten();
+    words.filter_map(Value::as_str).collect()
+}
+
+/// Returns the types of a value that is present.
+fn all_types<'v>(forms: &[&'v Value]) -> BTreeSet<&'v str> {
+    forms.iter().flat_map(|form| types(form)).filter(|name| *name != "null").collect()
 }
 
 /// Returns an example of a type.
@@ -241,11 +244,6 @@ fn name_of(value: &DeValue<'_>) -> &'static str {
         DeValue::Array(_) => "array",
         DeValue::Table(_) => "object",
     }
-}
-
-/// Names the type of a value. Text on a command line has no quotes.
-fn type_name(name: &str) -> &str {
-    if name == "string" { "text" } else { in_words(name) }
 }
 
 fn in_words(name: &str) -> &str {

@@ -56,7 +56,7 @@ impl Engines {
     ) -> Self {
         let secrets = CurrentSecrets(Arc::new(RwLock::new(secrets)));
         let mut builder = Engine::builder().egress(egress.clone()).secrets(secrets.clone());
-        if let Some(state) = options.state_dir() {
+        if let Some(state) = &options.state_dir {
             builder = builder.keys(keys::store(state, config)).directory_counts(state.join(COUNTS));
         }
         if let Some(cache) = &options.cache_dir {

@@ -14,17 +14,16 @@ use gimli::write::{
     Address, AttributeValue, ConvertLineRow, ConvertResult, ConvertUnit, Dwarf, EndianVec,
     LineProgram, LineString, Sections,
 };
-use gimli::{DW_AT_comp_dir, EndianSlice, LineEncoding, LittleEndian};
+use gimli::{DW_AT_comp_dir, LineEncoding, LittleEndian};
 use wasmparser::{Parser, Payload};
 
+use crate::lines::{self, Reader};
 use crate::{Error, Result};
 
 /// The folder that relative paths start from.
 const HERE: &[u8] = b".";
 /// The folder that files of others get.
 const LIBRARY: &str = "/lib/libc";
-
-type Reader<'a> = EndianSlice<'a, LittleEndian>;
 
 /// Returns the remaining sections by name. `files` are the author's, as they were passed to the
 /// compiler in this folder.
@@ -39,14 +38,7 @@ pub(super) fn of_authors(
             read.push((section.name(), section.data()));
         }
     }
-    let section = |id: gimli::SectionId| {
-        let found = read.iter().find(|(name, _)| *name == id.name());
-        Ok::<_, gimli::Error>(EndianSlice::new(
-            found.map_or(&[][..], |(_, data)| data),
-            LittleEndian,
-        ))
-    };
-    let dwarf = gimli::Dwarf::load(section).map_err(Error::internal)?;
+    let dwarf = lines::dwarf(&read).map_err(Error::internal)?;
     let mut sections = Sections::new(EndianVec::new(LittleEndian));
     reduced(&dwarf, folder, files)
         .and_then(|mut kept| Ok(kept.write(&mut sections)?))

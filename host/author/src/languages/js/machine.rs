@@ -54,27 +54,19 @@ pub(crate) enum Stopped {
 }
 
 /// The compiled form of one module. It is compiled at the first start.
-pub(crate) struct Compiled(OnceLock<Module>);
-
-impl Compiled {
-    pub(crate) const fn new() -> Self {
-        Self(OnceLock::new())
-    }
-
-    fn module(&self, engine: &Engine, wasm: &[u8]) -> Result<&Module> {
-        if let Some(module) = self.0.get() {
-            return Ok(module);
-        }
-        let module = Module::new(engine, wasm).map_err(Error::internal)?;
-        Ok(self.0.get_or_init(|| module))
-    }
-}
+pub(crate) type Compiled = OnceLock<Module>;
 
 impl Machine {
     /// Starts a module. `kept` must always be used with the same `wasm`.
     pub(crate) fn start(wasm: &[u8], kept: &Compiled) -> Result<Self> {
         let engine = ENGINE.as_ref().map_err(Error::internal)?;
-        let module = kept.module(engine, wasm)?;
+        let module = match kept.get() {
+            Some(module) => module,
+            None => {
+                let module = Module::new(engine, wasm).map_err(Error::internal)?;
+                kept.get_or_init(|| module)
+            }
+        };
         let mut store = Store::new(engine, StoreLimitsBuilder::new().memory_size(MEMORY).build());
         store.limiter(|limits| limits);
         store.set_fuel(FUEL).map_err(Error::internal)?;
@@ -127,7 +119,7 @@ impl Stopped {
         match error.downcast_ref::<Trap>() {
             Some(Trap::OutOfFuel) => Self::Fuel,
             Some(trap) => Self::Trap(*trap),
-            None => Self::Other(Error::internal(format!("{error:#}"))),
+            None => Self::Other(Error::internal_chain(error)),
         }
     }
 }

@@ -47,12 +47,9 @@ pub(crate) struct Modules {
     imports: BTreeMap<String, BTreeMap<String, String>>,
     /// For each module that was TypeScript, the line of the source for each line of the output.
     lines: BTreeMap<String, Vec<u32>>,
-    /// Warnings about names and imports that the runtime does not have.
+    /// Names and imports that the runtime does not have.
     #[serde(skip)]
-    pub(crate) warnings: Vec<String>,
-    /// True if the modules need the runtime with `Intl`.
-    #[serde(skip)]
-    pub(crate) uses_intl: bool,
+    pub(crate) absent: Absent,
 }
 
 /// One file of the project or of a package.
@@ -129,20 +126,20 @@ struct Free {
 
 /// Reads the module `entry` of a project and all modules that it imports.
 pub(crate) fn collect(project: &Path, entry: &str) -> Result<Modules> {
-    let (modules, absent) = collected(project, entry, &BTreeSet::new())?;
-    let pages = absent.of_a_page();
+    let modules = collected(project, entry, &BTreeSet::new())?;
+    let pages = modules.absent.of_a_page();
     if pages.is_empty() {
         return Ok(modules);
     }
     // Some packages use names of web pages. Their files for other platforms may not.
     Ok(match collected(project, entry, &pages) {
-        Ok((others, absent)) if absent.of_a_page().len() < pages.len() => others,
+        Ok(others) if others.absent.of_a_page().len() < pages.len() => others,
         _ => modules,
     })
 }
 
 /// Reads the modules. `pages` are packages whose browser files are not used.
-fn collected(project: &Path, entry: &str, pages: &BTreeSet<String>) -> Result<(Modules, Absent)> {
+fn collected(project: &Path, entry: &str, pages: &BTreeSet<String>) -> Result<Modules> {
     let root = project.canonicalize().map_err(Error::file("read the folder", project))?;
     let mut reader = Machine::start(READER, &COMPILED)?;
     let mut resolver = Resolver::new(&root, pages);
@@ -199,14 +196,7 @@ fn collected(project: &Path, entry: &str, pages: &BTreeSet<String>) -> Result<(M
         }
         files.insert(name, File { text, meanings, missing });
     }
-    Ok((
-        Modules {
-            warnings: absent.warnings(),
-            uses_intl: absent.uses_intl(),
-            ..render(&files, entry)?
-        },
-        absent,
-    ))
+    Ok(Modules { absent, ..render(&files, entry)? })
 }
 
 /// Returns the text of an error without the file name at its start.

@@ -28,7 +28,7 @@ use wit_component::ComponentEncoder;
 
 use super::machine::{Compiled, Machine, Stopped};
 use super::modules::Modules;
-use super::trim::{self, Unused};
+use super::trim;
 use crate::cases::grants;
 use crate::languages::tools;
 use crate::{Error, Result};
@@ -78,7 +78,7 @@ pub(crate) struct Snapshot {
 pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot> {
     let mut wizer = Wizer::new();
     wizer.init_func(SEAL);
-    let Runtime(runtime, compiled) = if modules.uses_intl { &WITH_INTL } else { &PLAIN };
+    let Runtime(runtime, compiled) = if modules.absent.uses_intl { &WITH_INTL } else { &PLAIN };
     let (context, instrumented) = wizer.instrument(runtime).map_err(Error::internal)?;
     let mut machine = Machine::start(&instrumented, compiled)?;
     let given = serde_json::to_vec(modules).map_err(Error::internal)?;
@@ -111,12 +111,12 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot> {
     let unused = GrantKind::all().filter(|kind| !needed.contains(kind));
     let unused = unused.filter_map(|kind| kind.row().interface());
     let unused = unused.map(|name| format!("toolcell:tool/{name}@0.1.0"));
-    let module = trim::trim(&module, &Unused { interfaces: unused.collect() })?;
+    let module = trim::trim(&module, &unused.collect())?;
     let encoded = ComponentEncoder::default()
         .validate(false)
         .module(&module)
         .and_then(|mut encoder| encoder.encode());
-    let component = encoded.map_err(|error| Error::internal(format!("{error:#}")))?;
+    let component = encoded.map_err(Error::internal_chain)?;
     if component.len() as u64 > Engine::MAX_COMPONENT {
         let message = format!(
             "the component has {} bytes, and at most {} can be loaded",

@@ -31,13 +31,9 @@ const NAME: &str = "toolcell_guest";
 /// Prefix of core exports that only the builder uses.
 const BUILDER: &str = "toolcell_js_";
 
-/// Interfaces whose functions are never called.
-pub(crate) struct Unused {
-    pub(crate) interfaces: BTreeSet<String>,
-}
-
-/// Writes the module without the unused parts.
-pub(crate) fn trim(module: &[u8], unused: &Unused) -> Result<Vec<u8>> {
+/// Writes the module without the unused parts. The functions of the interfaces `unused` are never
+/// called.
+pub(crate) fn trim(module: &[u8], unused: &BTreeSet<String>) -> Result<Vec<u8>> {
     let mut trimmer = Trimmer::of(module, unused)?;
     let mut written = Module::new();
     trimmer
@@ -51,7 +47,7 @@ pub(crate) fn trim(module: &[u8], unused: &Unused) -> Result<Vec<u8>> {
 
 /// The decision for each function, while the module is rewritten.
 struct Trimmer<'a> {
-    unused: &'a Unused,
+    unused: &'a BTreeSet<String>,
     /// For each imported function: its type, and true if it stays.
     imports: Vec<(u32, bool)>,
     /// The number of functions that the module defines.
@@ -72,7 +68,7 @@ fn trap() -> Function {
 }
 
 impl<'a> Trimmer<'a> {
-    fn of(module: &[u8], unused: &'a Unused) -> Result<Self> {
+    fn of(module: &[u8], unused: &'a BTreeSet<String>) -> Result<Self> {
         let reached = reached::reachable(module, |name| !name.starts_with(BUILDER))
             .map_err(Error::internal)?;
         let mut found =
@@ -87,7 +83,7 @@ impl<'a> Trimmer<'a> {
                     for import in section.into_imports() {
                         let import = import.map_err(Error::internal)?;
                         if let TypeRef::Func(ty) = import.ty {
-                            found.imports.push((ty, !unused.interfaces.contains(import.module)));
+                            found.imports.push((ty, !unused.contains(import.module)));
                         }
                     }
                 }
@@ -134,7 +130,7 @@ impl Reencode for Trimmer<'_> {
     ) -> Result2 {
         for import in section.into_imports() {
             let import = import?;
-            if !self.unused.interfaces.contains(import.module) {
+            if !self.unused.contains(import.module) {
                 utils::parse_import(self, imports, import)?;
             }
         }

@@ -89,9 +89,7 @@ impl Page {
             None => has(&plain(value)),
         };
         let is_known_place = |place: &str| {
-            let mut parts =
-                place.split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~"));
-            parts.all(|part| {
+            parts(place).all(|part| {
                 KEYWORDS.contains(&&*part)
                     || HINTS.contains(&&*part)
                     || part.parse::<u32>().is_ok()
@@ -142,11 +140,15 @@ impl Page {
     }
 }
 
+/// Returns the decoded parts of a JSON pointer.
+fn parts(place: &str) -> impl Iterator<Item = String> {
+    place.split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~"))
+}
+
 /// Formats a place in a definition in words: `parameter city, pattern` for
 /// `/parameters/properties/city/pattern`.
 pub(super) fn in_words(place: &str) -> String {
-    let parts: Vec<_> =
-        place.split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
+    let parts: Vec<_> = parts(place).collect();
     let parts: Vec<_> = parts.iter().map(String::as_str).collect();
     let (mut words, mut rest) = match parts.as_slice() {
         ["parameters", "properties", name, rest @ ..] => (vec![format!("parameter {name}")], rest),
@@ -156,25 +158,15 @@ pub(super) fn in_words(place: &str) -> String {
         ["extensions", rest @ ..] | rest => (Vec::new(), rest),
     };
     loop {
-        rest = match rest {
+        let (word, after) = match rest {
             [] => return words.join(", "),
-            ["properties", name, rest @ ..] => {
-                words.push(format!("member {name}"));
-                rest
-            }
-            ["$defs" | "definitions", name, rest @ ..] => {
-                words.push(format!("definition {name}"));
-                rest
-            }
-            ["items", rest @ ..] => {
-                words.push("each item".to_owned());
-                rest
-            }
-            [word, rest @ ..] => {
-                words.push((*word).to_owned());
-                rest
-            }
+            ["properties", name, rest @ ..] => (format!("member {name}"), rest),
+            ["$defs" | "definitions", name, rest @ ..] => (format!("definition {name}"), rest),
+            ["items", rest @ ..] => ("each item".to_owned(), rest),
+            [word, rest @ ..] => ((*word).to_owned(), rest),
         };
+        words.push(word);
+        rest = after;
     }
 }
 

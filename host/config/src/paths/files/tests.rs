@@ -16,7 +16,7 @@ fn pipe_in_place_of_a_file_does_not_block() {
     for failure in
         [open_what_is_there(&pipe, "a hint").unwrap_err(), open(&pipe, "a hint").unwrap_err()]
     {
-        assert!(failure.message().ends_with("is a pipe, not a file"), "{}", failure.message());
+        assert!(failure.to_string().ends_with("is a pipe, not a file"), "{failure}");
     }
 }
 
@@ -29,7 +29,8 @@ fn unusable_file_is_refused_with_the_reason() {
     {
         fs::write(&path, bytes).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        for message in [configuration(&path).unwrap_err().message(), secret(&path).unwrap_err().0] {
+        for message in [configuration(&path).unwrap_err().to_string(), secret(&path).unwrap_err().0]
+        {
             assert!(message.contains(reason), "{message}");
         }
     }

@@ -50,11 +50,12 @@ const ALTERNATIVES: [(&str, &str); 16] = [
 const INTL: &str = "Intl";
 
 /// The missing names and imports of a set of modules.
-#[derive(Default)]
-pub(super) struct Absent {
+#[derive(Debug, Default)]
+pub(crate) struct Absent {
     /// The file and line of each name, reported once for each package.
     names: BTreeMap<(String, String), (String, u32)>,
-    uses_intl: bool,
+    /// True if a module uses `Intl`.
+    pub(crate) uses_intl: bool,
     /// The first line in each file of `import()` calls that cannot be resolved, by the reason.
     imports: BTreeMap<(String, String), u32>,
 }
@@ -95,13 +96,8 @@ impl Absent {
             .collect()
     }
 
-    /// Returns true if a module uses `Intl`.
-    pub(super) fn uses_intl(&self) -> bool {
-        self.uses_intl
-    }
-
     /// Returns one sentence for each missing name and import.
-    pub(super) fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<String> {
         let names = self.names.iter().map(|((_, name), (file, line))| {
             let is_locale = name.starts_with("locale ");
             let other = if is_locale {

@@ -51,9 +51,10 @@ pub(super) struct Package {
     main: Option<String>,
     module: Option<String>,
     browser: Browser,
-    exports: Option<Target>,
+    pub(super) exports: Option<Target>,
     imports: IndexMap<String, Target>,
-    is_native: bool,
+    /// True if it needs an addon of Node and has no alternative for browsers.
+    pub(super) is_native: bool,
 }
 
 /// Members of a package that builds or downloads an addon. Source: npm, `package.json`;
@@ -83,7 +84,7 @@ pub(super) enum Replacement {
 /// A value in `exports` and `imports`. The conditions of an object are tried in their order.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Target {
+pub(super) enum Target {
     File(String),
     Any(Vec<Self>),
     Conditions(IndexMap<String, Self>),
@@ -123,15 +124,6 @@ impl Package {
         (self.browser, self.module) = (Browser::default(), None);
         self.exports.iter_mut().chain(self.imports.values_mut()).for_each(Target::forget_browser);
         self
-    }
-
-    /// Returns true if it needs an addon of Node and has no alternative for browsers.
-    pub(super) fn is_native(&self) -> bool {
-        self.is_native
-    }
-
-    pub(super) fn has_exports(&self) -> bool {
-        self.exports.is_some()
     }
 
     /// Returns the file that `exports` has for `.` or `./path`.

@@ -58,6 +58,15 @@ pub(super) struct Resolver<'p> {
     packages: BTreeMap<String, Option<Rc<Package>>>,
 }
 
+/// An import to resolve: a specifier in the file `from`. At most `steps` redirections follow.
+#[derive(Clone, Copy)]
+struct Request<'a> {
+    from: &'a str,
+    specifier: &'a str,
+    wanted: ImportKind,
+    steps: u32,
+}
+
 /// Returns true if a file is in a package.
 pub(super) fn is_of_package(name: &str) -> bool {
     name.split('/').any(|part| part == PACKAGES)
@@ -65,10 +74,13 @@ pub(super) fn is_of_package(name: &str) -> bool {
 
 /// Returns the name of the package that contains the file. Empty for a file of the project.
 pub(super) fn package_of(file: &str) -> &str {
-    let Some((_, inner)) = file.rsplit_once(&format!("{PACKAGES}/")) else { return "" };
-    let parts = if inner.starts_with('@') { 2 } else { 1 };
-    let end = inner.match_indices('/').nth(parts - 1).map_or(inner.len(), |(at, _)| at);
-    &inner[..end]
+    file.rsplit_once(&format!("{PACKAGES}/")).map_or("", |(_, inner)| split_name(inner).0)
+}
+
+/// Splits a path after the name of the package with which it begins: `name` or `@scope/name`.
+fn split_name(path: &str) -> (&str, &str) {
+    let slash = usize::from(path.starts_with('@'));
+    path.split_at(path.match_indices('/').nth(slash).map_or(path.len(), |(at, _)| at))
 }
 
 impl<'p> Resolver<'p> {
@@ -84,77 +96,70 @@ impl<'p> Resolver<'p> {
         specifier: &str,
         wanted: ImportKind,
     ) -> Result<String> {
-        self.step(from, specifier, wanted, MAX_STEPS)
+        self.step(Request { from, specifier, wanted, steps: MAX_STEPS })
     }
 
-    fn step(
-        &mut self,
-        from: &str,
-        specifier: &str,
-        wanted: ImportKind,
-        steps: u32,
-    ) -> Result<String> {
+    fn step(&mut self, request: Request<'_>) -> Result<String> {
+        let Request { from, specifier, wanted, steps } = request;
         if specifier.ends_with(".node") {
-            return fault(from, &format!("cannot import `{specifier}`: {ADDON}"), NO_ADDON);
+            return request.refused(ADDON, NO_ADDON);
         }
         if specifier.len() > MAX_PATH {
             let start: String = specifier.chars().take(80).collect();
             let message =
                 format!("cannot import `{start}…`: the name has more than {MAX_PATH} bytes");
-            return fault(from, &message, "import a file by a shorter path");
+            return request.fault(&message, "import a file by a shorter path");
         }
         if steps == 0 {
-            return fault(
-                from,
-                &circular(specifier),
-                "install another version of the package, or correct its `package.json`",
-            );
+            return request
+                .circular("install another version of the package, or correct its `package.json`");
         }
         let is_path = specifier.starts_with("./")
             || specifier.starts_with("../")
             || [".", ".."].contains(&specifier);
         if is_path && !is_of_package(from) {
-            return self.project_file(from, specifier);
+            return self.project_file(request);
         }
         if is_path {
             let Some(path) = plain(&folder(from).join(specifier)) else {
-                return self.outside(from, specifier);
+                return request.outside();
             };
             return match self.package_file(&path, wanted)? {
-                Some(found) => self.in_browser(from, specifier, &found, wanted, steps),
-                None => fault(from, &no_file(specifier, &path), "install the package again"),
+                Some(found) => self.in_browser(request, &found),
+                None => request.no_file(&path, "install the package again"),
             };
         }
-        let own = self.package_of(from)?;
-        if let Some((home, package)) = &own {
+        if let Some((home, package)) = self.package_of(from)? {
             if specifier.starts_with('#') {
                 return match package.imported(specifier, wanted) {
-                    Some(target) => {
-                        self.step(&format!("{home}/package.json"), &target, wanted, steps - 1)
-                    }
-                    None => {
-                        let message = format!(
-                            "cannot import `{specifier}`: {home}/package.json has no such entry in `imports`"
-                        );
-                        fault(from, &message, "install the package again")
-                    }
+                    Some(target) => self.redirected(request, &home, &target),
+                    None => request.refused(
+                        &format!("{home}/package.json has no such entry in `imports`"),
+                        "install the package again",
+                    ),
                 };
             }
             match package.replaced(specifier) {
                 Some(Replacement::Without(_)) => return Ok(EMPTY.to_owned()),
                 Some(Replacement::File(file)) if file != specifier => {
-                    return self.step(&format!("{home}/package.json"), file, wanted, steps - 1);
+                    return self.redirected(request, &home, file);
                 }
                 _ => {}
             }
         }
-        self.package(from, specifier, wanted, steps)
+        self.package(request)
+    }
+
+    /// Resolves the specifier by which the package in the folder `home` replaces the requested one.
+    fn redirected(&mut self, request: Request<'_>, home: &str, specifier: &str) -> Result<String> {
+        let from = format!("{home}/package.json");
+        self.step(Request { from: &from, specifier, steps: request.steps - 1, ..request })
     }
 
     /// Resolves the path of a file of the project.
-    fn project_file(&self, from: &str, specifier: &str) -> Result<String> {
-        let Some(wanted) = plain(&folder(from).join(specifier)) else {
-            return self.outside(from, specifier);
+    fn project_file(&self, request: Request<'_>) -> Result<String> {
+        let Some(wanted) = plain(&folder(request.from).join(request.specifier)) else {
+            return request.outside();
         };
         let stem = wanted.strip_suffix(".js").or(wanted.strip_suffix(".mjs")).unwrap_or(&wanted);
         let others = ENDINGS
@@ -163,113 +168,88 @@ impl<'p> Resolver<'p> {
         let found = std::iter::once(wanted.clone())
             .chain(others)
             .find(|name| self.root.join(name).is_file());
-        match found.map(|name| (self.real(&name), name)) {
+        match found {
             // A file of the project keeps the name by which it is imported, links included.
-            Some((Some(_), name)) => Ok(name),
-            Some((None, _)) => self.outside(from, specifier),
-            None => {
-                fault(from, &no_file(specifier, &wanted), "correct the path, or write the file")
-            }
+            Some(name) if self.real(&name).is_some() => Ok(name),
+            Some(_) => request.outside(),
+            None => request.no_file(&wanted, "correct the path, or write the file"),
         }
     }
 
     /// Resolves a file of a package by the package's name.
-    fn package(
-        &mut self,
-        from: &str,
-        specifier: &str,
-        wanted: ImportKind,
-        steps: u32,
-    ) -> Result<String> {
+    fn package(&mut self, request: Request<'_>) -> Result<String> {
+        let Request { from, specifier, wanted, .. } = request;
         let Some((name, subpath)) = split(specifier) else {
             let hint = "import files of the project by path, `./name.js` for instance, and packages by name";
-            return fault(
-                from,
-                &format!("cannot import `{specifier}`: it is not a path or the name of a package"),
-                hint,
-            );
+            return request.refused("it is not a path or the name of a package", hint);
         };
         let from_folder = folder(from);
-        let places = from_folder
+        let mut homes = from_folder
             .ancestors()
             .filter_map(Path::to_str)
-            .filter(|place| !place.ends_with(PACKAGES));
-        let homes: Vec<_> =
-            places.map(|place| join(place, &format!("{PACKAGES}/{name}"))).collect();
-        let home = homes.into_iter().find(|home| self.root.join(home).is_dir());
+            .filter(|place| !place.ends_with(PACKAGES))
+            .map(|place| join(place, &format!("{PACKAGES}/{name}")));
+        let home = homes.find(|home| self.root.join(home).is_dir());
         let Some(home) = home.filter(|_| !specifier.starts_with("node:")) else {
-            let module = specifier.strip_prefix("node:").unwrap_or(name);
-            if specifier.starts_with("node:")
-                || NODE.split_whitespace().any(|known| known == module)
-            {
-                let hint = "use what the module `toolcell` exports, or a package that is written for browsers";
-                let message = format!(
-                    "cannot import `{specifier}`: it is a module of Node.js, and a tool does not run in Node.js"
-                );
-                return fault(from, &message, hint);
-            }
-            let above = self.root.ancestors().skip(1).map(|folder| folder.join(PACKAGES));
-            if let Some(shared) = above.into_iter().find(|packages| packages.join(name).is_dir()) {
-                let message = format!(
-                    "cannot import `{specifier}`: the package `{name}` is in `{}`, and only packages in the project's folder \
-                     are read",
-                    shared.display()
-                );
-                let hint = format!(
-                    "install it into the project's folder: `npm install --no-workspaces {name}`"
-                );
-                return fault(from, &message, &hint);
-            }
-            // Suggesting to install a package with a mistyped name would be dangerous.
-            let hint = names::did_you_mean(name, [SDK], || {
-                format!(
-                    "run `npm install {name}`, or import a file of the project by path: `./{name}.js`"
-                )
-            });
-            return fault(
-                from,
-                &format!("cannot import `{specifier}`: {PACKAGES} has no package `{name}`"),
-                &hint,
-            );
+            return self.no_package(request, name);
         };
         let package = self.manifest(&home)?.unwrap_or_default();
-        if package.is_native() {
-            let other = PURE
-                .iter()
-                .find(|(native, _)| *native == name)
-                .map(|(_, pure)| format!("use {pure}"));
-            let hint = other.as_deref().unwrap_or(NO_ADDON);
-            return fault(
-                from,
-                &format!("cannot import `{specifier}`: the package `{name}` is {ADDON}"),
-                hint,
-            );
+        if package.is_native {
+            let other = PURE.iter().find(|(native, _)| *native == name);
+            let hint = other.map_or_else(|| NO_ADDON.to_owned(), |(_, pure)| format!("use {pure}"));
+            return request.refused(&format!("the package `{name}` is {ADDON}"), &hint);
         }
-        let found = if package.has_exports() {
+        let found = if package.exports.is_some() {
             let Some(file) = package.export_target(&subpath, wanted) else {
-                let message =
-                    format!("cannot import `{specifier}`: the package `{name}` does not export it");
-                return fault(from, &message, &format!("look at `exports` in {home}/package.json"));
+                return request.refused(
+                    &format!("the package `{name}` does not export it"),
+                    &format!("look at `exports` in {home}/package.json"),
+                );
             };
             let path = file.strip_prefix("./").and_then(|file| plain(&Path::new(&home).join(file)));
-            match path.filter(|path| self.root.join(path).is_file()) {
-                Some(path) => self.real(&path),
-                None => None,
-            }
+            path.filter(|path| self.root.join(path).is_file()).and_then(|path| self.real(&path))
         } else if let Some(file) = subpath.strip_prefix("./") {
             self.package_file(&join(&home, file), wanted)?
         } else {
             self.package_file(&home, wanted)?
         };
         match found {
-            Some(found) => self.in_browser(from, specifier, &found, wanted, steps),
-            None => {
-                let message = format!(
-                    "cannot import `{specifier}`: its file in the package `{name}` is missing or outside of the project"
-                );
-                fault(from, &message, "install the package again, into the project's folder")
-            }
+            Some(found) => self.in_browser(request, &found),
+            None => request.refused(
+                &format!("its file in the package `{name}` is missing or outside of the project"),
+                "install the package again, into the project's folder",
+            ),
         }
+    }
+
+    /// Returns the error for a package that is not in the project.
+    fn no_package(&self, request: Request<'_>, name: &str) -> Result<String> {
+        let builtin = request.specifier.strip_prefix("node:");
+        if builtin.is_some() || NODE.split_whitespace().any(|known| known == name) {
+            let hint =
+                "use what the module `toolcell` exports, or a package that is written for browsers";
+            let why = "it is a module of Node.js, and a tool does not run in Node.js";
+            return request.refused(why, hint);
+        }
+        let above = self.root.ancestors().skip(1).map(|folder| folder.join(PACKAGES));
+        if let Some(shared) = above.into_iter().find(|packages| packages.join(name).is_dir()) {
+            let why = format!(
+                "the package `{name}` is in `{}`, and only packages in the project's \
+                 folder are read",
+                shared.display()
+            );
+            let hint = format!(
+                "install it into the project's folder: `npm install --no-workspaces {name}`"
+            );
+            return request.refused(&why, &hint);
+        }
+        // Suggesting to install a package with a mistyped name would be dangerous.
+        let hint = names::did_you_mean(name, [SDK], || {
+            format!(
+                "run `npm install {name}`, or import a file of the project by path: `./{name}.js`"
+            )
+        });
+        request.refused(&format!("{PACKAGES} has no package `{name}`"), &hint)
     }
 
     /// Resolves `path` to a file of a package: the file itself, the file with an extension, or the
@@ -300,27 +280,16 @@ impl<'p> Resolver<'p> {
     }
 
     /// Returns the file that replaces `found` in browsers, or `found`.
-    fn in_browser(
-        &mut self,
-        from: &str,
-        specifier: &str,
-        found: &str,
-        wanted: ImportKind,
-        steps: u32,
-    ) -> Result<String> {
+    fn in_browser(&mut self, request: Request<'_>, found: &str) -> Result<String> {
         let Some((home, package)) = self.package_of(found)? else { return Ok(found.to_owned()) };
         let Some(path) = found.strip_prefix(&home) else { return Ok(found.to_owned()) };
         match package.replaced(&format!(".{path}")) {
             Some(Replacement::Without(_)) => Ok(EMPTY.to_owned()),
             Some(Replacement::File(file)) if *file != format!(".{path}") => {
-                if steps == 1 {
-                    return fault(
-                        from,
-                        &circular(specifier),
-                        "install another version of the package",
-                    );
+                if request.steps == 1 {
+                    return request.circular("install another version of the package");
                 }
-                self.step(&format!("{home}/package.json"), file, wanted, steps - 1)
+                self.redirected(request, &home, file)
             }
             _ => Ok(found.to_owned()),
         }
@@ -364,24 +333,35 @@ impl<'p> Resolver<'p> {
         let real = self.root.join(name).canonicalize().ok()?;
         real.strip_prefix(self.root).ok()?.to_str().map(str::to_owned)
     }
+}
 
-    fn outside(&self, from: &str, specifier: &str) -> Result<String> {
-        let message = format!("`{specifier}` is outside of the project");
-        fault(from, &message, "copy the file into the project's folder")
+impl Request<'_> {
+    fn fault(self, message: &str, hint: &str) -> Result<String> {
+        Err(Error::source(format!("{}: {message}", self.from), hint))
     }
-}
 
-/// The message for a cycle of a package's replacements.
-fn circular(specifier: &str) -> String {
-    format!("`{specifier}` leads to itself through `imports` or `browser` in `package.json`")
-}
+    /// Returns the error for a specifier that cannot be imported for this reason.
+    fn refused(self, why: &str, hint: &str) -> Result<String> {
+        self.fault(&format!("cannot import `{}`: {why}", self.specifier), hint)
+    }
 
-fn no_file(specifier: &str, path: &str) -> String {
-    format!("cannot import `{specifier}`: there is no file `{path}`")
-}
+    fn no_file(self, path: &str, hint: &str) -> Result<String> {
+        self.refused(&format!("there is no file `{path}`"), hint)
+    }
 
-fn fault(from: &str, message: &str, hint: &str) -> Result<String> {
-    Err(Error::source(format!("{from}: {message}"), hint))
+    fn outside(self) -> Result<String> {
+        let message = format!("`{}` is outside of the project", self.specifier);
+        self.fault(&message, "copy the file into the project's folder")
+    }
+
+    /// Returns the error for a cycle of a package's replacements.
+    fn circular(self, hint: &str) -> Result<String> {
+        let message = format!(
+            "`{}` leads to itself through `imports` or `browser` in `package.json`",
+            self.specifier
+        );
+        self.fault(&message, hint)
+    }
 }
 
 fn folder(name: &str) -> PathBuf {
@@ -395,13 +375,11 @@ fn join(folder: &str, name: &str) -> String {
 /// Splits a specifier into the name of the package and `.` or `./path`. Returns `None` if it is not
 /// the name of a package.
 fn split(specifier: &str) -> Option<(&str, String)> {
-    let names = if specifier.starts_with('@') { 2 } else { 1 };
-    let end = specifier.match_indices('/').nth(names - 1).map_or(specifier.len(), |(at, _)| at);
-    let (name, rest) = specifier.split_at(end);
+    let (name, rest) = split_name(specifier);
     let is_name =
         |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', ':', '%']);
     let is_valid = specifier.starts_with("node:")
-        || (name.split('/').count() == names && name.split('/').all(is_name));
+        || (name.starts_with('@') == name.contains('/') && name.split('/').all(is_name));
     is_valid.then(|| (name, format!(".{rest}")))
 }
 
