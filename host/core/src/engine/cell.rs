@@ -34,9 +34,9 @@ use toolcell_contract::{controls::bound, grants::GrantKind};
 use wasmtime::{Engine, Store, StoreContextMut, UpdateDeadline, component::ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-use crate::{
-    capability::files::Mounts, tenant::limit_reached::LimitReached, tool::handler::Invocation,
-};
+use crate::capability::files::Mounts;
+use crate::tenant::limit_reached::LimitReached;
+use crate::tool::handler::Invocation;
 use bounds::{host_memory, limiter::Limiter, run_state::RunState};
 use call_redactor::CallRedactor;
 use imports::inert::{self, Clock};

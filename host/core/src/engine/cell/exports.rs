@@ -13,9 +13,10 @@ use wasmtime::Engine;
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre};
 
 use super::{Cell, bindings::ToolboxWithGrantsIndices, output::captured::Streams};
+use crate::engine::adapt::command;
 use crate::engine::adapt::component_kind::{Command, ComponentKind};
 use crate::engine::adapt::functions::{self, Function};
-use crate::{engine::adapt::command, tool::handler::Invocation};
+use crate::tool::handler::Invocation;
 
 /// The exports that calls use.
 pub(crate) enum Exports {

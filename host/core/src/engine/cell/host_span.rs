@@ -11,7 +11,8 @@
 use toolcell_contract::grants::{Method, Target};
 use tracing::{Span, field::Empty};
 
-use crate::{capability::http::SendError, tool::handler::Invocation};
+use crate::capability::http::SendError;
+use crate::tool::handler::Invocation;
 
 /// Begins the span of one call into the host.
 pub(crate) fn host_span(

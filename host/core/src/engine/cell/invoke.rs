@@ -25,8 +25,9 @@ use super::{
     bounds::ticker::Ticker, call_redactor::CallRedactor, exports::Exports,
     output::captured::Streams, resources::EngineResources, translate,
 };
+use crate::capability::files::Mounts;
 use crate::engine::adapt::{command, component_kind::ComponentKind, functions};
-use crate::{capability::files::Mounts, tool::handler::Invocation};
+use crate::tool::handler::Invocation;
 
 /// The linked code of a component, which serves every call.
 pub(crate) struct Ready {

@@ -11,9 +11,11 @@
 use std::{fmt, path::PathBuf, sync::Arc, time::SystemTime};
 
 use super::{bounds::blocking_pool::IoPool, recorder::Recorder};
+use crate::capability::http::Egress;
+use crate::capability::kv::KeyStore;
+use crate::secrets::redact::Redactors;
 use crate::secrets::secret::{SecretSource, StoredSecrets};
 use crate::tenant::{descriptors, share::Share};
-use crate::{capability::http::Egress, capability::kv::KeyStore, secrets::redact::Redactors};
 
 /// The resources and settings that an engine's cells share.
 #[derive(Clone)]

@@ -16,9 +16,10 @@ use serde_json::Value;
 use toolcell_contract::{event::LogSource, outcome::tool_error::ReturnRule};
 
 use super::lines::Lines;
+use crate::engine::adapt::command::readable;
 use crate::engine::adapt::component_kind::{Command, CommandInput, STDIN};
 use crate::engine::cell::call_redactor::CallRedactor;
-use crate::{engine::adapt::command::readable, tool::handler::Invocation};
+use crate::tool::handler::Invocation;
 
 /// The command line and the streams of one call of a command.
 pub(crate) struct Streams {
