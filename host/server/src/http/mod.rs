@@ -136,8 +136,7 @@ impl FromRequestParts<Shared> for Caller {
 }
 
 /// Creates the routes of the API. `protected` are further routes, for example of another protocol:
-/// their requests pass the same checks, and have the extensions [`Principal`] and
-/// [`RequestId`](crate::service::RequestId).
+/// their requests pass the same checks, and have the extensions [`Principal`] and [`RequestId`].
 pub fn router(
     service: Service,
     auth: Authenticator,
