@@ -205,16 +205,7 @@ impl Error {
     /// Returns true if the bytes are not a usable component: another format, malformed, too large.
     #[must_use]
     pub fn is_component(&self) -> bool {
-        matches!(
-            self.kind,
-            Kind::NotAComponent { .. }
-                | Kind::Malformed(_)
-                | Kind::Proposals(_)
-                | Kind::TooLarge { .. }
-                | Kind::TooCostly(_)
-                | Kind::NoTools(..)
-                | Kind::Describe(_)
-        )
+        self.reason() == "invalid_component"
     }
 
     /// Returns true if the component imports something that was not granted.
@@ -310,14 +301,7 @@ impl Error {
     /// cells are busy, or the cache, the sealing key or a store cannot be used.
     #[must_use]
     pub fn is_environment(&self) -> bool {
-        matches!(
-            self.kind,
-            Kind::Engine(_)
-                | Kind::NoCell(_)
-                | Kind::Cache(_)
-                | Kind::SealKey { .. }
-                | Kind::Store { .. }
-        )
+        self.reason() == "environment"
     }
 
     /// Returns advice on how to correct the error: one line without a period.

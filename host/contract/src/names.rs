@@ -11,12 +11,6 @@ use std::collections::HashMap;
 
 use crate::controls::enforced;
 
-/// Returns the number of edits that still count as a typing error: a third of the name's
-/// characters, at least one.
-fn tolerance(name: &str) -> usize {
-    (name.chars().count() / 3).max(1)
-}
-
 /// Bytes. A longer name gets no suggestion, because the comparison takes the product of both
 /// lengths.
 const MAX_COMPARED: usize = 64;
@@ -47,17 +41,13 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     if let Some(candidate) = endings(name).into_iter().find_map(known) {
         return Some(*candidate);
     }
-    candidates
-        .into_iter()
-        .map(|candidate| {
-            (
-                strsim::damerau_levenshtein(&name.to_lowercase(), &candidate.to_lowercase()),
-                candidate,
-            )
-        })
-        .filter(|(distance, _)| *distance <= tolerance(name))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
+    // This many edits still count as a typing error.
+    let tolerance = (name.chars().count() / 3).max(1);
+    let name = name.to_lowercase();
+    let distance = |candidate: &str| strsim::damerau_levenshtein(&name, &candidate.to_lowercase());
+    let measured = candidates.into_iter().map(|candidate| (distance(candidate), candidate));
+    let similar = measured.filter(|(distance, _)| *distance <= tolerance);
+    similar.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
 
 /// Returns the hint for an unknown name: the nearest candidate, or `otherwise` if none is similar.
@@ -144,5 +134,7 @@ mod tests {
             let found = nearest(asked, ["calculator", "jq", "book_table", "calc__jq_all"]);
             assert_eq!(found, expected, "{asked}");
         }
+        // Of several endings that are known, the longest counts.
+        assert_eq!(nearest("mcp__calc.jq", ["jq", "calc.jq"]), Some("calc.jq"));
     }
 }

@@ -100,11 +100,11 @@ pub fn resume_panic<T>(done: Result<T, JoinError>) -> Option<T> {
 type Foreign<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A future with a panic guard around its creation, each poll and its drop.
-pub struct GuardedFuture<'a, T>(Result<Option<Foreign<'a, T>>, Panic>);
+pub struct GuardedFuture<'a, T>(Option<Result<Foreign<'a, T>, Panic>>);
 
 impl<'a, T> GuardedFuture<'a, T> {
     pub fn new(make: impl FnOnce() -> Foreign<'a, T>) -> Self {
-        Self(catch_panic(make).map(Some))
+        Self(Some(catch_panic(make)))
     }
 }
 
@@ -112,14 +112,14 @@ impl<T> Future for GuardedFuture<'_, T> {
     type Output = Result<T, Panic>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let future = match std::mem::replace(&mut self.0, Ok(None)) {
-            Ok(future) => future,
-            Err(panic) => return Poll::Ready(Err(panic)),
+        let mut future = match self.0.take() {
+            Some(Ok(future)) => future,
+            Some(Err(panic)) => return Poll::Ready(Err(panic)),
+            None => return Poll::Pending,
         };
-        let Some(mut future) = future else { return Poll::Pending };
         let poll = catch_panic(|| future.as_mut().poll(context));
         if let Ok(Poll::Pending) = poll {
-            self.0 = Ok(Some(future));
+            self.0 = Some(Ok(future));
             return Poll::Pending;
         }
         guarded(|| drop(future));
@@ -132,7 +132,7 @@ impl<T> Future for GuardedFuture<'_, T> {
 
 impl<T> Drop for GuardedFuture<'_, T> {
     fn drop(&mut self) {
-        if let Ok(Some(future)) = std::mem::replace(&mut self.0, Ok(None)) {
+        if let Some(Ok(future)) = self.0.take() {
             guarded(|| drop(future));
         }
     }

@@ -155,12 +155,7 @@ impl CallResult {
     /// ```
     #[must_use]
     pub fn output(&self) -> Option<&Output> {
-        match self {
-            Self::Outcome(Outcome::Ok(output)) => Some(output),
-            Self::Outcome(Outcome::Error(_) | Outcome::AskUser(_) | Outcome::Halt(_))
-            | Self::ToolError(_)
-            | Self::Refusal(_) => None,
-        }
+        if let Self::Outcome(Outcome::Ok(output)) = self { Some(output) } else { None }
     }
 
     /// Returns its name in JSON and in traces: `ok`, `error`, `ask_user`, `halt`, `tool_error` or

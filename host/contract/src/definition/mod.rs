@@ -36,10 +36,10 @@ pub struct Definition {
     /// A description for a model: the tool's purpose, and when to use it.
     pub description: String,
     /// JSON Schema of the arguments. If absent, any object is accepted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Value>,
     /// JSON Schema of the value of an `ok`. If absent, the value is not checked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
     /// Free metadata, returned with every result.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -66,17 +66,13 @@ const SPECIAL_V6: [([u16; 8], u32); 4] = [
     ([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20),
 ];
 
-/// Returns true if an address belongs to the public internet.
-pub fn is_public(address: IpAddr) -> bool {
-    match (address, embedded_v4(address)) {
-        (IpAddr::V4(address), _) => {
+/// Returns true if an address belongs to the public internet, whatever address it carries.
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
             !SPECIAL_V4.iter().any(|&(start, length)| is_v4_in(address, start, length))
         }
-        (IpAddr::V6(_), Some(EmbeddedV4::Forwarded(inner))) => is_public(inner.into()),
-        // No public network runs these tunnels any more: only a private network still answers
-        // there.
-        (IpAddr::V6(_), Some(EmbeddedV4::Tunnelled(_))) => false,
-        (IpAddr::V6(address), None) => {
+        IpAddr::V6(address) => {
             is_v6_in(address, [0x2000, 0, 0, 0, 0, 0, 0, 0], 3)
                 && !SPECIAL_V6.iter().any(|&(start, length)| is_v6_in(address, start, length))
         }
@@ -91,6 +87,8 @@ pub fn is_allowed_address(address: IpAddr, networks: &[IpNet]) -> bool {
     match embedded_v4(address) {
         None => is_public(address) || is_named(address),
         Some(EmbeddedV4::Forwarded(inner)) => inner_passes(inner),
+        // No public network runs these tunnels any more: only a private network still answers
+        // there.
         Some(EmbeddedV4::Tunnelled(inner)) => is_named(address) && inner_passes(inner),
     }
 }

@@ -27,6 +27,7 @@ use super::{
 };
 use crate::controls::enforced;
 use crate::definition::{Definition, Need};
+use crate::outcome::refusal::shorten;
 
 pub use request::Request;
 pub use suggestion::{Suggestion, toml_text};
@@ -120,8 +121,7 @@ impl Denial {
         if request.len() > MAX_REQUEST {
             // The text is untrusted. Its start is enough to recognise it, and it is not suggested
             // as a rule.
-            let start: String = request.chars().take(MAX_REQUEST / 8).collect();
-            return Self { layer, request: format!("{start}…"), grant: None };
+            return Self { layer, request: shorten(&request, MAX_REQUEST / 8), grant: None };
         }
         Self { layer, request, grant }
     }

@@ -99,9 +99,7 @@ impl Json {
     pub fn to_exact_value(&self) -> Value {
         parse_measured(&exact(self.as_str(), fits)).unwrap_or(Value::Null)
     }
-}
 
-impl Json {
     /// Checks the depth and the number of values of a `Json` that an embedder made from a tree.
     #[doc(hidden)]
     pub fn check_size(&self) -> Result<(), JsonFault> {
@@ -175,8 +173,14 @@ pub fn is_too_deep(tree: &Value) -> bool {
 }
 
 /// Returns the JSON pointer of a member below a place.
-pub(crate) fn inside(at: &str, name: &str) -> String {
+#[doc(hidden)]
+pub fn inside(at: &str, name: &str) -> String {
     format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
+/// Decodes a step of a JSON pointer into a member name.
+pub(crate) fn member_name(step: &str) -> String {
+    step.replace("~1", "/").replace("~0", "~")
 }
 
 /// Returns true for the default value, which is left out of JSON.

@@ -73,9 +73,7 @@ impl Failure {
             Self::Refusal(refusal) => refusal.retry_after(),
         }
     }
-}
 
-impl Failure {
     /// Returns all faults, in words for a model. Joined by `; ` they are the text of the failure.
     #[must_use]
     pub fn errors(&self) -> Vec<String> {

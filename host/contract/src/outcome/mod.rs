@@ -152,7 +152,7 @@ pub struct Output {
     /// The result. If it is `null`, the model gets the message instead.
     pub value: Json,
     /// A line for a person.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Content beside the value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -223,10 +223,10 @@ pub struct HandlerError {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub data: Option<Json>,
     /// True if the same call may succeed later. Absent if that is unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub retryable: Option<bool>,
     /// When to try again, in milliseconds from now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
 }
 

@@ -31,16 +31,16 @@ pub enum Part {
         /// The URI of the resource.
         uri: String,
         /// Its short name.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<String>,
         /// A description of the resource.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         description: Option<String>,
         /// Its media type.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
         /// Its length in bytes, if the host knows it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         size: Option<u64>,
     },
 }
@@ -73,7 +73,7 @@ pub struct Resource {
     /// The URI of the resource. The host does not read it.
     pub uri: String,
     /// Its media type, `text/csv` for instance.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// The content.
     #[serde(flatten)]

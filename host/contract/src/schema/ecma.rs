@@ -122,6 +122,11 @@ impl<'a> Translator<'a> {
         self.rest.next_if_eq(&wanted).is_some()
     }
 
+    /// Reads the text between brackets. `None`, with nothing read, if there is no opening one.
+    fn bracketed(&mut self, open: char, close: char) -> Option<String> {
+        self.consume(open).then(|| self.rest.by_ref().take_while(|c| *c != close).collect())
+    }
+
     fn atom(&mut self, text: &str) {
         self.out.push_str(text);
         (self.is_atom, self.last) = (true, 0);
@@ -231,9 +236,7 @@ impl<'a> Translator<'a> {
             }
             'k' => {
                 self.rest.next();
-                let name: String = self
-                    .consume('<')
-                    .then(|| self.rest.by_ref().take_while(|c| *c != '>').collect())?;
+                let name = self.bracketed('<', '>')?;
                 self.backtracks = true;
                 self.atom(&format!(r"\k<{name}>"));
             }
@@ -267,9 +270,7 @@ impl<'a> Translator<'a> {
             's' => return many(format!("[{SPACE}]")),
             'S' => return many(format!("[^{SPACE}]")),
             'p' | 'P' => {
-                let name: String = self
-                    .consume('{')
-                    .then(|| self.rest.by_ref().take_while(|c| *c != '}').collect())?;
+                let name = self.bracketed('{', '}')?;
                 return many(format!("\\{c}{{{name}}}"));
             }
             't' => 0x09,
@@ -296,8 +297,7 @@ impl<'a> Translator<'a> {
     /// Reads the rest of an escape after `\u`: four digits, two such escapes that form a surrogate
     /// pair, or digits in braces.
     fn unicode(&mut self) -> Option<u32> {
-        if self.consume('{') {
-            let digits: String = self.rest.by_ref().take_while(|c| *c != '}').collect();
+        if let Some(digits) = self.bracketed('{', '}') {
             return u32::from_str_radix(&digits, 16).ok().filter(|one| *one <= 0x0010_FFFF);
         }
         let first = self.hexadecimal(4)?;

@@ -13,7 +13,7 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::{Map, Number, Value};
 
 use super::pattern::BACKTRACKS;
-use crate::json::{inside, parse_strict};
+use crate::json::{inside, member_name, parse_strict};
 use crate::names;
 use crate::outcome::refusal::{Fault, FaultKind, LengthUnit, Refusal, shorten};
 
@@ -136,15 +136,10 @@ fn omit_hint(known: &Known<'_>, error: &ValidationError<'_>) -> Option<String> {
     let is_member =
         known.value.pointer(above)?.is_object() && inside.split('/').next() == Some(member);
     let object = followed(known.schema, beside).filter(|_| is_member)?;
-    let name = plain_step(member);
+    let name = member_name(member);
     let mut required = object.get("required").and_then(Value::as_array).into_iter().flatten();
     let is_required = required.any(|required| *required == *name);
     (!is_required).then(|| format!("leave `{}` out", shorten(&name, QUOTE)))
-}
-
-/// Decodes a step of a JSON pointer into a member name.
-fn plain_step(step: &str) -> String {
-    step.replace("~1", "/").replace("~0", "~")
 }
 
 /// Returns the part of a schema at this pointer, which may lead through references.

@@ -17,7 +17,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use super::keywords::{Subschemas, subschemas};
-use crate::json::inside;
+use crate::json::{inside, member_name};
 
 /// A subschema, compared by its address.
 #[derive(Debug, Clone, Copy)]
@@ -195,7 +195,7 @@ impl<'a> Index<'a> {
             (self.resources[resource].at.clone(), self.resources[resource].root);
         for step in decoded.split('/').skip(1) {
             at = format!("{at}/{step}");
-            let step = step.replace("~1", "/").replace("~0", "~");
+            let step = member_name(step);
             let next = match schema {
                 Value::Object(members) => members.get(&step),
                 Value::Array(items) => {

@@ -108,14 +108,15 @@ impl Pattern {
     }
 
     fn matches(&self, text: &str) -> bool {
-        let matched = match &self.engine {
-            // The engine panics on some patterns: https://github.com/rust-lang/regex/issues/1344
-            Engine::Linear(regex) => catch_unwind(AssertUnwindSafe(|| regex.is_match(text))).ok(),
+        let matched = || match &self.engine {
+            Engine::Linear(regex) => Some(regex.is_match(text)),
             Engine::Backtracking(regex, power) if is_affordable(text, *power) => {
-                catch_unwind(AssertUnwindSafe(|| regex.is_match(text))).ok().and_then(Result::ok)
+                regex.is_match(text).ok()
             }
             Engine::Backtracking(..) => None,
         };
+        // The engine panics on some patterns: https://github.com/rust-lang/regex/issues/1344
+        let matched = catch_unwind(AssertUnwindSafe(matched)).ok().flatten();
         matched.unwrap_or_else(|| {
             CHECK.with_borrow_mut(|check| {
                 check.unfinished.get_or_insert_with(|| (self.text.clone(), text.to_owned()));

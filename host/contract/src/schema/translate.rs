@@ -58,16 +58,19 @@ pub(crate) fn translate(schema: &Value) -> Result<Translated, String> {
         }
     }
     let index = Index::of(schema, draft).ok_or("not a usable JSON Schema")?;
-    let mut writer =
-        Writer { index, written: HashMap::new(), links: Vec::new(), warnings, spent: 0 };
+    let mut writer = Writer { index, written: HashMap::new(), links: Vec::new(), warnings };
     let mut whole = writer.schema(SchemaRef(schema), &Vec::new(), "")?;
-    let mut copies = BTreeMap::new();
+    // The copies by name, and their bytes.
+    let (mut copies, mut copied) = (BTreeMap::new(), 0);
     let mut next = 0;
     while let Some(Link { target, scope, .. }) = writer.links.get(next) {
         next += 1;
         let (target, scope) = (*target, scope.clone());
         if !writer.written.contains_key(&(target, scope.clone())) {
-            writer.spend(target)?;
+            copied += target.0.to_string().len();
+            if copied > bound!(SchemaCopies, MAX_BYTES) {
+                return Err(format!("its references need copies of more than {MAX_BYTES} bytes"));
+            }
             let name = (copies.len()..)
                 .map(|n| format!("copy{n}"))
                 .find(|name| whole["$defs"].get(name).is_none() && !copies.contains_key(name));
@@ -110,20 +113,9 @@ struct Writer<'a> {
     written: HashMap<(SchemaRef<'a>, Scope<'a>), String>,
     links: Vec<Link<'a>>,
     warnings: Vec<(String, String)>,
-    /// Bytes of copies so far.
-    spent: usize,
 }
 
 impl<'a> Writer<'a> {
-    /// Counts the bytes of a copy, and refuses it if they exceed the limit.
-    fn spend(&mut self, copied: SchemaRef<'a>) -> Result<(), String> {
-        self.spent += copied.0.to_string().len();
-        if self.spent > bound!(SchemaCopies, MAX_BYTES) {
-            return Err(format!("its references need copies of more than {MAX_BYTES} bytes"));
-        }
-        Ok(())
-    }
-
     fn warn(&mut self, at: &str, problem: impl Into<String>) {
         let warning = (at.to_owned(), problem.into());
         if !self.warnings.contains(&warning) {

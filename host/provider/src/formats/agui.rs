@@ -15,10 +15,11 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use toolcell_contract::definition::Definition;
 use toolcell_contract::event::Event;
-use toolcell_contract::json::parse_strict;
+use toolcell_contract::json::{Json, parse_strict};
 use toolcell_contract::message::{Message, RunEvent, RunHalt, SettledCall};
 
 use super::openai::chat_list;
+use super::set;
 use crate::calls::Calls;
 use crate::note::Changes;
 use crate::part::text;
@@ -53,21 +54,14 @@ pub(crate) fn result(message: &Message, notes: &mut Vec<Note>) -> Value {
         "toolCallId": message.tool_call_id,
         "content": content(message, notes),
     });
-    if message.is_error {
-        result["error"] = error_text(&message.content).into();
-    }
+    set(&mut result, "error", message.is_error.then(|| error_text(&message.content)));
     result
 }
 
 /// Returns a failure's text for a user interface, without the JSON for the model around it.
 fn error_text(content: &str) -> String {
-    match parse_strict(content)
-        .ok()
-        .and_then(|mut failure| failure.get_mut("error").map(Value::take))
-    {
-        Some(Value::String(text)) => text,
-        _ => content.to_owned(),
-    }
+    let failure = parse_strict(content).unwrap_or_default();
+    failure["error"].as_str().unwrap_or(content).to_owned()
 }
 
 /// Returns the content of the message that answers a call: the same in the event and in the
@@ -96,15 +90,6 @@ pub fn agui_events(event: &RunEvent) -> Vec<Value> {
             json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": arguments}),
             json!({"type": "TOOL_CALL_END", "toolCallId": id}),
         ],
-        RunEvent::Call(
-            event @ (Event::Progress { .. }
-            | Event::Log { .. }
-            | Event::Denied { .. }
-            | Event::Completed { .. }
-            | _),
-        ) => {
-            vec![custom(event)]
-        }
         RunEvent::Settled { settled, message } => {
             let result = json!({
                 "type": "TOOL_CALL_RESULT",
@@ -127,7 +112,7 @@ pub fn agui_events(event: &RunEvent) -> Vec<Value> {
         }
         // `RUN_FINISHED` and `RUN_ERROR` would end the agent's run, of which this run is a part;
         // see `agui_run_end`.
-        RunEvent::Halted(_) | _ => vec![custom(event)],
+        RunEvent::Call(_) | RunEvent::Halted(_) | _ => vec![custom(event)],
     }
 }
 
@@ -148,9 +133,7 @@ pub fn agui_run_end(thread_id: &str, run_id: &str, halted: Option<&RunHalt>) -> 
         Some(RunHalt::Handler { result, .. }) => finished["result"] = result.to_value(),
         Some(RunHalt::AskUser { question, tool_call_id: id, options, answer_schema, state }) => {
             let mut interrupt = json!({"id": id, "reason": "input_required", "message": question, "toolCallId": id});
-            if let Some(schema) = answer_schema {
-                interrupt["responseSchema"] = schema.to_value();
-            }
+            set(&mut interrupt, "responseSchema", answer_schema.as_ref().map(Json::to_value));
             for (name, value) in [("options", options), ("state", state)] {
                 if let Some(value) = value {
                     interrupt["metadata"][name] = value.to_value();

@@ -10,14 +10,16 @@
 
 use serde_json::{Value, json};
 use toolcell_contract::definition::Definition;
+use toolcell_contract::json::inside;
 use toolcell_contract::message::Message;
 use toolcell_contract::outcome::Media;
 
+use super::{description, set};
 use crate::calls::Calls;
 use crate::note::Changes;
 use crate::part::{base64, text, text_and_images};
 use crate::place::Place;
-use crate::schema::{Open, Rewrite, inside};
+use crate::schema::{Open, Rewrite};
 use crate::{Converted, Note, Provider};
 
 /// Stop reasons of a message that was cut.
@@ -35,9 +37,7 @@ pub(crate) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Conver
         return Err(changes.refusal(&inside("/parameters/properties", name), problem));
     }
     let mut tool = json!({"name": definition.name, "input_schema": schema});
-    if !definition.description.is_empty() {
-        tool["description"] = definition.description.as_str().into();
-    }
+    set(&mut tool, "description", description(definition));
     Ok(tool)
 }
 
@@ -81,8 +81,6 @@ pub(crate) fn result(message: &Message, notes: &mut Vec<Note>) -> Value {
     };
     let mut block =
         json!({"type": "tool_result", "tool_use_id": message.tool_call_id, "content": content});
-    if message.is_error {
-        block["is_error"] = true.into();
-    }
+    set(&mut block, "is_error", message.is_error.then_some(true));
     block
 }

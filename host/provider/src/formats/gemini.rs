@@ -19,6 +19,7 @@ use toolcell_contract::json::{exact, parse_strict};
 use toolcell_contract::message::Message;
 use toolcell_contract::outcome::{Media, Part};
 
+use super::set;
 use crate::calls::Calls;
 use crate::note::Changes;
 use crate::part::{base64, is_empty, text};
@@ -159,9 +160,7 @@ fn result(message: &Message, notes: &mut Vec<Note>) -> Vec<Value> {
                 (true, error) => json!({"error": error}),
                 (false, output) => json!({"output": output}),
             };
-            if !beside.is_empty() {
-                response["content"] = beside.into();
-            }
+            set(&mut response, "content", Some(beside).filter(|text| !text.is_empty()));
             response
         }
         None => {
@@ -169,9 +168,8 @@ fn result(message: &Message, notes: &mut Vec<Note>) -> Vec<Value> {
         }
     };
     let mut function = json!({"name": message.name, "response": response});
-    if !is_placed(&message.tool_call_id) {
-        function["id"] = message.tool_call_id.as_str().into();
-    }
+    let id = message.tool_call_id.as_str();
+    set(&mut function, "id", (!is_placed(id)).then_some(id));
     let media = message.parts.iter().filter_map(supported_media);
     let media = media.map(
         |media| json!({"inlineData": {"mimeType": media.mime_type, "data": base64(&media.data)}}),

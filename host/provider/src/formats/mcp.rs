@@ -17,6 +17,7 @@ use toolcell_contract::json::{exact, fits, parse_strict};
 use toolcell_contract::message::Message;
 use toolcell_contract::outcome::{Media, Part, Resource, ResourceContent};
 
+use super::{description, set};
 use crate::note::Changes;
 use crate::part::{base64, described, is_empty, media_type};
 use crate::place::{Place, is_placed, placed_id};
@@ -35,12 +36,8 @@ pub(crate) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Conver
     let mut rewrite = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes);
     let input = rewrite.object_of_any_form()?;
     let mut tool = json!({"name": definition.name, "inputSchema": rewrite.plain(input)?});
-    if !definition.description.is_empty() {
-        tool["description"] = definition.description.as_str().into();
-    }
-    if let Some(title) = definition.attributes.get(TITLE).and_then(Value::as_str) {
-        tool["title"] = title.into();
-    }
+    set(&mut tool, "description", description(definition));
+    set(&mut tool, "title", definition.attributes.get(TITLE).and_then(Value::as_str));
     if let Some(output) = &definition.output {
         let mut rewrite = Rewrite::new(Some(output), "/output", changes);
         if rewrite.promises_an_object() {
@@ -133,9 +130,7 @@ fn block(part: &Part) -> Value {
         Part::Audio(audio) => media("audio", audio),
         Part::Resource(Resource { uri, mime_type, content }) => {
             let mut resource = json!({"uri": uri});
-            if let Some(mime_type) = mime_type {
-                resource["mimeType"] = media_type(mime_type).into();
-            }
+            set(&mut resource, "mimeType", mime_type.as_deref().map(media_type));
             match content {
                 ResourceContent::Text { text } => resource["text"] = text.as_str().into(),
                 ResourceContent::Bytes { data } => resource["blob"] = base64(data).into(),
@@ -145,15 +140,9 @@ fn block(part: &Part) -> Value {
         Part::ResourceLink { uri, name, description, mime_type, size } => {
             let mut link =
                 json!({"type": "resource_link", "uri": uri, "name": name.as_ref().unwrap_or(uri)});
-            if let Some(description) = description {
-                link["description"] = description.as_str().into();
-            }
-            if let Some(mime_type) = mime_type {
-                link["mimeType"] = media_type(mime_type).into();
-            }
-            if let Some(size) = size {
-                link["size"] = (*size).into();
-            }
+            set(&mut link, "description", description.as_deref());
+            set(&mut link, "mimeType", mime_type.as_deref().map(media_type));
+            set(&mut link, "size", *size);
             link
         }
     }

@@ -18,6 +18,7 @@ use toolcell_contract::definition::Definition;
 use toolcell_contract::message::Message;
 use toolcell_contract::outcome::Media;
 
+use super::{description, set};
 use crate::calls::Calls;
 use crate::note::Changes;
 use crate::part::{base64, text, text_and_images};
@@ -67,9 +68,7 @@ fn function(definition: &Definition, changes: &mut Changes<'_>) -> Converted {
     });
     // `strict` is set explicitly, because the default is false in one API and true in the other.
     let mut function = json!({"name": definition.name, "parameters": parameters, "strict": false});
-    if !definition.description.is_empty() {
-        function["description"] = definition.description.as_str().into();
-    }
+    set(&mut function, "description", description(definition));
     Ok(function)
 }
 

@@ -7,8 +7,9 @@
 //! describing the second one in the text, with a note.
 
 use serde_json::{Value, json};
+use toolcell_contract::json::inside;
 
-use super::{Keywords, Rewrite, inside};
+use super::{Keywords, Rewrite};
 
 /// Keywords that have a meaning only at their original place, or none for the model.
 const LEFT_BEHIND: [&str; 7] =

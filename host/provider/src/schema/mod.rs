@@ -11,6 +11,7 @@ mod merge;
 mod spread;
 
 use serde_json::{Map, Value, json};
+use toolcell_contract::json::inside;
 
 use super::{Converted, note::Changes};
 
@@ -274,11 +275,6 @@ impl<'a, 'n> Rewrite<'a, 'n> {
 fn target<'a>(document: &'a Value, reference: &str) -> Option<&'a Value> {
     let pointer = reference.strip_prefix('#')?;
     document.pointer(&pointer.replace("%3C", "<").replace("%3E", ">").replace("%25", "%"))
-}
-
-/// Returns the pointer of a member below another place.
-pub(super) fn inside(at: &str, name: &str) -> String {
-    format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
 /// Returns the types that a schema names, or `None` if it names none.

@@ -8,8 +8,9 @@
 //! refused.
 
 use serde_json::{Value, json};
+use toolcell_contract::json::inside;
 
-use super::{Keywords, Open, Rewrite, inside, takes_objects};
+use super::{Keywords, Open, Rewrite, takes_objects};
 use crate::Converted;
 
 impl Rewrite<'_, '_> {

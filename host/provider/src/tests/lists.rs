@@ -1,8 +1,8 @@
 //! Tests of lists with a tool that an API cannot express: its note, and the other tools, which
 //! stay.
 //!
-//! They also check the note of a recursive schema that was cut, and parts of 0 bytes in every
-//! format.
+//! They also check the note of a recursive schema that was cut, parts of 0 bytes in every format,
+//! and a sound with the media type of an image.
 
 use serde_json::json;
 use toolcell_contract::outcome::{Media, Part, Resource, ResourceContent};
@@ -95,5 +95,16 @@ fn empty_media_is_described_in_every_form() {
         let message = Message::new("c", "draw", "").with_part(part);
         let sent = Provider::Mcp.results(&[message]).value.to_string();
         assert!(sent.contains(r#""mimeType":"application/octet-stream""#), "{sent}");
+    }
+}
+
+#[test]
+fn sound_with_the_type_of_an_image_is_described() {
+    let sound = Part::Audio(Media { mime_type: "image/png".into(), data: vec![0; 3] });
+    let message = Message::new("c", "draw", "drawn").with_part(sound);
+    for provider in [Provider::OpenAi, Provider::OpenAiResponses, Provider::Anthropic] {
+        let sent = provider.results(std::slice::from_ref(&message)).value.to_string();
+        let words = "[audio of 3 bytes (image/png) that cannot be shown here]";
+        assert!(sent.contains(words) && !sent.contains("base64"), "{provider}: {sent}");
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! For each provider, a file of expected definitions, calls and results is compared with the
 //! conversion of common inputs. Further tests cover the detection of an API, the special rules of
-//! Gemini's schemas, and hostile schemas, whose conversion must take bounded time.
+//! Gemini's schemas, keywords of earlier drafts, and hostile schemas, whose conversion must take
+//! bounded time.
 
 use std::collections::BTreeMap;
 
@@ -271,5 +272,24 @@ fn reference_into_a_rewritten_part_is_refused() {
     assert!(error.to_string().contains("move that part to `$defs`"), "{error}");
     for other in [Provider::Mcp, Provider::Gemini] {
         assert!(other.definitions([&definition]).is_ok(), "{other}");
+    }
+}
+
+/// Only the keywords of 2020-12 are rewritten: parts that it does not have stay as they are, dead
+/// references included.
+#[test]
+fn keywords_of_earlier_drafts_are_kept() {
+    let dead = json!({"$ref": "#/nowhere"});
+    let list = json!({"type": "array", "items": [true, dead], "additionalItems": dead});
+    let rules = json!({"list": dead});
+    let schema = json!({"type": "object", "properties": {"list": list}, "dependencies": rules});
+    let definition = Definition::new("t", "").unwrap().with_parameters(schema);
+    for provider in
+        [Provider::OpenAi, Provider::OpenAiResponses, Provider::Anthropic, Provider::Mcp]
+    {
+        let converted = provider.definitions([&definition]).unwrap().value.to_string();
+        for kept in [list.to_string(), rules.to_string()] {
+            assert!(converted.contains(&kept), "{provider}: {converted}");
+        }
     }
 }

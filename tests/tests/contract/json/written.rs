@@ -101,6 +101,24 @@ fn invalid_result_json_is_refused() {
     refused::<HistoryEntry>(&table("not_history_entries"));
 }
 
+/// The error of a kind that does not exist lists those that do.
+#[test]
+fn unknown_kind_is_refused_with_the_known_ones() {
+    let written = json!({"type": "of_tomorrow", "kind": "of_tomorrow", "id": "c"}).to_string();
+    let event = serde_json::from_str::<Event>(&written).map(drop);
+    let settled = serde_json::from_str::<SettledCall>(&written).map(drop);
+    let refusal = serde_json::from_str::<Refusal>(&written).map(drop);
+    for (read, known) in [
+        (event, "`tool_execution_started`, `tool_progress`"),
+        (settled, "`tool_result_encoded`, `ask_user_requested`, `tool_halt`"),
+        (refusal, "`invalid_arguments`, `not_visible`"),
+    ] {
+        let problem = read.expect_err(known).to_string();
+        let expected = format!("unknown variant `of_tomorrow`, expected one of {known}");
+        assert!(problem.contains(&expected), "{problem}");
+    }
+}
+
 #[test]
 fn events_round_trip_through_json() {
     all_same::<Event>(&table("events"));

@@ -91,16 +91,16 @@ pub enum FaultKind {
     /// The number is too small or too large. At least one bound is given.
     Range {
         /// The smallest number allowed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         minimum: Option<Number>,
         /// Every allowed number is larger than this one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         exclusive_minimum: Option<Number>,
         /// The largest number allowed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         maximum: Option<Number>,
         /// Every allowed number is smaller than this one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         exclusive_maximum: Option<Number>,
     },
     /// Too few or too many characters, items or members. At least one bound is given.
@@ -108,10 +108,10 @@ pub enum FaultKind {
         /// The unit of the count.
         unit: LengthUnit,
         /// The smallest count allowed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         minimum: Option<u64>,
         /// The largest count allowed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         maximum: Option<u64>,
     },
     /// The text does not match a regular expression.
@@ -216,16 +216,13 @@ impl Fault {
     #[doc(hidden)]
     pub fn of_handler(problems: Vec<String>) -> Vec<Self> {
         let more = problems.len().saturating_sub(Refusal::MAX_FAULTS);
-        let spelled = problems.into_iter().take(Refusal::MAX_FAULTS).map(|problem| {
-            let mut shown: String = problem.chars().take(MAX_PROBLEM).collect();
-            if shown.len() < problem.len() {
-                shown.push('…');
-            }
-            Self::new("", shown)
-        });
-        spelled
-            .chain((more > 0).then(|| Self::of_kind("", FaultKind::More { count: more })))
-            .collect()
+        let listed = problems.iter().take(Refusal::MAX_FAULTS);
+        let mut faults: Vec<_> =
+            listed.map(|problem| Self::new("", shorten(problem, MAX_PROBLEM))).collect();
+        if more > 0 {
+            faults.push(Self::of_kind("", FaultKind::More { count: more }));
+        }
+        faults
     }
 
     /// Sets the value that was found, which the caller has shortened.

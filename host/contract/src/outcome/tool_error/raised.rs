@@ -44,7 +44,7 @@ pub struct Crash {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panic_message: Option<String>,
     /// The standard output of a command until then. Bytes that are not UTF-8 are shown as U+FFFD.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stdout: Option<Box<str>>,
 }
 

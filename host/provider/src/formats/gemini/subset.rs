@@ -13,10 +13,11 @@
 mod values;
 
 use serde_json::{Value, json};
+use toolcell_contract::json::inside;
 
 use crate::Converted;
-use crate::schema::{Open, Rewrite, inside, is_never, types};
-use values::{ANY, Keyword, is_format, is_null, kind_of, restricts, values};
+use crate::schema::{Open, Rewrite, is_never, types};
+use values::{ANY, concerns, is_format, is_null, kind_of, values};
 
 type Fields = crate::schema::Keywords;
 
@@ -174,8 +175,7 @@ impl<'a, 'n> Subset<'a, 'n> {
         if named.is_some() {
             return (ANY.into_iter().filter(|kind| allowed(kind)).collect(), allowed("null"));
         }
-        let concerned: Vec<_> =
-            schema.keys().filter_map(|keyword| Keyword::of(keyword)?.1).collect();
+        let concerned: Vec<_> = schema.keys().filter_map(|keyword| concerns(keyword)).collect();
         if concerned.is_empty() {
             let change = "a schema that allowed any value now allows only simple values, lists of simple values, and objects";
             self.rewrite.changes.note(at, change, UNTYPED);
@@ -191,37 +191,41 @@ impl<'a, 'n> Subset<'a, 'n> {
         let head = ["title", "description"].map(|field| schema.get_key_value(field));
         fields
             .extend(head.into_iter().flatten().map(|(field, text)| (field.clone(), text.clone())));
+        let concerned = if kind == "integer" { "number" } else { kind };
         for (keyword, value) in schema {
             let place = inside(at, keyword);
-            let known = Keyword::of(keyword);
-            if known.is_some_and(|(_, only)| !restricts(only, kind)) {
+            if concerns(keyword).is_some_and(|only| only != concerned) {
                 continue;
             }
-            match known.map(|(conversion, _)| conversion) {
-                // The required members are added after the members.
-                Some(Keyword::Separate | Keyword::Required) => {}
-                Some(Keyword::Unchanged) => {
+            match keyword.as_str() {
+                // Converted elsewhere, or without a meaning of its own. The required members are
+                // added after the members.
+                "$anchor" | "$comment" | "$defs" | "$id" | "$schema" | "definitions"
+                | "description" | "id" | "required" | "title" | "type" => {}
+                "maxItems" | "maxLength" | "maxProperties" | "maximum" | "minItems"
+                | "minLength" | "minProperties" | "minimum" | "pattern" => {
                     fields.entry(keyword.as_str()).or_insert_with(|| value.clone());
                 }
-                Some(Keyword::Values) => self.values(&mut fields, keyword, value, kind, &place),
-                Some(Keyword::Bound) => self.bound(&mut fields, schema, keyword, kind, &place),
-                Some(Keyword::Members) => self.members(&mut fields, value, &place)?,
-                Some(Keyword::Items) => {
-                    drop(fields.insert("items".into(), self.convert(value, &place)?))
+                "const" | "enum" => self.values(&mut fields, keyword, value, kind, &place),
+                "exclusiveMaximum" | "exclusiveMinimum" => {
+                    self.bound(&mut fields, schema, keyword, kind, &place);
                 }
-                Some(Keyword::Format) if is_format(kind, value) => {
+                "properties" => self.members(&mut fields, value, &place)?,
+                "items" => drop(fields.insert("items".into(), self.convert(value, &place)?)),
+                "format" if is_format(kind, value) => {
                     fields.insert("format".into(), value.clone());
                 }
-                Some(Keyword::Closed) if *value == json!(true) => {}
-                Some(Keyword::Closed) if *value == json!(false) => {
-                    let change = "left out; the host still refuses what is not declared";
-                    self.rewrite.changes.note(&place, change, NO_SUCH);
+                "additionalProperties" | "unevaluatedItems" | "unevaluatedProperties"
+                    if value.is_boolean() =>
+                {
+                    if *value == json!(false) {
+                        let change = "left out; the host still refuses what is not declared";
+                        self.rewrite.changes.note(&place, change, NO_SUCH);
+                    }
                 }
-                Some(Keyword::Flag) if *value == json!(false) => {}
-                Some(Keyword::Closed | Keyword::Format | Keyword::Flag | Keyword::Described)
-                | None => {
-                    self.rewrite.describe_keyword(&mut fields, keyword, value, &place, NO_SUCH);
-                }
+                "deprecated" | "readOnly" | "uniqueItems" | "writeOnly"
+                    if *value == json!(false) => {}
+                _ => self.rewrite.describe_keyword(&mut fields, keyword, value, &place, NO_SUCH),
             }
         }
         if kind == "object" {

@@ -1,10 +1,8 @@
-//! Tells how each keyword of JSON Schema is converted to Gemini's subset, and for which type it
-//! matters.
+//! Tells for which type a keyword of JSON Schema matters, and reads the values that a schema lists.
 //!
-//! The parent module asks [`Keyword::of`] for every keyword of a schema: kept, converted, dropped,
-//! or moved into the description. [`restricts`] says if the keyword concerns values of a type, so
-//! that it can be left out for others. Other functions give the type of a value, the values that a
-//! schema lists, and the formats that the API knows.
+//! The parent module asks [`concerns`] for every keyword of a schema, so that the keyword can be
+//! left out for other types. Other functions give the type of a value, the values that a schema
+//! lists, and the formats that the API knows.
 
 use serde_json::Value;
 
@@ -13,72 +11,28 @@ use super::Fields;
 /// The types, in the order of the alternatives.
 pub(super) const ANY: [&str; 6] = ["object", "array", "string", "integer", "number", "boolean"];
 
-/// The conversion of a keyword.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Keyword {
-    /// Converted elsewhere, or without a meaning of its own.
-    Separate,
-    /// Kept unchanged.
-    Unchanged,
-    /// `enum` and `const`.
-    Values,
-    /// An exclusive bound.
-    Bound,
-    /// Allows or forbids undeclared members or items.
-    Closed,
-    /// Kept for a few known values.
-    Format,
-    /// Without effect if it is false.
-    Flag,
-    /// `properties`.
-    Members,
-    /// `required`.
-    Required,
-    /// `items`.
-    Items,
-    /// Moved into the description.
-    Described,
-}
-
-impl Keyword {
-    /// Returns the conversion of a keyword and the only type that it restricts, if there is one.
-    /// `None` for a keyword that JSON Schema does not have.
-    pub(super) fn of(keyword: &str) -> Option<(Self, Option<&'static str>)> {
-        Some(match keyword {
-            "$anchor" | "$comment" | "$defs" | "$id" | "$schema" | "definitions"
-            | "description" | "id" | "title" | "type" => (Self::Separate, None),
-            "minProperties" | "maxProperties" => (Self::Unchanged, Some("object")),
-            "minItems" | "maxItems" => (Self::Unchanged, Some("array")),
-            "minLength" | "maxLength" | "pattern" => (Self::Unchanged, Some("string")),
-            "minimum" | "maximum" => (Self::Unchanged, Some("number")),
-            "enum" | "const" => (Self::Values, None),
-            "exclusiveMinimum" | "exclusiveMaximum" => (Self::Bound, Some("number")),
-            "additionalProperties" | "unevaluatedProperties" => (Self::Closed, Some("object")),
-            "unevaluatedItems" => (Self::Closed, Some("array")),
-            "format" => (Self::Format, None),
-            "uniqueItems" => (Self::Flag, Some("array")),
-            "deprecated" | "readOnly" | "writeOnly" => (Self::Flag, None),
-            "properties" => (Self::Members, Some("object")),
-            "required" => (Self::Required, Some("object")),
-            "items" => (Self::Items, Some("array")),
-            "dependentRequired" | "dependentSchemas" | "patternProperties" | "propertyNames" => {
-                (Self::Described, Some("object"))
-            }
-            "contains" | "minContains" | "maxContains" | "prefixItems" => {
-                (Self::Described, Some("array"))
-            }
-            "contentEncoding" | "contentMediaType" | "contentSchema" => {
-                (Self::Described, Some("string"))
-            }
-            "multipleOf" => (Self::Described, Some("number")),
-            _ => return None,
-        })
+/// Returns the only type that a keyword restricts, if there is one. For an integer it is `number`.
+pub(super) fn concerns(keyword: &str) -> Option<&'static str> {
+    match keyword {
+        "additionalProperties"
+        | "dependentRequired"
+        | "dependentSchemas"
+        | "maxProperties"
+        | "minProperties"
+        | "patternProperties"
+        | "properties"
+        | "propertyNames"
+        | "required"
+        | "unevaluatedProperties" => Some("object"),
+        "contains" | "items" | "maxContains" | "maxItems" | "minContains" | "minItems"
+        | "prefixItems" | "unevaluatedItems" | "uniqueItems" => Some("array"),
+        "contentEncoding" | "contentMediaType" | "contentSchema" | "maxLength" | "minLength"
+        | "pattern" => Some("string"),
+        "exclusiveMaximum" | "exclusiveMinimum" | "maximum" | "minimum" | "multipleOf" => {
+            Some("number")
+        }
+        _ => None,
     }
-}
-
-/// Returns true if a keyword that restricts only one type, or all, restricts values of this type.
-pub(super) fn restricts(only: Option<&str>, kind: &str) -> bool {
-    only.is_none_or(|only| only == kind || only == "number" && kind == "integer")
 }
 
 /// Returns the values that a schema lists, if it lists any.
