@@ -160,10 +160,7 @@ impl Versions {
     }
 
     fn file(&self, digest: &str) -> Option<PathBuf> {
-        let hex = digest
-            .strip_prefix("sha256:")
-            .filter(|hex| hex.len() == HEX && hex.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
-        Some(self.dir.join(format!("{hex}.wasm")))
+        Some(self.dir.join(format!("{}.wasm", hex_of(digest)?)))
     }
 }
 
@@ -173,6 +170,12 @@ fn list(history: &[ApprovedVersion]) -> String {
         history.iter().enumerate().map(|(place, version)| (format!("{place:04}"), version));
     let numbered: BTreeMap<_, _> = numbered.collect();
     lock::to_text(numbered.iter().map(|(name, version)| (name, *version)))
+}
+
+/// Returns the hex digits of a digest. `None`: the text is not a digest.
+pub(crate) fn hex_of(digest: &str) -> Option<&str> {
+    let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    digest.strip_prefix("sha256:").filter(|hex| hex.len() == HEX && hex.bytes().all(is_hex))
 }
 
 /// Returns the digest of bytes in the format of a lock.

@@ -35,6 +35,7 @@ use crate::approval::dev;
 use crate::approval::lock::lock_path;
 use crate::approval::signed::{SignatureRequirement, Signatures};
 use crate::approval::trust::{Approval, FoundConfiguration};
+use crate::approval::versions;
 use crate::error::Error;
 use crate::file::network::Network;
 use crate::file::options::ReadOptions;
@@ -427,11 +428,7 @@ fn not_of_tool<T>(problems: &mut Problems<'_>, said: Option<&At<T>>, setting: &s
 }
 
 fn pinned(problems: &mut Problems<'_>, digest: &At<String>) -> Option<(String, Problem)> {
-    let hex = digest.value.strip_prefix("sha256:");
-    let is_digest = |hex: &str| {
-        hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-    };
-    if !hex.is_some_and(is_digest) {
+    if versions::hex_of(&digest.value).is_none() {
         let message = format!("`{}` is not a digest", digest.value.escape_debug());
         let hint =
             "write `sha256:` and 64 lower-case hex digits, as `toolcell inspect` prints them";

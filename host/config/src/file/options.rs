@@ -21,7 +21,8 @@ use crate::text::hint_command::HintCommand;
 /// [`from_environment`](Self::from_environment).
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
-    pub(crate) variables: Variables,
+    /// True if the variables of the process are read.
+    pub(crate) has_variables: bool,
     pub(crate) current_dir: Option<PathBuf>,
     /// True if `current_dir` was set, and so may differ from the process's.
     pub(crate) is_elsewhere: bool,
@@ -33,14 +34,6 @@ pub struct ReadOptions {
     pub(crate) own: Vec<PathBuf>,
     pub(crate) secrets: SecretSelection,
     pub(crate) hint: HintCommand,
-}
-
-/// The source of environment variables.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Variables {
-    Process,
-    /// There are none.
-    Empty,
 }
 
 impl Default for ReadOptions {
@@ -55,7 +48,7 @@ impl ReadOptions {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            variables: Variables::Empty,
+            has_variables: false,
             current_dir: None,
             is_elsewhere: false,
             home: None,
@@ -83,7 +76,7 @@ impl ReadOptions {
         let (cache_dir, state_dir) =
             (user("XDG_CACHE_HOME", ".cache"), user("XDG_STATE_HOME", ".local/state"));
         Self {
-            variables: Variables::Process,
+            has_variables: true,
             current_dir: std::env::current_dir().ok(),
             own: cache_dir.iter().chain(&state_dir).cloned().collect(),
             home,
@@ -133,12 +126,9 @@ impl ReadOptions {
 
     /// Returns the value of a variable that a configuration names, if it is valid UTF-8.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
-        match self.variables {
-            // The standard library would panic on an invalid name.
-            Variables::Process if name.is_empty() || name.contains(['=', '\0']) => None,
-            Variables::Process => std::env::var(name).ok(),
-            Variables::Empty => None,
-        }
+        // The standard library may panic on an invalid name.
+        let is_name = !name.is_empty() && !name.contains(['=', '\0']);
+        if self.has_variables && is_name { std::env::var(name).ok() } else { None }
     }
 
     /// Returns a path of the user as this process can open it.

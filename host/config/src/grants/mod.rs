@@ -20,7 +20,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use toolcell::grants::{
-    Access, Directory, DirectoryQuota, GrantKind, HttpRule, Injection, InvalidRule, SecretGrant,
+    Directory, DirectoryQuota, GrantKind, HttpRule, Injection, InvalidRule, SecretGrant,
     Suggestion, has_metadata_service,
 };
 use toolcell::{Grants, Overlay};
@@ -212,16 +212,15 @@ fn directories(
 ) {
     for At { value: directory, .. } in &said.directories {
         let schema::Directory { name, path, access, max_bytes, max_files } = directory;
-        let access: Access = (*access).into();
         let quota = directory_quota(problems, max_bytes.as_ref(), max_files.as_ref());
-        let led = match guarded.resolve(base, &path.value, access) {
+        let led = match guarded.resolve(base, &path.value, *access) {
             Ok(led) => led,
             Err((problem, hint)) => {
                 problems.error(&path.span, problem, hint);
                 continue;
             }
         };
-        let made = match Directory::new(name.value.as_str(), led, access) {
+        let made = match Directory::new(name.value.as_str(), led, *access) {
             Ok(made) => made.with_quota(quota),
             Err(bad) => {
                 problems.error(&name.span, bad.to_string(), bad.hint);

@@ -33,8 +33,8 @@ pub(crate) struct Item {
 /// Returns the name of a file's key-value store, which no component of a configuration can have.
 pub(crate) fn store(component: &Path) -> String {
     let path = std::fs::canonicalize(component).unwrap_or_else(|_| component.to_owned());
-    let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
-    digest.iter().take(16).fold("dev:".to_owned(), |name, byte| format!("{name}{byte:02x}"))
+    let digest = format!("{:x}", Sha256::digest(path.as_os_str().as_encoded_bytes()));
+    format!("dev:{}", &digest[..32])
 }
 
 /// Returns the text of the configuration, and for each of its lines the index in `typed` of its

@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolcell::Definition;
 use toolcell::component::{CommandInput, CommandOutput};
-use toolcell::grants::{self, GrantKind};
+use toolcell::grants::{Access, GrantKind};
 
 use crate::problem::Problems;
 use kind::Kind;
@@ -206,20 +206,12 @@ pub(crate) struct Directory {
     /// The directory, seen from this file.
     pub(crate) path: At<String>,
     /// `read`, or `write`, which includes reading.
+    #[schemars(with = "String", extend("enum" = ["read", "write"]))]
     pub(crate) access: Access,
     /// Bytes of all files together: `64MiB`.
     pub(crate) max_bytes: Option<At<Amount>>,
     /// Files and directories.
     pub(crate) max_files: Option<At<Amount>>,
-}
-
-/// Looking at something, or changing it too.
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub(crate) enum Access {
-    Read,
-    Write,
 }
 
 /// Limits of a directory.
@@ -402,7 +394,6 @@ impl Grants {
         });
         let directories =
             self.directories.iter().map(|At { value: Directory { name, access, .. }, .. }| {
-                let access: grants::Access = (*access).into();
                 (GrantKind::Directories, format!("{access} {}", name.value), &name.span)
             });
         let variables = self.environment.iter();
@@ -413,15 +404,6 @@ impl Grants {
         let secrets = secrets.map(|(name, at)| (GrantKind::Secrets, name.clone(), &at.span));
         let listed = self.lists().map(|(kind, line)| (kind, line.value.clone(), &line.span));
         http.chain(directories).chain(variables).chain(secrets).chain(listed).collect()
-    }
-}
-
-impl std::convert::From<Access> for grants::Access {
-    fn from(access: Access) -> Self {
-        match access {
-            Access::Read => Self::Read,
-            Access::Write => Self::Write,
-        }
     }
 }
 

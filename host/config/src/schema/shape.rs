@@ -24,6 +24,17 @@ pub(crate) fn check(problems: &mut Problems<'_>, schema: &Value, file: &mut DeTa
     Shape { root: schema, problems }.table(&[schema], file, &(0..0), &[]);
 }
 
+/// The types of a value: the name in the schema, the name in a message, and an example.
+const TYPES: [(&str, &str, &str); 7] = [
+    ("array", "a list: `[…]`", "[…]"),
+    ("boolean", "`true` or `false`", "true"),
+    ("datetime", "a date or a time", "…"),
+    ("integer", "a whole number", "1"),
+    ("number", "a fraction", "1"),
+    ("object", "a table: `{ … }`", "{ … }"),
+    ("string", "text in quotes", "\"…\""),
+];
+
 /// The position of a value.
 #[derive(Clone, Copy)]
 enum Place {
@@ -54,7 +65,8 @@ impl<'a> Shape<'a, '_, '_> {
             forms.iter().copied().filter(|form| takes(form, name_of(value))).collect();
         let what = path.join(".");
         if fitting.is_empty() {
-            let expected: Vec<_> = all_types(&forms).into_iter().map(in_words).collect();
+            let types = all_types(&forms).into_iter();
+            let expected: Vec<_> = types.map(|name| described(name).0).collect();
             let expected = expected.join(" or ");
             let what = match place {
                 Place::List => format!("an item of `{what}`"),
@@ -63,7 +75,7 @@ impl<'a> Shape<'a, '_, '_> {
             // Text on a command line has no quotes.
             let found = match name_of(value) {
                 "string" => "text",
-                other => in_words(other),
+                other => described(other).0,
             };
             let message = format!("{what} must be {expected}, not {found}");
             self.problems.error(span, message, example_of(path.last(), &forms, place));
@@ -151,7 +163,7 @@ impl<'a> Shape<'a, '_, '_> {
                     self.forms(schema, &mut forms);
                 }
                 let first = forms.iter().find_map(|form| types(form).first().copied());
-                let form = first.map_or("…", form_of);
+                let form = first.map_or("…", |name| described(name).1);
                 self.problems.error(
                     span,
                     format!("{place} has no `{name}`"),
@@ -189,8 +201,8 @@ fn example_of(key: Option<&String>, forms: &[&Value], place: Place) -> String {
     }
     let key = key.map_or("…", String::as_str);
     let line = |name| match place {
-        Place::Key => format!("`{key} = {}`", form_of(name)),
-        Place::List => format!("`{key} = [{}]`", form_of(name)),
+        Place::Key => format!("`{key} = {}`", described(name).1),
+        Place::List => format!("`{key} = [{}]`", described(name).1),
     };
     let lines: Vec<_> = all_types(forms).into_iter().map(line).collect();
     format!("write {}", lines.join(" or "))
@@ -207,26 +219,16 @@ fn all_types<'v>(forms: &[&'v Value]) -> BTreeSet<&'v str> {
     forms.iter().flat_map(|form| types(form)).filter(|name| *name != "null").collect()
 }
 
-/// Returns an example of a type.
-fn form_of(name: &str) -> &'static str {
-    match name {
-        "array" => "[…]",
-        "boolean" => "true",
-        "integer" | "number" => "1",
-        "object" => "{ … }",
-        "string" => "\"…\"",
-        _ => "…",
-    }
+/// Returns the name of a type in a message, and an example.
+fn described(name: &str) -> (&'static str, &'static str) {
+    let known = TYPES.iter().find(|(known, ..)| *known == name);
+    known.map_or(("…", "…"), |(_, words, example)| (*words, *example))
 }
 
 fn types(schema: &Value) -> Vec<&str> {
-    match schema.get("type") {
-        Some(Value::String(name)) => vec![name],
-        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
-        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {
-            Vec::new()
-        }
-    }
+    let said = &schema["type"];
+    let several = said.as_array().into_iter().flatten();
+    said.as_str().into_iter().chain(several.filter_map(Value::as_str)).collect()
 }
 
 fn takes(schema: &Value, name: &str) -> bool {
@@ -243,19 +245,6 @@ fn name_of(value: &DeValue<'_>) -> &'static str {
         DeValue::Datetime(_) => "datetime",
         DeValue::Array(_) => "array",
         DeValue::Table(_) => "object",
-    }
-}
-
-fn in_words(name: &str) -> &str {
-    match name {
-        "string" => "text in quotes",
-        "integer" => "a whole number",
-        "number" => "a fraction",
-        "boolean" => "`true` or `false`",
-        "datetime" => "a date or a time",
-        "array" => "a list: `[…]`",
-        "object" => "a table: `{ … }`",
-        other => other,
     }
 }
 

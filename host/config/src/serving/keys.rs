@@ -20,8 +20,8 @@ const DIRECTORY: &str = "projects";
 const NONE: &str = "none";
 /// Characters of a folder's name in the name of its store.
 const MAX_NAME_CHARS: usize = 32;
-/// Bytes of the hash of the path.
-const HASH: usize = 8;
+/// Hex digits of the hash of the path.
+const HASH: usize = 16;
 
 /// Returns the store of this configuration below this state directory.
 pub(crate) fn store(state: &Path, config: Option<&Path>) -> SqliteStore {
@@ -38,7 +38,6 @@ pub(crate) fn project(config: &Path) -> String {
         .filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c))
         .take(MAX_NAME_CHARS)
         .collect::<String>();
-    let hash = Sha256::digest(config.as_os_str().as_bytes());
-    let hash: String = hash.iter().take(HASH).map(|byte| format!("{byte:02x}")).collect();
-    format!("{shown}-{hash}")
+    let hash = format!("{:x}", Sha256::digest(config.as_os_str().as_bytes()));
+    format!("{shown}-{}", &hash[..HASH])
 }

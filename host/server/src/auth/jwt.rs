@@ -15,7 +15,6 @@
 //!
 //! Source: RFC 7519, RFC 8725, RFC 9068.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -47,17 +46,15 @@ pub(super) const SUBJECT_PREFIX: &str = "sub:";
 /// The tenant is in the claim `tenant`; no scope is needed.
 #[derive(Clone)]
 pub struct JwtIssuer {
-    keys: Arc<Keys>,
+    keys: Arc<Vec<SigningKey>>,
     issuer: String,
     audience: String,
     tenant_claim: String,
     scope: Option<String>,
 }
 
-/// Keys by their `kid`: at most one for each algorithm.
-type Keys = HashMap<Option<String>, Vec<(Algorithm, DecodingKey)>>;
-/// One key with its `kid`.
-type SigningKey = (Option<String>, (Algorithm, DecodingKey));
+/// One key with its `kid`. If several have the same `kid` and algorithm, the first is used.
+type SigningKey = (Option<String>, Algorithm, DecodingKey);
 
 /// The reason why an issuer's keys cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -121,13 +118,14 @@ impl JwtIssuer {
             Err(problem) => problem,
             Ok(_) => JwtError::NotAKeySet(error.to_string()),
         })?;
-        let mut keys = Keys::new();
+        let mut keys = Vec::new();
         for jwk in &set.keys {
-            let Some((id, key)) = signing_key(jwk)? else { continue };
-            if !add(&mut keys, id.clone(), key) {
+            let Some((id, algorithm, key)) = signing_key(jwk)? else { continue };
+            if find(&keys, id.as_ref(), algorithm).is_some() {
                 let problem = "another key has the same `kid` and the same algorithm".into();
                 return Err(JwtError::InvalidKey { id: id.unwrap_or_default(), problem });
             }
+            keys.push((id, algorithm, key));
         }
         Self::without_keys(issuer, audience).with_keys(keys)
     }
@@ -145,10 +143,7 @@ impl JwtIssuer {
         ring_provider::install();
         let all = key_list(jwks)?;
         let known = all.iter().filter_map(|key| Jwk::deserialize(key).ok());
-        let mut keys = Keys::new();
-        for (id, key) in known.filter_map(|jwk| signing_key(&jwk).ok().flatten()) {
-            add(&mut keys, id, key);
-        }
+        let keys = known.filter_map(|jwk| signing_key(&jwk).ok().flatten()).collect();
         Self::without_keys(issuer, audience).with_keys(keys)
     }
 
@@ -164,7 +159,7 @@ impl JwtIssuer {
         }
     }
 
-    fn with_keys(mut self, keys: Keys) -> Result<Self, JwtError> {
+    fn with_keys(mut self, keys: Vec<SigningKey>) -> Result<Self, JwtError> {
         if keys.is_empty() {
             return Err(JwtError::NoKey);
         }
@@ -199,11 +194,8 @@ impl JwtIssuer {
         if self.keys.is_empty() {
             return Ok(self);
         }
-        let mut keys = Keys::clone(&self.keys);
-        keys.retain(|_, keys| {
-            keys.retain(|(algorithm, _)| allowed.contains(algorithm));
-            !keys.is_empty()
-        });
+        let mut keys = self.keys.to_vec();
+        keys.retain(|(_, algorithm, _)| allowed.contains(algorithm));
         self.with_keys(keys)
     }
 
@@ -271,8 +263,8 @@ impl JwtIssuer {
     }
 
     /// Returns the key with the header's `kid` for the header's algorithm.
-    fn key_of(&self, header: &Header) -> Option<&(Algorithm, DecodingKey)> {
-        self.keys.get(&header.kid)?.iter().find(|(algorithm, _)| *algorithm == header.alg)
+    fn key_of(&self, header: &Header) -> Option<&SigningKey> {
+        find(&self.keys, header.kid.as_ref(), header.alg)
     }
 
     /// Returns true if the issuer has the key that a token names, or if the text is not a token.
@@ -310,7 +302,7 @@ impl JwtIssuer {
         if header.crit.is_some() {
             return None;
         }
-        let (algorithm, key) = self.key_of(&header)?;
+        let (_, algorithm, key) = self.key_of(&header)?;
         let mut validation = Validation::new(*algorithm);
         validation.leeway = LEEWAY;
         validation.validate_nbf = true;
@@ -335,7 +327,7 @@ impl fmt::Debug for JwtIssuer {
         f.debug_struct("JwtIssuer")
             .field("issuer", &self.issuer)
             .field("audience", &self.audience)
-            .field("keys", &self.keys.values().map(Vec::len).sum::<usize>())
+            .field("keys", &self.keys.len())
             .finish_non_exhaustive()
     }
 }
@@ -350,14 +342,13 @@ fn key_list(jwks: &str) -> Result<Vec<Value>, JwtError> {
     }
 }
 
-/// Adds a key, unless the `kid` has a key for the algorithm already. Returns true if it was added.
-fn add(keys: &mut Keys, id: Option<String>, key: (Algorithm, DecodingKey)) -> bool {
-    let others = keys.entry(id).or_default();
-    let is_new = others.iter().all(|(algorithm, _)| *algorithm != key.0);
-    if is_new {
-        others.push(key);
-    }
-    is_new
+/// Returns the first key with this `kid` for this algorithm.
+fn find<'a>(
+    keys: &'a [SigningKey],
+    id: Option<&String>,
+    algorithm: Algorithm,
+) -> Option<&'a SigningKey> {
+    keys.iter().find(|(known, other, _)| known.as_ref() == id && *other == algorithm)
 }
 
 /// Returns true if neither the header nor the claims of a token contain a member twice. With
@@ -379,7 +370,7 @@ fn signing_key(jwk: &Jwk) -> Result<Option<SigningKey>, JwtError> {
         |problem: String| JwtError::InvalidKey { id: id.clone().unwrap_or_default(), problem };
     let algorithm = algorithm(jwk).ok_or_else(|| bad("its algorithm is not known here".into()))?;
     let key = DecodingKey::from_jwk(jwk).map_err(|error| bad(error.to_string()))?;
-    Ok(Some((id, (algorithm, key))))
+    Ok(Some((id, algorithm, key)))
 }
 
 /// Returns the algorithm of a key: its `alg` if that fits the key's type, else the type's usual

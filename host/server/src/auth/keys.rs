@@ -37,12 +37,9 @@ const MAX_TENANT: usize = 128;
 
 /// The store of tenants' API keys, in a file. Cheap to clone; clones share the store.
 #[derive(Debug, Clone)]
-pub struct ApiKeyStore(Arc<Inner>);
-
-#[derive(Debug)]
-struct Inner {
-    path: PathBuf,
-    loaded: RwLock<Loaded>,
+pub struct ApiKeyStore {
+    path: Arc<Path>,
+    loaded: Arc<RwLock<Loaded>>,
 }
 
 /// The keys as they were last read.
@@ -167,9 +164,9 @@ impl ApiKeyStore {
     /// [`KeyStoreError::File`] if the file cannot be read, belongs to another user, or other users
     /// can read or write it; [`KeyStoreError::Invalid`] if its content is not a list of keys.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, KeyStoreError> {
-        let path = path.as_ref().to_owned();
-        let loaded = Loaded::read(&path)?;
-        Ok(Self(Arc::new(Inner { path, loaded: RwLock::new(loaded) })))
+        let path = path.as_ref();
+        let loaded = Arc::new(RwLock::new(Loaded::read(path)?));
+        Ok(Self { path: path.into(), loaded })
     }
 
     /// Creates a key for this tenant.
@@ -214,7 +211,7 @@ impl ApiKeyStore {
     /// [`KeyStoreError`].
     pub fn list(&self) -> Result<Vec<KeyInfo>, KeyStoreError> {
         self.reload()?;
-        Ok(self.0.loaded.read().infos.clone())
+        Ok(self.loaded.read().infos.clone())
     }
 
     /// Reads the file again if it was replaced.
@@ -222,12 +219,12 @@ impl ApiKeyStore {
     /// # Errors
     /// [`KeyStoreError`]; the keys that were read before stay valid.
     pub fn reload(&self) -> Result<(), KeyStoreError> {
-        let stamp = stamp(&self.0.path);
-        if self.0.loaded.read().stamp == stamp {
+        let stamp = stamp(&self.path);
+        if self.loaded.read().stamp == stamp {
             return Ok(());
         }
-        let mut loaded = self.0.loaded.write();
-        match Loaded::read(&self.0.path) {
+        let mut loaded = self.loaded.write();
+        match Loaded::read(&self.path) {
             Ok(read) => *loaded = read,
             Err(error) => {
                 // The file is checked and logged once, not at every request.
@@ -244,7 +241,7 @@ impl ApiKeyStore {
     /// count.
     fn current(&self) -> RwLockReadGuard<'_, Loaded> {
         let _ = self.reload();
-        self.0.loaded.read()
+        self.loaded.read()
     }
 
     /// Returns true if the current file could be read.
@@ -271,8 +268,8 @@ impl ApiKeyStore {
 
     /// Changes the file under its lock.
     fn change<T>(&self, change: impl FnOnce(&mut Vec<KeyInfo>) -> T) -> Result<T, KeyStoreError> {
-        let path = &self.0.path;
-        let failed = |source| KeyStoreError::File { path: path.clone(), source };
+        let path = &*self.path;
+        let failed = |source| KeyStoreError::File { path: path.to_owned(), source };
         let _lock = lock(path).map_err(failed)?;
         let mut keys = Loaded::read(path)?.infos;
         let result = change(&mut keys);

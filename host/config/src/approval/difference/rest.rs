@@ -12,50 +12,16 @@ use toolcell::Definition;
 use super::{Page, changes};
 use crate::text::clean;
 
-/// Keywords of JSON Schema that a place may contain. Any other word is the author's.
-const KEYWORDS: [&str; 36] = [
-    "additionalProperties",
-    "allOf",
-    "anyOf",
-    "const",
-    "default",
-    "definitions",
-    "description",
-    "enum",
-    "examples",
-    "exclusiveMaximum",
-    "exclusiveMinimum",
-    "format",
-    "items",
-    "kind",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
-    "multipleOf",
-    "name",
-    "needs",
-    "oneOf",
-    "output",
-    "parameters",
-    "pattern",
-    "properties",
-    "reason",
-    "required",
-    "title",
-    "type",
-    "uniqueItems",
-    "$defs",
-];
+/// Words of the definition's format that a place may contain. Any other word is the author's.
+const WORDS: &str = "\
+    $defs additionalProperties allOf anyOf const default definitions description destructive enum \
+    examples exclusiveMaximum exclusiveMinimum format hints idempotent items kind maxItems \
+    maxLength maxProperties maximum minItems minLength minProperties minimum multipleOf name needs \
+    oneOf open_world output parameters pattern properties read_only reason required title type \
+    uniqueItems";
 
 /// The types of JSON Schema.
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
-/// Claims about a tool's effects. `inspect` lists those that are made.
-const HINTS: [&str; 5] = ["hints", "read_only", "idempotent", "destructive", "open_world"];
 
 /// The sentence that the text has for a tool with an empty list of needs.
 const NEEDLESS: &str = "needs nothing: its list of needs is empty";
@@ -90,8 +56,7 @@ impl Page {
         };
         let is_known_place = |place: &str| {
             parts(place).all(|part| {
-                KEYWORDS.contains(&&*part)
-                    || HINTS.contains(&&*part)
+                WORDS.split(' ').any(|word| word == part)
                     || part.parse::<u32>().is_ok()
                     || has(&part)
             })
