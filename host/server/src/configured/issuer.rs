@@ -67,19 +67,16 @@ impl<'a, F: Fn(Notice)> Accepted<'a, F> {
     /// Accepts tokens of the issuer that the configuration names now.
     pub(super) fn replace(&self, said: Option<&Issuer>) {
         let is_same = self.current.borrow().as_ref() == said;
-        let issuer = if is_same { Ok(None) } else { said.map(issuer_of).transpose().map(Some) };
-        match issuer {
-            Ok(issuer) => {
-                if let Some(issuer) = issuer {
-                    self.auth.replace_jwt(issuer);
-                    self.current.send_replace(said.cloned());
-                }
-                // Published keys are reported after they are fetched.
-                if !said.is_some_and(is_published) {
-                    self.service.report(ISSUER, None);
-                }
+        if !is_same {
+            match said.map(issuer_of).transpose() {
+                Ok(issuer) => self.auth.replace_jwt(issuer),
+                Err(error) => return self.report_key_failure(error),
             }
-            Err(error) => self.report_key_failure(error),
+            self.current.send_replace(said.cloned());
+        }
+        // Published keys are reported after they are fetched.
+        if !said.is_some_and(is_published) {
+            self.service.report(ISSUER, None);
         }
     }
 
@@ -184,7 +181,14 @@ fn with_keys(said: &Issuer, jwks: Option<&str>) -> Result<JwtIssuer, IssuerError
         Some(algorithms) => issuer.with_algorithms(algorithms),
         None => Ok(issuer),
     });
-    let mut issuer = issuer.map_err(|error| unusable(said, error))?;
+    let mut issuer = issuer.map_err(|source| {
+        let place = match &said.keys {
+            IssuerKeys::File { path, .. } => path.display().to_string(),
+            IssuerKeys::Url(url) => url.clone(),
+            IssuerKeys::Metadata => said.url.clone(),
+        };
+        IssuerError::Keys { place, source }
+    })?;
     if let Some(claim) = &said.tenant_claim {
         issuer = issuer.with_tenant_claim(claim);
     }
@@ -192,13 +196,4 @@ fn with_keys(said: &Issuer, jwks: Option<&str>) -> Result<JwtIssuer, IssuerError
         issuer = issuer.with_scope(scope);
     }
     Ok(issuer)
-}
-
-fn unusable(said: &Issuer, source: JwtError) -> IssuerError {
-    let place = match &said.keys {
-        IssuerKeys::File { path, .. } => path.display().to_string(),
-        IssuerKeys::Url(url) => url.clone(),
-        IssuerKeys::Metadata => said.url.clone(),
-    };
-    IssuerError::Keys { place, source }
 }

@@ -33,10 +33,6 @@ use crate::service::facade::ManyTools;
 use crate::service::served::ServedTools;
 use crate::service::{Service, ServiceBuilder};
 
-/// The directory of API keys below the state directory, inside the configuration's own directory,
-/// and the file in it.
-const KEYS: (&str, &str) = ("api-keys", "keys.json");
-
 /// The source under which a failed reload is reported.
 const CONFIGURATION: &str = "configuration";
 /// The source under which components with problems are reported.
@@ -236,11 +232,8 @@ impl ApiKeyStore {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn of_configuration(configuration: &Configuration) -> Result<Option<Self>, KeyStoreError> {
-        let (directory, file) = KEYS;
-        configuration
-            .state_directory(directory)
-            .map(|directory| Self::open(directory.join(file)))
-            .transpose()
+        let directory = configuration.state_directory("api-keys");
+        directory.map(|directory| Self::open(directory.join("keys.json"))).transpose()
     }
 }
 
@@ -267,9 +260,8 @@ fn report_problems(service: &Service, loaded: &LoadedTools) {
         loaded.problems().iter().any(|problem| problem.reason == Reason::ConfigurationNotApproved);
     let summary = match details.len() {
         _ if is_unapproved => format!("nothing of the configuration is served: {NOT_APPROVED}"),
-        1 => "1 component or tenant has a problem: the operator's log says which".to_owned(),
-        several => {
-            format!("{several} components or tenants have a problem: the operator's log says which")
+        count => {
+            format!("components or tenants with a problem: {count}; the operator's log says which")
         }
     };
     service.report_degraded(COMPONENTS, summary, details);

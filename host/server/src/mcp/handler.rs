@@ -34,7 +34,6 @@ use crate::artifacts::id_of;
 use crate::service::Service;
 use crate::tenants::{principal::Principal, share::Places};
 use call::result;
-use changes::Changes;
 
 /// The supported revisions, oldest first.
 pub(super) const VERSIONS: [ProtocolVersion; 3] =
@@ -59,10 +58,9 @@ pub(super) fn question_places(options: &McpOptions) -> Arc<Places> {
 impl Handler {
     /// Returns true if the tool has an output schema.
     pub(super) fn promises_a_value(&self, name: &str) -> bool {
-        let view = self.service.view(&self.principal);
-        view.is_ok_and(|view| {
-            view.tools.get(name).is_some_and(|tool| tool.definition().output.is_some())
-        })
+        let view = self.service.view(&self.principal).ok();
+        let tool = view.as_ref().and_then(|view| view.tools.get(name));
+        tool.is_some_and(|tool| tool.definition().output.is_some())
     }
 
     /// Answers a request.
@@ -226,18 +224,16 @@ impl Handler {
             wanted.member("toolsListChanged").is_some_and(|wants| wants.as_str() == "true");
         let accepted = if wants_tools { json!({"toolsListChanged": true}) } else { json!({}) };
         let meta = json!({ SUBSCRIPTION: request.id });
-        let mut changes = Changes::new(self.service.clone(), self.principal.clone());
+        let changed = json!({"method": LIST_CHANGED, "params": {"_meta": meta}});
+        let watching = changes::watch(self.service.clone(), self.principal.clone(), || {
+            if wants_tools {
+                request.client.send_notification(&changed);
+            }
+            true
+        });
         let params = json!({"notifications": accepted, "_meta": meta});
         request.client.send_notification(&json!({"method": ACKNOWLEDGED, "params": params}));
-        let changed = json!({"method": LIST_CHANGED, "params": {"_meta": meta}});
-        let notify_changes = async {
-            while changes.next().await {
-                if wants_tools {
-                    request.client.send_notification(&changed);
-                }
-            }
-        };
-        request.cancelled.run_until_cancelled(notify_changes).await;
+        request.cancelled.run_until_cancelled(watching).await;
         let mut result = SubscriptionsListenResult::complete(request.id.clone());
         result.meta.set_server_info(self.info().server_info);
         request::to_raw_json(&result)
@@ -245,14 +241,11 @@ impl Handler {
 
     /// Notifies the client of a session of changes, until the session ends.
     pub(super) fn tell_changes(&self, session: &Session) {
-        let mut changes = Changes::new(self.service.clone(), self.principal.clone());
         let (common, end) = (Arc::clone(&session.common), session.end.clone());
-        tokio::spawn(async move {
-            let changed = json!({"jsonrpc": "2.0", "method": LIST_CHANGED}).to_string();
-            let notify_changes =
-                async { while changes.next().await && common.notify(changed.clone().into()) {} };
-            end.run_until_cancelled(notify_changes).await;
-        });
+        let changed = json!({"jsonrpc": "2.0", "method": LIST_CHANGED}).to_string();
+        let notify = move || common.notify(changed.clone().into());
+        let watching = changes::watch(self.service.clone(), self.principal.clone(), notify);
+        tokio::spawn(async move { end.run_until_cancelled(watching).await });
     }
 }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use rmcp::model::{ErrorData, LoggingLevel, RequestId};
+use rmcp::model::{LoggingLevel, RequestId};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -198,19 +198,15 @@ impl Session {
 }
 
 impl PendingQuestion {
-    /// Waits for the client's answer.
-    pub(super) async fn reply(
-        &mut self,
-        failed: impl Fn(&str) -> ErrorData,
-    ) -> Result<Reply, ErrorData> {
-        let reply = tokio::select! {
+    /// Waits for the client's answer. An error says why there is none.
+    pub(super) async fn reply(&mut self) -> Result<Reply, &'static str> {
+        tokio::select! {
             biased;
-            reply = tokio::time::timeout(Sealer::DEFAULT_LIFETIME, &mut self.answer) => reply,
-            () = self.session.no_answers.cancelled() => {
-                return Err(failed("it sends nothing more"));
+            reply = tokio::time::timeout(Sealer::DEFAULT_LIFETIME, &mut self.answer) => {
+                reply.map_err(|_| "it took too long")?.map_err(|_| "it has gone")
             }
-        };
-        reply.map_err(|_| failed("it took too long"))?.map_err(|_| failed("it has gone"))
+            () = self.session.no_answers.cancelled() => Err("it sends nothing more"),
+        }
     }
 }
 

@@ -85,12 +85,6 @@ struct ToolMetrics {
     calls: Mutex<Vec<(&'static str, Counter)>>,
 }
 
-/// Measures the waiting time of the calls of one request.
-pub(crate) struct WaitTimer {
-    metrics: Metrics,
-    since: Instant,
-}
-
 /// Counts an open session, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenSession(Gauge);
@@ -218,9 +212,14 @@ impl TenantMetrics {
         self.metrics.0.refused.get_or_create(&labels).inc();
     }
 
-    /// Starts to measure the waiting time.
-    pub(crate) fn waits(&self) -> WaitTimer {
-        WaitTimer { metrics: self.metrics.clone(), since: Instant::now() }
+    /// Returns an observer that measures the time from now to the start of a call.
+    pub(crate) fn wait_timer(&self) -> impl Fn(Event) + Send + Sync + 'static + use<> {
+        let (metrics, since) = (self.metrics.clone(), Instant::now());
+        move |event| {
+            if let Event::Started { .. } = event {
+                metrics.0.waiting.observe(since.elapsed().as_secs_f64());
+            }
+        }
     }
 
     fn of_tool(&self, tool: &str) -> ToolMetrics {
@@ -254,15 +253,6 @@ impl ToolMetrics {
             self.fuel.observe(fuel as f64);
         }
         self.host_calls.inc_by(usage.host_calls);
-    }
-}
-
-impl WaitTimer {
-    /// Measures a call that starts.
-    pub(crate) fn count(&self, event: &Event) {
-        if let Event::Started { .. } = event {
-            self.metrics.0.waiting.observe(self.since.elapsed().as_secs_f64());
-        }
     }
 }
 

@@ -17,7 +17,7 @@ use toolcell::{
 };
 
 use super::request_id::RequestId;
-use crate::service::{Admitted, Service};
+use crate::service::Service;
 use crate::tenants::{principal::Principal, refused::RequestError};
 
 /// A request for one call.
@@ -97,8 +97,7 @@ impl Service {
         let view = self.view(principal)?;
         let call = view.resolve_call(call);
         let request_id = request_id.unwrap_or_else(RequestId::generate);
-        let admitted = self.admit(principal, &view, &request_id, 1, 1)?;
-        set_identity(&mut options, principal, &request_id, &admitted);
+        let _admitted = self.admit(principal, &view, &request_id, 1, 1, &mut options)?;
         let context = Arc::clone(&options.context);
         let Some(tool) = view.tools.get(&call.name) else {
             return Err(view.unknown_tool(&call.name, &context).await);
@@ -127,17 +126,4 @@ impl Service {
             }
         }
     }
-}
-
-/// Sets the options that the server decides: the tenant, the request id, the abort signal.
-pub(super) fn set_identity(
-    options: &mut CallOptions,
-    principal: &Principal,
-    id: &RequestId,
-    admitted: &Admitted,
-) {
-    let context = Arc::make_mut(&mut options.context);
-    context.tenant = principal.tenant().map(str::to_owned);
-    context.request_id = Some(id.to_string());
-    options.abort = admitted.request.signal.clone();
 }

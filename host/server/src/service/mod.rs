@@ -20,6 +20,7 @@ pub(crate) mod runs;
 mod search;
 pub(crate) mod served;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,8 +30,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use toolcell::clock::{Clock, SystemClock};
 use toolcell::runtime::InUse;
-use toolcell::tenant::{PerTenant, TenantPart, TenantState};
-use toolcell::{Error, Event, Executor, Sealer};
+use toolcell::{CallOptions, Error, Executor, Sealer};
 
 use crate::artifacts::{Artifacts, probe::Probe};
 use crate::observe::metrics::{InUseSource, Metrics};
@@ -47,12 +47,8 @@ pub use health::{Health, Readiness};
 pub use request_id::{InvalidRequestId, RequestId};
 pub use runs::{RunEvents, RunRequest, StepRequest};
 
-/// The accounts of the tenants that are or were served.
-#[derive(Debug, Default)]
-struct Accounts {
-    tenants: PerTenant<Arc<Account>>,
-    all: Mutex<Vec<Arc<TenantPart<Arc<Account>>>>>,
-}
+/// The accounts of the tenants that are or were served, by the names of the tenants.
+type Accounts = Mutex<HashMap<Option<String>, Arc<Account>>>;
 
 /// Makes calls, runs and steps for principals. Cheap to clone; clones share the service.
 ///
@@ -221,7 +217,7 @@ impl Service {
     /// began. Quotas and totals of tenants are kept.
     pub fn replace(&self, served: ServedTools) {
         let artifacts = self.0.artifacts.as_ref();
-        let account = |tenant: &Arc<TenantState>| account(&self.0.accounts, &self.0.clock, tenant);
+        let account = |tenant: Option<&str>| account(&self.0.accounts, &self.0.clock, tenant);
         let version = served.version(artifacts, &self.0.metrics, account);
         self.0.version.store(Arc::new(version));
         self.0.versions.send_replace(());
@@ -338,8 +334,9 @@ impl Service {
         checked.inspect_err(|refused| view.metrics.refused(refused.code()))
     }
 
-    /// Admits a request of `calls` calls. Every call passes here before a tool is looked up, so
-    /// that a refusal reveals nothing of the tools.
+    /// Admits a request of `calls` calls, and sets the options that the server decides: the tenant,
+    /// the request id, the abort signal. Every call passes here before a tool is looked up, so that
+    /// a refusal reveals nothing of the tools.
     pub(crate) fn admit(
         &self,
         principal: &Principal,
@@ -347,6 +344,7 @@ impl Service {
         id: &RequestId,
         calls: usize,
         wanted: usize,
+        options: &mut CallOptions,
     ) -> Result<Admitted, RequestError> {
         let ServiceLimits { calls_per_request, in_flight, .. } = self.0.limits;
         let limit = calls_per_request.min(in_flight);
@@ -354,10 +352,16 @@ impl Service {
             return Err(RequestError::TooManyCalls { actual: calls, limit });
         }
         let request = self.0.running.begin(principal, id, calls, self.is_shared());
-        let request = request.inspect_err(|refused| view.metrics.refused(refused.code()))?;
-        let slots = view.account.admit(&view.quota, calls, wanted);
-        let slots = slots.inspect_err(|refused| view.metrics.refused(refused.code()))?;
-        Ok(Admitted { request, slots })
+        let admitted = request.and_then(|request| {
+            let slots = view.account.admit(&view.quota, calls, wanted)?;
+            Ok(Admitted { request, slots })
+        });
+        let admitted = admitted.inspect_err(|refused| view.metrics.refused(refused.code()))?;
+        let context = Arc::make_mut(&mut options.context);
+        context.tenant = principal.tenant().map(str::to_owned);
+        context.request_id = Some(id.to_string());
+        options.abort = admitted.request.signal.clone();
+        Ok(admitted)
     }
 
     /// Returns the sealer for this principal only.
@@ -368,21 +372,14 @@ impl Service {
     /// Returns the view's executor, which seals questions for this principal only.
     pub(crate) fn executor(&self, principal: &Principal, view: &View) -> Executor {
         let executor = view.executor.clone().with_sealer(self.sealer(principal));
-        let waits = view.metrics.waits();
-        executor.with_additional_events(move |event: Event| waits.count(&event))
+        executor.with_additional_events(view.metrics.wait_timer())
     }
 }
 
 /// Returns the account of a tenant, created when it is first needed.
-fn account(accounts: &Accounts, clock: &Arc<dyn Clock>, tenant: &Arc<TenantState>) -> Arc<Account> {
-    let mut all = accounts.all.lock();
-    let account = accounts.tenants.find(tenant).unwrap_or_else(|| {
-        let made = || Arc::new(Account::new(Arc::clone(clock)));
-        let account = accounts.tenants.get(tenant, made);
-        all.push(Arc::clone(&account));
-        account
-    });
-    Arc::clone(&**account)
+fn account(accounts: &Accounts, clock: &Arc<dyn Clock>, tenant: Option<&str>) -> Arc<Account> {
+    let made = || Arc::new(Account::new(Arc::clone(clock)));
+    Arc::clone(accounts.lock().entry(tenant.map(str::to_owned)).or_insert_with(made))
 }
 
 /// An admitted request, until it is dropped.

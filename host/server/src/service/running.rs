@@ -54,7 +54,7 @@ impl Running {
 
     /// Returns an error if a request of the principal with one call could not begin now.
     pub(crate) fn check(&self, principal: &Principal, is_shared: bool) -> Result<(), RequestError> {
-        if self.is_draining() {
+        if self.table.lock().is_draining {
             return Err(RequestError::Draining);
         }
         let rule = request_rule(is_shared);
@@ -100,10 +100,6 @@ impl Running {
     /// Refuses new requests from now on.
     pub(crate) fn drain(&self) {
         self.table.lock().is_draining = true;
-    }
-
-    pub(crate) fn is_draining(&self) -> bool {
-        self.table.lock().is_draining
     }
 
     /// Announces that requests will be refused soon.

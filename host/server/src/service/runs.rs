@@ -23,7 +23,6 @@ use toolcell::run::{RunEvent, RunOutcome, RunStream, UnknownTools};
 use toolcell::step::{RawCall, Step};
 use toolcell::{CallContext, Registry, RunOptions, Runner, Stepper, ToolCall, Turn};
 
-use super::calls::set_identity;
 use super::request_id::RequestId;
 use super::served::{View, registry};
 use crate::service::{Admitted, Service};
@@ -139,12 +138,12 @@ impl Service {
         let calls: Vec<_> = calls.into_iter().map(|call| view.resolve_raw_call(call)).collect();
         let id = request_id.unwrap_or_else(RequestId::generate);
         let wanted = RunOptions::default().concurrency(calls.len()).min(calls.len());
-        let admitted = self.admit(principal, &view, &id, calls.len(), wanted)?;
-        set_identity(&mut turn.call, principal, &id, &admitted);
+        let admitted = self.admit(principal, &view, &id, calls.len(), wanted, &mut turn.call)?;
         let named = calls.iter().filter_map(|call| {
             Some((call.name.clone()?, call.arguments.as_ref().map_or_else(String::new, text)))
         });
-        let registry = registry_of(&view, named.collect(), Arc::clone(&turn.call.context)).await;
+        let visible = visible_to(&view, named.collect(), Arc::clone(&turn.call.context)).await;
+        let registry = visible.unwrap_or_else(|| view.runner.registry().clone());
         let config = toolcell::step::StepConfig {
             max_concurrency: Some(admitted.slots.count.max(1)),
             ..toolcell::step::StepConfig::default()
@@ -168,10 +167,11 @@ impl Service {
         let calls: Vec<_> = calls.into_iter().map(|call| view.resolve_call(call)).collect();
         let id = request_id.unwrap_or_else(RequestId::generate);
         let wanted = options.concurrency(calls.len()).min(calls.len());
-        let admitted = self.admit(principal, &view, &id, calls.len(), wanted)?;
-        set_identity(&mut options.call, principal, &id, &admitted);
+        let admitted = self.admit(principal, &view, &id, calls.len(), wanted, &mut options.call)?;
         let named = calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect();
-        let registry = registry_of(&view, named, Arc::clone(&options.call.context)).await;
+        let visible = visible_to(&view, named, Arc::clone(&options.call.context)).await;
+        let runner = visible.map_or_else(|| view.runner.clone(), Runner::new);
+        let registry = runner.registry();
         if options.unknown_tools == UnknownTools::Refuse
             && let Some(call) = calls.iter().find(|call| !registry.is_registered(&call.name))
         {
@@ -182,19 +182,18 @@ impl Service {
         // A maximum of 0 stays 0, so that the run reports it, whatever the quota.
         options.max_concurrency =
             Some(if options.max_concurrency == Some(0) { 0 } else { admitted.slots.count.max(1) });
-        let is_whole = registry.toolbox().tools().count() == view.tools.len();
-        let runner = if is_whole { view.runner.clone() } else { Runner::new(registry) };
         let runner = runner.with_executor(self.executor(principal, &view));
         Ok((runner, calls, options, admitted))
     }
 }
 
 /// Returns the view's tools without those of these calls that are not visible in this context.
-async fn registry_of(
+/// `None`: all are visible.
+async fn visible_to(
     view: &View,
     calls: Vec<(String, String)>,
     context: Arc<CallContext>,
-) -> Registry {
+) -> Option<Registry> {
     let asks = |(name, arguments): (String, String)| {
         let tool = view.tools.get(&name)?.clone();
         let (context, executor) = (Arc::clone(&context), view.executor.clone());
@@ -210,10 +209,10 @@ async fn registry_of(
     let hidden = stream::iter(asked).buffered(ASKED_AT_ONCE).filter_map(std::future::ready);
     let hidden: BTreeSet<String> = hidden.collect().await;
     if hidden.is_empty() {
-        return view.runner.registry().clone();
+        return None;
     }
     let visible = view.tools.iter().filter(|(name, _)| !hidden.contains(*name));
-    registry(visible.map(|(_, tool)| tool.clone()))
+    Some(registry(visible.map(|(_, tool)| tool.clone())))
 }
 
 /// Returns the text of arguments, which a model may have sent as a string instead of JSON.

@@ -137,7 +137,7 @@ impl RequestError {
     }
 }
 
-/// Returns a client's name for a tool, truncated and without control characters.
-fn shown(name: &str) -> String {
+/// Returns a client's name of a tool or a method, truncated and without control characters.
+pub(crate) fn shown(name: &str) -> String {
     name.chars().take(80).collect::<String>().escape_debug().to_string()
 }

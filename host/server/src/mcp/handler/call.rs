@@ -199,7 +199,7 @@ async fn elicit(
             request.client.notify(ServerNotification::from(CancelledNotification::new(params)));
             return Err(ErrorData::internal_error("the request was cancelled", None));
         }
-        reply = pending.reply(failed) => reply?,
+        reply = pending.reply() => reply.map_err(failed)?,
     };
     match reply.answer {
         Ok(result) => {

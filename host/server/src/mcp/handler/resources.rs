@@ -60,8 +60,37 @@ pub(super) async fn read(
     principal: &Principal,
     uri: String,
 ) -> Result<ReadResourceResult, ErrorData> {
-    ask_store(artifacts, principal, move |artifacts, tenant| read_now(artifacts, tenant, &uri))
-        .await?
+    ask_store(artifacts, principal, move |artifacts, tenant| {
+        let id = id_of(&uri).unwrap_or_default();
+        let unread = |error| match error {
+            ArtifactError::DiskFull(error) | ArtifactError::Io(error) => failed(error),
+            ArtifactError::NotFound
+            | ArtifactError::TooLarge { .. }
+            | ArtifactError::Quota
+            | ArtifactError::InvalidName
+            | ArtifactError::InvalidType => not_found(),
+        };
+        let info = artifacts.info(tenant, id).map_err(unread)?;
+        if info.size > MAX_READ {
+            let text = format!(
+                "the artifact has {} bytes; at most {MAX_READ} can be read at once",
+                info.size
+            );
+            let hint = format!("read it over HTTP: GET /v1/artifacts/{id}");
+            let data = json!({"code": "artifact_too_large", "hint": hint});
+            return Err(ErrorData::invalid_params(text, Some(data)));
+        }
+        let content = artifacts.read(tenant, id).map_err(unread)?;
+        let is_text =
+            info.mime_type.starts_with("text/") || info.mime_type.starts_with("application/json");
+        let contents = match String::from_utf8(content) {
+            Ok(text) if is_text => ResourceContents::text(text, uri),
+            Ok(text) => ResourceContents::blob(STANDARD.encode(text), uri),
+            Err(bytes) => ResourceContents::blob(STANDARD.encode(bytes.as_bytes()), uri),
+        };
+        Ok(ReadResourceResult::new(vec![contents.with_mime_type(info.mime_type)]))
+    })
+    .await?
 }
 
 /// Stores a value as an artifact of the principal's tenant. Returns a link to it. `None`: there is
@@ -88,39 +117,6 @@ pub(super) async fn store_value(
 pub(super) fn not_found() -> ErrorData {
     let data = json!({"code": "unknown_artifact", "hint": "list the resources: artifacts expire"});
     ErrorData::resource_not_found("there is no such artifact", Some(data))
-}
-
-fn read_now(
-    artifacts: &Artifacts,
-    tenant: Option<&str>,
-    uri: &str,
-) -> Result<ReadResourceResult, ErrorData> {
-    let id = id_of(uri).unwrap_or_default();
-    let unread = |error| match error {
-        ArtifactError::DiskFull(error) | ArtifactError::Io(error) => failed(error),
-        ArtifactError::NotFound
-        | ArtifactError::TooLarge { .. }
-        | ArtifactError::Quota
-        | ArtifactError::InvalidName
-        | ArtifactError::InvalidType => not_found(),
-    };
-    let info = artifacts.info(tenant, id).map_err(unread)?;
-    if info.size > MAX_READ {
-        let text =
-            format!("the artifact has {} bytes; at most {MAX_READ} can be read at once", info.size);
-        let hint = format!("read it over HTTP: GET /v1/artifacts/{id}");
-        let data = json!({"code": "artifact_too_large", "hint": hint});
-        return Err(ErrorData::invalid_params(text, Some(data)));
-    }
-    let content = artifacts.read(tenant, id).map_err(unread)?;
-    let is_text =
-        info.mime_type.starts_with("text/") || info.mime_type.starts_with("application/json");
-    let contents = match String::from_utf8(content) {
-        Ok(text) if is_text => ResourceContents::text(text, uri),
-        Ok(text) => ResourceContents::blob(STANDARD.encode(text), uri),
-        Err(bytes) => ResourceContents::blob(STANDARD.encode(bytes.as_bytes()), uri),
-    };
-    Ok(ReadResourceResult::new(vec![contents.with_mime_type(info.mime_type)]))
 }
 
 fn resource(info: ArtifactInfo) -> Resource {

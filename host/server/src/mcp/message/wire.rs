@@ -19,9 +19,7 @@ use toolcell::controls::enforced;
 use super::meta::Meta;
 use super::raw::{Raw, read_id};
 use crate::artifacts::members::{is_object, members};
-
-/// Characters of a method's name in an error.
-const MAX_METHOD: usize = 80;
+use crate::tenants::refused::shown;
 
 /// A decoded message.
 #[derive(Debug)]
@@ -101,11 +99,6 @@ pub(in crate::mcp) fn unknown_method(method: &str) -> ErrorData {
     let text = format!("this server does not have the method `{}`", shown(method));
     let hint = "`capabilities` of the server, in the answer to `initialize` or `server/discover`, say what it has";
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, text, Some(json!({ "hint": hint })))
-}
-
-/// Returns a client's method name, truncated and without control characters.
-pub(in crate::mcp) fn shown(method: &str) -> String {
-    method.chars().take(MAX_METHOD).flat_map(char::escape_debug).collect()
 }
 
 /// Decodes one message.

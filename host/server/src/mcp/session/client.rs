@@ -24,15 +24,6 @@ use crate::mcp::message::raw::Raw;
 /// The most bytes of a client's capabilities, which are stored as long as its session is open.
 pub(in crate::mcp) const MAX_CAPABILITIES: usize = 64 << 10;
 
-/// Returns true if a client with these capabilities can show a form to its user.
-fn has_forms(capabilities: &Raw) -> bool {
-    let declared = capabilities.member("elicitation").filter(Raw::is_object);
-    // A declaration without a mode means forms.
-    declared.is_some_and(|elicitation| {
-        elicitation.member("form").is_some() || elicitation.member("url").is_none()
-    })
-}
-
 /// The client that sent a request. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -62,8 +53,11 @@ impl Client {
 
     /// Returns true if the client can show a form to its user, and can be asked to.
     pub(in crate::mcp) fn has_forms(&self) -> bool {
-        self.capabilities.as_ref().is_some_and(has_forms)
-            && (self.session.is_none() || self.stream.is_some())
+        let declared = self.capabilities.as_ref().and_then(|all| all.member("elicitation"));
+        // A declaration without a mode means forms.
+        declared.filter(Raw::is_object).is_some_and(|elicitation| {
+            elicitation.member("form").is_some() || elicitation.member("url").is_none()
+        }) && (self.session.is_none() || self.stream.is_some())
     }
 
     /// Returns true if the client reads messages before the answer.
@@ -105,7 +99,7 @@ impl Client {
         let failed = |text: &str| {
             ErrorData::internal_error(format!("the client did not answer: {text}"), None)
         };
-        let reply = pending.reply(failed).await?;
+        let reply = pending.reply().await.map_err(failed)?;
         match reply.answer {
             Ok(result) => result.read().ok_or_else(|| failed("its answer has another form")),
             Err(error) => Err(error.read().unwrap_or_else(|| failed("its error has another form"))),

@@ -42,7 +42,8 @@ use crate::mcp::handler::{self, Handler};
 use crate::mcp::message::raw::{Raw, read_id};
 use crate::mcp::message::wire::{self, BadMessage, Kind, Message};
 use crate::mcp::request::{self, Request};
-use crate::mcp::{McpOptions, session::Session, session::client::Client, session::outbox::Outbox};
+use crate::mcp::session::{Requests, Session};
+use crate::mcp::{McpOptions, session::client::Client, session::outbox::Outbox};
 use crate::observe::trace::RequestSpan;
 use crate::service::Service;
 use crate::tenants::{principal::Principal, share::Places};
@@ -206,7 +207,8 @@ impl Endpoint {
             }
             (Kind::Notification { .. }, _) if is_modern => Ok(StatusCode::ACCEPTED.into_response()),
             (Kind::Notification { method }, Some(opened)) => {
-                notified(&handler, &opened.session, &method, &message.params);
+                let Opened { session, .. } = &opened;
+                notified(&handler, Some(session), &session.requests, &method, &message.params);
                 Ok(StatusCode::ACCEPTED.into_response())
             }
             (Kind::Response { id, answer }, Some(opened)) => {
@@ -230,10 +232,10 @@ impl Endpoint {
         id: RpcId,
         params: &Raw,
     ) -> Result<Response, Refusal> {
-        let bad = |text: &str| Err(BadMessage::request(Some(id.clone()), text).into());
         let asked = params.member("protocolVersion").and_then(|version| version.text());
         if version.is_some() && version != asked.as_deref() {
-            return bad("the header `MCP-Protocol-Version` is not `protocolVersion` of the params");
+            let text = "the header `MCP-Protocol-Version` is not `protocolVersion` of the params";
+            return Err(BadMessage::request(Some(id), text).into());
         }
         headers::check_method(headers, "initialize").map_err(|text| mismatch(&id, text))?;
         let principal = &handler.principal;
@@ -406,17 +408,22 @@ impl Endpoint {
     }
 }
 
-/// Handles a notification of a session's client.
-pub(in crate::mcp) fn notified(handler: &Handler, session: &Session, method: &str, params: &Raw) {
-    match method {
-        "notifications/initialized" if session.start_notifications() => {
-            handler.tell_changes(session)
-        }
-        "notifications/cancelled" => {
-            if let Some(id) = params.member("requestId").and_then(|id| read_id(id.as_str())) {
-                session.requests.cancel(&id);
-            }
-        }
-        _ => {}
+/// Handles a notification of a client that sent these requests.
+pub(in crate::mcp) fn notified(
+    handler: &Handler,
+    session: Option<&Session>,
+    requests: &Requests,
+    method: &str,
+    params: &Raw,
+) {
+    if method == "notifications/cancelled"
+        && let Some(id) = params.member("requestId").and_then(|id| read_id(id.as_str()))
+    {
+        requests.cancel(&id);
+    }
+    if let Some(session) = session.filter(|_| method == "notifications/initialized")
+        && session.start_notifications()
+    {
+        handler.tell_changes(session);
     }
 }

@@ -17,11 +17,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderName};
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use crate::artifacts::members::each_member;
 use crate::auth::single_header;
-use crate::mcp::{message::raw::Raw, message::wire::shown};
+use crate::mcp::message::raw::Raw;
+use crate::tenants::refused::shown;
 
 pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -163,19 +164,10 @@ fn is_equal(sent: &str, value: &str) -> bool {
     if value.starts_with('"') {
         return serde_json::from_str::<String>(value).is_ok_and(|value| value == sent);
     }
-    let numbers = [sent, value].map(|text| serde_json::from_str::<Number>(text).ok());
-    match numbers {
-        [Some(one), Some(other)] if has_fraction(sent) || has_fraction(value) => {
-            one.as_f64() == other.as_f64()
-        }
-        _ => sent == value,
-    }
-}
-
-/// Returns true if a number is written with a fraction or an exponent. Other numbers are compared
-/// by their digits.
-fn has_fraction(number: &str) -> bool {
-    number.contains(['.', 'e', 'E'])
+    // Whole numbers are compared by their digits.
+    let has_fraction = [sent, value].iter().any(|number| number.contains(['.', 'e', 'E']));
+    let number = |text: &str| serde_json::from_str::<f64>(text).ok();
+    sent == value || has_fraction && number(sent).is_some() && number(sent) == number(value)
 }
 
 /// Returns the value of a header, or an error if it is repeated or not text.

@@ -31,7 +31,7 @@ use tracing::{Instrument as _, Span};
 
 use super::endpoint::notified;
 use crate::mcp::handler::{self, Handler, opening};
-use crate::mcp::message::raw::{Raw, read_id};
+use crate::mcp::message::raw::Raw;
 use crate::mcp::message::wire::{self, BadMessage, Kind, Message};
 use crate::mcp::request::{self, Request};
 use crate::mcp::session::{Requests, Session};
@@ -39,7 +39,7 @@ use crate::mcp::{
     McpOptions, message::meta::Meta, session::client::Client, session::outbox::Outbox,
 };
 use crate::service::Service;
-use crate::tenants::principal::Principal;
+use crate::tenants::{principal::Principal, refused::shown};
 
 /// The hint for a client that begins with another request.
 const OPENING: &str = "send `initialize` and `notifications/initialized` first, or name the revision 2026-07-28 in the \
@@ -51,7 +51,6 @@ const WAITING: usize = 64;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Bytes that are read at once.
 const READ: usize = 8 << 10;
-const LISTEN: &str = "subscriptions/listen";
 /// Time for the last answers to be written after the calls have ended.
 const CLOSING: Duration = Duration::from_secs(2);
 
@@ -233,15 +232,10 @@ impl Server {
                 self.outbox.send(request::message(id, request::to_raw_json(&json!({}))));
             }
             Kind::Request { id, method } => self.begin(id, method, params, meta).await?,
-            Kind::Notification { method } => match &self.session {
-                Some(session) => notified(&self.handler, session, &method, &params),
-                None => {
-                    let id = params.member("requestId").and_then(|id| read_id(id.as_str()));
-                    if let Some(id) = id.filter(|_| method == "notifications/cancelled") {
-                        self.requests.cancel(&id);
-                    }
-                }
-            },
+            Kind::Notification { method } => {
+                let session = self.session.as_deref();
+                notified(&self.handler, session, &self.requests, &method, &params);
+            }
             Kind::Response { id, answer } => {
                 if let (Some(session), Some(id)) = (&self.session, id) {
                     session.answered(&id, answer, None);
@@ -264,8 +258,7 @@ impl Server {
             Some(session) => Client::of_session(&session, Some(Arc::clone(&self.outbox))),
             // The protocol begins with another request.
             None if meta.version.is_none() => {
-                let text =
-                    format!("the request `{}` comes before `initialize`", wire::shown(&method));
+                let text = format!("the request `{}` comes before `initialize`", shown(&method));
                 return Err(BadMessage::request(Some(id), text).with_hint(OPENING));
             }
             None => {
@@ -277,7 +270,10 @@ impl Server {
         let most = self.handler.options.in_flight;
         self.requests.settled(most).await;
         // A request that only reports changes ends with the last line.
-        let end = if method == LISTEN { self.closing.clone() } else { CancellationToken::new() };
+        let end = match method.as_str() {
+            "subscriptions/listen" => self.closing.clone(),
+            _ => CancellationToken::new(),
+        };
         let is_full = self.requests.count() >= most;
         let Some(running) = self.requests.enter(&id, &end) else {
             return Err(BadMessage::request(None, "a request with this id is running"));

@@ -54,8 +54,8 @@ impl Notices {
                 if self.next.fetch_max(done.saturating_add(1), Ordering::Relaxed) > done {
                     return;
                 }
-                let mut params = ProgressNotificationParam::new(token.clone(), to_double(done));
-                params.total = total.map(to_double);
+                let mut params = ProgressNotificationParam::new(token.clone(), done as f64);
+                params.total = total.map(|total| total as f64);
                 params.message = message;
                 self.client.send_notification(&ProgressNotification::new(params));
             }
@@ -71,11 +71,6 @@ impl Notices {
             Event::Started { .. } | Event::Denied { .. } | Event::Completed { .. } | _ => {}
         }
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "the protocol counts in doubles")]
-fn to_double(count: u64) -> f64 {
-    count as f64
 }
 
 fn severity(level: LogLevel) -> LoggingLevel {

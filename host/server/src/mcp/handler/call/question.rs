@@ -25,7 +25,7 @@ use toolcell::call::Resume;
 use toolcell::outcome::ResumeFault;
 use toolcell::{Json, Question, Refusal, ToolCall};
 
-use super::tool_result::{META_ERROR, META_QUESTION, ToolResult};
+use super::tool_result::{META_ERROR, ToolResult};
 use crate::artifacts::members::members;
 use crate::mcp::handler::Handler;
 use crate::mcp::message::meta::RESUME;
@@ -375,7 +375,7 @@ pub(super) fn as_result(question: &Question, is_promised: bool) -> ToolResult {
     }
     let mut result = ToolResult::new(vec![ContentBlock::text(text)], is_promised);
     let answer_with = json!({"method": "tools/call", "_meta": {RESUME: {"answer": null, "state": question.state}}});
-    result.add_meta(META_QUESTION, &QuestionResult { question, answer_with });
+    result.add_meta("toolcell/question", &QuestionResult { question, answer_with });
     result
 }
 

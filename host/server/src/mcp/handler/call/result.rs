@@ -21,10 +21,7 @@ use toolcell::outcome::{Halt, Output, Part};
 use toolcell::{CallResult, Completion, Json, Outcome, Provider, Refusal};
 
 use super::question;
-use super::tool_result::{
-    META_ATTRIBUTES, META_END_TURN, META_ERROR, META_HALT, META_MESSAGE, META_RETRY, META_USAGE,
-    ToolResult, value_result,
-};
+use super::tool_result::{META_ERROR, META_RETRY, ToolResult, value_result};
 use crate::artifacts::members::is_object;
 use crate::tenants::refused::RequestError;
 
@@ -55,7 +52,7 @@ pub(super) fn of(
             let mut halted =
                 value_result(result, Vec::new(), !is_promised && is_object(result.as_str()));
             halted.is_error = is_promised;
-            halted.add_meta(META_HALT, &json!({"reason": reason}));
+            halted.add_meta("toolcell/halt", &json!({"reason": reason}));
             halted
         }
         CallResult::Outcome(Outcome::AskUser(question)) => {
@@ -73,9 +70,9 @@ pub(super) fn of(
             refusal.retry_after().map(millis),
         ),
     };
-    result.add_meta(META_USAGE, &completion.usage);
+    result.add_meta("toolcell/usage", &completion.usage);
     if !completion.attributes.is_empty() {
-        result.add_meta(META_ATTRIBUTES, &completion.attributes);
+        result.add_meta("toolcell/attributes", &completion.attributes);
     }
     Ok(result)
 }
@@ -97,12 +94,12 @@ fn success(output: &Output, is_structured: bool) -> ToolResult {
         let mut result =
             value_result(&output.value, parts, is_structured || is_object(output.value.as_str()));
         if let Some(message) = &output.message {
-            result.add_meta(META_MESSAGE, message);
+            result.add_meta("toolcell/message", message);
         }
         result
     };
     if output.end_turn {
-        result.add_meta(META_END_TURN, &true);
+        result.add_meta("toolcell/end_turn", &true);
     }
     result
 }

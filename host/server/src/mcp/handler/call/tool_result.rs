@@ -4,7 +4,7 @@
 //! JSON for the era of the request (protocol revisions with sessions, or without). Values and
 //! metadata stay JSON text, because a tree takes many times their memory. A structured value is
 //! also written as text for the model; if that text is longer than 64 KiB, only its first 4 KiB are
-//! written. The constants are the names of the metadata.
+//! written. Names of metadata begin with `toolcell/`.
 //!
 //! Source: docs/mcp.md, "Results".
 
@@ -16,20 +16,8 @@ use toolcell::Json;
 
 use crate::mcp::request::{self, Answer};
 
-/// The usage of the call.
-pub(super) const META_USAGE: &str = "toolcell/usage";
 /// The failure: `{"error" | "tool_error" | "refusal" | "question": …}`, as in `docs/json.md`.
 pub(super) const META_ERROR: &str = "toolcell/error";
-/// The reason of a halt.
-pub(super) const META_HALT: &str = "toolcell/halt";
-/// A question to a client to which none can be sent.
-pub(super) const META_QUESTION: &str = "toolcell/question";
-/// A line for a person beside the value.
-pub(super) const META_MESSAGE: &str = "toolcell/message";
-/// True if the model's turn can end.
-pub(super) const META_END_TURN: &str = "toolcell/end_turn";
-/// The attributes of the tool.
-pub(super) const META_ATTRIBUTES: &str = "toolcell/attributes";
 /// Milliseconds after which the same call can succeed.
 pub(super) const META_RETRY: &str = "toolcell/retry_after_ms";
 
