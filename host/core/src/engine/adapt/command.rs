@@ -145,17 +145,13 @@ fn part(data: Vec<u8>, command: &Command) -> Output {
 
 /// Builds the result of a command that succeeded.
 fn result(text: &str, output: CommandOutput) -> Json {
-    let plain = |text: &str| {
-        let line = text.strip_suffix('\n').unwrap_or(text);
-        Json::from(Value::from(line.strip_suffix('\r').unwrap_or(line)))
-    };
-    match output {
-        CommandOutput::Text | CommandOutput::Bytes => plain(text),
-        CommandOutput::Json => {
-            let parsed = Json::parse(text.trim().to_owned());
-            parsed.unwrap_or_else(|_| plain(text))
-        }
+    if output == CommandOutput::Json
+        && let Ok(parsed) = Json::parse(text.trim().to_owned())
+    {
+        return parsed;
     }
+    let line = text.strip_suffix('\n').unwrap_or(text);
+    Json::from(Value::from(line.strip_suffix('\r').unwrap_or(line)))
 }
 
 /// Builds the failure of a command whose status is not 0.

@@ -115,16 +115,9 @@ impl Command {
     /// Returns the words of the command line for a call with these arguments, the command's name
     /// first.
     pub(crate) fn words(&self, arguments: &Value) -> Vec<String> {
-        let text =
-            |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let part = |part| match part {
-            Part::Text(text) => text.to_owned(),
-            Part::Parameter(name) => text(name),
-        };
+        let text = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
         let words: Vec<_> = match &self.argv {
-            Some(template) => {
-                template.iter().map(|word| parts(word).into_iter().map(part).collect()).collect()
-            }
+            Some(template) => template.iter().map(|word| filled(word, text)).collect(),
             None => {
                 let words = arguments.get(ARGS).and_then(Value::as_array).into_iter().flatten();
                 words.filter_map(Value::as_str).map(str::to_owned).collect()
@@ -135,9 +128,14 @@ impl Command {
 
     /// Returns the names in the template, each once.
     fn parameters(&self) -> BTreeSet<&str> {
-        let words = self.argv.iter().flatten();
-        let parameter = |part| if let Part::Parameter(name) = part { Some(name) } else { None };
-        words.flat_map(|word| parts(word)).filter_map(parameter).collect()
+        let mut names = BTreeSet::new();
+        for word in self.argv.iter().flatten() {
+            filled(word, |name| {
+                names.insert(name);
+                ""
+            });
+        }
+        names
     }
 
     /// Returns the definition of the command's tool.
@@ -249,30 +247,24 @@ pub(in crate::engine) fn check_tools(count: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// A part of a word of a command line's template.
-enum Part<'a> {
-    Text(&'a str),
-    Parameter(&'a str),
-}
-
-/// Splits a word of a template into its parts. Braces around anything but a name are text.
-fn parts(word: &str) -> Vec<Part<'_>> {
+/// Replaces each `{NAME}` in a word of a template. Braces around anything but a name are text.
+fn filled<'a, 'b>(word: &'a str, mut value: impl FnMut(&'a str) -> &'b str) -> String {
     let is_name = |name: &str| {
         !name.is_empty()
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
     };
-    let (mut found, mut rest) = (Vec::new(), word);
+    let (mut filled, mut rest) = (String::new(), word);
     while let Some((before, after)) = rest.split_once('{') {
-        let Some((name, behind)) = after.split_once('}').filter(|(name, _)| is_name(name)) else {
-            found.extend([Part::Text(before), Part::Text("{")]);
+        filled.push_str(before);
+        if let Some((name, behind)) = after.split_once('}').filter(|(name, _)| is_name(name)) {
+            filled.push_str(value(name));
+            rest = behind;
+        } else {
+            filled.push('{');
             rest = after;
-            continue;
-        };
-        found.extend([Part::Text(before), Part::Parameter(name)]);
-        rest = behind;
+        }
     }
-    found.push(Part::Text(rest));
-    found
+    filled + rest
 }
 
 #[cfg(test)]

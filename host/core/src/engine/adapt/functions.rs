@@ -124,48 +124,34 @@ fn is_runtime(engine: &Engine, export: &str, instance: &ComponentInstance) -> bo
     export == RUNTIME.0 && functions.map(|(name, _)| name).eq([RUNTIME.1])
 }
 
-/// The part of an interface's name that becomes part of a tool's name.
-#[derive(Clone, Copy)]
-enum Detail {
-    /// `add`.
-    Interface,
-    /// `docs_adder_add`.
-    Package,
-    /// `docs_adder_add_0_1_0`.
-    Version,
-}
-
 /// Returns the names of tools: `INTERFACE_FUNCTION`, or `FUNCTION` for one of the world itself.
 /// Functions whose names would be the same get the namespace and package too, and those of two
 /// versions of a package also its version. [`Function::new`] shortens one that is too long.
 fn names(found: &[ExportedFunction]) -> Vec<String> {
-    let mut names: Vec<_> = found.iter().map(|found| found.tool(Detail::Interface)).collect();
-    for detail in [Detail::Package, Detail::Version] {
-        let same: Vec<_> = names
-            .iter()
-            .map(|name| names.iter().filter(|other| *other == name).count() > 1)
-            .collect();
-        for ((name, found), is_same) in names.iter_mut().zip(found).zip(same) {
-            if is_same {
-                *name = found.tool(detail);
+    let [interface, package, version]: [fn(&str) -> &str; 3] =
+        [|name| path(name).rsplit('/').next().unwrap_or_default(), path, |name| name];
+    let mut names: Vec<_> = found.iter().map(|found| found.tool(interface)).collect();
+    for prefix in [package, version] {
+        let shorter = names.clone();
+        for (name, found) in names.iter_mut().zip(found) {
+            if shorter.iter().filter(|other| *other == name).count() > 1 {
+                *name = found.tool(prefix);
             }
         }
     }
     names
 }
 
+/// Returns an interface's name without its version: `docs:adder/add` of `docs:adder/add@0.1.0`.
+fn path(interface: &str) -> &str {
+    interface.split('@').next().unwrap_or_default()
+}
+
 impl ExportedFunction {
-    /// Returns the name of its tool.
-    fn tool(&self, detail: Detail) -> String {
-        // `docs:adder/add@0.1.0`, or a plain name.
+    /// Returns the name of its tool, with a part of the name of its interface.
+    fn tool(&self, prefix: fn(&str) -> &str) -> String {
         let Some(interface) = &self.interface else { return self.name.clone() };
-        let path = interface.split('@').next().unwrap_or_default();
-        let prefix = match detail {
-            Detail::Interface => path.rsplit('/').next().unwrap_or_default(),
-            Detail::Package => path,
-            Detail::Version => interface,
-        };
-        format!("{}_{}", prefix.replace([':', '/', '@', '.', '+'], "_"), self.name)
+        format!("{}_{}", prefix(interface).replace([':', '/', '@', '.', '+'], "_"), self.name)
     }
 }
 

@@ -272,7 +272,6 @@ fn whole(integer: Integer, value: &Value, place: &str) -> Result<Val, Box<Fault>
 /// Returns a number without a fraction. A number that was read as a double is accepted only where
 /// doubles are exact.
 fn whole_number(number: &Number) -> Option<i128> {
-    let exact = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a whole number that a double holds exactly"
@@ -280,7 +279,7 @@ fn whole_number(number: &Number) -> Option<i128> {
     let double = || {
         number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() <= EXACT_DOUBLE).map(|n| n as i128)
     };
-    exact.or_else(double)
+    number.as_i128().or_else(double)
 }
 
 fn number_of(value: &Val) -> Option<i128> {

@@ -13,6 +13,7 @@ mod generated;
 
 use std::pin::Pin;
 
+use futures_util::future::MaybeDone;
 use toolcell_contract::limits::Limits;
 use wasmtime_wasi::p2::Pollable;
 
@@ -32,32 +33,16 @@ pub struct Handle {
 /// A request that was sent. It continues while the guest does other work.
 #[expect(unreachable_pub, reason = "the generated bindings name it in a `pub use`")]
 pub struct Pending {
-    pub(crate) state: State,
+    pub(crate) response: MaybeDone<PendingResponse>,
     /// The host-memory charge for the request, and then for its response.
     pub(crate) charge: Charge,
 }
 
 impl Pending {
-    /// Returns one whose server never answers.
-    #[cfg(test)]
-    pub(crate) fn unanswered() -> Self {
-        let charge = std::sync::Arc::<super::bounds::host_memory::HostMemory>::default()
-            .charge(0)
-            .expect("it is nothing");
-        Self { state: State::Sending(Box::pin(std::future::pending())), charge }
-    }
-
     /// Returns true if it has no response yet.
     pub(crate) fn is_pending(&self) -> bool {
-        matches!(self.state, State::Sending(_))
+        matches!(self.response, MaybeDone::Future(_))
     }
-}
-
-/// The state of a request that was sent.
-pub(crate) enum State {
-    Sending(PendingResponse),
-    Ended(Sent),
-    Taken,
 }
 
 pub(crate) type Sent = Result<Response, SendError>;
@@ -66,10 +51,13 @@ pub(crate) type PendingResponse = Pin<Box<dyn Future<Output = Sent> + Send>>;
 #[wasmtime_wasi::async_trait]
 impl Pollable for Pending {
     async fn ready(&mut self) {
-        if let State::Sending(going) = &mut self.state {
-            let sent = going.await;
-            self.state =
-                State::Ended(sent.and_then(|response| charge_response(&mut self.charge, response)));
+        if self.is_pending() {
+            (&mut self.response).await;
+            if let MaybeDone::Done(Ok(response)) = &self.response
+                && let Err(error) = charge_response(&mut self.charge, response)
+            {
+                self.response = MaybeDone::Done(Err(error));
+            }
         }
     }
 }
@@ -80,13 +68,12 @@ pub(crate) fn bytes_of(headers: &[(String, String)]) -> usize {
 }
 
 /// Charges a response, whose bytes count until the guest takes it.
-fn charge_response(charge: &mut Charge, response: Response) -> Sent {
+fn charge_response(charge: &mut Charge, response: &Response) -> Result<(), SendError> {
     let bytes = response.body.len() + bytes_of(&response.headers);
     charge.grow(bytes as u64).map_err(|_| {
         let most = Limits::HOST_BYTES >> 20;
         let problem =
             format!("the responses that the call has not taken have more than {most} MiB");
         SendError::OverBudget(Share::Received, problem)
-    })?;
-    Ok(response)
+    })
 }

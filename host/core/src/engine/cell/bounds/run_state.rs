@@ -4,7 +4,7 @@
 //! The code that runs guests (the WebAssembly code of tools) polls them through [`RunState::poll`]
 //! and asks whether the guest waits for the host, was interrupted by a tick (the interrupt about
 //! every millisecond), or has ended after its deadline. The caller uses [`RunState::cancel`] to end
-//! the call. Host functions mark the time in which the host works for the guest, and the object
+//! the call. Host functions record that the guest waits while the host works for it, and the object
 //! that it waits for, so that a timeout can name it.
 //! Invariants: a guest that could continue has asked to be polled again, because a tick or the fuel
 //! interval (after a fixed number of instructions) interrupted it. A guest that has not, and is not
@@ -47,8 +47,6 @@ pub(crate) struct RunState {
     activity: AtomicU8,
     /// True if the guest asked to be polled again during the current poll.
     yielded: AtomicBool,
-    /// True while the host works for the guest: a wake-up of its task then comes from the host.
-    is_served: AtomicBool,
     /// True if the guest ended after its deadline.
     is_late: AtomicBool,
     cancelled: AtomicBool,
@@ -83,19 +81,12 @@ impl RunState {
         }
     }
 
-    /// Records that the guest has called the host, which has no answer yet.
-    fn waits(&self) {
+    /// Records that the guest has called the host, which has no answer yet. During the host's work
+    /// the task may be woken as if by the guest.
+    pub(crate) fn waits(&self) {
         if self.activity.load(Ordering::Relaxed) == RUNS && !self.is_past() {
             self.activity.store(WAITS, Ordering::Relaxed);
         }
-    }
-
-    /// Marks the time until the result is dropped as the host's work for the guest: the guest waits
-    /// from now on. During that work the task may be woken as if by the guest.
-    pub(crate) fn mark_host_work(self: &Arc<Self>) -> Served {
-        self.is_served.store(true, Ordering::Relaxed);
-        self.waits();
-        Served(Arc::clone(self))
     }
 
     /// Sets what the guest is going to wait for. `None`: it is not known.
@@ -207,21 +198,11 @@ impl RunState {
         if poll.is_ready() {
             self.runs();
             self.is_late.store(self.is_past(), Ordering::Relaxed);
-        } else if !self.yielded.load(Ordering::Relaxed) || self.is_served.load(Ordering::Relaxed) {
+        } else if !self.yielded.load(Ordering::Relaxed) {
             self.waits();
         }
         self.idle.store(poll.is_pending(), Ordering::Release);
         poll
-    }
-}
-
-/// Marks the host's work for a guest; ends when dropped.
-#[must_use]
-pub(crate) struct Served(Arc<RunState>);
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.0.is_served.store(false, Ordering::Relaxed);
     }
 }
 
@@ -274,13 +255,12 @@ mod tests {
             let mut run_state = Arc::new(RunState::default());
             let context = Context::from_waker(Waker::noop());
             let go = |run_state: &Arc<RunState>, does: GuestAction| {
-                let mut served = None;
                 let _ = run_state.poll(&context, |inner| {
                     if let Waits | IsAnswered | IsServed | Calls = does {
                         run_state.runs();
                     }
                     if let IsServed = does {
-                        served = Some(run_state.mark_host_work());
+                        run_state.waits();
                     }
                     let waker = inner.waker().clone();
                     match does {
@@ -293,7 +273,6 @@ mod tests {
                     }
                     Poll::Pending
                 });
-                drop(served);
             };
             before.iter().for_each(|does| go(&run_state, *does));
             Arc::get_mut(&mut run_state).expect("no waker is left").deadline = Some(Instant::now());

@@ -11,9 +11,10 @@
 //! ([`http`](crate::capability::http)).
 
 use std::time::{Duration, Instant};
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, pin::Pin, sync::Arc};
 
 use ::http::{HeaderName, HeaderValue};
+use futures_util::future::maybe_done;
 use toolcell_contract::grants::rights::{Decision, Request, Rights};
 use toolcell_contract::grants::{Access, Method, Target};
 use tracing::{Instrument as _, Span};
@@ -22,7 +23,7 @@ use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
 use super::secrets::denial_text;
 use crate::capability::http::{self as egress, Credential, Outgoing, SendError, Times};
-use crate::engine::cell::bindings::{Handle, Pending, PendingResponse, State, bytes_of};
+use crate::engine::cell::bindings::{Handle, Pending, PendingResponse, bytes_of};
 use crate::engine::cell::host_span::{host_span, note_end, note_request};
 use crate::engine::cell::{Cell, Scope, bindings::toolcell::tool::http};
 use crate::tool::handler::Invocation;
@@ -52,7 +53,7 @@ impl http::Host for Cell {
         credential: Option<Resource<Handle>>,
     ) -> wasmtime::Result<Result<http::Response, http::Fault>> {
         self.called("http", "send")?;
-        let _served = self.run_state.mark_host_work();
+        self.run_state.waits();
         let sent = match self.started(request, credential).await? {
             Ok(going) => going.await,
             Err(error) => Err(error),
@@ -66,13 +67,13 @@ impl http::Host for Cell {
         credential: Option<Resource<Handle>>,
     ) -> wasmtime::Result<Result<Resource<Pending>, http::Fault>> {
         self.called("http", "start")?;
-        let _served = self.run_state.mark_host_work();
+        self.run_state.waits();
         let body = request.body.as_ref().map_or(0, Vec::len);
         let bytes = request.url.len() + body + bytes_of(&request.headers);
         let charge = self.files().host_memory.charge(bytes as u64)?;
         match self.started(request, credential).await? {
             Ok(going) => {
-                Ok(Ok(self.table.push(Pending { state: State::Sending(going), charge })?))
+                Ok(Ok(self.table.push(Pending { response: maybe_done(going), charge })?))
             }
             Err(error) => Ok(Err(fault(error))),
         }
@@ -90,16 +91,12 @@ impl http::HostPending for Cell {
         pending: Resource<Pending>,
     ) -> wasmtime::Result<Result<http::Response, http::Fault>> {
         self.called("http", "[method]pending.finish")?;
-        let _served = self.run_state.mark_host_work();
+        self.run_state.waits();
         let pending = self.table.get_mut(&pending)?;
         pending.ready().await;
-        let sent = match std::mem::replace(&mut pending.state, State::Taken) {
-            State::Ended(sent) => sent,
-            State::Sending(_) | State::Taken => {
-                Err(SendError::Invalid("its response was taken before".to_owned()))
-            }
-        };
-        Ok(sent.map_err(fault))
+        let sent = Pin::new(&mut pending.response).take_output();
+        let taken = || SendError::Invalid("its response was taken before".to_owned());
+        Ok(sent.ok_or_else(taken).flatten().map_err(fault))
     }
 
     fn drop(&mut self, pending: Resource<Pending>) -> wasmtime::Result<()> {
@@ -119,23 +116,16 @@ impl Cell {
             .map(|handle| self.table.get(&handle).map(|handle| handle.name.clone()))
             .transpose()?;
         let span = host_span(&self.scope.invocation, "http", "send");
-        let going = match outgoing(request) {
-            Ok(outgoing) => {
-                self.prepared(outgoing, secret.as_deref()).instrument(span.clone()).await
-            }
-            Err(problem) => Err(SendError::Invalid(problem)),
-        };
-        Ok(match going {
-            Ok(going) => Ok(Box::pin(async move {
+        let prepared = async { self.prepared(outgoing(request)?, secret.as_deref()).await };
+        let going = prepared.instrument(span.clone()).await;
+        let going = going.inspect_err(|error| note_end(&span, Err(error)));
+        Ok(going.map(|going| -> PendingResponse {
+            Box::pin(async move {
                 let sent = going.instrument(span.clone()).await;
                 note_end(&span, sent.as_ref().map(|response| response.status));
                 sent
-            })),
-            Err(error) => {
-                note_end(&span, Err(&error));
-                Err(error)
-            }
-        })
+            })
+        }))
     }
 
     /// Sends a request if it is allowed. In a dry run it may return a stand-in.
@@ -212,14 +202,16 @@ pub(super) fn report_denial(invocation: &Invocation, error: &SendError) {
     }
 }
 
-fn outgoing(request: http::Request) -> Result<Outgoing, String> {
+fn outgoing(request: http::Request) -> Result<Outgoing, SendError> {
     let http::Request { method, url, headers, body, timeout_ms } = request;
-    let shown: String = method.chars().take(20).collect();
+    let not_a_method = || {
+        let shown: String = method.chars().take(20).collect();
+        SendError::Invalid(format!("`{}` is not a supported method", shown.escape_debug()))
+    };
     Ok(Outgoing {
-        method: Method::parse(&method)
-            .ok_or_else(|| format!("`{}` is not a supported method", shown.escape_debug()))?,
+        method: Method::parse(&method).ok_or_else(not_a_method)?,
         target: Target::parse(&url)
-            .map_err(|problem| format!("the URL cannot be used: {problem}"))?,
+            .map_err(|problem| SendError::Invalid(format!("the URL cannot be used: {problem}")))?,
         headers: headers.into_iter().map(|(name, value)| (name, value.into_bytes())).collect(),
         body: body.unwrap_or_default().into(),
         timeout: timeout_ms.map(Duration::from_millis),

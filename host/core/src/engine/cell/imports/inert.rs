@@ -18,7 +18,7 @@ use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::event::LogSource;
 use toolcell_contract::grants::rights::{Decision, Request, Rights};
 use toolcell_contract::grants::{Access, SCRATCH};
-use wasmtime::component::{HasData, HasSelf, Linker, ResourceTable};
+use wasmtime::component::{HasSelf, Linker, ResourceTable};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};
 use wasmtime_wasi::clocks::{HostMonotonicClock, HostWallClock, WasiClocks, WasiClocksView};
 use wasmtime_wasi::p2::bindings::{cli, clocks, io, random};
@@ -43,17 +43,11 @@ const TMPDIR: &str = "TMPDIR";
 /// Bytes of randomness in one call; the stock limit is 64 MiB.
 const RANDOM_BYTES: u64 = 64 << 10;
 
-struct HasTable;
-
-impl HasData for HasTable {
-    type Data<'a> = &'a mut ResourceTable;
-}
-
 /// Links the interfaces.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     io::error::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)?;
-    io::poll::add_to_linker::<Cell, HasTable>(linker, |cell| cell.ctx().table)?;
-    io::streams::add_to_linker::<Cell, HasTable>(linker, |cell| cell.ctx().table)?;
+    io::poll::add_to_linker::<Cell, HasSelf<ResourceTable>>(linker, |cell| cell.ctx().table)?;
+    io::streams::add_to_linker::<Cell, HasSelf<ResourceTable>>(linker, |cell| cell.ctx().table)?;
     cli::environment::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)?;
     cli::exit::add_to_linker::<Cell, WasiCli>(linker, Cell::cli)?;
     cli::stdin::add_to_linker::<Cell, WasiCli>(linker, Cell::cli)?;

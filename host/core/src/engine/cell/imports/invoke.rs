@@ -62,10 +62,10 @@ fn called(
             Ok(made) => made,
             Err(fault) => return Ok((Err(fault),)),
         };
-        let served = cell.run_state.mark_host_work();
+        cell.run_state.waits();
         let charging = Charging { store, meter: Arc::clone(&caller.meter) };
         let completion = invoker.invoke(call, options, caller).await;
-        drop((charging, served));
+        drop(charging);
         Ok((Ok(ending(completion.result)?),))
     }
 }

@@ -45,9 +45,10 @@ impl kv::Host for Cell {
 
     async fn set(&mut self, key: String, data: Vec<u8>, ttl_ms: Option<u64>) -> Answer<u64> {
         let request = Request::Key { access: Access::Write, key: key.clone().into() };
+        let ttl = ttl_ms.map(Duration::from_millis);
         let is_foreign = self.is_foreign([key.as_bytes(), &data]);
         self.in_store("set", &request, is_foreign, move |store, own| {
-            store.set(own, &key, &data, ttl(ttl_ms))
+            store.set(own, &key, &data, ttl)
         })
         .await
     }
@@ -65,9 +66,10 @@ impl kv::Host for Cell {
         ttl_ms: Option<u64>,
     ) -> Answer<Option<u64>> {
         let request = Request::Key { access: Access::Write, key: key.clone().into() };
+        let ttl = ttl_ms.map(Duration::from_millis);
         let is_foreign = self.is_foreign([key.as_bytes(), &data]);
         let swap = move |store: &dyn KeyStore, own: &Namespace| {
-            store.compare_and_swap(own, &key, expected, &data, ttl(ttl_ms))
+            store.compare_and_swap(own, &key, expected, &data, ttl)
         };
         self.in_store("compare-and-swap", &request, is_foreign, swap).await
     }
@@ -106,7 +108,7 @@ impl Cell {
         work: impl FnOnce(&dyn KeyStore, &Namespace) -> Result<T, StoreError> + Send + 'static,
     ) -> Answer<T> {
         self.called("kv", function)?;
-        let _served = self.run_state.mark_host_work();
+        self.run_state.waits();
         let span = host_span(&self.scope.invocation, "kv", function);
         let allowed = self.scope.authorize(request).and_then(|()| {
             if !is_foreign {
@@ -128,8 +130,9 @@ impl Cell {
         let way = self.scope.resources.for_keys.way(tenant);
         match way.run(move || work(&*store, &own)).instrument(span.clone()).await {
             Ok(done) => Ok(done.map_err(|error| {
-                span.record("error", kind(&error));
-                fault(error)
+                let (kind, fault) = fault(error);
+                span.record("error", kind);
+                fault
             })),
             Err(Unserved::Blocked) => Ok(Err(kv::Fault::Unavailable(BLOCKED.into()))),
             Err(Unserved::Failed(error)) => Err(error),
@@ -137,23 +140,11 @@ impl Cell {
     }
 }
 
-fn ttl(milliseconds: Option<u64>) -> Option<Duration> {
-    milliseconds.map(Duration::from_millis)
-}
-
-/// Returns the kind of an error, without its text.
-fn kind(error: &StoreError) -> &'static str {
+/// Returns the kind of an error, without its text, and the error for the tool.
+fn fault(error: StoreError) -> (&'static str, kv::Fault) {
     match error {
-        StoreError::InvalidKey => "invalid_key",
-        StoreError::OverQuota(_) => "over_quota",
-        StoreError::Busy(_) | StoreError::Full(_) | StoreError::Unavailable(_) => "unavailable",
-    }
-}
-
-fn fault(error: StoreError) -> kv::Fault {
-    match error {
-        StoreError::InvalidKey => kv::Fault::InvalidKey(error.to_string()),
-        StoreError::OverQuota(problem) => kv::Fault::OverQuota(problem),
+        StoreError::InvalidKey => ("invalid_key", kv::Fault::InvalidKey(error.to_string())),
+        StoreError::OverQuota(problem) => ("over_quota", kv::Fault::OverQuota(problem)),
         // The texts may name paths of the host, which are not for the tool.
         StoreError::Busy(problem) => {
             unavailable(&problem, "other processes use it: try again later")
@@ -165,7 +156,7 @@ fn fault(error: StoreError) -> kv::Fault {
     }
 }
 
-fn unavailable(problem: &str, message: &str) -> kv::Fault {
+fn unavailable(problem: &str, message: &str) -> (&'static str, kv::Fault) {
     tracing::error!(problem, "the key-value store failed");
-    kv::Fault::Unavailable(message.into())
+    ("unavailable", kv::Fault::Unavailable(message.into()))
 }

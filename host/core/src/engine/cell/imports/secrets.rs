@@ -63,7 +63,7 @@ impl secrets::HostSecret for Cell {
 impl reveal::Host for Cell {
     async fn value(&mut self, name: String) -> wasmtime::Result<Result<String, secrets::Fault>> {
         self.called("reveal", "value")?;
-        let _served = self.run_state.mark_host_work();
+        self.run_state.waits();
         let span = host_span(&self.scope.invocation, "reveal", "value");
         if let Err(denial) = self.scope.authorize(&Request::Reveal { name: name.as_str().into() }) {
             span.record("error", "denied");

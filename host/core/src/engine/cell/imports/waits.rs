@@ -215,16 +215,22 @@ impl Pollable for Timer {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::FutureExt as _;
+    use std::sync::Arc;
+
+    use futures_util::{FutureExt as _, future::maybe_done};
 
     use super::*;
+    use crate::engine::cell::bindings::PendingResponse;
+    use crate::engine::cell::bounds::host_memory::HostMemory;
 
     #[test]
     fn pending_request_outranks_timer() {
         let mut table = ResourceTable::new();
         assert_eq!(blocked_on(&mut table), None);
         let timer = table.push(Timer::after(Duration::ZERO)).unwrap();
-        let request = table.push(Pending::unanswered()).unwrap();
+        let response = maybe_done(Box::pin(std::future::pending()) as PendingResponse);
+        let charge = Arc::<HostMemory>::default().charge(0).unwrap();
+        let request = table.push(Pending { response, charge }).unwrap();
         assert_eq!(blocked_on(&mut table), Some(BlockedOn::Http));
         table.delete(request).unwrap();
         assert_eq!(blocked_on(&mut table), Some(BlockedOn::Timer));

@@ -23,8 +23,8 @@ pub(super) struct Listing {
     _charge: Charge,
 }
 
-/// `None` for a name that is not UTF-8.
-type Entry = Option<DirectoryEntry>;
+/// An error for a name that is not UTF-8.
+type Entry = Result<DirectoryEntry, ErrorCode>;
 
 impl Listing {
     /// Reads all entries of a directory, without `.` and `..`.
@@ -48,21 +48,10 @@ impl Listing {
                 // gone meanwhile stays unknown.
                 kind = FileType::from_raw_mode(found.st_mode);
             }
-            entries.push(
-                name.to_str()
-                    .ok()
-                    .map(|name| DirectoryEntry { type_: of(kind), name: name.to_owned() }),
-            );
+            let entry = |name: &str| DirectoryEntry { type_: of(kind), name: name.to_owned() };
+            entries.push(name.to_str().map(entry).map_err(|_| ErrorCode::IllegalByteSequence));
         }
         Ok(Self { entries: entries.into_iter(), _charge: charge })
-    }
-}
-
-impl Iterator for Listing {
-    type Item = FsResult<DirectoryEntry>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        Some(self.entries.next()?.ok_or_else(|| ErrorCode::IllegalByteSequence.into()))
     }
 }
 
@@ -72,7 +61,8 @@ impl HostDirectoryEntryStream for Cell {
         stream: Resource<DirectoryEntryStream>,
     ) -> FsResult<Option<DirectoryEntry>> {
         self.count_host_call()?;
-        self.table.get_mut(&Resource::<Listing>::new_borrow(stream.rep()))?.next().transpose()
+        let listing = self.table.get_mut(&Resource::<Listing>::new_borrow(stream.rep()))?;
+        Ok(listing.entries.next().transpose()?)
     }
 
     fn drop(&mut self, stream: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
@@ -109,7 +99,7 @@ mod tests {
     use crate::engine::cell::bounds::host_memory::HostMemory;
 
     fn names(listing: Listing) -> Vec<String> {
-        let mut names: Vec<_> = listing.map(|entry| entry.unwrap().name).collect();
+        let mut names: Vec<_> = listing.entries.map(|entry| entry.unwrap().name).collect();
         names.sort();
         names
     }

@@ -45,7 +45,7 @@ pub(super) struct Writer {
 
 enum Writing {
     Ready,
-    Busy(StartedWork<io::Result<WritePosition>>),
+    Busy(StartedWork<io::Result<()>>),
     Failed(wasmtime::Error),
     Closed,
 }
@@ -87,15 +87,10 @@ impl OutputStream for Writer {
         }
         let (file, hold, at) =
             (Arc::clone(&self.source.file), Arc::clone(&self.open_mark), self.position);
-        self.state = Writing::Busy(self.source.pool.start(move || {
-            hold.write(&file, &bytes, at)?;
-            Ok(match at {
-                WritePosition::Offset(offset) => {
-                    WritePosition::Offset(offset.saturating_add(bytes.len() as u64))
-                }
-                WritePosition::End => WritePosition::End,
-            })
-        }));
+        if let WritePosition::Offset(offset) = &mut self.position {
+            *offset = offset.saturating_add(bytes.len() as u64);
+        }
+        self.state = Writing::Busy(self.source.pool.start(move || hold.write(&file, &bytes, at)));
         Ok(())
     }
 
@@ -119,13 +114,8 @@ impl OutputStream for Writer {
 impl Pollable for Writer {
     async fn ready(&mut self) {
         if let Writing::Busy(work) = &mut self.state {
-            self.state = match stream_result(work.await) {
-                Ok(at) => {
-                    self.position = at;
-                    Writing::Ready
-                }
-                Err(error) => Writing::Failed(error),
-            };
+            self.state =
+                stream_result(work.await).map_or_else(Writing::Failed, |()| Writing::Ready);
         }
     }
 }
