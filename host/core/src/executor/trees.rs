@@ -82,12 +82,21 @@ impl JsonReservation {
         let tenant = TenantState::of(tenant);
         // The tenant always leaves turns to others, because it is not known here whether there are
         // any.
-        let turn = if is_in_turn(size) {
-            Some(TURNS.take(&tenant, true, Some(deadline), text.len() as u64).await?)
-        } else {
-            None
+        let turn = TURNS.take(&tenant, true, Some(deadline), text.len() as u64);
+        Self::reserve(size, turn, Some(&tenant)).await
+    }
+
+    /// Awaits the turn if the tree is so large, then takes its bytes if a tenant keeps it.
+    async fn reserve(
+        size: Size,
+        turn: impl Future<Output = Option<Slot>>,
+        keeper: Option<&Arc<TenantState>>,
+    ) -> Option<Self> {
+        let turn = if is_in_turn(size) { Some(turn.await?) } else { None };
+        let held = match keeper {
+            Some(tenant) => Some(shared_bytes::take(&TREES, tenant, size.tree)?),
+            None => None,
         };
-        let held = Some(shared_bytes::take(&TREES, &tenant, size.tree)?);
         Some(Self { held, turn })
     }
 
@@ -121,19 +130,9 @@ pub(super) async fn room(
     invocation: &Invocation,
     size: Size,
 ) -> Result<JsonReservation, Refusal> {
-    let overloaded = Refusal::overloaded;
-    let turn = if is_in_turn(size) {
-        Some(acquire_slot(invocation, invocation.text_bytes()).await.ok_or_else(overloaded)?)
-    } else {
-        None
-    };
-    let held = if is_kept_for(tool) {
-        let held = shared_bytes::take(&TREES, &invocation.tenant, size.tree);
-        Some(held.ok_or_else(overloaded)?)
-    } else {
-        None
-    };
-    Ok(JsonReservation { held, turn })
+    let turn = acquire_slot(invocation, invocation.text_bytes());
+    let keeper = is_kept_for(tool).then_some(&invocation.tenant);
+    JsonReservation::reserve(size, turn, keeper).await.ok_or_else(Refusal::overloaded)
 }
 
 /// Returns true if the tree of an answer, parsed for its schema, is so large that it waits for its

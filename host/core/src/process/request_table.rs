@@ -85,9 +85,10 @@ pub(super) enum Resend {
 }
 
 /// The state of the worker process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Phase {
     /// A child is starting; requests wait for it.
+    #[default]
     Starting,
     /// The child with this number answers.
     Serving(u64),
@@ -147,6 +148,7 @@ enum Kind {
 /// A message to the child, taken from the queue.
 pub(super) type Outgoing = HostMessage<(u64, RequestKind, Arc<Invocation>)>;
 
+#[derive(Default)]
 pub(super) struct RequestTable {
     pub(super) phase: Phase,
     open: HashMap<u64, OpenRequest>,
@@ -159,6 +161,7 @@ pub(super) struct RequestTable {
 }
 
 /// The result of a child's death, to be handled after the request table is unlocked.
+#[derive(Default)]
 pub(super) struct ChildExit {
     pub(super) ended: Vec<FinishedRequest>,
     /// Tools that are quarantined from now on.
@@ -166,17 +169,6 @@ pub(super) struct ChildExit {
 }
 
 impl RequestTable {
-    pub(super) fn new() -> Self {
-        Self {
-            phase: Phase::Starting,
-            open: HashMap::new(),
-            queue: VecDeque::new(),
-            last: 0,
-            deaths: 0,
-            deaths_by_tool: HashMap::new(),
-        }
-    }
-
     /// Adds a request.
     pub(super) fn ask(
         &mut self,
@@ -339,7 +331,7 @@ impl RequestTable {
     /// again, and sets the phase and time of the next start.
     pub(super) fn child_exited(&mut self, now: Instant) -> ChildExit {
         if self.phase == Phase::Closed {
-            return ChildExit { ended: Vec::new(), quarantined: Vec::new() };
+            return ChildExit::default();
         }
         self.deaths = self.deaths.saturating_add(1);
         let quarantined = self.charge();

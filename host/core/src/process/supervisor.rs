@@ -98,8 +98,8 @@ impl From<End> for Error {
 
 impl Supervisor {
     pub(super) fn new(settings: WorkerProcessBuilder, timers: &'static Handle) -> Self {
-        let requests = Mutex::new(RequestTable::new());
-        Self { settings, timers, requests, turn: Condvar::new(), child: Mutex::new(None) }
+        let (requests, turn, child) = (Mutex::default(), Condvar::new(), Mutex::default());
+        Self { settings, timers, requests, turn, child }
     }
 
     /// Locks the request table. Its changes are atomic, so a panic while it is locked leaves no

@@ -20,7 +20,6 @@ pub(crate) mod runs;
 mod search;
 pub(crate) mod served;
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +29,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use toolcell::clock::{Clock, SystemClock};
 use toolcell::runtime::InUse;
+use toolcell::tenant::{PerTenant, TenantPart, TenantState};
 use toolcell::{CallOptions, Error, Executor, Sealer};
 
 use crate::artifacts::{Artifacts, probe::Probe};
@@ -47,8 +47,12 @@ pub use health::{Health, Readiness};
 pub use request_id::{InvalidRequestId, RequestId};
 pub use runs::{RunEvents, RunRequest, StepRequest};
 
-/// The accounts of the tenants that are or were served, by the names of the tenants.
-type Accounts = Mutex<HashMap<Option<String>, Arc<Account>>>;
+/// The accounts of the tenants that are or were served.
+#[derive(Debug, Default)]
+struct Accounts {
+    tenants: PerTenant<Arc<Account>>,
+    all: Mutex<Vec<Arc<TenantPart<Arc<Account>>>>>,
+}
 
 /// Makes calls, runs and steps for principals. Cheap to clone; clones share the service.
 ///
@@ -217,7 +221,7 @@ impl Service {
     /// began. Quotas and totals of tenants are kept.
     pub fn replace(&self, served: ServedTools) {
         let artifacts = self.0.artifacts.as_ref();
-        let account = |tenant: Option<&str>| account(&self.0.accounts, &self.0.clock, tenant);
+        let account = |tenant: &Arc<TenantState>| account(&self.0.accounts, &self.0.clock, tenant);
         let version = served.version(artifacts, &self.0.metrics, account);
         self.0.version.store(Arc::new(version));
         self.0.versions.send_replace(());
@@ -377,9 +381,15 @@ impl Service {
 }
 
 /// Returns the account of a tenant, created when it is first needed.
-fn account(accounts: &Accounts, clock: &Arc<dyn Clock>, tenant: Option<&str>) -> Arc<Account> {
-    let made = || Arc::new(Account::new(Arc::clone(clock)));
-    Arc::clone(accounts.lock().entry(tenant.map(str::to_owned)).or_insert_with(made))
+fn account(accounts: &Accounts, clock: &Arc<dyn Clock>, tenant: &Arc<TenantState>) -> Arc<Account> {
+    let mut all = accounts.all.lock();
+    let account = accounts.tenants.find(tenant).unwrap_or_else(|| {
+        let made = || Arc::new(Account::new(Arc::clone(clock)));
+        let account = accounts.tenants.get(tenant, made);
+        all.push(Arc::clone(&account));
+        account
+    });
+    Arc::clone(&**account)
 }
 
 /// An admitted request, until it is dropped.

@@ -86,7 +86,7 @@ impl ServedTools {
         self,
         artifacts: Option<&Artifacts>,
         metrics: &Metrics,
-        account: impl Fn(Option<&str>) -> Arc<Account>,
+        account: impl Fn(&Arc<TenantState>) -> Arc<Account>,
     ) -> Version {
         let Self { executor: mut defined, tools, many } = self;
         let around = |tool: &Tool| match artifacts {
@@ -114,7 +114,7 @@ impl ServedTools {
                 metrics.of_tenant(name, tools.iter().map(|tool| tool.definition().name.clone()));
             let observers = (measured, CallLog::of_tenant(name));
             let executor = executor.clone();
-            let view = View::new(&tools, tenant, executor, account(name), observers, many);
+            let view = View::new(&tools, tenant, executor, account(&state), observers, many);
             tenants.get(&state, || Arc::new(view))
         };
         let views = defined.tenants().map(view).collect();

@@ -16,7 +16,6 @@ use std::future::Future;
 use std::num::NonZero;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
@@ -83,13 +82,11 @@ pub(in crate::engine) async fn execute(
         Err(refusal) => return CallResult::Refusal(refusal),
     };
     invocation.open();
-    let run_state = run_state(&invocation);
     let streams = ready.exports.streams(&invocation);
     let printed = streams.as_ref().map(|streams| streams.stdout.clone());
-    let (call, state) = (Arc::clone(&invocation), Arc::clone(&run_state));
-    let guest = invoke::execute(ready, call, checks, rights, streams, state);
-    let cell = cell(slot, Arc::clone(quarantine), Arc::clone(&invocation), guest);
-    let ended = run_cell(scheduler, cell, &invocation, &run_state, latency_class).await;
+    let call = Arc::clone(&invocation);
+    let guest = |state| invoke::execute(ready, call, checks, rights, streams, state);
+    let ended = run_cell(scheduler, slot, quarantine, latency_class, &invocation, guest).await;
     ended.unwrap_or_else(|mut error| {
         // The cell may still be running on another thread; this does not wait for it.
         if let (ToolError::Timeout(timeout), Some(printed)) = (&mut error, &printed) {
@@ -112,7 +109,6 @@ pub(in crate::engine) async fn run_check<T: Send + 'static, F>(
 where
     F: Future<Output = Result<T, ToolError>> + Send + 'static,
 {
-    let run_state = run_state(invocation);
     let slot = slot(scheduler, quarantine, invocation).await.map_err(|refusal| {
         if refusal == Refusal::Quarantined {
             return ToolError::HandlerRaised(Crash::by_the_host());
@@ -120,9 +116,7 @@ where
         let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
         ToolError::Timeout(Timeout::Blocked { budget, used, blocked_on: None, stdout: None })
     })?;
-    let guest = question(Arc::clone(&run_state));
-    let cell = cell(slot, Arc::clone(quarantine), Arc::clone(invocation), guest);
-    run_cell(scheduler, cell, invocation, &run_state, latency_class).await
+    run_cell(scheduler, slot, quarantine, latency_class, invocation, question).await
 }
 
 /// Calls `describe` in the same way. The wait for a cell has the invocation's time, and then the
@@ -137,44 +131,43 @@ pub(in crate::engine) async fn describe(
     let busy = |refusal: Refusal| Error::no_cell(RETRY_AFTER).with_source(refusal);
     let slot = slot(scheduler, &nothing, &invocation()).await.map_err(busy)?;
     let invocation = Arc::new(invocation());
-    let run_state = run_state(&invocation);
-    let guest = invoke::describe(ready, Arc::clone(&invocation), Arc::clone(&run_state));
-    let cell = cell(slot, nothing, Arc::clone(&invocation), guest);
-    let asked = run_cell(scheduler, cell, &invocation, &run_state, Arc::default());
+    let guest = |state| invoke::describe(ready, Arc::clone(&invocation), state);
+    let asked = run_cell(scheduler, slot, &nothing, Arc::default(), &invocation, guest);
     asked.await.map_err(Error::describe)?.into_iter().map(translate::definition).collect()
 }
 
-/// Runs a guest, and releases its slot at the end. A panic of the host in it becomes its error, and
-/// is counted.
-async fn cell<T>(
-    slot: Option<Slot>,
-    quarantine: Arc<Quarantine>,
-    invocation: Arc<Invocation>,
-    guest: impl Future<Output = Result<T, ToolError>>,
-) -> Result<T, ToolError> {
-    let ended = if enforced!(CellFence) {
-        AssertUnwindSafe(guest).catch_unwind().await.unwrap_or_else(|panic| {
-            dispose(panic);
-            Err(ToolError::HandlerRaised(Crash::by_the_host()))
-        })
-    } else {
-        guest.await
-    };
-    quarantine.note(&ended, &invocation);
-    drop(slot);
-    ended
-}
-
-/// Runs a cell until its answer or its deadline.
-async fn run_cell<T: Send + 'static>(
+/// Runs a guest in a cell until its answer or its deadline. The cell releases its slot at its end.
+/// A panic of the host in it becomes its error, and is counted.
+async fn run_cell<T, F>(
     scheduler: &Scheduler,
-    cell: impl Future<Output = Result<T, ToolError>> + Send + 'static,
-    invocation: &Invocation,
-    run_state: &Arc<RunState>,
+    slot: Option<Slot>,
+    quarantine: &Arc<Quarantine>,
     latency_class: Arc<LatencyClass>,
-) -> Result<T, ToolError> {
-    let guest = Guest::new(cell, scheduler.sleeps, Arc::clone(run_state), latency_class);
-    let deadline = deadline(invocation);
+    invocation: &Arc<Invocation>,
+    guest: impl FnOnce(Arc<RunState>) -> F,
+) -> Result<T, ToolError>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, ToolError>> + Send + 'static,
+{
+    let deadline = bound!(Deadline, invocation.deadline());
+    let run_state = Arc::new(RunState::with_deadline(deadline));
+    let guest = guest(Arc::clone(&run_state));
+    let (of_component, call) = (Arc::clone(quarantine), Arc::clone(invocation));
+    let cell = async move {
+        let ended = if enforced!(CellFence) {
+            AssertUnwindSafe(guest).catch_unwind().await.unwrap_or_else(|panic| {
+                dispose(panic);
+                Err(ToolError::HandlerRaised(Crash::by_the_host()))
+            })
+        } else {
+            guest.await
+        };
+        of_component.note(&ended, &call);
+        drop(slot);
+        ended
+    };
+    let guest = Guest::new(cell, scheduler.sleeps, Arc::clone(&run_state), latency_class);
     let ended = match &scheduler.lanes {
         None => before(deadline, async { Ok(guest.await) }).await,
         Some(lanes) => {
@@ -186,20 +179,11 @@ async fn run_cell<T: Send + 'static>(
         Some(Ok(Some(answer))) if !run_state.is_late() => answer,
         // An answer, a trap or an exit after the deadline does not count: the result depends on the
         // guest's state when the deadline passed.
-        Some(Ok(Some(_))) | None => Err(ToolError::Timeout(timeout(invocation, run_state))),
+        Some(Ok(Some(_))) | None => Err(ToolError::Timeout(timeout(invocation, &run_state))),
         // Another thread killed it, or the code around the cell panicked: the process continues
         // without the cell.
         Some(Ok(None) | Err(_)) => Err(ToolError::HandlerExit(Exit::ProcessEnded)),
     }
-}
-
-/// Returns the time at which the caller stops to wait for a cell.
-fn deadline(invocation: &Invocation) -> Option<Instant> {
-    bound!(Deadline, invocation.deadline())
-}
-
-fn run_state(invocation: &Invocation) -> Arc<RunState> {
-    Arc::new(RunState::with_deadline(deadline(invocation)))
 }
 
 fn timeout(invocation: &Invocation, run_state: &RunState) -> Timeout {
@@ -248,10 +232,11 @@ mod tests {
             let engine =
                 Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();
             let limits = Limits { timeout: Duration::from_millis(10), ..Limits::default() };
-            let invocation = Invocation::scripted("t", limits);
-            let run_state = run_state(&invocation);
-            let (scheduler, guest) = (&engine.compiler.scheduler, std::future::pending());
-            let waits = run_cell::<()>(scheduler, guest, &invocation, &run_state, Arc::default());
+            let invocation = Arc::new(Invocation::scripted("t", limits));
+            let scheduler = &engine.compiler.scheduler;
+            let nothing = Arc::new(Quarantine::after(None, Arc::clone(&scheduler.clock)));
+            let (class, guest) = (Arc::default(), |_| std::future::pending());
+            let waits = run_cell::<(), _>(scheduler, None, &nothing, class, &invocation, guest);
             let patience = Duration::from_secs(5);
             let ended =
                 scheduler.sleeps.block_on(async { tokio::time::timeout(patience, waits).await });

@@ -27,7 +27,8 @@ struct Timeline {
     now: Instant,
     /// The time at the start, and the time of day then.
     start: (Instant, SystemTime),
-    pace: Pace,
+    /// True if it moves to the next sleeper by itself.
+    is_automatic: bool,
     sleepers: BTreeMap<Place, Waker>,
     asked: u64,
 }
@@ -35,32 +36,26 @@ struct Timeline {
 /// A sleeper's deadline, and its number in the order of the calls of `sleep_until`.
 type Place = (Instant, u64);
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Pace {
-    Manual,
-    Automatic,
-}
-
 impl ManualClock {
     /// Creates a clock that only [`advance`](Self::advance) moves.
     #[must_use]
     pub fn new() -> Self {
-        Self::with_pace(Pace::Manual)
+        Self::build(false)
     }
 
     /// Creates a clock that moves to the time of the next sleeper by itself, once all other futures
     /// of the sleeper's task have run. A test then needs no second task to move it.
     #[must_use]
     pub fn automatic() -> Self {
-        Self::with_pace(Pace::Automatic)
+        Self::build(true)
     }
 
-    fn with_pace(pace: Pace) -> Self {
+    fn build(is_automatic: bool) -> Self {
         let now = Instant::now();
         Self(Arc::new(Mutex::new(Timeline {
             now,
             start: (now, SystemTime::now()),
-            pace,
+            is_automatic,
             sleepers: BTreeMap::new(),
             asked: 0,
         })))
@@ -128,7 +123,7 @@ impl Sleeper {
     fn remove(&self) {
         let mut timeline = self.clock.0.lock();
         let was_here = timeline.sleepers.remove(&self.place).is_some();
-        let wakes_next = was_here && timeline.pace == Pace::Automatic;
+        let wakes_next = was_here && timeline.is_automatic;
         let next = timeline.sleepers.values().next().filter(|_| wakes_next).cloned();
         drop(timeline);
         next.iter().for_each(Waker::wake_by_ref);
@@ -145,7 +140,7 @@ impl Future for Sleeper {
         let (at, waker) = (self.place.0, context.waker());
         let is_new = timeline.sleepers.insert(self.place, waker.clone()).is_none();
         let is_next = timeline.sleepers.keys().next() == Some(&self.place);
-        let is_automatic = timeline.pace == Pace::Automatic;
+        let is_automatic = timeline.is_automatic;
         if is_automatic && !is_new && is_next {
             timeline.now = timeline.now.max(at);
         }

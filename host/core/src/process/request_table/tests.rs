@@ -10,7 +10,7 @@ use super::*;
 
 /// Returns an empty table and a time.
 fn table() -> (RequestTable, Instant) {
-    (RequestTable::new(), Instant::now())
+    (RequestTable::default(), Instant::now())
 }
 
 type Asked = (u64, UnboundedReceiver<CallerMessage>);

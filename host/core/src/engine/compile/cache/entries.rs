@@ -10,7 +10,7 @@
 //! A failed write is a warning in the log. It costs time at the next load, and never fails this
 //! one.
 
-use std::hash::{Hash as _, Hasher};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use toolcell_contract::controls;
@@ -38,7 +38,9 @@ impl Compiler {
         digest: &str,
         kind: &ComponentKind,
     ) -> Artifact {
-        let mut fingerprint = Fingerprint(blake3::Hasher::new());
+        // It gives the same hash in each process of one build. Rust may change the hash in a later
+        // release; then the entry is not found, and is made again.
+        let mut fingerprint = DefaultHasher::new();
         self.linker.on_demand.engine.precompile_compatibility_hash().hash(&mut fingerprint);
         // Code that was compiled with a control off has a name of its own, so that no engine with
         // all controls finds it.
@@ -46,8 +48,8 @@ impl Compiler {
         if *kind != ComponentKind::Tools {
             kind.word().hash(&mut fingerprint);
         }
-        let fingerprint = fingerprint.0.finalize().to_hex();
-        let key = format!("{}-{}", digest.trim_start_matches("sha256:"), &fingerprint[..16]);
+        let fingerprint = fingerprint.finish();
+        let key = format!("{}-{fingerprint:016x}", digest.trim_start_matches("sha256:"));
         Artifact { cache: self.cache.clone(), key }
     }
 }
@@ -146,18 +148,5 @@ impl Artifact {
         goes_on: impl FnMut() -> bool,
     ) -> Option<EntryLock> {
         wait(&self.cache.as_ref()?.path(&self.name(tier), "lock"), goes_on)
-    }
-}
-
-/// A hasher for the engine's fingerprint that gives the same hash in each process.
-struct Fingerprint(blake3::Hasher);
-
-impl Hasher for Fingerprint {
-    fn finish(&self) -> u64 {
-        0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
     }
 }

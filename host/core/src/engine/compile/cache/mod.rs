@@ -110,12 +110,9 @@ impl Cache {
     /// Returns the definitions of the entry of this name, without reading its code:
     /// [`get`](Self::get) may find later that the code is gone or does not fit.
     pub(super) fn tools(&self, name: &str) -> Option<Vec<u8>> {
-        let read = || {
-            let written = self.without_code(name)?;
-            let is_whole = written.fits(self, name, None) && self.path(name, "code").is_file();
-            Ok::<_, io::Error>(is_whole.then_some(written.tools))
-        };
-        read().ok()?
+        let written = self.without_code(name).ok()?;
+        let is_whole = written.fits(self, name, None) && self.path(name, "code").is_file();
+        is_whole.then_some(written.tools)
     }
 
     /// Returns `None` if the entry does not fit, and removes it. An entry that cannot be read is

@@ -20,7 +20,7 @@ use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::panic_guard::guarded;
 
 use super::Current;
-use crate::engine::{cell::invoke::Ready, compile::worker::Watch, schedule::runtimes::become_slow};
+use crate::engine::{cell::invoke::Ready, schedule::runtimes::become_slow};
 
 /// Bytes of the components that wait: four of the largest, or thousands of ordinary ones.
 const MAX_WAITING: usize = 256 << 20;
@@ -35,7 +35,7 @@ const MAX_GIVEN_UP: usize = 10_000;
 const DELAY: Duration = Duration::from_millis(100);
 
 /// Compiles a component, then replaces the current code or keeps it.
-pub(in crate::engine) type Work = Box<dyn FnOnce(&[u8], Watch) + Send>;
+pub(in crate::engine) type Work = Box<dyn FnOnce(&[u8]) + Send>;
 
 /// A job: the optimised code of one component.
 pub(in crate::engine) struct Job<R = Ready> {
@@ -44,8 +44,6 @@ pub(in crate::engine) struct Job<R = Ready> {
     pub(in crate::engine) tenant: Option<String>,
     /// The code to replace.
     pub(in crate::engine) current: Weak<Current<R>>,
-    /// Receives a message when the code is not needed any more.
-    pub(in crate::engine) watch: Watch,
     pub(in crate::engine) work: Work,
 }
 
@@ -147,8 +145,8 @@ impl<R> Job<R> {
     }
 
     fn run(self) {
-        let Self { component, current, watch, work, .. } = self;
-        if guarded(|| work(&component, watch)).is_none() {
+        let Self { component, current, work, .. } = self;
+        if guarded(|| work(&component)).is_none() {
             tracing::warn!("the compiler panicked; the component stays as it is, unoptimised");
         }
         // Has no effect if the work has settled the code already.
@@ -177,7 +175,6 @@ fn work(queue: Arc<Mutex<Queue>>) {
 mod tests {
     use super::*;
     use crate::engine::compile::tier::CodeTier;
-    use crate::engine::compile::worker::leash;
 
     /// Builds a job whose component was dropped.
     fn job<R>(bytes: usize) -> Job<R> {
@@ -185,8 +182,7 @@ mod tests {
             component: vec![0; bytes],
             tenant: None,
             current: Weak::new(),
-            watch: leash().1,
-            work: Box::new(|_, _| panic!("it is not wanted")),
+            work: Box::new(|_| panic!("it is not wanted")),
         }
     }
 

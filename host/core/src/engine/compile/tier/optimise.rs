@@ -55,9 +55,9 @@ pub(in crate::engine::compile) fn optimise_later(
         artifact,
         definitions,
     };
-    let work = move |component: &[u8], watch| optimisation.run(worker.as_ref(), component, watch);
+    let work = move |component: &[u8]| optimisation.run(worker.as_ref(), component, watch);
     let (tenant, work) = (tenant.map(str::to_owned), Box::new(work));
-    compiler.background.push(Job { component, tenant, current: weak, watch, work });
+    compiler.background.push(Job { component, tenant, current: weak, work });
     current
 }
 
