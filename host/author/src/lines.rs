@@ -193,7 +193,7 @@ fn modules(component: &[u8]) -> Vec<Module<'_>> {
 }
 
 /// Returns the names of functions, as far as they can be read.
-fn functions<'a>(names: NameSectionReader<'a>) -> Vec<(u32, &'a str)> {
+pub(crate) fn functions<'a>(names: NameSectionReader<'a>) -> Vec<(u32, &'a str)> {
     let maps = names
         .flatten()
         .filter_map(|name| if let Name::Function(map) = name { Some(map) } else { None });

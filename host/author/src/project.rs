@@ -93,9 +93,8 @@ pub fn build_with(
             let made = snapshot::snapshot(&modules)?;
             let said = [modules.absent.warnings(), made.warnings].concat();
             (tools, warnings) = (made.tools, said.join("\n"));
-            let is_typed = language == Language::TypeScript;
-            let language = if is_typed { "TypeScript" } else { "JavaScript" };
-            described(&made.component, language, &["QuickJS-ng"])?
+            let name = if language == Language::TypeScript { "TypeScript" } else { "JavaScript" };
+            described(&made.component, name, &["QuickJS-ng"])?
         }
         (Some(entry), Language::C) => {
             let (component, said) = c::build(&folder, entry, source.is_dir(), tell)?;
@@ -210,15 +209,14 @@ fn described(component: &[u8], language: &str, sdk: &[&str]) -> Result<Vec<u8>> 
 /// Refuses, before the build starts, to overwrite a file that is not WebAssembly.
 fn check_output(path: &Path) -> Result<()> {
     let Ok(there) = fs::metadata(path) else { return Ok(()) };
-    let begins_as = |magic: &[u8]| {
-        let mut start = vec![0; magic.len()];
-        fs::File::open(path)
-            .and_then(|mut file| file.read_exact(&mut start))
-            .is_ok_and(|()| start == magic)
+    let is_wasm = || {
+        let mut start = [0; 4];
+        let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+        read.is_ok() && start == *b"\0asm"
     };
     let problem = if !there.is_file() {
         "is not a file"
-    } else if there.len() > 0 && !begins_as(b"\0asm") {
+    } else if there.len() > 0 && !is_wasm() {
         "is not WebAssembly, and would be replaced by the component"
     } else {
         return Ok(());

@@ -212,9 +212,9 @@ fn how_to_grant(config: &Config, chosen: &ResolvedComponent<'_>, component: &Com
     for tool in component.tools() {
         let rights = tool.rights().cloned().unwrap_or_default().with_granted(Arc::clone(&granted));
         for gap in gaps::missing_needs(config, name, &rights, tool.definition()) {
-            needs.add_need(gap.need());
-            if gap.need().kind == "secret" {
-                advice::add_secret(&mut needs, tool.definition(), &gap.need().pattern);
+            needs.add_need(&gap.need);
+            if gap.need.kind == "secret" {
+                advice::add_secret(&mut needs, tool.definition(), &gap.need.pattern);
             }
         }
     }

@@ -67,7 +67,7 @@ pub(crate) fn work(cli: &Cli, args: &WorkerArgs, waiting: &Runtime) -> Result<Ex
     let ward = Worker::begin()?;
     match waiting.block_on(tools(cli, args)) {
         Ok(tools) => ward.serve(tools)?,
-        Err(failure) => ward.refuse(failure.to_words())?,
+        Err(failure) => ward.refuse(failure.to_json().to_string())?,
     }
     Ok(ExitStatus::Ok)
 }

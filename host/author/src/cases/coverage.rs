@@ -36,18 +36,22 @@ pub struct Coverage {
     pub uncovered_values: Vec<String>,
 }
 
-/// Returns the coverage of each tool. `ran` has the reports of the cases with the arguments of
-/// each.
-pub(super) fn coverage(tools: &[Definition], ran: &[(CaseReport, Option<Value>)]) -> Vec<Coverage> {
+/// Returns the coverage of each tool by the cases with these reports and arguments.
+pub(super) fn coverage(
+    tools: &[Definition],
+    reports: &[CaseReport],
+    arguments: &[Option<Value>],
+) -> Vec<Coverage> {
+    let ran = reports.iter().zip(arguments);
     tools
         .iter()
-        .map(|tool| of(tool, ran.iter().filter(|(report, _)| report.tool == tool.name)))
+        .map(|tool| of(tool, ran.clone().filter(|(report, _)| report.tool == tool.name)))
         .collect()
 }
 
 fn of<'a>(
     tool: &Definition,
-    ran: impl Iterator<Item = &'a (CaseReport, Option<Value>)>,
+    ran: impl Iterator<Item = (&'a CaseReport, &'a Option<Value>)>,
 ) -> Coverage {
     let mut endings: BTreeMap<_, _> = ENDINGS.into_iter().map(|ending| (ending, 0)).collect();
     let mut seen: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();

@@ -142,10 +142,7 @@ impl Cases {
             let failure = self.smallest(tool, failure, |value| validator.is_valid(value)).await?;
             // The source lines are computed once, for the final arguments.
             let lines = self.lines(&self.call_result(tool, &failure.arguments).await?);
-            let failure = FuzzFailure { lines, ..failure };
-            if !report.failures.iter().any(|known| known.is_same_failure(&failure)) {
-                report.failures.push(failure);
-            }
+            report.failures.push(FuzzFailure { lines, ..failure });
             if report.failures.len() == MAX_FAILURES {
                 break;
             }

@@ -79,25 +79,16 @@ impl<'a> Generator<'a> {
         }
         if let Some(choices) = items(map, "anyOf").or_else(|| items(map, "oneOf")) {
             let choice = self.one(choices);
-            return self.alternative_value(map, choice, depth);
+            let chosen = self.of(choice, depth + 1);
+            // The schema can declare members beside its alternatives.
+            let has_more = map.contains_key("properties");
+            return if has_more { merged(self.plain(map, depth), chosen) } else { chosen };
         }
         if let Some(parts) = map.get("allOf").and_then(Value::as_array) {
             let begin = self.plain(map, depth);
             return parts.iter().fold(begin, |value, part| merged(value, self.of(part, depth + 1)));
         }
         self.plain(map, depth)
-    }
-
-    /// Generates a value of one alternative, with the members that the schema declares beside its
-    /// alternatives.
-    fn alternative_value(
-        &mut self,
-        map: &'a Map<String, Value>,
-        choice: &'a Value,
-        depth: usize,
-    ) -> Value {
-        let chosen = self.of(choice, depth + 1);
-        if map.contains_key("properties") { merged(self.plain(map, depth), chosen) } else { chosen }
     }
 
     fn plain(&mut self, map: &'a Map<String, Value>, depth: usize) -> Value {
@@ -128,12 +119,12 @@ impl<'a> Generator<'a> {
     }
 
     fn object(&mut self, map: &'a Map<String, Value>, depth: usize) -> Value {
-        let required: Vec<&str> = names(map, "required").collect();
+        let required = items(map, "required").map(Vec::as_slice).unwrap_or_default();
         let mut object = Map::new();
         for (name, schema) in map.get("properties").and_then(Value::as_object).into_iter().flatten()
         {
-            let is_wanted =
-                required.contains(&name.as_str()) || (depth < MAX_DEPTH / 2 && self.random.bool());
+            let is_wanted = required.iter().any(|required| required == name)
+                || (depth < MAX_DEPTH / 2 && self.random.bool());
             if is_wanted {
                 object.insert(name.clone(), self.of(schema, depth + 1));
             }
@@ -154,9 +145,8 @@ impl<'a> Generator<'a> {
             1 => most.min(least + 100),
             _ => self.random.usize(least..=most.min(least + MAX_EXTRA)),
         };
-        let fixed: Vec<&Value> =
-            map.get("prefixItems").and_then(Value::as_array).into_iter().flatten().collect();
-        let items = (0..count).map(|at| match fixed.get(at).copied().or(map.get("items")) {
+        let fixed = items(map, "prefixItems").map(Vec::as_slice).unwrap_or_default();
+        let items = (0..count).map(|at| match fixed.get(at).or(map.get("items")) {
             Some(schema) => self.of(schema, depth + 1),
             None => self.any(),
         });
@@ -265,10 +255,6 @@ fn merged(one: Value, other: Value) -> Value {
 /// Returns a list that has items.
 fn items<'v>(map: &'v Map<String, Value>, key: &str) -> Option<&'v Vec<Value>> {
     map.get(key)?.as_array().filter(|items| !items.is_empty())
-}
-
-fn names<'v>(map: &'v Map<String, Value>, key: &str) -> impl Iterator<Item = &'v str> {
-    map.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
 fn size(map: &Map<String, Value>, key: &str) -> Option<usize> {

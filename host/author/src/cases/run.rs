@@ -126,8 +126,7 @@ impl Cases {
             }
         }
         if options.coverage {
-            let ran: Vec<_> = report.cases.iter().cloned().zip(arguments).collect();
-            report.coverage = Some(coverage(&tools, &ran));
+            report.coverage = Some(coverage(&tools, &report.cases, &arguments));
         }
         Ok(report)
     }

@@ -69,7 +69,8 @@ pub(crate) fn build(
     let folder = folder.canonicalize().map_err(Error::file("read the folder", folder))?;
     let scratch = Scratch::new("c")?;
     tell("looking for a C compiler");
-    let compiler = Compiler::find(&folder, typed, &scratch)?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let compiler = Compiler::find(&path, (&folder, typed), &scratch)?;
     for (path, text) in INCLUDED {
         scratch.write(&format!("sdk/{path}"), text)?;
     }

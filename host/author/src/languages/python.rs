@@ -57,9 +57,8 @@ const WARNINGS: &str = "sdk/warnings";
 /// Builds the component of the module `entry`, a path below `folder`. Returns the component and the
 /// warnings, one a line.
 pub(crate) fn build(folder: &Path, entry: &str, tell: &dyn Fn(&str)) -> Result<(Vec<u8>, String)> {
-    let absolute = |path: &Path| path.canonicalize().map_err(Error::file("read the folder", path));
     let typed = folder;
-    let folder = absolute(folder)?;
+    let folder = folder.canonicalize().map_err(Error::file("read the folder", folder))?;
     tell(&format!("looking for {PROGRAM} {VERSION}"));
     let program = find(&folder).map_err(|why| missing(typed, &why))?;
     let scratch = Scratch::new("python")?;
@@ -92,7 +91,7 @@ pub(crate) fn build(folder: &Path, entry: &str, tell: &dyn Fn(&str)) -> Result<(
         .arg("-o")
         .arg(&out);
     tell(&super::makes(PROGRAM, source));
-    run(&mut command, COMPILE_TIMEOUT, &Module { folder: typed, name: source, below: &below })?;
+    run(&mut command, COMPILE_TIMEOUT, typed, source, &below)?;
     let component = fs::read(&out).map_err(Error::file("read", &out))?;
     let warnings = fs::read_to_string(scratch.join(WARNINGS)).unwrap_or_default();
     Ok((component, warnings.trim_end().to_owned()))
@@ -110,25 +109,23 @@ fn zones() -> Vec<u8> {
     [names.as_bytes(), b"\n", &zones].concat()
 }
 
-/// The author's project; the author's module, a path below the project; and the folder of that
-/// module with a trailing slash.
-struct Module<'a> {
-    folder: &'a Path,
-    name: &'a str,
-    below: &'a str,
-}
-
-/// Runs componentize-py.
-fn run(command: &mut Command, longest: Duration, module: &Module<'_>) -> Result<()> {
-    match bounded::output(command, longest)
-        .map_err(|error| missing(module.folder, &error.to_string()))?
-    {
+/// Runs componentize-py. `source` is the author's module, a path below the project in `folder`;
+/// `below` is the module's folder with a trailing slash.
+fn run(
+    command: &mut Command,
+    longest: Duration,
+    folder: &Path,
+    source: &str,
+    below: &str,
+) -> Result<()> {
+    let done = bounded::output(command, longest);
+    match done.map_err(|error| missing(folder, &error.to_string()))? {
         Some(done) if done.status.success() => Ok(()),
         Some(done) => {
             let output = [done.stdout, done.stderr].concat();
-            Err(fault(&String::from_utf8_lossy(&output), module.below))
+            Err(fault(&String::from_utf8_lossy(&output), below))
         }
-        None => Err(Error::evaluation_timeout(module.name)),
+        None => Err(Error::evaluation_timeout(source)),
     }
 }
 
@@ -183,10 +180,7 @@ fn find(folder: &Path) -> Result<Program, String> {
     }
     Err(match others.as_slice() {
         [] => "it is not installed".to_owned(),
-        [other] => format!("version {other} is installed, and {VERSION} is needed"),
-        others => {
-            format!("versions {} are installed, and {VERSION} is needed", others.join(" and "))
-        }
+        others => format!("version {VERSION} is needed; installed: {}", others.join(", ")),
     })
 }
 
@@ -303,7 +297,9 @@ mod tests {
         let error = run(
             &mut endless.command(Path::new(".")),
             Duration::from_millis(200),
-            &Module { folder: Path::new("."), name: "src/tool.py", below: "src/" },
+            Path::new("."),
+            "src/tool.py",
+            "src/",
         )
         .expect_err("it does not end");
         let message = error.to_string();

@@ -28,7 +28,7 @@ use crate::grants::decision::{self, Answer};
 use crate::grants::offered::NotOffered;
 use crate::grants::rule_lines::Item;
 use crate::grants::secrets;
-use crate::grants::uses::{NO_IMPORT_TEXT, can_request};
+use crate::grants::uses::{NO_IMPORT_TEXT, can_use};
 use crate::host::{self, Cli, Engines};
 use crate::print::{ExitStatus, Failure, Printer, Result};
 
@@ -52,7 +52,7 @@ pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus>
             let (denial, decided_by) = unreached.to_json(&request);
             printer.json(&json!({
                 "tool": name, "request": request.to_string(), "allowed": false,
-                "usable": can_request(component.inspection(), &request), "denial": denial, "decided_by": decided_by,
+                "usable": can_use(component.inspection(), request.kind()), "denial": denial, "decided_by": decided_by,
                 "unset_secrets": [],
             }))?;
         } else {
@@ -75,7 +75,7 @@ pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus>
     {
         denial.grant = Some(Suggestion::of_rule(&rule).lines().concat());
     }
-    let is_usable = can_request(component.inspection(), &request);
+    let is_usable = can_use(component.inspection(), request.kind());
     let rule = asker.deciding_rule(&request, &answer);
     let file = config.file.as_deref().unwrap_or_default();
     let is_allowed = matches!(answer, Answer::Allowed | Answer::Unresolved(_));

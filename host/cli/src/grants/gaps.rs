@@ -40,7 +40,7 @@ pub(crate) struct Loaded<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Gap {
     #[serde(flatten)]
-    need: Need,
+    pub(crate) need: Need,
     /// The rules that remain of the need.
     granted: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,11 +80,6 @@ impl Narrowing {
 }
 
 impl Gap {
-    /// Returns the declared need.
-    pub(crate) fn need(&self) -> &Need {
-        &self.need
-    }
-
     /// Returns the need, its reason, and its granted part, in one line.
     pub(crate) fn text(&self) -> String {
         let Need { kind, pattern, reason, .. } = &self.need;

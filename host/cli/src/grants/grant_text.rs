@@ -4,9 +4,9 @@
 //! and the configuration. It returns lines of TOML with the instruction where to put them: in the
 //! component's section, in a new section, in place of existing lines, or as `--grant` options.
 //! [`steps`] returns what remains to do, such as setting the value of a secret. A configuration
-//! with these lines in this place is valid TOML, and no existing grant is lost. Where the old text
-//! cannot be rewritten safely, for example because it has comments, the line is a comment that says
-//! what to add.
+//! with these lines in this place is valid TOML, and no existing grant is lost. Lines that replace
+//! old ones are the old text with the additions in it. Where that is not possible, for example
+//! because a part has a header of its own, the line is a comment that says what to add.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use toolcell::Grants;
 use toolcell::component::ComponentKind;
 use toolcell::grants::{Access, Directory, GrantKind, Suggestion, toml_text};
 
-use super::rule_lines::{Item, RuleLines};
+use super::rule_lines::{Edit, Item, REPLACED, RuleLines};
 use crate::config::{
     self, ComponentConfig, Config, Development, ResolvedComponent, Section, quoted,
 };
@@ -81,8 +81,9 @@ pub(crate) fn pasted(
             let is_below = lines.iter().any(|line| line.starts_with("# "));
             let below =
                 if is_below { " and below (a comment names the line that it is for)" } else { "" };
-            let place = place_of(config, name);
-            let place = format!("apply {LINES} to {place} in `{file}`, line {line}{below}");
+            let place = format!(
+                "apply {LINES} to the grants of [components.{name}] in `{file}`, line {line}{below}"
+            );
             Pasted { place, lines }
         }
         Some((name, ComponentConfig { section: Section { line, has_grants: false }, .. })) => {
@@ -157,20 +158,6 @@ pub(crate) fn option(grant: &str) -> String {
     format!("--grant {}", quoted(grant))
 }
 
-/// Returns the name of a section that has grants.
-fn place_of(config: &Config, name: &str) -> String {
-    match RuleLines::read(config) {
-        Some(rules)
-            if inline_grants(&rules, name).is_some()
-                || !prefix(&rules, name).is_empty()
-                || has_only_parts(&rules, name) =>
-        {
-            format!("the grants of [components.{name}]")
-        }
-        Some(_) | None => format!("[components.{name}.grants]"),
-    }
-}
-
 fn section(name: &str, lines: Vec<String>) -> Vec<String> {
     [format!("[components.{name}.grants]")].into_iter().chain(lines).collect()
 }
@@ -232,14 +219,6 @@ fn clash<'a>(grants: &'a Grants, wanted: &str, access: Access) -> Option<&'a Dir
     })
 }
 
-/// The value of one kind in a section that has grants, with the new items at the end.
-struct Merged {
-    kind: &'static str,
-    value: String,
-    /// The item that this value replaces.
-    old: Option<Item>,
-}
-
 /// Returns the lines for a section that has grants.
 fn merged(
     rules: &RuleLines,
@@ -253,12 +232,11 @@ fn merged(
             additions.push((change.kind, Vec::new()));
         }
     }
-    let (mut merged, mut by_hand) = (Vec::new(), Vec::new());
+    let (mut by_hand, mut replaced, mut new) = (Vec::new(), Vec::new(), Vec::new());
     for (kind, mut items) in additions {
         let place = ["components", name, "grants", kind];
         let row = GrantKind::of_word(kind)?.row();
-        let is_table = row.is_table();
-        if is_table {
+        if row.is_table() {
             let there: Vec<_> = rules.items(&place).into_iter().map(|item| item.text).collect();
             let is_new = |item: &String| {
                 item.split(" = ").next().is_none_or(|key| !there.iter().any(|old| old == key))
@@ -269,64 +247,66 @@ fn merged(
         if items.is_empty() && changes.is_empty() {
             continue;
         }
-        let (open, close) = row.brackets;
-        let new = items.join(", ");
+        let text = items.join(", ");
         let Some(old) = rules.part(&place) else {
-            merged.push(Merged { kind, value: format!("{open}{new}{close}"), old: None });
+            let (open, close) = row.brackets;
+            new.push(format!("{kind} = {open}{text}{close}"));
             continue;
         };
-        let parts: Vec<_> =
-            changes.iter().map(|change| (&change.part, change.text.clone())).collect();
-        let text = changed(&old, &parts);
-        let has_header =
-            if is_table { old.text.starts_with('[') } else { old.text.starts_with("[[") };
-        let inner = text.as_deref().unwrap_or_default().strip_prefix(open.trim());
-        let inner = inner.and_then(|old| old.strip_suffix(close.trim()));
-        match inner.filter(|inner| text.is_some() && !has_header && !inner.contains('#')) {
-            Some(inner) => {
-                let value = if kind == "scratch" {
-                    new
-                } else {
-                    format!("{open}{}{close}", joined(inner, &new))
-                };
-                merged.push(Merged { kind, value, old: Some(old) });
-            }
-            None => {
-                by_hand.extend(changes.iter().map(|Change { part, key, text, .. }| {
-                    format!("# in line {}, write {key}{text} in place of {}", part.line, part.text)
-                }));
-                if has_header && is_table && !items.is_empty() {
-                    let span = span(&old);
-                    by_hand.push(format!("# add below [components.{name}.grants.{kind}], {span}:"));
-                    by_hand.extend(items);
-                } else if !items.is_empty() {
-                    // The user has to edit an item with comments in it, or with a header for each
-                    // part.
-                    by_hand.push(format!("# add to `{kind}`, {}: {new}", span(&old)));
-                }
-            }
+        let added = if kind == "scratch" {
+            Some((old.span.clone(), text.clone()))
+        } else {
+            rules.appended(&place, &text)
+        };
+        if let Some(added) = added {
+            let changes =
+                changes.iter().map(|change| (change.part.span.clone(), change.text.clone()));
+            let added = Some(added).filter(|_| !items.is_empty());
+            let edits: Vec<Edit> = changes.chain(added).collect();
+            replaced.push((old, edits));
+            continue;
+        }
+        by_hand.extend(changes.iter().map(|Change { part, key, text, .. }| {
+            format!("# in line {}, write {key}{text} in place of {}", part.line, part.text)
+        }));
+        if items.is_empty() {
+            continue;
+        }
+        let span = span(&old);
+        if row.is_table() && old.text.starts_with('[') {
+            by_hand.push(format!("# add below [components.{name}.grants.{kind}], {span}:"));
+            by_hand.extend(items);
+        } else {
+            // The user has to edit an item in dotted keys, or with a header for each part.
+            by_hand.push(format!("# add to `{kind}`, {span}: {text}"));
         }
     }
-    let lines = match inline_grants(rules, name) {
-        _ if merged.is_empty() => Vec::new(),
-        Some(whole) => in_one_table(rules, &whole, merged),
-        None => {
-            let prefix = prefix(rules, name);
-            let line = |Merged { kind, value, old }| {
-                let place =
-                    old.map(|old| format!("  # in place of {}", span(&old))).unwrap_or_default();
-                format!("{prefix}{kind} = {value}{place}")
-            };
-            let header = has_only_parts(rules, name).then(|| format!("[components.{name}.grants]"));
-            header.into_iter().chain(merged.into_iter().map(line)).collect()
+    let place = ["components", name, "grants"];
+    // The grants or the whole component can be one inline table.
+    let inline =
+        [(&place[..], ""), (&place[..2], "grants.")].into_iter().find_map(|(place, key)| {
+            Some((rules.part(place).filter(|part| part.text.starts_with('{'))?, place, key))
+        });
+    if let Some((whole, place, key)) = inline
+        && !(replaced.is_empty() && new.is_empty())
+    {
+        let mut edits: Vec<_> = replaced.into_iter().flat_map(|(_, edits)| edits).collect();
+        if !new.is_empty() {
+            let added: Vec<_> = new.drain(..).map(|line| format!("{key}{line}")).collect();
+            edits.push(rules.appended(place, &added.join(", "))?);
         }
-    };
-    Some(by_hand.into_iter().chain(lines).collect())
-}
-
-/// Returns the grants of a component, if they are one inline table.
-fn inline_grants(rules: &RuleLines, name: &str) -> Option<Item> {
-    rules.part(&["components", name, "grants"]).filter(|grants| grants.text.starts_with('{'))
+        replaced = vec![(whole, edits)];
+    }
+    let mut lines = by_hand;
+    for (old, edits) in replaced {
+        lines.push(replacement(rules, &old, edits)?);
+    }
+    if !new.is_empty() && has_only_parts(rules, name) {
+        lines.push(format!("[components.{name}.grants]"));
+    }
+    let prefix = prefix(rules, name);
+    lines.extend(new.into_iter().map(|line| format!("{prefix}{line}")));
+    Some(lines)
 }
 
 /// Returns true if only parts of a component's grants have headers, such as
@@ -349,49 +329,10 @@ fn prefix(rules: &RuleLines, name: &str) -> String {
     before.next().unwrap_or_default().to_owned()
 }
 
-/// Returns grants that are one inline table, as one line.
-fn in_one_table(rules: &RuleLines, whole: &Item, merged: Vec<Merged>) -> Vec<String> {
-    let old =
-        merged.iter().filter_map(|Merged { value, old, .. }| Some((old.as_ref()?, value.clone())));
-    let text = changed(whole, &old.collect::<Vec<_>>()).filter(|text| !text.contains('#'));
-    let Some(inner) = text.as_deref().and_then(|text| text.strip_prefix('{')?.strip_suffix('}'))
-    else {
-        let line = |Merged { kind, value, .. }| {
-            format!("# in `grants`, {}, write: {kind} = {value}", span(whole))
-        };
-        return merged.into_iter().map(line).collect();
-    };
-    let new = merged.iter().filter(|merged| merged.old.is_none());
-    let new: Vec<_> = new.map(|Merged { kind, value, .. }| format!("{kind} = {value}")).collect();
-    let table = format!("{{ {} }}", joined(inner, &new.join(", ")));
-    let before = rules.before(whole);
-    if before.contains(['{', ',']) {
-        // The component is an inline table too.
-        return vec![format!("# in {}, write: grants = {table}", span(whole))];
-    }
-    vec![format!("{before} {table}  # in place of {}", span(whole))]
-}
-
-/// Returns the text of an item with these parts replaced; none if a part lies outside.
-fn changed(item: &Item, parts: &[(&Item, String)]) -> Option<String> {
-    let mut parts: Vec<_> = parts.iter().collect();
-    parts.sort_by_key(|(part, _)| std::cmp::Reverse(part.span.start));
-    let mut text = item.text.clone();
-    for (part, new) in parts {
-        let start = part.span.start.checked_sub(item.span.start)?;
-        let range = start..start + part.span.len();
-        text.get(range.clone())?;
-        text.replace_range(range, new);
-    }
-    Some(text)
-}
-
-/// Returns the inside of a list or a table in one line, with `new` at its end.
-fn joined(old: &str, new: &str) -> String {
-    let old: Vec<_> = old.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let old = old.join(" ");
-    let old = old.trim().trim_end_matches(',');
-    format!("{old}{}{new}", if old.is_empty() || new.is_empty() { "" } else { ", " })
+/// Returns the lines of an item with these edits, and a comment with the lines that they replace.
+fn replacement(rules: &RuleLines, old: &Item, edits: Vec<Edit>) -> Option<String> {
+    let text = rules.edited(old, edits)?;
+    Some(format!("{text}{REPLACED}{}", span(old)))
 }
 
 /// Returns the lines of an item, in words.

@@ -8,6 +8,7 @@
 //!
 //! Not here: the meaning of the rules. The file has been read and accepted before.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 use std::path::Path;
 
@@ -26,6 +27,12 @@ pub(crate) struct Item {
     pub(crate) line: usize,
     pub(crate) span: Range<usize>,
 }
+
+/// The comment after lines to paste, before the numbers of the lines that they replace.
+pub(crate) const REPLACED: &str = "  # in place of ";
+
+/// A byte range in the file, and the text that replaces it.
+pub(crate) type Edit = (Range<usize>, String);
 
 impl RuleLines {
     /// Reads the configuration's file; none if there is no file that can still be read.
@@ -63,18 +70,14 @@ impl RuleLines {
     /// table, returns its keys.
     pub(crate) fn items(&self, place: &[&str]) -> Vec<Item> {
         let spans = |value: &Spanned<DeValue<'_>>| -> Vec<(String, Range<usize>)> {
-            match value.get_ref() {
-                DeValue::Array(items) => {
+            match (value.get_ref().as_array(), value.get_ref().as_table()) {
+                (Some(items), _) => {
                     items.iter().filter_map(|item| Some((text_of(item)?, item.span()))).collect()
                 }
-                DeValue::Table(table) => {
+                (_, Some(table)) => {
                     table.keys().map(|key| (key.get_ref().to_string(), key.span())).collect()
                 }
-                DeValue::String(_)
-                | DeValue::Integer(_)
-                | DeValue::Float(_)
-                | DeValue::Boolean(_)
-                | DeValue::Datetime(_) => Vec::new(),
+                (None, None) => Vec::new(),
             }
         };
         let found = self.at(place, spans).unwrap_or_default();
@@ -82,6 +85,57 @@ impl RuleLines {
             .into_iter()
             .map(|(text, span)| Item { text, line: self.line_of(&span), span })
             .collect()
+    }
+
+    /// Returns the edit that adds `new` after the items of a list or of an inline table; none for a
+    /// table in dotted keys or with a header.
+    pub(crate) fn appended(&self, place: &[&str], new: &str) -> Option<Edit> {
+        let edit = |value: &Spanned<DeValue<'_>>| {
+            let text = self.0.get(value.span()).unwrap_or_default();
+            let is_table = text.starts_with('{');
+            let ends: Vec<_> = match (value.get_ref().as_array(), value.get_ref().as_table()) {
+                (Some(items), _) if !text.starts_with("[[") => {
+                    items.iter().map(|item| item.span().end).collect()
+                }
+                (_, Some(members)) if is_table => {
+                    members.values().map(|member| self.end(member)).collect()
+                }
+                (_, _) => return None,
+            };
+            let start = value.span().start + 1;
+            Some(match ends.into_iter().max() {
+                Some(end) => (end..end, format!(", {new}")),
+                None if is_table => (start..start, format!(" {new} ")),
+                None => (start..start, new.to_owned()),
+            })
+        };
+        self.at(place, edit)?
+    }
+
+    /// Returns the end of a member of an inline table. The span of a table in dotted keys is its
+    /// key alone.
+    fn end(&self, member: &Spanned<DeValue<'_>>) -> usize {
+        let is_whole = self.0.get(member.span()).is_none_or(|text| text.starts_with('{'));
+        let dotted = member.get_ref().as_table().filter(|_| !is_whole);
+        let ends = dotted.into_iter().flat_map(|table| table.values()).map(|part| self.end(part));
+        ends.max().unwrap_or(member.span().end)
+    }
+
+    /// Returns the lines of an item with these edits; none if one is elsewhere, because the file has
+    /// changed. A pasted comment about the lines that were replaced is left out.
+    pub(crate) fn edited(&self, item: &Item, mut edits: Vec<Edit>) -> Option<String> {
+        let start = self.0.get(..item.span.start)?.rfind('\n').map_or(0, |at| at + 1);
+        let after = self.0.get(item.span.end..)?.lines().next().unwrap_or_default();
+        let after = after.split(REPLACED).next().unwrap_or_default();
+        let mut text = self.0.get(start..item.span.end + after.len())?.to_owned();
+        // From the last to the first, so that earlier places stay valid.
+        edits.sort_by_key(|(span, _)| Reverse(span.start));
+        for (span, new) in edits {
+            let range = span.start.checked_sub(start)?..span.end.checked_sub(start)?;
+            text.get(range.clone())?;
+            text.replace_range(range, &new);
+        }
+        Some(text.trim().to_owned())
     }
 
     fn at<T>(&self, place: &[&str], look: impl FnOnce(&Spanned<DeValue<'_>>) -> T) -> Option<T> {

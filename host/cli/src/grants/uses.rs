@@ -2,11 +2,10 @@
 //!
 //! A component can use a grant only if it imports an interface of the host for it; otherwise the
 //! grant is useless. [`can_use`] takes a component's imports and a kind of grant, and returns true
-//! if some import can use it. [`can_request`] does so for a request. `explain`, `inspect` and the
-//! search for rules without effect use them.
+//! if some import can use it. `explain`, `inspect` and the search for rules without effect use it.
 
 use toolcell::component::Inspection;
-use toolcell::grants::{GrantKind, Request};
+use toolcell::grants::GrantKind;
 
 /// The text about a request or a rule that no import can use.
 pub(crate) const NO_IMPORT_TEXT: &str = "the component imports nothing that can use it";
@@ -15,9 +14,4 @@ pub(crate) const NO_IMPORT_TEXT: &str = "the component imports nothing that can 
 pub(crate) fn can_use(component: &Inspection, kind: GrantKind) -> bool {
     let is_used = |start: &&str| component.imports.iter().any(|(name, _)| name.starts_with(start));
     kind.row().imports.iter().any(is_used)
-}
-
-/// Returns true if a component can make such a request.
-pub(crate) fn can_request(component: &Inspection, request: &Request<'_>) -> bool {
-    can_use(component, request.kind())
 }

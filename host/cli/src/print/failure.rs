@@ -4,7 +4,7 @@
 //! `not_granted`, the error with its causes, a hint, and the exit status. Errors of the libraries
 //! convert into it. `main` passes it to the printer, which prints text or, with `--json`, an
 //! object. A child process sends a failure to its parent as one line of JSON, which the parent
-//! reads back with [`Failure::of_words`]; unknown kinds and statuses are not taken over.
+//! reads back with [`Failure::of_words`]; an unknown kind is not taken over.
 //!
 //! Not here: failures of a *call*, which are part of its completion (result and usage); the output
 //! of the error, in `printer.rs`.
@@ -31,14 +31,11 @@ const KINDS: [&str; 11] = [
     "unknown_tool",
     "usage",
 ];
-/// Exit statuses that a child process may report.
-const STATUSES: [ExitStatus; 3] = [ExitStatus::Failed, ExitStatus::BadUsage, ExitStatus::Refusal];
 
 /// A failure as a child process sends it.
 #[derive(Deserialize)]
 struct FailureForm {
     kind: String,
-    status: u8,
     message: String,
     causes: Vec<String>,
     hint: String,
@@ -150,28 +147,18 @@ impl Failure {
         json
     }
 
-    /// Returns the JSON with the exit status, for the parent process.
-    pub(crate) fn to_words(&self) -> String {
-        let mut words = self.to_json();
-        words["status"] = json!(self.status as u8);
-        words.to_string()
-    }
-
     /// Parses the failure that a child process sent.
     pub(crate) fn of_words(words: &str) -> Self {
-        let Ok(FailureForm { kind, status, message, causes, hint, problems }) =
-            serde_json::from_str(words)
+        let Ok(FailureForm { kind, message, causes, hint, problems }) = serde_json::from_str(words)
         else {
             let hint = "see what the worker process printed before";
             return Self::environment(anyhow!("{words}"), hint);
         };
         let kind = KINDS.into_iter().find(|known| *known == kind).unwrap_or("environment");
-        let status =
-            STATUSES.into_iter().find(|known| *known as u8 == status).unwrap_or(ExitStatus::Failed);
         let mut said = causes.into_iter().rev().chain([message]);
         let innermost = anyhow!(said.next().unwrap_or_default());
         let error = said.fold(innermost, |error, cause| error.context(cause));
-        Self { kind, status, error, hint, problems }
+        Self { problems, ..Self::new(kind, error, hint) }
     }
 
     /// Returns the causes, without those that the error before them repeats.

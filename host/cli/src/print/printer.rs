@@ -199,11 +199,6 @@ impl Printer {
         }
     }
 
-    /// Prints the prompt for a person's input.
-    pub(crate) fn prompt(&self, words: &str) {
-        self.err(words);
-    }
-
     /// Prints one of several points below the note before, which has this label: with `--quiet`
     /// both are printed or neither.
     pub(crate) fn print_item(&self, label: &str, text: impl Display) {

@@ -9,7 +9,7 @@
 //!
 //! Not here: the check of a value against a schema, which the library does.
 
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 /// The most nested references and alternatives that are followed.
 const MAX_DEPTH: usize = 5;
@@ -205,22 +205,7 @@ fn counted(schema: &Value, of: &str, unit: &str) -> Option<String> {
 
 /// Returns the bounds of a number.
 fn range(schema: &Value) -> Option<String> {
-    // The bounds of an integer type itself are left out, because they do not help a person.
-    let format = schema.get("format").and_then(Value::as_str).unwrap_or_default();
-    let bits = format.trim_start_matches(|c: char| c.is_ascii_alphabetic()).parse::<u32>().ok();
-    let of_type = |key: &str, value: &Value| {
-        let Some(bits @ 8..=64) = bits else { return false };
-        let bits = if format.starts_with('u') { bits } else { bits - 1 };
-        let most = (1_i128 << bits) - 1;
-        let bound = match key {
-            "maximum" => most,
-            "minimum" => -most - 1,
-            _ => return false,
-        };
-        value.as_number().and_then(Number::as_i128) == Some(bound)
-    };
-    let bound =
-        |key: &str| schema.get(key).filter(|value| value.is_number() && !of_type(key, value));
+    let bound = |key: &str| schema.get(key).filter(|value| value.is_number());
     let side = |key: &str, words: &str| bound(key).map(|value| format!("{words} {value}"));
     let (least, most) = match (bound("minimum"), bound("maximum")) {
         (Some(least), Some(most)) => (Some(format!("{least} to {most}")), None),

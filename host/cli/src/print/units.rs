@@ -50,19 +50,14 @@ impl FromStr for Date {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        // RFC 3339 has no form for dates after the year 9999. Source: RFC 3339, section 1.
+        let last = SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_800);
         let seconds =
             || SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(text.parse().ok()?));
-        let date =
-            humantime::parse_rfc3339(text).ok().or_else(seconds).filter(|date| *date < last());
+        let date = humantime::parse_rfc3339(text).ok().or_else(seconds).filter(|date| *date < last);
         let wanted = "write a date from 1970 to 9999, such as `2026-01-31T12:00:00Z`, or whole seconds since 1970";
         date.map(Self).ok_or_else(|| wanted.to_owned())
     }
-}
-
-/// Returns the end of the year 9999: RFC 3339 has no form for later dates. Source: RFC 3339,
-/// section 1.
-fn last() -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_800)
 }
 
 #[cfg(test)]

@@ -48,18 +48,13 @@ pub(super) struct Compiler {
 }
 
 impl Compiler {
-    /// Returns the first that works of: Zig of the project's `.venv`, of `PATH`, of `python3`;
-    /// clang of `PATH`. The hint of the error names the folder as the user typed it.
-    pub(super) fn find(folder: &Path, typed: &Path, scratch: &Scratch) -> Result<Self> {
-        Self::find_on(
-            std::env::var_os("PATH").as_deref().unwrap_or_default(),
-            (folder, typed),
-            scratch,
-        )
-    }
-
-    /// As `find`, with programs of the folders in `path` instead of `PATH`.
-    fn find_on(path: &OsStr, (folder, typed): (&Path, &Path), scratch: &Scratch) -> Result<Self> {
+    /// Returns the first that works of: Zig of the project's `.venv`, of the folders in `path`, of
+    /// `python3`; clang of `path`. The hint of the error names the folder as the user typed it.
+    pub(super) fn find(
+        path: &OsStr,
+        (folder, typed): (&Path, &Path),
+        scratch: &Scratch,
+    ) -> Result<Self> {
         let mut others = Vec::new();
         for (program, module) in [
             (venv::program(folder, "python"), &["-m", "ziglang"][..]),
@@ -154,11 +149,9 @@ mod tests {
     #[test]
     fn missing_compiler_error_has_install_command() {
         let scratch = Scratch::new("test").expect("a folder");
-        let Err(error) = Compiler::find_on(
-            OsStr::new("/nowhere"),
-            (&scratch.join(""), Path::new("a b")),
-            &scratch,
-        ) else {
+        let Err(error) =
+            Compiler::find(OsStr::new("/nowhere"), (&scratch.join(""), Path::new("a b")), &scratch)
+        else {
             panic!("there is no compiler in an empty folder");
         };
         assert_eq!(error.kind(), ErrorKind::Toolchain);

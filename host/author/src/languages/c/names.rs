@@ -10,7 +10,7 @@
 use std::path::{Path, PathBuf};
 
 use wasm_encoder::{CustomSection, Module, NameMap, NameSection, RawSection};
-use wasmparser::{KnownCustom, Name, Naming, Parser, Payload};
+use wasmparser::{KnownCustom, Parser, Payload};
 
 use super::lines;
 use crate::{Error, Result};
@@ -28,8 +28,8 @@ const STATIC: [&str; 3] = ["raise_in_parts", "out_of_memory", "parsed"];
 pub(super) fn only_needed(module: &[u8], folder: &Path, files: &[PathBuf]) -> Result<Vec<u8>> {
     let mut kept = sections(module, |_| false)?;
     let mut named = NameMap::new();
-    for function in functions(module)? {
-        named.append(function.index, display_name(function.name));
+    for (index, name) in functions(module)? {
+        named.append(index, display_name(name));
     }
     let mut names = NameSection::new();
     names.functions(&named);
@@ -62,22 +62,17 @@ fn sections(module: &[u8], is_kept: fn(KnownCustom<'_>) -> bool) -> Result<Modul
 
 /// Returns true if the module has a function of this name.
 pub(super) fn has_function(module: &[u8], wanted: &str) -> Result<bool> {
-    Ok(functions(module)?.iter().any(|function| function.name == wanted))
+    Ok(functions(module)?.iter().any(|(_, name)| *name == wanted))
 }
 
-/// Returns the functions that have a name.
-fn functions(module: &[u8]) -> Result<Vec<Naming<'_>>> {
+/// Returns the functions that have a name, by index.
+fn functions(module: &[u8]) -> Result<Vec<(u32, &str)>> {
     let mut functions = Vec::new();
     for payload in Parser::new(0).parse_all(module) {
         if let Payload::CustomSection(section) = payload.map_err(Error::internal)?
             && let KnownCustom::Name(names) = section.as_known()
         {
-            for name in names {
-                let Name::Function(map) = name.map_err(Error::internal)? else { continue };
-                for naming in map {
-                    functions.push(naming.map_err(Error::internal)?);
-                }
-            }
+            functions.extend(crate::lines::functions(names));
         }
     }
     Ok(functions)

@@ -160,7 +160,7 @@ fn ask(printer: &Printer, page: &Page, again: impl Fn(&[&str]) -> String) -> Res
             format!("read {read}; then {} approves it without a question", again(&["--yes"]));
         return Err(Failure::not_approved(format!("{NOT_APPROVED}: {why}"), instead));
     }
-    printer.prompt("approve this? [y/N] ");
+    printer.lines("approve this? [y/N] ");
     if files::answer().is_some_and(|answer| is_yes(&answer)) {
         return Ok(());
     }

@@ -90,7 +90,7 @@ pub(crate) async fn inspect(cli: &Cli, args: &InspectArgs) -> Result<ExitStatus>
     let chosen = &seen.chosen;
     let usable = match &loaded {
         Ok(component) => components::ungranted(&config, chosen, component).map_or(Ok(()), Err),
-        Err(failure) => Err(Failure::of_words(&failure.to_words())),
+        Err(failure) => Err(Failure::of_words(&failure.to_json().to_string())),
     };
     if args.json {
         printer.json(&to_json(&seen, loaded.as_ref().ok(), &usable)?)?;

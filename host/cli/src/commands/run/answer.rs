@@ -25,7 +25,7 @@ pub(super) fn ask(printer: &Printer, question: &Question) -> Option<Json> {
     let types = schema.as_ref().map(schema::own_types).unwrap_or_default();
     let choices = choices(question);
     loop {
-        printer.prompt("your answer (empty: answer later): ");
+        printer.lines("your answer (empty: answer later): ");
         let typed = files::answer()?;
         let typed = typed.trim();
         if typed.is_empty() {

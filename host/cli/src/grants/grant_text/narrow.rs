@@ -3,14 +3,14 @@
 //! The section of a tool or of a tenant can list which of the component's grants remain. If such a
 //! list denies a request, `explain`, `run` and `learn` call [`narrowed_lines`] with the place of
 //! the section and the denied requests. It returns a line for each list that must change: the old
-//! list with the requests added, and the line that it replaces. A kind that the section does not
-//! list is not narrowed by it and gets no line.
+//! list with the requests added, and the line that it replaces. A section that is one inline table
+//! gets one line. A kind that the section does not list is not narrowed by it and gets no line.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use toolcell::grants::{Request, toml_text};
 
-use super::{joined, span};
+use super::{replacement, span};
 use crate::config::Config;
 use crate::grants::decision;
 use crate::grants::rule_lines::{Item, RuleLines};
@@ -31,16 +31,25 @@ pub(crate) fn narrowed_lines(
             added.entry(key).or_default().insert(toml_text(&request.rule()));
         }
     }
-    let line = |(kind, new): (&str, BTreeSet<String>)| {
-        let old = rules.part(&[section, &[kind]].concat())?;
+    let (mut lines, mut edits) = (Vec::new(), Vec::new());
+    for (kind, new) in added {
+        let place = [section, &[kind]].concat();
+        let Some(old) = rules.part(&place) else { continue };
         let new = new.into_iter().collect::<Vec<_>>().join(", ");
-        let inner = old.text.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
-        Some(match inner.filter(|inner| !inner.contains('#')) {
-            Some(inner) => {
-                format!("{kind} = [{}]  # in place of {}", joined(inner, &new), span(&old))
-            }
-            None => format!("# add to `{kind}`, {}: {new}", span(&old)),
-        })
-    };
-    added.into_iter().filter_map(line).collect()
+        match rules.appended(&place, &new) {
+            Some(edit) => edits.push((old, edit)),
+            None => lines.push(format!("# add to `{kind}`, {}: {new}", span(&old))),
+        }
+    }
+    let inline = rules.part(section).filter(|whole| whole.text.starts_with('{'));
+    match inline.filter(|_| !edits.is_empty()) {
+        Some(whole) => {
+            let edits = edits.into_iter().map(|(_, edit)| edit).collect();
+            lines.extend(replacement(&rules, &whole, edits));
+        }
+        None => lines.extend(
+            edits.into_iter().filter_map(|(old, edit)| replacement(&rules, &old, vec![edit])),
+        ),
+    }
+    lines
 }

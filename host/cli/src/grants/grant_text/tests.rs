@@ -32,10 +32,16 @@ fn grants_with_only_subtables_get_own_header() {
 fn merge_keeps_old_grants() {
     for (old, asked, expected) in rows::<(&str, &str, &str)>("grant_text", "merge_keeps_old_grants")
     {
-        let section = if old.starts_with("grants") { "x" } else { "x.grants" };
-        let rules = RuleLines::of(format!("[components.{section}]\n{old}\n"));
+        let header = match old.split(['.', ' ']).next() {
+            Some("components") => "",
+            Some("grants") => "[components.x]",
+            _ => "[components.x.grants]",
+        };
+        let rules = RuleLines::of(format!("{header}\n{old}\n"));
         let lines =
             merged(&rules, "x", &Suggestion::of(&Request::parse(asked).unwrap()), &[]).unwrap();
         assert_eq!(lines.join("\n"), expected, "{old}");
+        let pasted = format!("{header}\n{expected}\n");
+        assert!(pasted.parse::<toml::Table>().is_ok(), "{pasted}");
     }
 }

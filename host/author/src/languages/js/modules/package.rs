@@ -50,7 +50,7 @@ impl ImportKind {
 pub(super) struct Package {
     main: Option<String>,
     module: Option<String>,
-    browser: Browser,
+    browser: Option<Browser>,
     pub(super) exports: Option<Target>,
     imports: IndexMap<String, Target>,
     /// True if it needs an addon of Node and has no alternative for browsers.
@@ -112,7 +112,7 @@ impl Package {
         Ok(Some(Self {
             main: member(&members, "main"),
             module: member(&members, "module"),
-            browser: member(&members, "browser").unwrap_or_default(),
+            browser: member(&members, "browser"),
             exports,
             imports: member(&members, "imports").unwrap_or_default(),
             is_native: !members.contains_key("browser") && is_native(&members),
@@ -121,7 +121,7 @@ impl Package {
 
     /// Returns the package as Node sees it, without its files for browsers and bundlers.
     pub(super) fn without_browser(mut self) -> Self {
-        (self.browser, self.module) = (Browser::default(), None);
+        (self.browser, self.module) = (None, None);
         self.exports.iter_mut().chain(self.imports.values_mut()).for_each(Target::forget_browser);
         self
     }
@@ -145,7 +145,7 @@ impl Package {
     /// Returns the main files, the preferred one first. `require` prefers a CommonJS module,
     /// because it returns the value that was assigned to `exports`.
     pub(super) fn main_files(&self, wanted: ImportKind) -> impl Iterator<Item = &str> {
-        let browser = if let Browser::Main(main) = &self.browser { Some(main) } else { None };
+        let browser = if let Some(Browser::Main(main)) = &self.browser { Some(main) } else { None };
         let [first, second] = match wanted {
             ImportKind::Import => [&self.module, &self.main],
             ImportKind::Require => [&self.main, &self.module],
@@ -155,14 +155,8 @@ impl Package {
 
     /// Returns the replacement in browsers of a file, `./path`, or of a package.
     pub(super) fn replaced(&self, name: &str) -> Option<&Replacement> {
-        let Browser::Files(files) = &self.browser else { return None };
+        let Some(Browser::Files(files)) = &self.browser else { return None };
         files.get(name).or_else(|| files.get(name.strip_suffix(".js")?))
-    }
-}
-
-impl Default for Browser {
-    fn default() -> Self {
-        Self::Files(IndexMap::new())
     }
 }
 

@@ -111,8 +111,11 @@ impl<'p> Resolver<'p> {
             return request.fault(&message, "import a file by a shorter path");
         }
         if steps == 0 {
-            return request
-                .circular("install another version of the package, or correct its `package.json`");
+            let message = format!(
+                "`{specifier}` leads to itself through `imports` or `browser` in `package.json`"
+            );
+            let hint = "install another version of the package, or correct its `package.json`";
+            return request.fault(&message, hint);
         }
         let is_path = specifier.starts_with("./")
             || specifier.starts_with("../")
@@ -286,9 +289,6 @@ impl<'p> Resolver<'p> {
         match package.replaced(&format!(".{path}")) {
             Some(Replacement::Without(_)) => Ok(EMPTY.to_owned()),
             Some(Replacement::File(file)) if *file != format!(".{path}") => {
-                if request.steps == 1 {
-                    return request.circular("install another version of the package");
-                }
                 self.redirected(request, &home, file)
             }
             _ => Ok(found.to_owned()),
@@ -352,15 +352,6 @@ impl Request<'_> {
     fn outside(self) -> Result<String> {
         let message = format!("`{}` is outside of the project", self.specifier);
         self.fault(&message, "copy the file into the project's folder")
-    }
-
-    /// Returns the error for a cycle of a package's replacements.
-    fn circular(self, hint: &str) -> Result<String> {
-        let message = format!(
-            "`{}` leads to itself through `imports` or `browser` in `package.json`",
-            self.specifier
-        );
-        self.fault(&message, hint)
     }
 }
 
