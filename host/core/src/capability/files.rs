@@ -205,16 +205,17 @@ pub(crate) fn is_exhausted(error: &io::Error) -> bool {
 
 /// Returns the opened directory, or `None` if it is gone.
 fn if_present(opened: io::Result<File>, name: &str) -> io::Result<Option<File>> {
-    let error = match opened {
-        Ok(dir) => return Ok(Some(dir)),
-        Err(error) => error,
-    };
-    if is_exhausted(&error) {
-        tracing::error!(%error, name, "too many files are open: a granted directory cannot be opened");
-        return Err(error);
+    match opened {
+        Ok(dir) => Ok(Some(dir)),
+        Err(error) if is_exhausted(&error) => {
+            tracing::error!(%error, name, "too many files are open: a granted directory cannot be opened");
+            Err(error)
+        }
+        Err(error) => {
+            tracing::warn!(%error, name, "a granted directory is gone or cannot be opened");
+            Ok(None)
+        }
     }
-    tracing::warn!(%error, name, "a granted directory is gone or cannot be opened");
-    Ok(None)
 }
 
 fn fault(directory: &Directory, problem: impl Into<String>, hint: &'static str) -> Error {

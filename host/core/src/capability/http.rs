@@ -2,10 +2,9 @@
 //!
 //! There is no other way for a tool's request to leave the host. The imports of a guest (the
 //! WebAssembly code of a tool) call [`admit`], which counts the request against the call's
-//! [`Budget`] and checks the tool's [`Rights`], and then [`Egress::begin`] or [`Egress::open`] with
-//! the [`Outgoing`], the secrets to add and a deadline. `begin` returns a request that the guest
-//! can wait for later; `open` is `begin` and the wait for the head of the response. They get a
-//! response, or a [`SendError`]. The stages are, in this order:
+//! [`Budget`] and checks the tool's [`Rights`], and then [`Egress::begin`] with the [`Outgoing`],
+//! the secrets to add and a deadline. It returns a request in progress, for whose response they can
+//! wait later. They get a response, or a [`SendError`]. The stages are, in this order:
 //!
 //! ```text
 //! count → rights → headers → secrets → scan of the tool's own text → a free connection
@@ -29,14 +28,14 @@ mod response;
 mod route;
 mod send_error;
 
-use std::sync::{Arc, LazyLock};
+use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use std::{fmt, io};
 
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, RANGE};
 use http::{HeaderValue, Response};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use ipnet::IpNet;
@@ -97,24 +96,12 @@ pub struct Egress {
     threads: Arc<Threads>,
 }
 
-/// The TLS settings, created with the first request, because most hosts never send one.
-type Tls = LazyLock<Arc<ClientConfig>, Box<dyn FnOnce() -> Arc<ClientConfig> + Send>>;
-
 /// The proxy and the trusted certificate authorities. A request takes a copy before it connects and
 /// uses that copy to its end.
 #[derive(Clone)]
 struct Transport {
     proxy: Option<Proxy>,
-    tls: Arc<Tls>,
-}
-
-impl Transport {
-    fn new(
-        proxy: Option<Proxy>,
-        roots: impl FnOnce() -> RootCertificates + Send + 'static,
-    ) -> Self {
-        Self { proxy, tls: Arc::new(LazyLock::new(Box::new(|| roots().config()))) }
-    }
+    tls: Arc<ClientConfig>,
 }
 
 impl Egress {
@@ -125,10 +112,11 @@ impl Egress {
 
     /// Creates an egress with the defaults.
     pub fn new() -> Self {
+        let transport = Transport { proxy: None, tls: RootCertificates::default().config() };
         Self {
             names: Names::new(SystemResolver),
             answers: None,
-            transport: Arc::new(RwLock::new(Transport::new(None, RootCertificates::default))),
+            transport: Arc::new(RwLock::new(transport)),
             on_no_connection: None,
             connections: Arc::new(Slots::new(Self::DEFAULT_CONNECTIONS)),
             threads: Arc::default(),
@@ -154,7 +142,7 @@ impl Egress {
 
     /// Trusts these certificate authorities and no others.
     pub fn with_root_certificates(self, roots: RootCertificates) -> Self {
-        let way = Transport::new(self.way().proxy, || roots);
+        let way = Transport { tls: roots.config(), ..self.way() };
         Self { transport: Arc::new(RwLock::new(way)), ..self }
     }
 
@@ -168,7 +156,7 @@ impl Egress {
     /// Replaces the proxy and the trusted certificate authorities of this egress and its clones.
     /// Without a proxy, requests are sent directly. Requests in progress keep the old settings.
     pub fn replace(&self, proxy: Option<Proxy>, roots: RootCertificates) {
-        *self.transport.write() = Transport::new(proxy, || roots);
+        *self.transport.write() = Transport { proxy, tls: roots.config() };
     }
 
     /// Sets a callback for requests without a proxy that get no connection, as a hint to the
@@ -195,24 +183,6 @@ impl Egress {
         self.connections.counts()
     }
 
-    /// Sends a request and reads the head of the response. The body has the rest of the time.
-    ///
-    /// # Errors
-    /// [`SendError`].
-    ///
-    /// # Cancel safety
-    /// Dropping the future or the body closes the connection.
-    pub(crate) async fn open(
-        &self,
-        admitted: Admitted,
-        budget: &Budget,
-        outgoing: Outgoing,
-        secrets: Secrets,
-        deadline: Instant,
-    ) -> Result<Response<Body>, SendError> {
-        self.begin(admitted, budget, outgoing, secrets, deadline)?.head().await
-    }
-
     /// Starts a request, which continues on the egress threads.
     ///
     /// # Errors
@@ -236,7 +206,7 @@ impl Egress {
         } else {
             Instant::now() + WITHOUT_DEADLINE
         };
-        let (length, times) = (outgoing.body.len(), outgoing.times.at_least());
+        let (length, times) = (outgoing.body.len(), outgoing.times);
         let scan = scan.map(|scan| scan.prepare(&outgoing));
         let mut request = outgoing.into_request(&credentials)?;
         let asks_for_part = request.headers().contains_key(RANGE);
@@ -253,7 +223,7 @@ impl Egress {
             asks_for_part,
             redactor,
         };
-        let no_threads = |error: io::Error| SendError::unreachable(&admitted.target, error.kind());
+        let no_threads = |_| SendError::unreachable(&admitted.target, "no threads can be started");
         let runtime = self.threads.handle().map_err(no_threads)?;
         let sent = self.clone().exchange(admitted, scan, times, request, terms);
         Ok(InFlight(AbortOnDropHandle::new(runtime.spawn(timeout_at(deadline.into(), sent)))))
@@ -295,8 +265,8 @@ impl Egress {
             })?;
             let own = times.connect.and_then(|time| Instant::now().checked_add(time));
             let deadline = own.map_or(terms.deadline, |own| own.min(terms.deadline));
-            let tls = Arc::clone(&**way.tls);
-            let stream = connect(&target, &addresses, way.proxy.as_ref(), tls, deadline).await?;
+            let Transport { proxy, tls } = way;
+            let stream = connect(&target, &addresses, proxy.as_ref(), tls, deadline).await?;
             *unconnected = None;
             Ok((slot, stream))
         };
@@ -339,7 +309,7 @@ impl InFlight {
     /// Waits for the whole response.
     pub(crate) async fn collect(self) -> Result<Response<Bytes>, SendError> {
         let (head, body) = self.head().await?.into_parts();
-        Ok(Response::from_parts(head, body.collect().await?))
+        Ok(Response::from_parts(head, body.collect().await?.to_bytes()))
     }
 }
 

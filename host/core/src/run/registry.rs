@@ -11,10 +11,11 @@
 //!
 //! Source: docs/contract.md, sections 4 and 5.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
+use indexmap::IndexMap;
 use parking_lot::RwLock;
 use toolcell_contract::call::{CallContext, Completion, ToolCall};
 use toolcell_contract::definition::Definition;
@@ -57,22 +58,7 @@ pub struct Registry(Arc<RwLock<Toolbox>>);
 
 /// A snapshot of the tools of a registry. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Toolbox(Arc<Tools>);
-
-/// Tools in the order of their registration.
-#[derive(Debug, Clone, Default)]
-struct Tools {
-    tools: Vec<Tool>,
-    /// The position of each tool in `tools`, by name.
-    places: BTreeMap<String, usize>,
-}
-
-impl Tools {
-    fn push(&mut self, tool: Tool) {
-        self.places.insert(tool.definition().name.clone(), self.tools.len());
-        self.tools.push(tool);
-    }
-}
+pub struct Toolbox(Arc<IndexMap<String, Tool>>);
 
 impl Registry {
     /// Creates an empty registry.
@@ -101,16 +87,15 @@ impl Registry {
         let mut toolbox = self.0.write();
         let mut names = BTreeSet::new();
         let mut asked = tools.iter().map(|tool| &tool.definition().name);
-        if let Some(name) =
-            asked.find(|name| toolbox.0.places.contains_key(*name) || !names.insert(*name))
+        if let Some(name) = asked.find(|name| toolbox.0.contains_key(*name) || !names.insert(*name))
         {
             // The refused tools are dropped after the lock is released: their handlers are the
             // embedder's code.
             drop(toolbox);
             return Err(Error::duplicate_tool(name));
         }
-        let mut changed = Tools::clone(&toolbox.0);
-        tools.into_iter().for_each(|tool| changed.push(tool));
+        let mut changed = IndexMap::clone(&toolbox.0);
+        changed.extend(tools.into_iter().map(|tool| (tool.definition().name.clone(), tool)));
         *toolbox = Toolbox(Arc::new(changed));
         Ok(())
     }
@@ -120,18 +105,13 @@ impl Registry {
     /// name, the tool is added.
     pub fn replace(&self, tool: Tool) -> Option<Tool> {
         let mut toolbox = self.0.write();
-        let mut changed = Tools::clone(&toolbox.0);
-        let place = changed.places.get(&tool.definition().name).copied();
-        let replaced = match place.and_then(|place| changed.tools.get_mut(place)) {
-            Some(old) => {
-                let new = tool.counting_with(old);
-                Some(std::mem::replace(old, new))
-            }
-            None => {
-                changed.push(tool);
-                None
-            }
+        let mut changed = IndexMap::clone(&toolbox.0);
+        let name = tool.definition().name.clone();
+        let tool = match changed.get(&name) {
+            Some(old) => tool.counting_with(old),
+            None => tool,
         };
+        let replaced = changed.insert(name, tool);
         *toolbox = Toolbox(Arc::new(changed));
         replaced
     }
@@ -139,10 +119,8 @@ impl Registry {
     /// Removes a tool and returns it. Runs that have started keep it to their end.
     pub fn unregister(&self, name: &str) -> Option<Tool> {
         let mut toolbox = self.0.write();
-        let mut changed = Tools::clone(&toolbox.0);
-        let place = changed.places.remove(name)?;
-        let removed = changed.tools.remove(place);
-        changed.places.values_mut().filter(|later| **later > place).for_each(|later| *later -= 1);
+        let mut changed = IndexMap::clone(&toolbox.0);
+        let removed = changed.shift_remove(name)?;
         *toolbox = Toolbox(Arc::new(changed));
         Some(removed)
     }
@@ -234,12 +212,12 @@ impl Toolbox {
     /// Returns the tool of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Tool> {
-        self.0.places.get(name).and_then(|place| self.0.tools.get(*place))
+        self.0.get(name)
     }
 
     /// Returns every tool, in the order of registration.
     pub fn tools(&self) -> impl Iterator<Item = &Tool> {
-        self.0.tools.iter()
+        self.0.values()
     }
 
     /// Returns the tool of this name.
@@ -247,8 +225,15 @@ impl Toolbox {
     /// # Errors
     /// [`Error::is_unknown_tool`], with the nearest name as a hint.
     pub fn resolve(&self, name: &str) -> Result<&Tool, Error> {
-        self.get(name)
-            .ok_or_else(|| Error::no_such_tool(name, self.0.places.keys().cloned().collect()))
+        self.get(name).ok_or_else(|| {
+            Error::no_such_tool(name, self.names().into_iter().map(str::to_owned).collect())
+        })
+    }
+
+    /// Returns the names in their own order. Of equally near names the first is suggested, so the
+    /// hint does not depend on the order of registration.
+    fn names(&self) -> BTreeSet<&str> {
+        self.0.keys().map(String::as_str).collect()
     }
 
     /// Returns the text that tells a model that no tool has this name. It suggests the nearest
@@ -259,7 +244,7 @@ impl Toolbox {
         (executor, context): (&Executor, &CallContext),
         is_allowed: impl Fn(&str) -> bool,
     ) -> String {
-        let allowed = self.0.places.keys().map(String::as_str).filter(|name| is_allowed(name));
+        let allowed = self.names().into_iter().filter(|name| is_allowed(name));
         let near = names::nearest(name, allowed).and_then(|near| self.get(near));
         let hint = match near {
             Some(tool) if executor.is_visible(tool, None, context).await == Some(true) => {
@@ -308,6 +293,14 @@ mod tests {
         }
         registry.clear();
         assert!(registry.list().is_empty() && registry.statistics("a").is_none());
+    }
+
+    #[test]
+    fn hint_ignores_the_order_of_registration() {
+        let registry = Registry::new();
+        registry.register_all([tool("size_b"), tool("size_a")]).unwrap();
+        let unknown = registry.toolbox().resolve("size_c").unwrap_err();
+        assert_eq!(unknown.hint(), "did you mean `size_a`?");
     }
 
     /// A handler that locks the registry when it is dropped, and then panics.

@@ -130,15 +130,14 @@ impl Redactor {
 
     /// Returns true if these bytes contain one of the values.
     pub(crate) fn contains_value(&self, bytes: &[u8]) -> bool {
-        (0..bytes.len()).step_by(CHUNK).any(|from| self.finds_at(bytes, from, |_| true))
+        self.finds(bytes, |_| true)
     }
 
     /// Returns true if these bytes contain one of the sought values. Yields to other tasks between
     /// chunks. A form that several values share counts only if all of them are sought.
     pub(crate) async fn finds_any(&self, bytes: &[u8], is_sought: &[bool]) -> bool {
-        let sought = |owners: &[usize]| all_sought(owners, is_sought);
         for from in (0..bytes.len()).step_by(CHUNK) {
-            if self.finds_at(bytes, from, sought) {
+            if self.finds_at(bytes, from, &|owners: &[usize]| all_sought(owners, is_sought)) {
                 return true;
             }
             yield_now().await;
@@ -146,10 +145,9 @@ impl Redactor {
         false
     }
 
-    /// Works as [`finds_any`](Self::finds_any), without yielding.
-    fn finds_sought(&self, bytes: &[u8], is_sought: &[bool]) -> bool {
-        let sought = |owners: &[usize]| all_sought(owners, is_sought);
-        (0..bytes.len()).step_by(CHUNK).any(|from| self.finds_at(bytes, from, sought))
+    /// Returns true if these bytes contain a form whose owners are sought.
+    fn finds(&self, bytes: &[u8], is_sought: impl Fn(&[usize]) -> bool) -> bool {
+        (0..bytes.len()).step_by(CHUNK).any(|from| self.finds_at(bytes, from, &is_sought))
     }
 
     /// Returns the range of each match in these bytes.
@@ -160,7 +158,7 @@ impl Redactor {
     }
 
     /// Returns true if a match begins in the chunk that starts at `from`.
-    fn finds_at(&self, bytes: &[u8], from: usize, is_sought: impl Fn(&[usize]) -> bool) -> bool {
+    fn finds_at(&self, bytes: &[u8], from: usize, is_sought: &impl Fn(&[usize]) -> bool) -> bool {
         let to = from.saturating_add(CHUNK + self.0.reach).min(bytes.len());
         let mut is_found = false;
         self.0.each_match(&bytes[from..to], |_, owners| is_found |= is_sought(owners));

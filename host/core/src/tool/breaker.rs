@@ -12,7 +12,6 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
@@ -157,9 +156,8 @@ impl Tool {
     /// refuses it without an attempt.
     #[must_use]
     pub fn with_breaker(self, breaker: Breaker) -> Self {
-        let (tool, state) =
-            (self.definition().name.clone(), Mutex::new(State::Closed { failures: 0 }));
-        let circuit = Arc::new(Circuit { tool, breaker, state, era: AtomicU64::new(0) });
+        let (tool, state) = (self.definition().name.clone(), State::Closed { failures: 0 });
+        let circuit = Arc::new(Circuit { tool, breaker, state: Mutex::new((0, state)) });
         self.with_middleware(Arc::clone(&circuit)).with(|tool| tool.circuit = Some(circuit))
     }
 
@@ -176,10 +174,9 @@ impl Tool {
 pub(crate) struct Circuit {
     tool: String,
     breaker: Breaker,
-    state: Mutex<State>,
-    /// The number of times that the circuit opened. A call that began in an earlier era does not
-    /// count. Changed only under the lock of `state`.
-    era: AtomicU64,
+    /// The era and the state. The era is the number of times that the circuit opened. A call that
+    /// began in an earlier era does not count.
+    state: Mutex<(u64, State)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -234,7 +231,7 @@ impl Circuit {
 
     fn read(&self) -> BreakerState {
         let now = self.now();
-        match *self.state.lock() {
+        match self.state.lock().1 {
             State::Closed { .. } => BreakerState::Closed,
             State::Open { since } if self.rest(since, now).is_some() => BreakerState::Open,
             State::Open { .. } | State::HalfOpen { .. } => BreakerState::HalfOpen,
@@ -250,10 +247,9 @@ impl Circuit {
     /// Admits a call, and returns the era, or refuses it.
     fn admit(&self) -> Result<u64, Refusal> {
         let now = self.now();
-        let mut state = self.state.lock();
-        let era = self.era.load(Ordering::Relaxed);
+        let (era, state) = &mut *self.state.lock();
         let (successes, retry_after) = match *state {
-            State::Closed { .. } => return Ok(era),
+            State::Closed { .. } => return Ok(*era),
             State::Open { since } => (0, self.rest(since, now)),
             // The probe either succeeds soon or opens the circuit again: the longer time is the
             // safer guess.
@@ -265,24 +261,21 @@ impl Circuit {
             return Err(Refusal::CircuitOpen { retry_after });
         }
         *state = State::HalfOpen { successes, is_probing: true };
-        Ok(era)
+        Ok(*era)
     }
 
     /// Records how a call of this era ended. Ignores a call that began before the circuit last
     /// opened.
     fn settle(&self, era: u64, sign: Sign) {
         let now = self.now();
-        let mut state = self.state.lock();
-        if era != self.era.load(Ordering::Relaxed) {
+        let mut locked = self.state.lock();
+        let (current, was) = *locked;
+        if era != current {
             return;
         }
-        let was = *state;
         let is = was.after(sign, &self.breaker, now);
-        *state = is;
-        if let State::Open { .. } = is {
-            self.era.fetch_add(1, Ordering::Relaxed);
-        }
-        drop(state);
+        *locked = (era + u64::from(matches!(is, State::Open { .. })), is);
+        drop(locked);
         if let (State::Closed { .. }, State::Open { .. }) = (was, is) {
             tracing::warn!(
                 tool = self.tool,

@@ -21,8 +21,6 @@ use super::Root;
 use super::ledger::{Area, Ledger};
 use super::temporary::TemporaryDirectory;
 
-/// Path under which a tool sees the files of its call.
-const INPUT: &str = "/input";
 /// Bytes. The longest name of a file.
 const MAX_NAME: usize = 128;
 
@@ -42,7 +40,7 @@ struct Private {
 
 impl CallFiles {
     /// The directory's path as tools see it: `/input`.
-    pub const DIRECTORY: &str = INPUT;
+    pub const DIRECTORY: &str = "/input";
 
     /// Creates an empty private directory among the temporary files.
     ///
@@ -72,7 +70,7 @@ impl CallFiles {
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(self.0.dir.handle(), name, flags, Mode::RUSR | Mode::WUSR)?;
         io::copy(&mut content, &mut File::from(file))?;
-        Ok(format!("{INPUT}/{name}"))
+        Ok(format!("{}/{name}", Self::DIRECTORY))
     }
 
     /// Returns true if a file can have this name: 1 to 128 of the characters `A-Z a-z 0-9 . _ -`,
@@ -96,7 +94,7 @@ impl CallFiles {
         let writable =
             || Arc::new(Area::new(DirectoryQuota::default(), Arc::new(Ledger::default())));
         let area = if enforced!(CallFilesReadOnly) { None } else { Some(writable()) };
-        Ok(Root { name: INPUT.to_owned(), dir: self.0.dir.handle().try_clone()?, area })
+        Ok(Root { name: Self::DIRECTORY.to_owned(), dir: self.0.dir.handle().try_clone()?, area })
     }
 }
 

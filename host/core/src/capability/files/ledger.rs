@@ -40,7 +40,7 @@ type Key = (Inode, Option<PathBuf>);
 /// The count of one directory.
 #[derive(Default)]
 pub(super) struct Ledger {
-    turn: Mutex<()>,
+    /// Locked for each change of the directory.
     used: Mutex<Usage>,
     /// The count shared with other processes, if the directory may be shared.
     shared: Option<Shared>,
@@ -62,8 +62,8 @@ pub(crate) struct Area {
 
 /// The exclusive right to change a directory, until it is dropped.
 pub(super) struct ChangeLock<'a> {
-    ledger: &'a Ledger,
-    _alone: MutexGuard<'a, ()>,
+    area: &'a Area,
+    used: MutexGuard<'a, Usage>,
 }
 
 /// A file that a cell has open.
@@ -103,7 +103,7 @@ impl Ledger {
         if let Some(known) = ledgers.get(&key).and_then(Weak::upgrade) {
             return Ok(known);
         }
-        let ledger = Arc::new(Self { used: Mutex::new(used), shared, ..Self::default() });
+        let ledger = Arc::new(Self { used: Mutex::new(used), shared });
         ledgers.insert(key, Arc::downgrade(&ledger));
         Ok(ledger)
     }
@@ -116,46 +116,12 @@ impl Ledger {
             ..Self::default()
         }
     }
-
-    /// Subtracts the bytes of files without a name that are no longer open anywhere. Checks at most
-    /// `most` of them.
-    fn reclaim(&self, most: usize) {
-        let mut used = self.used.lock();
-        for _ in 0..most.min(used.unlinked.len()) {
-            let Some(file) = used.unlinked.pop_front() else { return };
-            if is_open(&file) {
-                used.unlinked.push_back(file);
-                continue;
-            }
-            let bytes = size(&file);
-            used.sum.bytes = used.sum.bytes.saturating_sub(bytes);
-            used.sum.unlinked = used.sum.unlinked.saturating_sub(bytes);
-        }
-    }
-
-    /// Counts the directory again if no other process uses it and the sum holds bytes of nameless
-    /// files that this process does not know: those of a process that may have died.
-    fn recount(&self) {
-        let Some(shared) = &self.shared else { return };
-        let mut used = self.used.lock();
-        if used.sum.unlinked == used.unlinked.iter().map(size).sum::<u64>() {
-            // No process that died left bytes in the sum.
-            return;
-        }
-        match shared.counted_alone(|| shared.unlinked_bytes()) {
-            Ok(Some(sum)) => used.sum = sum,
-            Ok(None) => {}
-            Err(error) => {
-                tracing::warn!(%error, "the contents of a granted directory could not be counted again")
-            }
-        }
-    }
 }
 
 impl Drop for ChangeLock<'_> {
     fn drop(&mut self) {
-        if let Some(shared) = &self.ledger.shared {
-            shared.end(self.ledger.used.lock().sum);
+        if let Some(shared) = &self.area.ledger.shared {
+            shared.end(self.used.sum);
         }
     }
 }
@@ -168,89 +134,33 @@ impl Area {
     /// Waits for the exclusive right to change the directory. All work on paths and sizes is done
     /// while it is held.
     pub(super) fn lock_changes(&self) -> io::Result<ChangeLock<'_>> {
-        let ledger = &*self.ledger;
-        let alone = ledger.turn.lock();
-        if ledger.used.lock().closed {
+        let mut used = self.ledger.used.lock();
+        if used.closed {
             return Err(Errno::NOENT.into());
         }
-        if let Some(shared) = &ledger.shared {
-            ledger.used.lock().sum = shared.begin()?;
+        if let Some(shared) = &self.ledger.shared {
+            used.sum = shared.begin()?;
         }
-        let turn = ChangeLock { ledger, _alone: alone };
-        ledger.reclaim(MAX_CHECKED);
+        let mut turn = ChangeLock { area: self, used };
+        turn.reclaim(MAX_CHECKED);
         Ok(turn)
     }
 
     /// Refuses all further changes, because the directory will be removed.
     pub(super) fn close(&self) {
-        let _turn = self.ledger.turn.lock();
         self.ledger.used.lock().closed = true;
     }
 
     /// Returns true if no cell is changing the directory and it holds at most this many files.
     pub(super) fn is_quiet(&self, files: u64) -> bool {
-        !self.ledger.turn.is_locked() && self.ledger.used.lock().sum.files <= files
+        self.ledger.used.try_lock().is_some_and(|used| used.sum.files <= files)
     }
 
     /// Returns the bytes and files now.
     #[cfg(test)]
     pub(super) fn used(&self) -> (u64, u64) {
-        drop(self.lock_changes().unwrap());
-        let used = self.ledger.used.lock();
-        (used.sum.bytes, used.sum.files)
-    }
-
-    /// Checks that there is room for this much more. Call it in a turn.
-    pub(super) fn has_room(&self, bytes: u64, files: u64) -> io::Result<()> {
-        let fits = || {
-            let Sum { bytes: used_bytes, files: used_files, .. } = self.ledger.used.lock().sum;
-            let within = |used: u64, more: u64, room: u64| {
-                more == 0 || used.checked_add(more).is_some_and(|sum| sum <= room)
-            };
-            let bytes_fit = within(used_bytes, bytes, bound!(DirectoryBytes, self.quota.bytes));
-            let files_fit = within(used_files, files, bound!(DirectoryFiles, self.quota.files));
-            bytes_fit && files_fit
-        };
-        let fit = fits()
-            || {
-                self.ledger.reclaim(usize::MAX);
-                fits()
-            }
-            || {
-                self.ledger.recount();
-                fits()
-            };
-        if fit { Ok(()) } else { Err(Errno::NOSPC.into()) }
-    }
-
-    /// Counts a name that was added, with this many bytes of its own.
-    pub(super) fn count_entry(&self, bytes: u64) {
-        let mut used = self.ledger.used.lock();
-        used.sum.files += 1;
-        used.sum.bytes = used.sum.bytes.saturating_add(bytes);
-    }
-
-    /// Counts a name that was removed. The bytes of a file that is still open stay counted.
-    pub(super) fn unnamed(&self, was: NamedEntry) {
-        let mut used = self.ledger.used.lock();
-        used.sum.files = used.sum.files.saturating_sub(1);
-        let Some(bytes) = was.bytes.filter(|_| was.links <= 1) else { return };
-        match was.probe.filter(is_open) {
-            Some(file) => {
-                used.sum.unlinked = used.sum.unlinked.saturating_add(bytes);
-                used.unlinked.push_back(file);
-            }
-            None => used.sum.bytes = used.sum.bytes.saturating_sub(bytes),
-        }
-    }
-
-    /// Counts a change of a file's size.
-    pub(super) fn resized(&self, before: u64, after: u64, has_name: bool) {
-        let mut used = self.ledger.used.lock();
-        used.sum.bytes = used.sum.bytes.saturating_add(after).saturating_sub(before);
-        if !has_name {
-            used.sum.unlinked = used.sum.unlinked.saturating_add(after).saturating_sub(before);
-        }
+        let turn = self.lock_changes().unwrap();
+        (turn.used.sum.bytes, turn.used.sum.files)
     }
 
     /// Marks a file as open in a cell. Call it in the turn in which the file was opened.
@@ -258,6 +168,95 @@ impl Area {
         // Fails where the filesystem has no locks: then a file without a name does not count.
         let _ = file.try_lock_shared();
         OpenMark { area: Arc::clone(self) }
+    }
+}
+
+impl ChangeLock<'_> {
+    /// Checks that there is room for this much more.
+    pub(super) fn has_room(&mut self, bytes: u64, files: u64) -> io::Result<()> {
+        let fit = self.fits(bytes, files)
+            || {
+                self.reclaim(usize::MAX);
+                self.fits(bytes, files)
+            }
+            || {
+                self.recount();
+                self.fits(bytes, files)
+            };
+        if fit { Ok(()) } else { Err(Errno::NOSPC.into()) }
+    }
+
+    fn fits(&self, bytes: u64, files: u64) -> bool {
+        let (quota, sum) = (self.area.quota, self.used.sum);
+        let within = |used: u64, more: u64, room: u64| {
+            more == 0 || used.checked_add(more).is_some_and(|sum| sum <= room)
+        };
+        let bytes_fit = within(sum.bytes, bytes, bound!(DirectoryBytes, quota.bytes));
+        let files_fit = within(sum.files, files, bound!(DirectoryFiles, quota.files));
+        bytes_fit && files_fit
+    }
+
+    /// Subtracts the bytes of files without a name that are no longer open anywhere. Checks at most
+    /// `most` of them.
+    fn reclaim(&mut self, most: usize) {
+        let Usage { sum, unlinked, .. } = &mut *self.used;
+        for _ in 0..most.min(unlinked.len()) {
+            let Some(file) = unlinked.pop_front() else { return };
+            if is_open(&file) {
+                unlinked.push_back(file);
+                continue;
+            }
+            let bytes = size(&file);
+            sum.bytes = sum.bytes.saturating_sub(bytes);
+            sum.unlinked = sum.unlinked.saturating_sub(bytes);
+        }
+    }
+
+    /// Counts the directory again if no other process uses it and the sum holds bytes of nameless
+    /// files that this process does not know: those of a process that may have died.
+    fn recount(&mut self) {
+        let Some(shared) = &self.area.ledger.shared else { return };
+        if self.used.sum.unlinked == self.used.unlinked.iter().map(size).sum::<u64>() {
+            // No process that died left bytes in the sum.
+            return;
+        }
+        match shared.counted_alone(|| shared.unlinked_bytes()) {
+            Ok(Some(sum)) => self.used.sum = sum,
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(%error, "the contents of a granted directory could not be counted again")
+            }
+        }
+    }
+
+    /// Counts a name that was added, with this many bytes of its own.
+    pub(super) fn count_entry(&mut self, bytes: u64) {
+        let sum = &mut self.used.sum;
+        sum.files += 1;
+        sum.bytes = sum.bytes.saturating_add(bytes);
+    }
+
+    /// Counts a name that was removed. The bytes of a file that is still open stay counted.
+    pub(super) fn unnamed(&mut self, was: NamedEntry) {
+        let Usage { sum, unlinked, .. } = &mut *self.used;
+        sum.files = sum.files.saturating_sub(1);
+        let Some(bytes) = was.bytes.filter(|_| was.links <= 1) else { return };
+        match was.probe.filter(is_open) {
+            Some(file) => {
+                sum.unlinked = sum.unlinked.saturating_add(bytes);
+                unlinked.push_back(file);
+            }
+            None => sum.bytes = sum.bytes.saturating_sub(bytes),
+        }
+    }
+
+    /// Counts a change of a file's size.
+    pub(super) fn resized(&mut self, before: u64, after: u64, has_name: bool) {
+        let sum = &mut self.used.sum;
+        sum.bytes = sum.bytes.saturating_add(after).saturating_sub(before);
+        if !has_name {
+            sum.unlinked = sum.unlinked.saturating_add(after).saturating_sub(before);
+        }
     }
 }
 

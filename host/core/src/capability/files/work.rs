@@ -70,18 +70,18 @@ pub(crate) fn open(
     }
     let dir = capability(dir)?;
     // Reading needs the turn as well, so that a file does not lose its name before it is held.
-    let turn = area.map(|area| area.lock_changes()).transpose()?;
-    let file = match (options(opening), area.filter(|_| opening.create)) {
+    let mut turn = area.map(|area| area.lock_changes()).transpose()?;
+    let file = match (options(opening), turn.as_mut().filter(|_| opening.create)) {
         (options, None) => dir.open_with(path, &options)?,
         (options, Some(_)) if !opening.exclusive && exists(&dir, path, opening) => {
             dir.open_with(path, &options)?
         }
-        (mut options, Some(area)) => {
+        (mut options, Some(turn)) => {
             // Never creates through a dangling link: the target would be another path than the one
             // that was checked.
-            area.has_room(0, 1)?;
+            turn.has_room(0, 1)?;
             let file = dir.open_with(path, options.create_new(true))?;
-            area.count_entry(0);
+            turn.count_entry(0);
             file
         }
     };
@@ -97,9 +97,9 @@ pub(crate) fn open(
         return Err(Errno::ACCESS.into());
     }
     let hold = area.map(|area| area.mark_open(&file));
-    if let Some(hold) = hold.as_ref().filter(|_| opening.truncate && found.len() > 0) {
+    if let Some(turn) = turn.as_mut().filter(|_| opening.truncate && found.len() > 0) {
         file.set_len(0)?;
-        hold.area.resized(found.len(), 0, true);
+        turn.resized(found.len(), 0, true);
     }
     drop(turn);
     Ok(Opened::File(file, hold))
@@ -176,10 +176,10 @@ impl Area {
 
     /// Adds a name, with this many bytes of its own.
     fn add_name(&self, bytes: u64, add: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        let _turn = self.lock_changes()?;
-        self.has_room(bytes, 1)?;
+        let mut turn = self.lock_changes()?;
+        turn.has_room(bytes, 1)?;
         add()?;
-        self.count_entry(bytes);
+        turn.count_entry(bytes);
         Ok(())
     }
 
@@ -191,10 +191,10 @@ impl Area {
         remove: fn(&Dir, &'a str) -> io::Result<()>,
     ) -> io::Result<()> {
         let dir = capability(dir)?;
-        let _turn = self.lock_changes()?;
+        let mut turn = self.lock_changes()?;
         let was = entry_at(&dir, path)?;
         remove(&dir, path)?;
-        self.unnamed(was);
+        turn.unnamed(was);
         Ok(())
     }
 
@@ -206,7 +206,7 @@ impl Area {
         new_path: &str,
     ) -> io::Result<()> {
         let (dir, new_dir) = (capability(dir)?, capability(new_dir)?);
-        let _turn = self.lock_changes()?;
+        let mut turn = self.lock_changes()?;
         let moved = dir.symlink_metadata(path)?;
         if !moved.is_dir() && new_path.ends_with('/') {
             // A trailing slash names a directory, but the path resolver drops the slash.
@@ -217,7 +217,7 @@ impl Area {
             .filter(|replaced| replaced.inode != (moved.dev(), moved.ino()));
         dir.rename(path, &new_dir, new_path)?;
         if let Some(replaced) = replaced {
-            self.unnamed(replaced);
+            turn.unnamed(replaced);
         }
         Ok(())
     }
@@ -249,14 +249,14 @@ impl OpenMark {
         file: &File,
         plan: impl FnOnce(u64) -> io::Result<(u64, F)>,
     ) -> io::Result<()> {
-        let _turn = self.area.lock_changes()?;
+        let mut turn = self.area.lock_changes()?;
         let before = file.metadata()?.len();
         let (after, change) = plan(before)?;
-        self.area.has_room(after.saturating_sub(before), 0)?;
+        turn.has_room(after.saturating_sub(before), 0)?;
         let changed = change();
         // The real size on the disk, also if the change failed half-way.
         let found = file.metadata()?;
-        self.area.resized(before, found.len(), found.nlink() > 0);
+        turn.resized(before, found.len(), found.nlink() > 0);
         changed
     }
 }

@@ -10,7 +10,8 @@
 
 use std::sync::Arc;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, split};
+use futures_util::future::join;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy, duplex, sink, split};
 use toolcell_contract::grants::{Method, Target};
 
 use super::SendError;
@@ -43,28 +44,19 @@ pub(super) fn connection(
     let Some(CannedResponse { status, headers, body }) = answers(method, target) else {
         return Err(SendError::unreachable(target, "the test has no answer for this request"));
     };
-    let mut head = format!("HTTP/1.1 {status} Answer\r\ncontent-length: {}\r\n", body.len());
+    let mut answer = format!("HTTP/1.1 {status} Answer\r\ncontent-length: {}\r\n", body.len());
     for (name, value) in headers {
-        head.push_str(&format!("{name}: {value}\r\n"));
+        answer.push_str(&format!("{name}: {value}\r\n"));
     }
-    head.push_str("\r\n");
-    let (near, far) = tokio::io::duplex(BUFFER);
+    let answer = [answer.as_bytes(), b"\r\n", body.as_slice()].concat();
+    let (near, far) = duplex(BUFFER);
     tokio::spawn(async move {
         let (mut reader, mut writer) = split(far);
-        let mut bytes = [0; 4096];
         // A client rejects a response that arrives before it has sent its request.
-        if !matches!(reader.read(&mut bytes).await, Ok(1..)) {
-            return;
-        }
-        let written = async {
+        if matches!(reader.read(&mut [0; 4096]).await, Ok(1..)) {
             // A write fails only if the request was dropped, and then the response is not needed.
-            if writer.write_all(head.as_bytes()).await.is_ok() {
-                let _ = writer.write_all(&body).await;
-            }
-            let _ = writer.flush().await;
-        };
-        let drained = async { while reader.read(&mut bytes).await.is_ok_and(|count| count > 0) {} };
-        futures_util::future::join(written, drained).await;
+            let _ = join(writer.write_all(&answer), copy(&mut reader, &mut sink())).await;
+        }
     });
     Ok(Box::new(near))
 }

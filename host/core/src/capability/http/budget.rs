@@ -10,9 +10,9 @@
 //! secret by trial.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::sync::{Mutex, MutexGuard, Semaphore};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use toolcell_contract::controls::bound;
 
 use super::{SendError, Share};
@@ -41,8 +41,8 @@ pub(crate) struct Budget(pub(super) Arc<Remaining>);
 #[derive(Debug)]
 pub(super) struct Remaining {
     requests: AtomicU64,
-    is_closed: AtomicBool,
-    scan_lock: Mutex<()>,
+    /// The one permit to scan a request for secrets. Closed with the budget.
+    scanning: Semaphore,
     sent: AtomicU64,
     received: AtomicU64,
     /// The call's permits for connections.
@@ -68,8 +68,7 @@ impl Budget {
     fn with(requests: u64, sent: u64, received: u64, tenant: Arc<TenantState>) -> Self {
         Self(Arc::new(Remaining {
             requests: bound!(Requests, requests).into(),
-            is_closed: AtomicBool::new(false),
-            scan_lock: Mutex::new(()),
+            scanning: Semaphore::new(1),
             sent: bound!(SentBytes, sent).into(),
             received: bound!(ReceivedBytes, received).into(),
             connections: Arc::new(Semaphore::new(CONNECTIONS)),
@@ -80,29 +79,20 @@ impl Budget {
 
     /// Refuses all further requests of the call.
     pub(super) fn close(&self) {
-        self.0.is_closed.store(true, Ordering::Relaxed);
+        self.0.scanning.close();
     }
 
-    /// Fails after [`close`](Self::close).
-    fn is_open(&self) -> Result<(), SendError> {
-        if self.0.is_closed.load(Ordering::Relaxed) {
-            let problem = "an earlier request of this call was refused, because it carried a secret or could not be \
-                           searched for one: all further requests are refused";
-            return Err(SendError::OverBudget(Share::Closed, problem.to_owned()));
-        }
-        Ok(())
-    }
-
-    /// Waits for the exclusive right to scan one request of the call for secrets.
-    pub(super) async fn scan_permit(&self) -> Result<MutexGuard<'_, ()>, SendError> {
-        let turn = self.0.scan_lock.lock().await;
-        self.is_open()?;
-        Ok(turn)
+    /// Waits for the exclusive right to scan one request of the call for secrets. Fails after
+    /// [`close`](Self::close).
+    pub(super) async fn scan_permit(&self) -> Result<SemaphorePermit<'_>, SendError> {
+        self.0.scanning.acquire().await.map_err(|_| closed())
     }
 
     /// Charges one request, whatever its result.
     pub(super) fn take_request(&self) -> Result<(), SendError> {
-        self.is_open()?;
+        if self.0.scanning.is_closed() {
+            return Err(closed());
+        }
         let problem = format!("the call has used all of its {DEFAULT_REQUESTS} requests");
         take(&self.0.requests, 1, Share::Requests, problem)
     }
@@ -129,6 +119,13 @@ impl Default for Budget {
     fn default() -> Self {
         Self::of(&TenantState::of(None))
     }
+}
+
+/// Returns the error for a request after [`Budget::close`].
+fn closed() -> SendError {
+    let problem = "an earlier request of this call was refused, because it carried a secret or could not be \
+                   searched for one: all further requests are refused";
+    SendError::OverBudget(Share::Closed, problem.to_owned())
 }
 
 fn take(left: &AtomicU64, amount: u64, share: Share, problem: String) -> Result<(), SendError> {

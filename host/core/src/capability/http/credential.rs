@@ -6,8 +6,6 @@
 //! the request, or refuses the request if the grant does not cover it.
 //! The value is kept, so that the response can be searched for it. `Debug` never shows it.
 
-use std::fmt;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderName, HeaderValue};
@@ -22,7 +20,7 @@ use crate::secrets::secret::Secret;
 const MAX_SECRET: usize = 4 << 10;
 
 /// A secret to be added to requests.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct Credential {
     /// The secret's name.
     pub(super) name: String,
@@ -33,7 +31,7 @@ pub(crate) struct Credential {
 }
 
 /// The place in the request.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(super) enum InjectionPoint {
     Header(HeaderName, HeaderValue),
     Query(String, Secret),
@@ -73,10 +71,4 @@ fn header(secret: &str, name: &str, value: &str) -> Result<InjectionPoint, SendE
     })?;
     value.set_sensitive(true);
     Ok(InjectionPoint::Header(name, value))
-}
-
-impl fmt::Debug for Credential {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Credential({})", self.bound_to)
-    }
 }

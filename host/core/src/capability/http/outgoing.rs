@@ -49,8 +49,6 @@ const FORBIDDEN: [&str; 18] = [
 ];
 /// Prefixes of further headers that only the host sets.
 const FORBIDDEN_BEGINNINGS: [&str; 4] = ["proxy-", "x-forwarded-", "x-original-", "x-rewrite-"];
-/// Shortest timeout of a request: a timeout of zero means this, not unlimited time.
-const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
 /// A request as a tool asks for it.
 #[derive(Debug, Clone)]
@@ -69,8 +67,8 @@ pub(crate) struct Outgoing {
     pub(crate) times: Times,
 }
 
-/// Time limits of the parts of a request, each counted by itself. Source: `wasi:http`,
-/// `request-options`.
+/// Time limits of the parts of a request, each counted by itself; zero is the shortest time, not
+/// unlimited time. Source: `wasi:http`, `request-options`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Times {
     /// From the request to a connection: the wait for a free one, name lookup, connecting and TLS.
@@ -81,21 +79,10 @@ pub(crate) struct Times {
     pub(crate) between_bytes: Option<Duration>,
 }
 
-impl Times {
-    /// Raises each limit to the minimum: zero means the shortest time, not unlimited time.
-    pub(super) fn at_least(self) -> Self {
-        let least = |time: Option<Duration>| time.map(|time| time.max(MIN_TIMEOUT));
-        let [connect, first_byte, between_bytes] =
-            [self.connect, self.first_byte, self.between_bytes].map(least);
-        Self { connect, first_byte, between_bytes }
-    }
-}
-
 impl Outgoing {
     /// Returns the request's deadline, at most the call's.
     pub(super) fn deadline(&self, call: Instant) -> Instant {
-        let own =
-            self.timeout.and_then(|timeout| Instant::now().checked_add(timeout.max(MIN_TIMEOUT)));
+        let own = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         own.map_or(call, |own| own.min(call))
     }
 

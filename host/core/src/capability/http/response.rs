@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use http_body_util::BodyExt;
 use hyper::body::{Body as _, Frame, Incoming as Received};
 use tokio_util::task::AbortOnDropHandle;
 use toolcell_contract::controls::enforced;
@@ -168,11 +167,6 @@ fn is_split_secret(headers: &HeaderMap, redactor: &Redactor) -> Vec<bool> {
 }
 
 impl Body {
-    /// Reads the whole body.
-    pub(crate) async fn collect(self) -> Result<Bytes, SendError> {
-        Ok(BodyExt::collect(self).await?.to_bytes())
-    }
-
     fn take(&mut self, piece: Bytes) -> Result<Bytes, SendError> {
         self.terms.budget.take_received(piece.len() as u64)?;
         let problem = match self.inflation.as_mut().map(|inflation| inflation.push(&piece)) {

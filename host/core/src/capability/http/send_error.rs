@@ -54,28 +54,10 @@ pub(super) fn invalid(problem: impl Into<String>) -> SendError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PrivateHost {
     name: String,
-    /// The line of configuration that would allow it, if it is known without a lookup.
-    grant: Option<String>,
-    is_metadata: bool,
+    /// A hint for the caller, in one line.
+    pub(crate) hint: String,
     /// The denial that observers of the call get. The tool gets only the fields above.
     denial: Denial,
-}
-
-impl PrivateHost {
-    /// Returns a hint for the caller, in one line.
-    pub(crate) fn hint(&self) -> String {
-        let Self { name, grant, is_metadata, .. } = self;
-        if *is_metadata {
-            return format!(
-                "do not grant it unless you have to: `{name}` serves the credentials of this machine in most clouds; \
-                 `toolcell explain` prints the rule"
-            );
-        }
-        let unknown = "name the network of the host in the rule that grants the request: \
-                       `toolcell explain` prints this rule";
-        let way = grant.as_ref().map_or(unknown.to_owned(), |grant| format!("grant: {grant}"));
-        format!("to allow it, {way}")
-    }
 }
 
 /// The part of a request that exceeded its time.
@@ -118,18 +100,26 @@ impl SendError {
     /// Returns the error for a private host. The grant in its hint covers the whole host, because a
     /// path could be text of a peer. The tool does not see the address that a name resolves to.
     pub(super) fn private(method: Method, target: &Target) -> Self {
-        let host = target.host();
+        let (host, name) = (target.host(), short_host(target));
         let is_known = match &host {
             Host::Address(_) => true,
             Host::Name(name) => name == "localhost",
         };
-        let rule = HttpRule::smallest(method, target).of_whole_host();
-        Self::Private(Box::new(PrivateHost {
-            name: short_host(target),
-            grant: is_known.then(|| Suggestion::of_rule(&rule).lines().concat()),
-            is_metadata: is_metadata_service(&host),
-            denial: Denial::by_network(&Request::Http { method, target: Cow::Borrowed(target) }),
-        }))
+        let hint = if is_metadata_service(&host) {
+            format!(
+                "do not grant it unless you have to: `{name}` serves the credentials of this machine in most clouds; \
+                 `toolcell explain` prints the rule"
+            )
+        } else if is_known {
+            let rule = HttpRule::smallest(method, target).of_whole_host();
+            format!("to allow it, grant: {}", Suggestion::of_rule(&rule).lines().concat())
+        } else {
+            "to allow it, name the network of the host in the rule that grants the request: \
+             `toolcell explain` prints this rule"
+                .to_owned()
+        };
+        let denial = Denial::by_network(&Request::Http { method, target: Cow::Borrowed(target) });
+        Self::Private(Box::new(PrivateHost { name, hint, denial }))
     }
 
     /// Returns the denial that observers of the call get, if something was denied.

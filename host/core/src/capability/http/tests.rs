@@ -92,6 +92,17 @@ impl Egress {
         let admitted = admit(rights, budget, outgoing.method, &outgoing.target)?;
         self.begin(admitted, budget, outgoing, secrets, deadline)?.collect().await
     }
+
+    /// Sends a request without secrets and reads the head of the response.
+    async fn open(
+        &self,
+        admitted: Admitted,
+        budget: &Budget,
+        outgoing: Outgoing,
+        deadline: Instant,
+    ) -> Result<Response<Body>, SendError> {
+        self.begin(admitted, budget, outgoing, Secrets::default(), deadline)?.head().await
+    }
 }
 
 /// Sends a request of a call with this budget.
@@ -121,7 +132,7 @@ async fn in_time<T>(sent: impl Future<Output = T>) -> T {
 /// Returns the kind of error, after a check that its text shows nothing confidential.
 fn kind(result: &Result<Incoming, SendError>) -> &'static str {
     let Err(error) = result else { return "response" };
-    let hint = if let SendError::Private(host) = error { host.hint() } else { String::new() };
+    let hint = if let SendError::Private(host) = error { host.hint.as_str() } else { "" };
     let text = format!("{error} {hint}");
     assert!(text.len() < 600 && !text.contains("canary"), "{text}");
     let is_own = matches!(error, SendError::Denied(_) | SendError::Private(_));

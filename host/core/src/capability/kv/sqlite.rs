@@ -9,7 +9,6 @@
 //! no row. A value that was altered from outside is an error, not a result.
 //! Not here: the database file, its locks and its errors ([`store`](super::store)).
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
@@ -26,6 +25,7 @@ use super::{Entry, KeyStore, MAX_KEY, MAX_KEYS_LISTED, Namespace, Page, Quota, S
 use crate::os::clock::{Clock, SystemClock};
 
 /// A key-value store in a file, or in memory.
+#[derive(Debug)]
 #[must_use]
 pub struct SqliteStore {
     quota: Quota,
@@ -195,15 +195,6 @@ impl KeyStore for SqliteStore {
         keys.truncate(most);
         let cursor = keys.last().filter(|_| is_more).map(|key| URL_SAFE_NO_PAD.encode(key));
         Ok(Page { keys, cursor })
-    }
-}
-
-impl fmt::Debug for SqliteStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqliteStore")
-            .field("quota", &self.quota)
-            .field("database", &self.database)
-            .finish_non_exhaustive()
     }
 }
 

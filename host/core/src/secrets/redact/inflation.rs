@@ -13,7 +13,7 @@ use miniz_oxide::inflate::stream::{InflateState, inflate};
 use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
 use toolcell_contract::controls::enforced;
 
-use super::Redactor;
+use super::{Redactor, all_sought};
 
 /// Bytes. The largest inflated body: eight times the bytes that a call may receive.
 const MAX_INFLATED: usize = 64 << 20;
@@ -121,7 +121,8 @@ impl Inflation {
         self.tail.extend_from_slice(more);
         self.inflated += more.len();
         self.searched += self.tail.len();
-        if self.redactor.finds_sought(&self.tail, &self.is_sought) {
+        let is_sought = |owners: &[usize]| all_sought(owners, &self.is_sought);
+        if self.redactor.finds(&self.tail, is_sought) {
             return Inflated::Secret;
         }
         if self.inflated > MAX_INFLATED || self.searched > MAX_SEARCHED {

@@ -6,10 +6,11 @@
 //! library) and from those that run guests (the WebAssembly code of tools). Dropping the value ends
 //! the runtime in the background. It never blocks, even inside of an async task.
 
-use std::io;
-
 use parking_lot::Mutex;
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Handle};
+use toolcell_contract::error::Error;
+
+use crate::os::threads;
 
 /// Threads for I/O and TLS.
 const THREADS: usize = 2;
@@ -18,31 +19,18 @@ const THREADS: usize = 2;
 pub(super) const RESOLVING: usize = 32;
 
 #[derive(Debug, Default)]
-pub(crate) struct Threads(Mutex<Option<Runtime>>);
+pub(crate) struct Threads(Mutex<Option<threads::Threads>>);
 
 impl Threads {
     /// Returns the runtime's handle. Starts the threads at the first call.
-    pub(crate) fn handle(&self) -> io::Result<Handle> {
-        let mut runtime = self.0.lock();
-        if let Some(runtime) = runtime.as_ref() {
-            return Ok(runtime.handle().clone());
+    pub(crate) fn handle(&self) -> Result<Handle, Error> {
+        let mut started = self.0.lock();
+        if let Some(started) = started.as_ref() {
+            return Ok(started.handle().clone());
         }
-        let made = Builder::new_multi_thread()
-            .worker_threads(THREADS)
-            .max_blocking_threads(RESOLVING)
-            .thread_name("toolcell-egress")
-            .enable_io()
-            .enable_time()
-            .build()?;
-        Ok(runtime.insert(made).handle().clone())
-    }
-}
-
-impl Drop for Threads {
-    fn drop(&mut self) {
-        let runtime = self.0.get_mut();
-        if let Some(runtime) = runtime.take() {
-            runtime.shutdown_background();
-        }
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(THREADS).max_blocking_threads(RESOLVING);
+        builder.thread_name("toolcell-egress").enable_io().enable_time();
+        Ok(started.insert(threads::Threads::build(builder)?).handle().clone())
     }
 }

@@ -222,7 +222,7 @@ fn outgoing(request: http::Request) -> Result<Outgoing, SendError> {
 fn fault(error: SendError) -> http::Fault {
     match error {
         SendError::Denied(denial) => http::Fault::Denied(denial_text(&denial)),
-        SendError::Private(ref host) => http::Fault::Denied(format!("{error}; {}", host.hint())),
+        SendError::Private(ref host) => http::Fault::Denied(format!("{error}; {}", host.hint)),
         SendError::Invalid(problem) => http::Fault::Invalid(problem),
         SendError::Unreachable(problem) => http::Fault::Unreachable(problem),
         SendError::Timeout(_) => http::Fault::Timeout,
