@@ -92,16 +92,22 @@ fn workspace(place: &Path) -> Result<()> {
 }
 
 /// Writes a package without sources that has the dependencies of another one and of its tests,
-/// except the project's own packages. Its name and folder differ from the other's: packages with
-/// the same ones would overwrite each other in the target directory.
+/// except the project's own packages. Those of `xtask` are build dependencies as well, because a
+/// build script uses it: else macros would get other features, and be compiled again with all that
+/// uses them. Its name and folder differ from the other's: packages with the same ones would
+/// overwrite each other in the target directory.
 fn write_stand_in(folder: &Path, name: &str, manifest: &str) -> Result<()> {
     let folder = folder.join(name);
     fs::create_dir_all(folder.join("src"))?;
     let mut text = format!("[package]\nname = \"{name}-stand-in\"\nedition.workspace = true\n");
+    let for_scripts = (name == "xtask").then_some(("[dependencies]", "[build-dependencies]"));
     for (from, to) in [
         ("[dependencies]", "[dependencies]"),
         ("[dev-dependencies]", "[target.'cfg(unix)'.dependencies]"),
-    ] {
+    ]
+    .into_iter()
+    .chain(for_scripts)
+    {
         let lines = manifest
             .lines()
             .skip_while(|line| *line != from)
