@@ -2,9 +2,10 @@
 //!
 //! There is no other way for a tool's request to leave the host. The imports of a guest (the
 //! WebAssembly code of a tool) call [`admit`], which counts the request against the call's
-//! [`Budget`] and checks the tool's [`Rights`], and then [`Egress::begin`] with the [`Outgoing`],
-//! the secrets to add and a deadline. It returns a request in progress, for whose response they can
-//! wait later. They get a response, or a [`SendError`]. The stages are, in this order:
+//! [`Budget`] and checks the tool's [`Rights`], and then [`Egress::begin`] or [`Egress::open`] with
+//! the [`Outgoing`], the secrets to add and a deadline. `begin` returns a request that the guest
+//! can wait for later; `open` is `begin` and the wait for the head of the response. They get a
+//! response, or a [`SendError`]. The stages are, in this order:
 //!
 //! ```text
 //! count → rights → headers → secrets → scan of the tool's own text → a free connection
@@ -29,7 +30,7 @@ mod route;
 mod send_error;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -96,12 +97,24 @@ pub struct Egress {
     threads: Arc<Threads>,
 }
 
+/// The TLS settings, created with the first request, because most hosts never send one.
+type Tls = LazyLock<Arc<ClientConfig>, Box<dyn FnOnce() -> Arc<ClientConfig> + Send>>;
+
 /// The proxy and the trusted certificate authorities. A request takes a copy before it connects and
 /// uses that copy to its end.
 #[derive(Clone)]
 struct Transport {
     proxy: Option<Proxy>,
-    tls: Arc<ClientConfig>,
+    tls: Arc<Tls>,
+}
+
+impl Transport {
+    fn new(
+        proxy: Option<Proxy>,
+        roots: impl FnOnce() -> RootCertificates + Send + 'static,
+    ) -> Self {
+        Self { proxy, tls: Arc::new(LazyLock::new(Box::new(|| roots().config()))) }
+    }
 }
 
 impl Egress {
@@ -112,11 +125,10 @@ impl Egress {
 
     /// Creates an egress with the defaults.
     pub fn new() -> Self {
-        let transport = Transport { proxy: None, tls: RootCertificates::default().config() };
         Self {
             names: Names::new(SystemResolver),
             answers: None,
-            transport: Arc::new(RwLock::new(transport)),
+            transport: Arc::new(RwLock::new(Transport::new(None, RootCertificates::default))),
             on_no_connection: None,
             connections: Arc::new(Slots::new(Self::DEFAULT_CONNECTIONS)),
             threads: Arc::default(),
@@ -142,7 +154,7 @@ impl Egress {
 
     /// Trusts these certificate authorities and no others.
     pub fn with_root_certificates(self, roots: RootCertificates) -> Self {
-        let way = Transport { tls: roots.config(), ..self.way() };
+        let way = Transport::new(self.way().proxy, || roots);
         Self { transport: Arc::new(RwLock::new(way)), ..self }
     }
 
@@ -156,7 +168,7 @@ impl Egress {
     /// Replaces the proxy and the trusted certificate authorities of this egress and its clones.
     /// Without a proxy, requests are sent directly. Requests in progress keep the old settings.
     pub fn replace(&self, proxy: Option<Proxy>, roots: RootCertificates) {
-        *self.transport.write() = Transport { proxy, tls: roots.config() };
+        *self.transport.write() = Transport::new(proxy, || roots);
     }
 
     /// Sets a callback for requests without a proxy that get no connection, as a hint to the
@@ -181,6 +193,24 @@ impl Egress {
     /// Returns the limit of connections, the number that are open, and the number ever opened.
     pub(crate) fn counts(&self) -> (usize, usize, u64) {
         self.connections.counts()
+    }
+
+    /// Sends a request and reads the head of the response. The body has the rest of the time.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future or the body closes the connection.
+    pub(crate) async fn open(
+        &self,
+        admitted: Admitted,
+        budget: &Budget,
+        outgoing: Outgoing,
+        secrets: Secrets,
+        deadline: Instant,
+    ) -> Result<Response<Body>, SendError> {
+        self.begin(admitted, budget, outgoing, secrets, deadline)?.head().await
     }
 
     /// Starts a request, which continues on the egress threads.
@@ -265,8 +295,8 @@ impl Egress {
             })?;
             let own = times.connect.and_then(|time| Instant::now().checked_add(time));
             let deadline = own.map_or(terms.deadline, |own| own.min(terms.deadline));
-            let Transport { proxy, tls } = way;
-            let stream = connect(&target, &addresses, proxy.as_ref(), tls, deadline).await?;
+            let tls = Arc::clone(&**way.tls);
+            let stream = connect(&target, &addresses, way.proxy.as_ref(), tls, deadline).await?;
             *unconnected = None;
             Ok((slot, stream))
         };

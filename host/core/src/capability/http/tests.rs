@@ -92,17 +92,6 @@ impl Egress {
         let admitted = admit(rights, budget, outgoing.method, &outgoing.target)?;
         self.begin(admitted, budget, outgoing, secrets, deadline)?.collect().await
     }
-
-    /// Sends a request without secrets and reads the head of the response.
-    async fn open(
-        &self,
-        admitted: Admitted,
-        budget: &Budget,
-        outgoing: Outgoing,
-        deadline: Instant,
-    ) -> Result<Response<Body>, SendError> {
-        self.begin(admitted, budget, outgoing, Secrets::default(), deadline)?.head().await
-    }
 }
 
 /// Sends a request of a call with this budget.

@@ -16,7 +16,7 @@ async fn opened(
 ) -> Option<Result<http::Response<Body>, SendError>> {
     let outgoing = get(&server.url("/"));
     let admitted = admit(&local(server), budget, outgoing.method, &outgoing.target).unwrap();
-    let open = egress.open(admitted, budget, outgoing, Instant::now() + AMPLE);
+    let open = egress.open(admitted, budget, outgoing, Secrets::default(), Instant::now() + AMPLE);
     tokio::time::timeout(4 * SHORT, open).await.ok()
 }
 

@@ -169,7 +169,7 @@ async fn dropped_request_or_body_frees_its_connection() {
     let open = || {
         let outgoing = get(&server.url("/"));
         let admitted = admit(&rights, &budget, outgoing.method, &outgoing.target).unwrap();
-        egress.open(admitted, &budget, outgoing, deadline)
+        egress.open(admitted, &budget, outgoing, Secrets::default(), deadline)
     };
     for _ in 0..3 {
         let response = open().await.unwrap();

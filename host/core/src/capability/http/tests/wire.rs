@@ -136,7 +136,7 @@ async fn request_is_admitted_before_its_body_arrives() {
     assert!(matches!(admitted.charge(&budget, 500), Err(SendError::OverBudget(..))));
     let other = Outgoing { target: elsewhere, ..get(&server.url("/")) };
     let deadline = Instant::now() + AMPLE;
-    let sent = Egress::new().open(admitted, &budget, other, deadline).await;
+    let sent = Egress::new().open(admitted, &budget, other, Secrets::default(), deadline).await;
     assert!(matches!(sent, Err(SendError::Invalid(_))), "what was admitted is what is sent");
     admit(&rights, &budget, method, &target).unwrap();
     assert!(matches!(admit(&rights, &budget, method, &target), Err(SendError::OverBudget(..))));

@@ -211,10 +211,7 @@ impl WasiHttpHooks for Hooks {
             let outgoing = Outgoing { method, target, headers, body, timeout: None, times };
             let secrets = scope.secrets(Vec::new()).await.map_err(fault)?;
             let (egress, latest) = (&scope.resources.egress, scope.latest());
-            let response = match egress.begin(admitted, &budget, outgoing, secrets, latest) {
-                Ok(begun) => begun.head().await,
-                Err(error) => Err(error),
-            };
+            let response = egress.open(admitted, &budget, outgoing, secrets, latest).await;
             let ended = response.as_ref().map(|response| response.status().as_u16());
             note_end(&Span::current(), ended);
             let response = response.map_err(|error| report_error(&scope.invocation, error))?;
