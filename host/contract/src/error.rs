@@ -205,7 +205,16 @@ impl Error {
     /// Returns true if the bytes are not a usable component: another format, malformed, too large.
     #[must_use]
     pub fn is_component(&self) -> bool {
-        self.reason() == "invalid_component"
+        matches!(
+            self.kind,
+            Kind::NotAComponent { .. }
+                | Kind::Malformed(_)
+                | Kind::Proposals(_)
+                | Kind::TooLarge { .. }
+                | Kind::TooCostly(_)
+                | Kind::NoTools(..)
+                | Kind::Describe(_)
+        )
     }
 
     /// Returns true if the component imports something that was not granted.
@@ -301,7 +310,14 @@ impl Error {
     /// cells are busy, or the cache, the sealing key or a store cannot be used.
     #[must_use]
     pub fn is_environment(&self) -> bool {
-        self.reason() == "environment"
+        matches!(
+            self.kind,
+            Kind::Engine(_)
+                | Kind::NoCell(_)
+                | Kind::Cache(_)
+                | Kind::SealKey { .. }
+                | Kind::Store { .. }
+        )
     }
 
     /// Returns advice on how to correct the error: one line without a period.
