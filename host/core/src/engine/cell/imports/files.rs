@@ -93,12 +93,16 @@ impl Files {
 
     /// Remembers times that the guest sets.
     fn sets(&mut self, times: [NewTimestamp; 2]) {
-        for time in times {
-            if let NewTimestamp::Timestamp(at) = time {
-                self.set.extend(times::since_1970(at));
-            }
-        }
+        self.set.extend(times.into_iter().filter_map(times::exact));
         self.set.drain(..self.set.len().saturating_sub(times::REMEMBERED));
+    }
+
+    /// Returns true if a path outside of the granted directories differs from the last one.
+    fn is_new_denial(&mut self, path: &str, access: Access) -> bool {
+        let denial = Some((path.to_owned(), access));
+        let is_new = self.ungranted != denial;
+        self.ungranted = denial;
+        is_new
     }
 
     /// Returns the directories that the call's rights allow, and the call's scratch directory.
@@ -214,12 +218,11 @@ impl preopens::Host for Cell {
         if !is_root_granted {
             // A command without a grant for `/` gets only the devices.
             let is_command = self.captured().is_some() && self.scope.resources.recorder.is_none();
-            let simulated = if is_command { Simulated::Devices } else { Simulated::Root };
-            if let Some(name) = simulated.directory()
-                && !opened.iter().any(|(_, opened)| opened == name)
-            {
+            let name = if is_command { ungranted::DEVICES } else { ungranted::NAME };
+            if !opened.iter().any(|(_, opened)| opened == name) {
                 // At the end, since some programs take the first directory as their own.
-                opened.push((simulated.push(&mut self.table)?, name.to_owned()));
+                let directory = Simulated::Directory(name).push(&mut self.table)?;
+                opened.push((directory, name.to_owned()));
             }
         }
         Ok(opened)

@@ -1,8 +1,8 @@
 //! Simulates `/dev/null`, `/dev/urandom` and `/dev/random` for guests.
 //!
 //! A [`Simulated`] descriptor is a device, or an empty directory of `ungranted`. `types` asks
-//! [`Simulated::at_path`] when a guest (the WebAssembly code of a tool) opens a path below `/` or
-//! `/dev`, and then works on the device instead of a file. The devices need no grant, and no
+//! [`Device::at_path`] when a guest (the WebAssembly code of a tool) opens a path below `/` or
+//! `/dev`, and then works on the [`Device`] instead of a file. The devices need no grant, and no
 //! device of the host is opened. Reads return nothing, or at most 4096 random bytes; writes are
 //! discarded. If the engine has a seed, the bytes come from a generator of the cell (a fresh
 //! WebAssembly instance for one call), so that a call can be repeated; otherwise from the operating
@@ -32,10 +32,13 @@ const PIECE: usize = 4096;
 /// A descriptor without a file or directory of the host behind it, as the table has it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Simulated {
-    /// The empty directory `/`.
-    Root,
-    /// The directory `/dev`, which lists nothing.
-    Devices,
+    /// An empty directory of this name.
+    Directory(&'static str),
+    Device(Device),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Device {
     Null,
     Random,
 }
@@ -61,48 +64,10 @@ impl Simulated {
         Ok(())
     }
 
-    /// Returns the device behind a descriptor, if it is one.
-    pub(super) fn device(table: &ResourceTable, fd: &Resource<Descriptor>) -> Option<Self> {
-        Self::of(table, fd).filter(|simulated| simulated.directory().is_none())
-    }
-
-    /// Returns the name of a directory; `None` for a device.
-    pub(super) fn directory(self) -> Option<&'static str> {
-        match self {
-            Self::Root => Some("/"),
-            Self::Devices => Some("/dev"),
-            Self::Null | Self::Random => None,
-        }
-    }
-
-    /// Returns the device of this path.
-    pub(super) fn at_path(path: &str) -> Option<Self> {
-        match path {
-            "/dev/null" => Some(Self::Null),
-            "/dev/urandom" | "/dev/random" => Some(Self::Random),
-            _ => None,
-        }
-    }
-
-    /// Opens a device.
-    pub(super) fn open(
-        self,
-        table: &mut ResourceTable,
-        flags: OpenFlags,
-    ) -> FsResult<Resource<Descriptor>> {
-        if flags.contains(OpenFlags::DIRECTORY) {
-            return Err(ErrorCode::NotDirectory.into());
-        }
-        if flags.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE) {
-            return Err(ErrorCode::Exist.into());
-        }
-        Ok(self.push(table)?)
-    }
-
     pub(super) fn kind(self) -> DescriptorType {
-        match self.directory() {
-            Some(_) => DescriptorType::Directory,
-            None => DescriptorType::CharacterDevice,
+        match self {
+            Self::Directory(_) => DescriptorType::Directory,
+            Self::Device(_) => DescriptorType::CharacterDevice,
         }
     }
 
@@ -118,35 +83,69 @@ impl Simulated {
     }
 
     pub(super) fn flags(self) -> DescriptorFlags {
-        match self.directory() {
-            Some(_) => DescriptorFlags::READ,
-            None => DescriptorFlags::READ | DescriptorFlags::WRITE,
+        match self {
+            Self::Directory(_) => DescriptorFlags::READ,
+            Self::Device(_) => DescriptorFlags::READ | DescriptorFlags::WRITE,
         }
     }
 
     pub(super) fn hash(self) -> MetadataHashValue {
-        MetadataHashValue { lower: self as u64, upper: 0 }
+        let lower = match self {
+            Self::Directory(_) => 0,
+            Self::Device(device) => 1 + device as u64,
+        };
+        MetadataHashValue { lower, upper: 0 }
+    }
+}
+
+impl Device {
+    /// Returns the device of this path.
+    pub(super) fn at_path(path: &str) -> Option<Self> {
+        match path {
+            "/dev/null" => Some(Self::Null),
+            "/dev/urandom" | "/dev/random" => Some(Self::Random),
+            _ => None,
+        }
+    }
+
+    /// Returns the device behind a descriptor, if it is one.
+    pub(super) fn of(table: &ResourceTable, fd: &Resource<Descriptor>) -> Option<Self> {
+        match Simulated::of(table, fd)? {
+            Simulated::Device(device) => Some(device),
+            Simulated::Directory(_) => None,
+        }
+    }
+
+    pub(super) fn open(
+        self,
+        table: &mut ResourceTable,
+        flags: OpenFlags,
+    ) -> FsResult<Resource<Descriptor>> {
+        if flags.contains(OpenFlags::DIRECTORY) {
+            return Err(ErrorCode::NotDirectory.into());
+        }
+        if flags.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE) {
+            return Err(ErrorCode::Exist.into());
+        }
+        Ok(Simulated::Device(self).push(table)?)
     }
 }
 
 impl Cell {
     /// Reads a device. The second value is true at the end of the file.
-    pub(super) fn read_device(&mut self, device: Simulated, len: u64) -> FsResult<(Vec<u8>, bool)> {
+    pub(super) fn read_device(&mut self, device: Device, len: u64) -> FsResult<(Vec<u8>, bool)> {
         let len = usize::try_from(len).unwrap_or(PIECE).min(PIECE);
         Ok(match device {
-            Simulated::Random => (self.randomness().bytes(len).map_err(|_| ErrorCode::Io)?, false),
-            Simulated::Null | Simulated::Root | Simulated::Devices => (Vec::new(), true),
+            Device::Null => (Vec::new(), true),
+            Device::Random => (self.randomness().bytes(len).map_err(|_| ErrorCode::Io)?, false),
         })
     }
 
     /// Opens a stream that reads a device.
-    pub(super) fn device_reader(
-        &mut self,
-        device: Simulated,
-    ) -> FsResult<Resource<DynInputStream>> {
+    pub(super) fn device_reader(&mut self, device: Device) -> FsResult<Resource<DynInputStream>> {
         let reader: DynInputStream = match device {
-            Simulated::Random => Box::new(self.randomness()),
-            Simulated::Null | Simulated::Root | Simulated::Devices => Box::new(ClosedInputStream),
+            Device::Null => Box::new(ClosedInputStream),
+            Device::Random => Box::new(self.randomness()),
         };
         Ok(self.table.push(reader)?)
     }

@@ -18,7 +18,7 @@ use wasmtime_wasi::filesystem::{Descriptor, Dir, File, WasiFilesystemCtx, WasiFi
 use wasmtime_wasi::p2::{DynOutputStream, FsError, FsResult};
 use wasmtime_wasi::{p2::bindings::filesystem::types::ErrorCode, p2::pipe::SinkOutputStream};
 
-use super::devices::Simulated;
+use super::devices::{Device, Simulated};
 use super::streams::{PIECE, Source, Writer};
 use crate::capability::files::{Area, OpenMark, WritePosition, is_exhausted};
 use crate::engine::cell::{Cell, bounds::blocking_pool::Unserved};
@@ -29,8 +29,8 @@ impl Cell {
     pub(super) fn descriptor(&self, fd: &Fd) -> FsResult<&Descriptor> {
         match Simulated::of(&self.table, fd) {
             None => Ok(self.table.get(fd)?),
-            Some(Simulated::Root | Simulated::Devices) => Err(ErrorCode::NoEntry.into()),
-            Some(Simulated::Null | Simulated::Random) => Err(ErrorCode::Unsupported.into()),
+            Some(Simulated::Directory(_)) => Err(ErrorCode::NoEntry.into()),
+            Some(Simulated::Device(_)) => Err(ErrorCode::Unsupported.into()),
         }
     }
 
@@ -133,7 +133,7 @@ impl Cell {
         fd: &Fd,
         at: WritePosition,
     ) -> FsResult<Resource<DynOutputStream>> {
-        let writer: DynOutputStream = if Simulated::device(&self.table, fd).is_some() {
+        let writer: DynOutputStream = if Device::of(&self.table, fd).is_some() {
             self.counted(Box::new(SinkOutputStream))?
         } else {
             let (file, hold) = self.writable_file(fd)?;

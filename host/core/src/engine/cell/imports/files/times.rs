@@ -35,6 +35,14 @@ pub(super) fn system_time(time: NewTimestamp) -> FsResult<Option<SystemTime>> {
 /// them.
 pub(super) const REMEMBERED: usize = 64;
 
+/// Returns the time since 1970 that a tool sets, if it names one.
+pub(super) fn exact(time: NewTimestamp) -> Option<Duration> {
+    match time {
+        NewTimestamp::NoChange | NewTimestamp::Now => None,
+        NewTimestamp::Timestamp(at) => since_1970(at),
+    }
+}
+
 /// Returns the attributes of a file with times at the precision of the tool's clock. A time that
 /// the tool has set is exact.
 pub(super) fn rounded_times(
@@ -58,7 +66,7 @@ pub(super) fn rounded_times(
 }
 
 /// Returns `None` for more than a [`Duration`] holds.
-pub(super) fn since_1970(time: Datetime) -> Option<Duration> {
+fn since_1970(time: Datetime) -> Option<Duration> {
     Duration::from_secs(time.seconds).checked_add(Duration::from_nanos(time.nanoseconds.into()))
 }
 

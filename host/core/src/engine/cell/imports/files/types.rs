@@ -21,7 +21,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
-use super::devices::Simulated;
+use super::devices::{Device, Simulated};
 use super::times::{rounded_times, system_time};
 use super::{ON_CALLING_THREAD, Place, listing::Listing, streams::Reader};
 use crate::capability::files::{OpenSettings, Opened, WritePosition, open};
@@ -156,7 +156,7 @@ impl HostDescriptor for Cell {
     }
 
     async fn write(&mut self, fd: Fd, bytes: Vec<u8>, offset: Filesize) -> FsResult<Filesize> {
-        if Simulated::device(&self.table, &fd).is_some() {
+        if Device::of(&self.table, &fd).is_some() {
             return self.counted(bytes.len() as u64);
         }
         let (file, hold) = self.writable_file(&fd)?;
@@ -181,7 +181,7 @@ impl HostDescriptor for Cell {
 
     fn read_via_stream(&mut self, fd: Fd, offset: Filesize) -> FsResult<Resource<DynInputStream>> {
         self.count_host_call()?;
-        if let Some(device) = Simulated::device(&self.table, &fd) {
+        if let Some(device) = Device::of(&self.table, &fd) {
             return self.device_reader(device);
         }
         let Descriptor::File(file) = self.descriptor(&fd)?.clone() else {
@@ -313,7 +313,7 @@ impl HostDescriptor for Cell {
     }
 
     async fn read(&mut self, fd: Fd, len: Filesize, offset: Filesize) -> FsResult<(Vec<u8>, bool)> {
-        if let Some(device) = Simulated::device(&self.table, &fd) {
+        if let Some(device) = Device::of(&self.table, &fd) {
             let device = self.counted(device)?;
             return self.read_device(device, len);
         }
@@ -350,7 +350,7 @@ impl HostDescriptor for Cell {
         path: String,
     ) -> FsResult<DescriptorStat> {
         if let Some(device) = self.device(&fd, &path) {
-            return self.counted(device.stat());
+            return self.counted(Simulated::Device(device).stat());
         }
         self.note_path(&fd, &path, Access::Read, false)?;
         let (clock, set) = (self.clock(), self.files().set.clone());
@@ -399,7 +399,7 @@ impl HostDescriptor for Cell {
         path: String,
     ) -> FsResult<MetadataHashValue> {
         if let Some(device) = self.device(&fd, &path) {
-            return self.counted(device.hash());
+            return self.counted(Simulated::Device(device).hash());
         }
         self.note_path(&fd, &path, Access::Read, false)?;
         self.run_wasi(&fd, async move |host, fd| host.metadata_hash_at(fd, flags, path).await).await

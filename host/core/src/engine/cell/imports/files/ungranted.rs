@@ -12,25 +12,35 @@
 
 use toolcell_contract::grants::Access;
 use toolcell_contract::grants::rights::{Decision, Denial, Layer, Request, Suggestion};
-use wasmtime::component::Resource;
+use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::filesystem::Descriptor;
 use wasmtime_wasi::p2::{FsResult, bindings::filesystem::types::ErrorCode};
 
-use super::devices::Simulated;
+use super::devices::{Device, Simulated};
 use crate::engine::cell::{Cell, recorder::joined};
 
 /// The name of the root.
 pub(super) const NAME: &str = "/";
+/// The name of a directory of devices, which is simulated in the same way.
+pub(super) const DEVICES: &str = "/dev";
+
+/// Returns the name of the one behind a descriptor, if it is one.
+fn name(table: &ResourceTable, fd: &Resource<Descriptor>) -> Option<&'static str> {
+    match Simulated::of(table, fd)? {
+        Simulated::Directory(name) => Some(name),
+        Simulated::Device(_) => None,
+    }
+}
 
 impl Cell {
     /// Returns the device at a path below one, or below a granted root.
-    pub(super) fn device(&mut self, fd: &Resource<Descriptor>, path: &str) -> Option<Simulated> {
-        let name = match Simulated::of(&self.table, fd) {
-            Some(simulated) => simulated.directory()?,
+    pub(super) fn device(&mut self, fd: &Resource<Descriptor>, path: &str) -> Option<Device> {
+        let name = match name(&self.table, fd) {
+            Some(name) => name,
             None if self.files().place_of(fd).is_some_and(|place| place.is_root) => NAME,
             None => return None,
         };
-        Simulated::at_path(&joined(name, path))
+        Device::at_path(&joined(name, path))
     }
 
     /// Counts a call into the host, and returns this answer.
@@ -47,16 +57,13 @@ impl Cell {
         access: Access,
         is_directory: bool,
     ) -> FsResult<()> {
-        let simulated = Simulated::of(&self.table, fd);
-        let Some(name) = simulated.and_then(Simulated::directory) else { return Ok(()) };
+        let Some(name) = name(&self.table, fd) else { return Ok(()) };
         self.count_host_call()?;
         let path = joined(name, path);
         if let Some(recorder) = &self.scope.resources.recorder {
             recorder.path(path.clone(), access, is_directory);
         }
-        let denial = Some((path.clone(), access));
-        if name == NAME && self.files().ungranted != denial {
-            self.files().ungranted = denial;
+        if name == NAME && self.files().is_new_denial(&path, access) {
             self.tell_ungranted(&path, access, is_directory);
         }
         Err(ErrorCode::NoEntry.into())
