@@ -12,20 +12,30 @@ use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
-/// A token pattern: its kind, its prefixes, the characters that follow one, and their minimum
-/// number.
-struct TokenPattern(&'static str, &'static [&'static str], fn(&u8) -> bool, usize);
+/// A token pattern: its kind, its prefix, the characters that follow it, and their minimum number.
+struct TokenPattern(&'static str, &'static str, fn(&u8) -> bool, usize);
 
-const PATTERNS: [TokenPattern; 9] = [
-    TokenPattern("an AWS access key", &["AKIA", "ASIA"], is_upper, 16),
-    TokenPattern("a GitHub token", &["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], is_word, 36),
-    TokenPattern("a GitHub token", &["github_pat_"], is_word, 22),
-    TokenPattern("a GitLab token", &["glpat-"], is_dashed, 20),
-    TokenPattern("a Google API key", &["AIza"], is_dashed, 35),
-    TokenPattern("a Slack token", &["xoxa-", "xoxb-", "xoxp-", "xoxr-", "xoxs-"], is_dashed, 10),
-    TokenPattern("a Stripe key", &["sk_live_", "rk_live_"], is_word, 16),
-    TokenPattern("an API key of a model's provider", &["sk-ant-", "sk-proj-"], is_dashed, 20),
-    TokenPattern("a private key", &["PRIVATE KEY-----"], |_| true, 0),
+const PATTERNS: [TokenPattern; 20] = [
+    TokenPattern("an AWS access key", "AKIA", is_upper, 16),
+    TokenPattern("an AWS access key", "ASIA", is_upper, 16),
+    TokenPattern("a GitHub token", "ghp_", is_word, 36),
+    TokenPattern("a GitHub token", "gho_", is_word, 36),
+    TokenPattern("a GitHub token", "ghu_", is_word, 36),
+    TokenPattern("a GitHub token", "ghs_", is_word, 36),
+    TokenPattern("a GitHub token", "ghr_", is_word, 36),
+    TokenPattern("a GitHub token", "github_pat_", is_word, 22),
+    TokenPattern("a GitLab token", "glpat-", is_dashed, 20),
+    TokenPattern("a Google API key", "AIza", is_dashed, 35),
+    TokenPattern("a Slack token", "xoxa-", is_dashed, 10),
+    TokenPattern("a Slack token", "xoxb-", is_dashed, 10),
+    TokenPattern("a Slack token", "xoxp-", is_dashed, 10),
+    TokenPattern("a Slack token", "xoxr-", is_dashed, 10),
+    TokenPattern("a Slack token", "xoxs-", is_dashed, 10),
+    TokenPattern("a Stripe key", "sk_live_", is_word, 16),
+    TokenPattern("a Stripe key", "rk_live_", is_word, 16),
+    TokenPattern("an API key of a model's provider", "sk-ant-", is_dashed, 20),
+    TokenPattern("an API key of a model's provider", "sk-proj-", is_dashed, 20),
+    TokenPattern("a private key", "PRIVATE KEY-----", |_| true, 0),
 ];
 
 fn is_upper(byte: &u8) -> bool {
@@ -44,17 +54,13 @@ fn is_dashed(byte: &u8) -> bool {
 /// table.
 pub(crate) fn kinds(bytes: &[u8]) -> Vec<&'static str> {
     static BEGINNINGS: LazyLock<Option<AhoCorasick>> =
-        LazyLock::new(|| AhoCorasick::new(PATTERNS.iter().flat_map(|pattern| pattern.1)).ok());
+        LazyLock::new(|| AhoCorasick::new(PATTERNS.iter().map(|pattern| pattern.1)).ok());
     let mut is_seen = [false; PATTERNS.len()];
     for found in BEGINNINGS.iter().flat_map(|beginnings| beginnings.find_iter(bytes)) {
-        let (beginning, rest) = (&bytes[found.range()], &bytes[found.end()..]);
-        for (TokenPattern(_, known, continues, at_least), is_seen) in
-            PATTERNS.iter().zip(&mut is_seen)
-        {
-            let rest = rest.iter().take(*at_least);
-            *is_seen |= known.iter().any(|known| known.as_bytes() == beginning)
-                && rest.take_while(|byte| continues(byte)).count() == *at_least;
-        }
+        let number = found.pattern().as_usize();
+        let TokenPattern(_, _, continues, at_least) = &PATTERNS[number];
+        let rest = bytes[found.end()..].iter().take(*at_least);
+        is_seen[number] |= rest.take_while(|byte| continues(byte)).count() == *at_least;
     }
     let seen = PATTERNS.iter().zip(is_seen).filter(|(_, is_seen)| *is_seen);
     let mut kinds: Vec<_> = seen.map(|(pattern, _)| pattern.0).collect();
