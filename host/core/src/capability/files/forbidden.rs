@@ -12,7 +12,7 @@
 use std::path::{Component, Path};
 
 /// System directories: neither they nor anything below them can be granted.
-const SYSTEM: [&str; 19] = [
+const SYSTEM: [&str; 20] = [
     "/proc",
     "/sys",
     "/dev",
@@ -32,11 +32,13 @@ const SYSTEM: [&str; 19] = [
     "/var/spool",
     "/var/lib/docker",
     "/snap",
+    "/private/etc",
 ];
 /// Directories shared by all users: only a subdirectory can be granted.
-const SHARED: [&str; 14] = [
+const SHARED: [&str; 16] = [
     "/",
     "/home",
+    "/Users",
     "/root",
     "/usr",
     "/usr/local",
@@ -49,9 +51,10 @@ const SHARED: [&str; 14] = [
     "/srv",
     "/mnt",
     "/media",
+    "/private",
 ];
-/// Parent of the users' home directories. A whole home directory cannot be granted.
-const HOMES: &str = "/home";
+/// Parents of the users' home directories. A whole home directory cannot be granted.
+const HOMES: [&str; 2] = ["/home", "/Users"];
 /// Names of directories in which users keep keys, at any place.
 const KEYS: [&str; 8] =
     [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".mozilla"];
@@ -64,23 +67,28 @@ pub fn forbidden_root(path: &Path) -> Option<String> {
     if path == Path::new("/") {
         return Some("is the root of all files".to_owned());
     }
-    let reason = |kind: &str, root: &str, is_root: bool| {
-        if is_root { format!("is {kind}") } else { format!("lies in `{root}`, {kind}") }
-    };
     if let Some(root) = SYSTEM.iter().find(|root| path.starts_with(root)) {
-        let kind = "a directory of the operating system";
-        return Some(reason(kind, root, path == Path::new(root)));
+        return Some(if path == Path::new(root) {
+            "is a directory of the operating system".to_owned()
+        } else {
+            format!("lies in `{root}`, a directory of the operating system")
+        });
     }
     let mut parts = path.components();
     if let Some(keys) =
         parts.find_map(|part| KEYS.iter().find(|keys| part == Component::Normal(keys.as_ref())))
     {
-        return Some(reason("a directory for keys", keys, path.ends_with(keys)));
+        return Some(if path.ends_with(keys) {
+            "is a directory for keys".to_owned()
+        } else {
+            format!("lies in `{keys}`, a directory for keys")
+        });
     }
     if SHARED.iter().any(|root| path == Path::new(root)) {
         return Some("contains files of many programs and users".to_owned());
     }
-    let is_home = path.parent() == Some(Path::new(HOMES));
+    let is_home =
+        path.parent().is_some_and(|parent| HOMES.iter().any(|homes| parent == Path::new(homes)));
     is_home.then(|| "is a whole home directory".to_owned())
 }
 
@@ -90,10 +98,11 @@ mod tests {
 
     #[test]
     fn system_and_key_directories_are_forbidden() {
-        let home = Path::new(HOMES).join("someone");
-        let forbidden = SYSTEM.iter().chain(&SHARED).map(Path::new).chain([home.as_path()]);
+        let homes = HOMES.map(|homes| format!("{homes}/someone"));
+        let forbidden =
+            SYSTEM.iter().chain(&SHARED).copied().chain(homes.iter().map(String::as_str));
         for root in forbidden {
-            assert!(forbidden_root(root).is_some(), "{}", root.display());
+            assert!(forbidden_root(Path::new(root)).is_some(), "{root}");
         }
         for root in SYSTEM {
             assert!(forbidden_root(&Path::new(root).join("deep/below")).is_some(), "{root}");
@@ -105,6 +114,8 @@ mod tests {
         for fine in ["/srv/data", "/tmp/a", "/var/lib/tool", "/procession", "/etcetera"] {
             assert_eq!(forbidden_root(Path::new(fine)), None, "{fine}");
         }
-        assert_eq!(forbidden_root(&home.join("project")), None);
+        for home in &homes {
+            assert_eq!(forbidden_root(&Path::new(home).join("project")), None);
+        }
     }
 }
