@@ -70,7 +70,7 @@ fn descriptors_into(dir: &Path) -> usize {
         .count()
 }
 
-/// Fails without: closing the descriptor of each opened file.
+/// Fails without: closing the descriptor of each opened file, also of one that was deleted.
 #[test]
 fn descriptors_are_closed_after_calls() {
     let dir = tree();
@@ -78,10 +78,10 @@ fn descriptors_are_closed_after_calls() {
     let component = load(granted(&[("/data", dir.path(), Access::Write, BIG)]));
     let before = descriptors_into(dir.path());
     let look: &[&str] = &["look", "/data/a"];
-    let leaves: [&[&str]; 5] =
-        [look, look, &["hold", "/data/b", "1"], &["look", "/data"], &["panic"]];
+    let (hold, remove): (&[&str], &[&str]) = (&["hold", "/data/b", "1"], &["remove", "/data/b"]);
+    let leaves: [&[&str]; 6] = [look, look, hold, remove, &["look", "/data"], &["panic"]];
     for round in 0..4000 {
-        let steps = if round % 10 == 0 { &leaves[..] } else { &leaves[..4] };
+        let steps = if round % 10 == 0 { &leaves[..] } else { &leaves[..5] };
         let _ = call(&component, "1", steps, CallOptions::default());
     }
     assert_eq!(descriptors_into(dir.path()), before);

@@ -10,7 +10,8 @@
 //! also other processes if they share the count. A change that does not fit fails with `ENOSPC`.
 //! A deleted file that a cell still has open counts until its last handle is closed, in any
 //! process. To make this visible, each cell that opens a file in a writable directory holds a
-//! shared `flock` on it, which the kernel releases with the handle or the process.
+//! shared `flock` on it, which the kernel releases with the handle or the process. The ledger has a
+//! handle of its own of each such file, which needs a permit of the bound on open files.
 
 mod shared;
 
@@ -26,6 +27,7 @@ use toolcell_contract::controls::bound;
 use toolcell_contract::grants::DirectoryQuota;
 
 use super::tree::{self, Inode, inode};
+use crate::tenant::share::Reservation;
 use shared::{Shared, Sum};
 
 /// Files without a name that each turn checks for being closed.
@@ -50,7 +52,9 @@ pub(super) struct Ledger {
 struct Usage {
     sum: Sum,
     /// Files that lost their last name in this process while some handle was open.
-    unlinked: VecDeque<File>,
+    unlinked: VecDeque<(Inode, Probe)>,
+    /// Bytes of such files that were closed after the last turn. They are still in `sum`.
+    closed_bytes: u64,
     closed: bool,
 }
 
@@ -69,6 +73,14 @@ pub(super) struct ChangeLock<'a> {
 /// A file that a cell has open.
 pub(crate) struct OpenMark {
     pub(super) area: Arc<Area>,
+    inode: Option<Inode>,
+}
+
+/// A handle of a file that some cell has open, to check later if it still is.
+pub(super) struct Probe {
+    file: File,
+    /// The permit of the handle in the bound on open files.
+    _permit: Arc<Reservation>,
 }
 
 /// The file or directory that an operation found under a name.
@@ -77,8 +89,8 @@ pub(super) struct NamedEntry {
     pub(super) links: u64,
     /// `None` for a directory.
     pub(super) bytes: Option<u64>,
-    /// A handle of the file, to check if it is open elsewhere after it has lost its last name.
-    pub(super) probe: Option<File>,
+    /// `None` for a directory, and for a file that has other names or is not open in a cell.
+    pub(super) probe: Option<Probe>,
 }
 
 impl Ledger {
@@ -114,6 +126,36 @@ impl Ledger {
         Self {
             shared: Some(Shared::join(place, dir, inode(dir).unwrap()).unwrap()),
             ..Self::default()
+        }
+    }
+}
+
+impl Probe {
+    /// Returns the handle if some cell has the file open, and `None` otherwise.
+    ///
+    /// # Errors
+    /// `EMFILE` if it is open and there is no permit for one more handle.
+    pub(super) fn of(file: File, permit: Option<Arc<Reservation>>) -> io::Result<Option<Self>> {
+        if !is_open(&file) {
+            return Ok(None);
+        }
+        let permit = permit.ok_or(Errno::MFILE)?;
+        Ok(Some(Self { file, _permit: permit }))
+    }
+}
+
+impl Drop for OpenMark {
+    /// Closes the ledger's handle if the file was deleted and no cell has it open any more: until
+    /// the next turn, which may never come, it would keep its permit and its room on the disk.
+    fn drop(&mut self) {
+        // Never waits for a change that is in progress: the next turn closes the handle then.
+        let Some(mut used) = self.area.ledger.used.try_lock() else { return };
+        let Usage { unlinked, closed_bytes, .. } = &mut *used;
+        if let Some(at) = unlinked.iter().position(|(inode, _)| Some(*inode) == self.inode)
+            && !is_open(&unlinked[at].1.file)
+            && let Some((_, probe)) = unlinked.remove(at)
+        {
+            *closed_bytes = closed_bytes.saturating_add(size(&probe.file));
         }
     }
 }
@@ -167,7 +209,7 @@ impl Area {
     pub(super) fn mark_open(self: &Arc<Self>, file: &File) -> OpenMark {
         // Fails where the filesystem has no locks: then a file without a name does not count.
         let _ = file.try_lock_shared();
-        OpenMark { area: Arc::clone(self) }
+        OpenMark { area: Arc::clone(self), inode: inode(file).ok() }
     }
 }
 
@@ -199,24 +241,26 @@ impl ChangeLock<'_> {
     /// Subtracts the bytes of files without a name that are no longer open anywhere. Checks at most
     /// `most` of them.
     fn reclaim(&mut self, most: usize) {
-        let Usage { sum, unlinked, .. } = &mut *self.used;
+        let Usage { sum, unlinked, closed_bytes, .. } = &mut *self.used;
+        let mut freed = std::mem::take(closed_bytes);
         for _ in 0..most.min(unlinked.len()) {
-            let Some(file) = unlinked.pop_front() else { return };
-            if is_open(&file) {
-                unlinked.push_back(file);
-                continue;
+            let Some((inode, probe)) = unlinked.pop_front() else { break };
+            if is_open(&probe.file) {
+                unlinked.push_back((inode, probe));
+            } else {
+                freed = freed.saturating_add(size(&probe.file));
             }
-            let bytes = size(&file);
-            sum.bytes = sum.bytes.saturating_sub(bytes);
-            sum.unlinked = sum.unlinked.saturating_sub(bytes);
         }
+        sum.bytes = sum.bytes.saturating_sub(freed);
+        sum.unlinked = sum.unlinked.saturating_sub(freed);
     }
 
     /// Counts the directory again if no other process uses it and the sum holds bytes of nameless
     /// files that this process does not know: those of a process that may have died.
     fn recount(&mut self) {
         let Some(shared) = &self.area.ledger.shared else { return };
-        if self.used.sum.unlinked == self.used.unlinked.iter().map(size).sum::<u64>() {
+        let known = self.used.unlinked.iter().map(|(_, probe)| size(&probe.file));
+        if self.used.sum.unlinked == known.sum::<u64>() {
             // No process that died left bytes in the sum.
             return;
         }
@@ -241,10 +285,10 @@ impl ChangeLock<'_> {
         let Usage { sum, unlinked, .. } = &mut *self.used;
         sum.files = sum.files.saturating_sub(1);
         let Some(bytes) = was.bytes.filter(|_| was.links <= 1) else { return };
-        match was.probe.filter(is_open) {
-            Some(file) => {
+        match was.probe {
+            Some(probe) => {
                 sum.unlinked = sum.unlinked.saturating_add(bytes);
-                unlinked.push_back(file);
+                unlinked.push_back((was.inode, probe));
             }
             None => sum.bytes = sum.bytes.saturating_sub(bytes),
         }

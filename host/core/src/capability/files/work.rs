@@ -27,7 +27,9 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use toolcell_contract::controls::enforced;
 
-use super::ledger::{Area, NamedEntry, OpenMark};
+use super::is_exhausted;
+use super::ledger::{Area, NamedEntry, OpenMark, Probe};
+use crate::tenant::share::Reservation;
 
 /// Flags with which a file or directory is opened, as in WASI.
 #[derive(Debug, Clone, Copy, Default)]
@@ -124,12 +126,20 @@ fn capability(dir: &File) -> io::Result<Dir> {
     dir.try_clone().map(Dir::from_std_file)
 }
 
-fn entry_at(dir: &Dir, path: &str) -> io::Result<NamedEntry> {
+/// Returns the entry that an operation is going to remove. `permit` is for the handle of a file that
+/// some cell has open.
+fn entry_at(dir: &Dir, path: &str, permit: Option<Arc<Reservation>>) -> io::Result<NamedEntry> {
     let found = dir.symlink_metadata(path)?;
     let bytes = (!found.is_dir()).then(|| found.len());
-    let probe = (found.is_file() && found.nlink() <= 1)
-        .then(|| dir.open_with(path, &options(OpenSettings::default())).ok());
-    let probe = probe.flatten().map(cap_std::fs::File::into_std);
+    let mut probe = None;
+    if found.is_file() && found.nlink() <= 1 {
+        match dir.open_with(path, &options(OpenSettings::default())) {
+            Ok(file) => probe = Probe::of(file.into_std(), permit)?,
+            Err(error) if is_exhausted(&error) => return Err(error),
+            // It cannot be opened here, and counts as closed.
+            Err(_) => {}
+        }
+    }
     Ok(NamedEntry { inode: (found.dev(), found.ino()), links: found.nlink(), bytes, probe })
 }
 
@@ -142,11 +152,18 @@ impl Area {
     pub(crate) fn remove_directory(&self, dir: &File, path: &str) -> io::Result<()> {
         // Drops a trailing slash of a directory's name: the path resolver would read it as `/.`.
         let path = if path.starts_with('/') { path } else { path.trim_end_matches('/') };
-        self.remove_name(dir, path, Dir::remove_dir)
+        self.remove_name(dir, path, None, Dir::remove_dir)
     }
 
-    pub(crate) fn remove_file(&self, dir: &File, path: &str) -> io::Result<()> {
-        self.remove_name(dir, path, Dir::remove_file)
+    /// Removes a file. `permit` is for the handle by which the ledger knows how long a file stays
+    /// open; without it, a file that some cell has open is not removed.
+    pub(crate) fn remove_file(
+        &self,
+        dir: &File,
+        path: &str,
+        permit: Option<Arc<Reservation>>,
+    ) -> io::Result<()> {
+        self.remove_name(dir, path, permit, Dir::remove_file)
     }
 
     /// Creates a link that leads downwards, so that it never leads out of the directory, wherever
@@ -188,22 +205,26 @@ impl Area {
         &self,
         dir: &File,
         path: &'a str,
+        permit: Option<Arc<Reservation>>,
         remove: fn(&Dir, &'a str) -> io::Result<()>,
     ) -> io::Result<()> {
         let dir = capability(dir)?;
         let mut turn = self.lock_changes()?;
-        let was = entry_at(&dir, path)?;
+        let was = entry_at(&dir, path, permit)?;
         remove(&dir, path)?;
         turn.unnamed(was);
         Ok(())
     }
 
+    /// Renames an entry. `permit` is for the entry that it replaces, as in
+    /// [`remove_file`](Self::remove_file).
     pub(crate) fn rename(
         &self,
         dir: &File,
         path: &str,
         new_dir: &File,
         new_path: &str,
+        permit: Option<Arc<Reservation>>,
     ) -> io::Result<()> {
         let (dir, new_dir) = (capability(dir)?, capability(new_dir)?);
         let mut turn = self.lock_changes()?;
@@ -212,9 +233,10 @@ impl Area {
             // A trailing slash names a directory, but the path resolver drops the slash.
             return Err(Errno::NOTDIR.into());
         }
-        let replaced = entry_at(&new_dir, new_path)
-            .ok()
-            .filter(|replaced| replaced.inode != (moved.dev(), moved.ino()));
+        let replaced = match entry_at(&new_dir, new_path, permit) {
+            Err(error) if is_exhausted(&error) => return Err(error),
+            found => found.ok().filter(|found| found.inode != (moved.dev(), moved.ino())),
+        };
         dir.rename(path, &new_dir, new_path)?;
         if let Some(replaced) = replaced {
             turn.unnamed(replaced);

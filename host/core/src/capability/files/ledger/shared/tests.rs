@@ -10,7 +10,9 @@ use toolcell_contract::grants::DirectoryQuota;
 use super::*;
 use crate::capability::files::ledger::Ledger;
 use crate::capability::files::work::{OpenSettings, Opened, WritePosition, open};
-use crate::capability::files::{Area, OpenMark};
+use crate::capability::files::{Area, OpenMark, is_exhausted};
+use crate::tenant::share::{Reservation, Share, ShareRule};
+use crate::tenant::state::TenantState;
 
 struct SharedDirectory {
     granted: TempDir,
@@ -42,6 +44,11 @@ impl SharedDirectory {
     }
 }
 
+/// The only permit of this bound on open files.
+fn permit(bound: &Arc<Share>) -> Option<Arc<Reservation>> {
+    bound.take(&TenantState::of(None), 1, ShareRule::All).ok().map(Arc::new)
+}
+
 /// Fails without: one count for all processes.
 #[test]
 fn processes_share_one_directory_quota() {
@@ -55,7 +62,7 @@ fn processes_share_one_directory_quota() {
     assert!(one_hold.write(&a, &[1; 1], WritePosition::End).is_err());
     assert_eq!((one.used(), two.used()), ((1000, 3), (1000, 3)));
     one_hold.set_size(&a, 0).unwrap();
-    two.remove_file(&scene.dir, "old").unwrap();
+    two.remove_file(&scene.dir, "old", None).unwrap();
     assert_eq!((one.used(), two.used()), ((400, 2), (400, 2)));
     two_hold.write(&b, &[2; 600], WritePosition::End).unwrap();
 }
@@ -67,7 +74,7 @@ fn unlinked_file_counts_until_its_last_close() {
     let (one, two) = (scene.process(), scene.process());
     let (file, hold) = scene.file(&one, "a");
     hold.write(&file, &[1; 900], WritePosition::End).unwrap();
-    two.remove_file(&scene.dir, "a").unwrap();
+    two.remove_file(&scene.dir, "a", permit(&Share::new(1))).unwrap();
     let (other, other_hold) = scene.file(&two, "b");
     assert!(other_hold.write(&other, &[2; 101], WritePosition::End).is_err());
     // A file without a name can also grow and shrink.
@@ -76,6 +83,28 @@ fn unlinked_file_counts_until_its_last_close() {
     drop((file, hold));
     other_hold.write(&other, &[2; 1000], WritePosition::End).unwrap();
     assert_eq!((one.used(), two.used()), ((1000, 1), (1000, 1)));
+}
+
+/// Fails without: a permit for the ledger's handle of a deleted file, or closing the handle with the
+/// last one of a cell.
+#[test]
+fn deleted_open_file_needs_a_permit_until_its_last_close() {
+    let (scene, bound) = (SharedDirectory::new(), Share::new(1));
+    let area = scene.process();
+    let (file, hold) = scene.file(&area, "a");
+    let (other, other_hold) = scene.file(&area, "b");
+    hold.write(&file, &[1; 100], WritePosition::End).unwrap();
+    assert!(is_exhausted(&area.remove_file(&scene.dir, "a", None).unwrap_err()));
+    let replaces = area.rename(&scene.dir, "b", &scene.dir, "a", None).unwrap_err();
+    assert!(is_exhausted(&replaces));
+    assert_eq!(area.used(), (100, 2), "nothing has changed");
+    area.remove_file(&scene.dir, "a", permit(&bound)).unwrap();
+    assert!(bound.is_full());
+    drop((file, hold));
+    assert!(!bound.is_full(), "without another turn");
+    drop((other, other_hold));
+    area.remove_file(&scene.dir, "b", None).unwrap();
+    assert_eq!(area.used(), (0, 0));
 }
 
 /// The state after `kill -9` between a change and its end.
@@ -99,7 +128,7 @@ fn usage_of_dead_process_is_released() {
     let (one, two) = (scene.process(), scene.process());
     let (file, hold) = scene.file(&two, "a");
     hold.write(&file, &[1; 900], WritePosition::End).unwrap();
-    two.remove_file(&scene.dir, "a").unwrap();
+    two.remove_file(&scene.dir, "a", permit(&Share::new(1))).unwrap();
     let (other, other_hold) = scene.file(&one, "b");
     assert!(other_hold.write(&other, &[2; 101], WritePosition::End).is_err());
     // The process dies with all that it holds.

@@ -204,7 +204,8 @@ impl HostDescriptor for Cell {
 
     async fn unlink_file_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
         let (dir, area) = self.writable(&fd, &path)?;
-        self.blocking(move || area.remove_file(&dir.dir, &path)).await
+        let permit = self.slot().ok();
+        self.blocking(move || area.remove_file(&dir.dir, &path, permit)).await
     }
 
     async fn symlink_at(&mut self, fd: Fd, target: String, path: String) -> FsResult<()> {
@@ -235,7 +236,8 @@ impl HostDescriptor for Cell {
         new_path: String,
     ) -> FsResult<()> {
         let (dir, new_dir, area) = self.writable_both((&fd, &path), (&new_fd, &new_path))?;
-        self.blocking(move || area.rename(&dir.dir, &path, &new_dir.dir, &new_path)).await
+        let permit = self.slot().ok();
+        self.blocking(move || area.rename(&dir.dir, &path, &new_dir.dir, &new_path, permit)).await
     }
 
     async fn set_times(
