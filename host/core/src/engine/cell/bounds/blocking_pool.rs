@@ -13,13 +13,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{pin::Pin, sync::Arc};
 
-use futures_util::FutureExt as _;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::panic_guard::resume_panic;
 
-use crate::os::{clock::before, threads::BlockingThreads};
+use crate::os::clock::{before, sleeps};
+use crate::os::threads::BlockingThreads;
 use crate::tenant::state::{PerTenant, TenantPart, TenantState};
 
 /// Threads of one pool. They start at the first need, and wait for a disk most of the time.
@@ -128,33 +129,54 @@ impl PoolAccess {
     ) -> Result<T, Unserved> {
         let own = Arc::clone(&self.own).acquire_owned().await.map_err(closed)?;
         let turn = self.share.permit().await?;
+        self.begin([own, turn], work)?.done().await
+    }
+
+    /// Starts the same without waiting for it. The work begins when permits are free, also if the
+    /// result is not polled.
+    pub(crate) fn start<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> StartedWork<T> {
+        let own = Arc::clone(&self.own).try_acquire_owned().ok();
+        let turn = Arc::clone(&self.share.free).try_acquire_owned().ok();
+        if let Some((own, turn)) = own.zip(turn) {
+            let begun = self.begin([own, turn], work);
+            return Box::pin(async move { begun?.done().await });
+        }
+        let way = self.clone();
+        let waiting = async move { way.run(work).await };
+        // Waits on a thread of the host: here it would keep a permit that it gets from everything
+        // else, until the guest polls it.
+        match sleeps() {
+            Ok(threads) => {
+                let task = AbortOnDropHandle::new(threads.spawn(waiting));
+                Box::pin(
+                    async move { resume_panic(task.await).unwrap_or_else(|| Err(shut_down())) },
+                )
+            }
+            Err(_) => Box::pin(waiting),
+        }
+    }
+
+    /// Hands the work to a thread of the pool.
+    fn begin<T: Send + 'static>(
+        &self,
+        turns: [OwnedSemaphorePermit; 2],
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<CallerGuard<T>, Unserved> {
         let threads = self.pool.threads.handle(self.pool.name, THREADS);
         let threads = threads.ok_or_else(|| failed("no threads"))?;
         let state =
             Arc::new(WorkState { share: Arc::clone(&self.share), is_left: AtomicBool::new(false) });
-        let turns = enforced!(BusyThreads).then_some([own, turn]);
+        let turns = enforced!(BusyThreads).then_some(turns);
         let out = ThreadGuard { state: Arc::clone(&state), _turns: turns };
         let task = threads.spawn_blocking(move || {
             let done = work();
             drop(out);
             done
         });
-        let mut asked = CallerGuard { task, state };
-        let done = resume_panic((&mut asked.task).await);
-        done.ok_or_else(|| failed("the host's threads for files and keys have shut down"))
-    }
-
-    /// Starts the same without waiting for it; the work begins at once if permits are free.
-    pub(crate) fn start<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> StartedWork<T> {
-        let way = self.clone();
-        let mut running: StartedWork<T> = Box::pin(async move { way.run(work).await });
-        match (&mut running).now_or_never() {
-            Some(done) => Box::pin(std::future::ready(done)),
-            None => running,
-        }
+        Ok(CallerGuard { task, state })
     }
 }
 
@@ -164,6 +186,10 @@ fn closed(_: AcquireError) -> Unserved {
 
 fn failed(problem: &'static str) -> Unserved {
     Unserved::Failed(wasmtime::Error::msg(problem))
+}
+
+fn shut_down() -> Unserved {
+    failed("the host's threads for files and keys have shut down")
 }
 
 /// The state of a piece of work, shared by its thread and its caller.
@@ -197,6 +223,12 @@ struct CallerGuard<T> {
     state: Arc<WorkState>,
 }
 
+impl<T> CallerGuard<T> {
+    async fn done(mut self) -> Result<T, Unserved> {
+        resume_panic((&mut self.task).await).ok_or_else(shut_down)
+    }
+}
+
 impl<T> Drop for CallerGuard<T> {
     fn drop(&mut self) {
         self.task.abort();
@@ -214,7 +246,7 @@ mod tests {
     use std::panic::AssertUnwindSafe;
     use std::sync::mpsc;
 
-    use futures_util::future::join_all;
+    use futures_util::{FutureExt as _, future::join_all};
     use parking_lot::Mutex;
 
     use super::*;
@@ -311,6 +343,20 @@ mod tests {
             assert!(work.begun.try_recv().is_err());
             drop(work.opens);
             assert!(join_all(eight).await.iter().all(Result::is_ok));
+        });
+    }
+
+    /// Fails without: waiting for permits on a thread of the host.
+    #[test]
+    fn work_that_nobody_polls_holds_up_no_other() {
+        let (pool, work) = (IoPool::new("test"), HeldWork::new());
+        clock::sleeps().unwrap().block_on(async {
+            let cell = cell_of(&pool, None);
+            let started: Vec<_> = (0..2 * OF_CELL).map(|_| cell.start(work.piece())).collect();
+            drop(work.opens);
+            assert_eq!(in_time(cell.run(|| 7)).await.unwrap(), 7);
+            // All of it begins.
+            started.iter().for_each(|_| work.begun.recv().unwrap());
         });
     }
 
