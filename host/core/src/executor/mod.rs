@@ -32,15 +32,17 @@ use toolcell_contract::event::{CallEvents, EventSink, Events};
 use toolcell_contract::json::or_empty_object;
 use toolcell_contract::limits::Limits;
 use toolcell_contract::outcome::refusal::Refusal;
-use toolcell_contract::outcome::tool_error::{Exit, ToolError};
+use toolcell_contract::outcome::tool_error::{Crash, Exit, ToolError};
 use toolcell_contract::panic_guard::GuardedFuture;
 use tracing::Instrument as _;
 
 use crate::seal::Sealer;
+use crate::secrets::secret_redactor::SecretRedactor;
 use crate::tenant::{Tenant, state::TenantState};
 use crate::tool::handler::{Caller, Invocation};
 use crate::tool::{Tool, handler::options::CallOptions, handler_wait, statistics::Counting};
 use checks::{Rejection, panicked};
+use off_thread::off_thread;
 use sealing::Sealing;
 use sub_calls::Callable;
 use terminal::Terminal;
@@ -306,7 +308,10 @@ impl Executor {
                 });
                 let result = handler_wait::wait(handler, invocation, answer).await.result();
                 let result = match invocation.caller.as_deref() {
-                    Some(Caller { redactor: Some(veiled), .. }) => veiled.result(result),
+                    Some(Caller { redactor: Some(veiled), .. }) => {
+                        // Boxed, because it is rare and would make the future of every call larger.
+                        Box::pin(without_secrets(veiled, result, invocation)).await
+                    }
                     Some(_) | None => result,
                 };
                 let result = self.check_result(tool, result, invocation).await;
@@ -428,6 +433,23 @@ impl Executor {
         invocation.invoker = self.invoker();
         (invocation, refused)
     }
+}
+
+/// Removes the secrets of the tools that led to a call from its result. A search that may take long
+/// waits for its turn, and runs on another thread.
+async fn without_secrets(
+    veiled: &SecretRedactor,
+    result: CallResult,
+    invocation: &Invocation,
+) -> CallResult {
+    if !SecretRedactor::is_slow(&result) {
+        return veiled.result(result);
+    }
+    let turn = trees::acquire_slot(invocation, 0).await;
+    let veiled = veiled.clone();
+    let searched = off_thread(move || (veiled.result(result), turn).0).await;
+    let by_the_host = || CallResult::ToolError(ToolError::HandlerRaised(Crash::by_the_host()));
+    searched.unwrap_or_else(by_the_host)
 }
 
 /// Returns true if a refusal says nothing about the called tool. `Overloaded` does say

@@ -34,7 +34,7 @@ use super::secret::Secret;
 use forms::{Dropped, Forms, Patterns, Pieces, SEPARATORS, in_skeleton, without};
 
 pub(crate) use cache::Redactors;
-pub(crate) use inflation::{Inflated, Inflation};
+pub(crate) use inflation::{Inflated, Inflation, InflationWork};
 
 /// Text that replaces a secret.
 pub(crate) const REPLACEMENT: &[u8] = b"[redacted]";

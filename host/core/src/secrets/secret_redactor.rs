@@ -21,13 +21,24 @@ use toolcell_contract::outcome::refusal::{Fault, FaultKind, Refusal};
 use toolcell_contract::outcome::tool_error::{ReturnRule, ToolError};
 use toolcell_contract::outcome::{Media, Outcome, Part, Resource, ResourceContent};
 
-use super::redact::{Inflated, REPLACEMENT, Redactor};
+use super::redact::{Inflated, InflationWork, REPLACEMENT, Redactor};
 
 /// Redacts the values of some secrets. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct SecretRedactor(pub(crate) Redactor);
 
 impl SecretRedactor {
+    /// Returns true if a result has bytes. Their search may take seconds of a processor, because
+    /// they may be compressed: it must not run on a thread that others wait for.
+    pub(crate) fn is_slow(result: &CallResult) -> bool {
+        let CallResult::Outcome(Outcome::Ok(output)) = result else { return false };
+        output.parts.iter().any(|part| match part {
+            Part::Image(_) | Part::Audio(_) => true,
+            Part::Resource(resource) => matches!(resource.content, ResourceContent::Bytes { .. }),
+            Part::Text { .. } | Part::ResourceLink { .. } => false,
+        })
+    }
+
     /// Redacts the result of a call.
     pub(crate) fn result(&self, mut result: CallResult) -> CallResult {
         match &mut result {
@@ -80,7 +91,8 @@ impl SecretRedactor {
             Outcome::Ok(output) => {
                 self.json(&mut output.value);
                 self.maybe(&mut output.message);
-                output.parts.iter_mut().for_each(|part| self.part(part));
+                let mut work = InflationWork::default();
+                output.parts.iter_mut().for_each(|part| self.part(part, &mut work));
                 for (mut name, mut value) in std::mem::take(&mut output.extensions) {
                     self.text(&mut name);
                     self.json(&mut value);
@@ -104,19 +116,19 @@ impl SecretRedactor {
         }
     }
 
-    fn part(&self, part: &mut Part) {
+    fn part(&self, part: &mut Part, work: &mut InflationWork) {
         match part {
             Part::Text { text } => self.text(text),
             Part::Image(Media { mime_type, data }) | Part::Audio(Media { mime_type, data }) => {
                 self.text(mime_type);
-                self.bytes(data);
+                self.bytes(data, work);
             }
             Part::Resource(Resource { uri, mime_type, content }) => {
                 self.text(uri);
                 self.maybe(mime_type);
                 match content {
                     ResourceContent::Text { text } => self.text(text),
-                    ResourceContent::Bytes { data } => self.bytes(data),
+                    ResourceContent::Bytes { data } => self.bytes(data, work),
                 }
             }
             Part::ResourceLink { uri, name, description, mime_type, .. } => {
@@ -126,10 +138,10 @@ impl SecretRedactor {
         }
     }
 
-    fn bytes(&self, data: &mut Vec<u8>) {
+    fn bytes(&self, data: &mut Vec<u8>, work: &mut InflationWork) {
         if self.0.contains_value(data) {
             *data = self.0.redact(data);
-        } else if self.0.inflated(data) != Inflated::Clean {
+        } else if self.0.inflated(data, work) != Inflated::Clean {
             *data = REPLACEMENT.to_vec();
         }
     }

@@ -20,7 +20,7 @@ use toolcell_contract::outcome::tool_error::{Exit, ToolError};
 use toolcell_contract::{call::CallResult, controls::enforced};
 
 use super::resources::EngineResources;
-use crate::secrets::redact::{Inflated, Redactor, Redactors};
+use crate::secrets::redact::{Inflated, InflationWork, Redactor, Redactors};
 use crate::secrets::{secret::Secret, secret_redactor::SecretRedactor};
 use crate::tool::handler::Invocation;
 
@@ -104,12 +104,18 @@ impl CallRedactor {
         self.known.read().redactor.clone()
     }
 
-    /// Returns true if these bytes hold the value of a secret of a tool that led to the call, which
-    /// this tool was not granted to read. Compressed bytes that are too large to be searched count
-    /// as such.
+    /// Returns true if a tool that led to the call has a secret that this tool was not granted to
+    /// read.
+    pub(crate) fn has_foreign(&self) -> bool {
+        self.foreign.is_some()
+    }
+
+    /// Returns true if these bytes hold the value of such a secret. Compressed bytes that are too
+    /// large to be searched count as such.
     pub(crate) fn is_foreign(&self, bytes: &[u8]) -> bool {
         let holds = |foreign: &Redactor| {
-            foreign.contains_value(bytes) || foreign.inflated(bytes) != Inflated::Clean
+            let mut work = InflationWork::default();
+            foreign.contains_value(bytes) || foreign.inflated(bytes, &mut work) != Inflated::Clean
         };
         self.foreign.as_ref().is_some_and(holds)
     }

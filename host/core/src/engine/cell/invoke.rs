@@ -27,6 +27,7 @@ use super::{
 };
 use crate::capability::files::Mounts;
 use crate::engine::adapt::{command, component_kind::ComponentKind, functions};
+use crate::secrets::secret_redactor::SecretRedactor;
 use crate::tool::handler::Invocation;
 
 /// The linked code of a component, which serves every call.
@@ -124,9 +125,29 @@ pub(crate) async fn execute(
     });
     let answer = answer.await;
     match redactor {
+        // Boxed for the same reason.
+        Some(redactor) if answer.as_ref().is_ok_and(SecretRedactor::is_slow) => {
+            Box::pin(searched(ready, invocation, redactor, answer)).await
+        }
         Some(redactor) => redactor.answer(answer),
         None => answer,
     }
+}
+
+/// Removes the secrets from an answer on a thread that may block. Here the search would outlast the
+/// deadline, and other cells would wait for it.
+async fn searched(
+    ready: Arc<Ready>,
+    invocation: Arc<Invocation>,
+    redactor: Arc<CallRedactor>,
+    answer: Result<CallResult, ToolError>,
+) -> Result<CallResult, ToolError> {
+    let pool = ready.resources.for_files.way(&invocation.tenant);
+    let searched = pool.run(move || redactor.answer(answer)).await;
+    searched.unwrap_or_else(|unserved| {
+        tracing::error!(?unserved, "an answer could not be searched for secrets");
+        Err(ToolError::HandlerExit(Exit::ProcessEnded))
+    })
 }
 
 /// Calls the tool's `visible`, and returns true if the tool is offered.

@@ -5,8 +5,9 @@
 //! is recognised from the first bytes. Each piece is inflated and searched; the result is clean, a
 //! secret, or too large.
 //! A form is found with the piece in which it ends. Data that inflates to more than 64 MiB is
-//! reported as too large, and the caller refuses it. Memory and work are bounded, whatever the
-//! pieces. Bytes that cannot be inflated are clean.
+//! reported as too large, and the caller refuses it; the parts of one result have this bound
+//! together. Memory and work are bounded, whatever the pieces. Bytes that cannot be inflated are
+//! clean.
 //! Source: RFC 1950, 1951 and 1952.
 
 use miniz_oxide::inflate::stream::{InflateState, inflate};
@@ -15,7 +16,7 @@ use toolcell_contract::controls::enforced;
 
 use super::{Redactor, all_sought};
 
-/// Bytes. The largest inflated body: eight times the bytes that a call may receive.
+/// Bytes. The largest inflated body or result: eight times the bytes that a call may receive.
 const MAX_INFLATED: usize = 64 << 20;
 /// Bytes searched for one body. Each search starts with the tail of the last one, so that many
 /// small pieces cost more than a few large ones.
@@ -43,6 +44,12 @@ pub(crate) struct Inflation {
     state: State,
     /// The end of the searched bytes, in which a form may have begun.
     tail: Vec<u8>,
+    work: InflationWork,
+}
+
+/// The work of a search, or of the searches for several parts of one result.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct InflationWork {
     inflated: usize,
     searched: usize,
 }
@@ -56,9 +63,13 @@ enum State {
 }
 
 impl Redactor {
-    /// Searches the bytes that these inflate to.
-    pub(crate) fn inflated(&self, bytes: &[u8]) -> Inflated {
-        Inflation::new(self.clone()).push(bytes)
+    /// Searches the bytes that these inflate to. `work` is that of earlier searches with the same
+    /// bound, and grows.
+    pub(crate) fn inflated(&self, bytes: &[u8], work: &mut InflationWork) -> Inflated {
+        let mut search = Inflation { work: *work, ..Inflation::new(self.clone()) };
+        let found = search.push(bytes);
+        *work = search.work;
+        found
     }
 }
 
@@ -73,7 +84,8 @@ impl Inflation {
     pub(crate) fn of(redactor: Redactor, is_sought: Vec<bool>) -> Self {
         let is_needed = is_sought.contains(&true) && enforced!(DeflatedSecrets);
         let stage = if is_needed { State::Undetected(Vec::new()) } else { State::Done };
-        Self { redactor, is_sought, state: stage, tail: Vec::new(), inflated: 0, searched: 0 }
+        let work = InflationWork::default();
+        Self { redactor, is_sought, state: stage, tail: Vec::new(), work }
     }
 
     /// Takes the next piece.
@@ -119,13 +131,13 @@ impl Inflation {
             return Inflated::Clean;
         }
         self.tail.extend_from_slice(more);
-        self.inflated += more.len();
-        self.searched += self.tail.len();
+        self.work.inflated += more.len();
+        self.work.searched += self.tail.len();
         let is_sought = |owners: &[usize]| all_sought(owners, &self.is_sought);
         if self.redactor.finds(&self.tail, is_sought) {
             return Inflated::Secret;
         }
-        if self.inflated > MAX_INFLATED || self.searched > MAX_SEARCHED {
+        if self.work.inflated > MAX_INFLATED || self.work.searched > MAX_SEARCHED {
             return Inflated::TooLarge;
         }
         self.tail.drain(..self.tail.len().saturating_sub(self.redactor.0.reach));

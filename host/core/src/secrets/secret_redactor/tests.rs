@@ -1,5 +1,6 @@
 //! Tests that no part of a tool's result, error or event shows a secret.
 
+use toolcell_contract::outcome::Output;
 use toolcell_test_guests::rows;
 
 use super::*;
@@ -42,7 +43,7 @@ fn tool_outcomes_and_errors_contain_no_secret() {
         assert!(!redactor().0.contains_value(shown.as_bytes()), "{shown}");
     }
     let mut deflated = miniz_oxide::deflate::compress_to_vec_zlib(VALUE.repeat(9).as_bytes(), 6);
-    redactor().bytes(&mut deflated);
+    redactor().bytes(&mut deflated, &mut InflationWork::default());
     assert_eq!(deflated, REPLACEMENT);
     for row in rows::<Value>("secrets/secret_redactor", "errors") {
         let text = row.to_string().replace("VALUE", VALUE);
@@ -53,4 +54,22 @@ fn tool_outcomes_and_errors_contain_no_secret() {
         let shown = format!("{} {error:?}", serde_json::to_string(&error).unwrap());
         assert!(!shown.contains("canary") && shown.contains("[redacted]"), "{shown}");
     }
+}
+
+/// Parts that inflate to 40 MiB each. Fails without: one bound for all parts.
+#[test]
+fn parts_of_a_result_share_the_bound_on_inflated_bytes() {
+    let deflated = miniz_oxide::deflate::compress_to_vec_zlib(&vec![b'x'; 40 << 20], 1);
+    let image = || Part::Image(Media { mime_type: "image/png".into(), data: deflated.clone() });
+    let output = Output::from_message("done").with_part(image()).with_part(image());
+    let result = CallResult::Outcome(Outcome::Ok(output));
+    assert!(SecretRedactor::is_slow(&result));
+    let CallResult::Outcome(Outcome::Ok(shown)) = redactor().result(result) else {
+        panic!("another result")
+    };
+    let [Part::Image(first), Part::Image(second)] = shown.parts.as_slice() else {
+        panic!("other parts")
+    };
+    assert!(first.data == deflated && second.data == REPLACEMENT);
+    assert!(!SecretRedactor::is_slow(&CallResult::Outcome(Outcome::ok(Value::Null))));
 }

@@ -12,8 +12,8 @@
 
 use std::time::Duration;
 
-use toolcell_contract::grants::Access;
 use toolcell_contract::grants::rights::{Denial, Request};
+use toolcell_contract::grants::{Access, GrantKind};
 use tracing::Instrument as _;
 use wasmtime::component::{HasSelf, Linker};
 
@@ -46,7 +46,10 @@ impl kv::Host for Cell {
     async fn set(&mut self, key: String, data: Vec<u8>, ttl_ms: Option<u64>) -> Answer<u64> {
         let request = Request::Key { access: Access::Write, key: key.clone().into() };
         let ttl = ttl_ms.map(Duration::from_millis);
-        let is_foreign = self.is_foreign([key.as_bytes(), &data]);
+        let (is_foreign, data) = match self.searched(&key, data).await? {
+            Ok(searched) => searched,
+            Err(fault) => return Ok(Err(fault)),
+        };
         self.in_store("set", &request, is_foreign, move |store, own| {
             store.set(own, &key, &data, ttl)
         })
@@ -67,7 +70,10 @@ impl kv::Host for Cell {
     ) -> Answer<Option<u64>> {
         let request = Request::Key { access: Access::Write, key: key.clone().into() };
         let ttl = ttl_ms.map(Duration::from_millis);
-        let is_foreign = self.is_foreign([key.as_bytes(), &data]);
+        let (is_foreign, data) = match self.searched(&key, data).await? {
+            Ok(searched) => searched,
+            Err(fault) => return Ok(Err(fault)),
+        };
         let swap = move |store: &dyn KeyStore, own: &Namespace| {
             store.compare_and_swap(own, &key, expected, &data, ttl)
         };
@@ -91,11 +97,23 @@ impl kv::Host for Cell {
 }
 
 impl Cell {
-    /// Returns true if a write has the value of a secret that only a tool which led to this call
-    /// may read. A stored value outlives the call, and later calls do not know that secret.
-    fn is_foreign(&self, written: [&[u8]; 2]) -> bool {
-        let redactor = self.scope.redactor.as_ref();
-        redactor.is_some_and(|redactor| written.iter().any(|bytes| redactor.is_foreign(bytes)))
+    /// Returns the data of a write, and true if the write has the value of a secret that only a tool
+    /// which led to this call may read. A stored value outlives the call, and later calls do not know
+    /// that secret. The search of compressed data takes long, so a thread that may block does it.
+    async fn searched(&mut self, key: &str, data: Vec<u8>) -> Answer<(bool, Vec<u8>)> {
+        let redactor = self.scope.redactor.as_ref().filter(|redactor| redactor.has_foreign());
+        let Some(redactor) = redactor.cloned() else { return Ok(Ok((false, data))) };
+        self.awaits(GrantKind::wait_of("kv"));
+        self.run_state.waits();
+        let key = key.to_owned();
+        let search =
+            move || (redactor.is_foreign(key.as_bytes()) || redactor.is_foreign(&data), data);
+        let way = self.scope.resources.for_keys.way(&self.scope.invocation.tenant);
+        match way.run(search).await {
+            Ok(searched) => Ok(Ok(searched)),
+            Err(Unserved::Blocked) => Ok(Err(kv::Fault::Unavailable(BLOCKED.into()))),
+            Err(Unserved::Failed(error)) => Err(error),
+        }
     }
 
     /// Uses the store, if the tool may, on a thread of its tenant's share that may block. An
