@@ -29,6 +29,12 @@ use crate::secrets::redact::{Inflated, Inflation, REPLACEMENT, Redaction, Redact
 
 use crate::os::clock::{self, Sleep};
 
+/// Bytes of a body that are searched at once if they are compressed; they may inflate to a thousand
+/// times as many.
+const PART: usize = 1 << 10;
+/// Inflated bytes after which the search pauses, so that others of its thread get a turn.
+const AT_ONCE: usize = 1 << 20;
+
 /// Headers about the connection, which tools do not see.
 const OF_THE_CONNECTION: [HeaderName; 6] = [
     header::CONNECTION,
@@ -59,6 +65,10 @@ pub(crate) struct Body {
     inflation: Option<Inflation>,
     /// Completes when the wait for the next piece has been too long.
     silence: Option<Sleep>,
+    /// The received bytes that were not searched yet.
+    rest: Bytes,
+    /// True if the next poll only gives others a turn.
+    is_pausing: bool,
     is_over: bool,
     _connection: AbortOnDropHandle<()>,
     _threads: Arc<Threads>,
@@ -98,6 +108,8 @@ pub(super) fn accept(
         inflation: terms.redactor.clone().map(Inflation::new),
         terms,
         silence: None,
+        rest: Bytes::new(),
+        is_pausing: false,
         is_over: false,
         _connection: connection,
         _threads: threads,
@@ -167,19 +179,34 @@ fn is_split_secret(headers: &HeaderMap, redactor: &Redactor) -> Vec<bool> {
 }
 
 impl Body {
-    fn take(&mut self, piece: Bytes) -> Result<Bytes, SendError> {
+    fn receive(&mut self, piece: Bytes) -> Result<Bytes, SendError> {
         self.terms.budget.take_received(piece.len() as u64)?;
-        let problem = match self.inflation.as_mut().map(|inflation| inflation.push(&piece)) {
-            None | Some(Inflated::Clean) => {
-                let redacted = self.redaction.as_mut().map(|redaction| redaction.push(&piece));
-                return Ok(redacted.map_or(piece, Bytes::from));
-            }
-            Some(Inflated::Secret) => "it is compressed, and carries a secret",
-            Some(Inflated::TooLarge) => {
-                "its decompressed content is too large to search for secrets"
-            }
+        self.rest = piece;
+        self.take()
+    }
+
+    /// Searches the received bytes, and returns those that are final. Leaves a rest for a later poll
+    /// if much was inflated.
+    fn take(&mut self) -> Result<Bytes, SendError> {
+        let (Some(inflation), Some(redaction)) = (&mut self.inflation, &mut self.redaction) else {
+            return Ok(std::mem::take(&mut self.rest));
         };
-        Err(SendError::broken(problem))
+        let (mut taken, before) = (Vec::new(), inflation.inflated_bytes());
+        while !self.rest.is_empty() && inflation.inflated_bytes() - before < AT_ONCE {
+            let size = if inflation.is_done() { usize::MAX } else { PART };
+            let part = self.rest.split_to(self.rest.len().min(size));
+            let problem = match inflation.push(&part) {
+                Inflated::Clean => {
+                    taken.extend(redaction.push(&part));
+                    continue;
+                }
+                Inflated::Secret => "it is compressed, and carries a secret",
+                Inflated::TooLarge => "its decompressed content is too large to search for secrets",
+            };
+            return Err(SendError::broken(problem));
+        }
+        self.is_pausing = !self.rest.is_empty();
+        Ok(taken.into())
     }
 
     /// Completes when the wait for the next piece has been too long.
@@ -210,25 +237,33 @@ impl hyper::body::Body for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
         while !self.is_over {
-            let received = Pin::new(&mut self.received).poll_frame(cx);
-            if received.is_ready() {
-                self.silence = None;
+            if std::mem::take(&mut self.is_pausing) {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
             }
-            let piece = match received {
-                // Trailers are dropped: few clients read them, and they would have to be checked
-                // like a head.
-                Poll::Ready(Some(Ok(frame))) => {
-                    frame.into_data().map_or(Ok(Bytes::new()), |data| self.take(data))
+            let piece = if self.rest.is_empty() {
+                let received = Pin::new(&mut self.received).poll_frame(cx);
+                if received.is_ready() {
+                    self.silence = None;
                 }
-                Poll::Ready(Some(Err(error))) => Err(self.terms.fault(&error)),
-                Poll::Ready(None) => {
-                    self.is_over = true;
-                    self.end()
+                match received {
+                    // Trailers are dropped: few clients read them, and they would have to be
+                    // checked like a head.
+                    Poll::Ready(Some(Ok(frame))) => {
+                        frame.into_data().map_or(Ok(Bytes::new()), |data| self.receive(data))
+                    }
+                    Poll::Ready(Some(Err(error))) => Err(self.terms.fault(&error)),
+                    Poll::Ready(None) => {
+                        self.is_over = true;
+                        self.end()
+                    }
+                    Poll::Pending => {
+                        ready!(self.poll_silence(cx));
+                        Err(SendError::Timeout(TimeoutPhase::BetweenBytes))
+                    }
                 }
-                Poll::Pending => {
-                    ready!(self.poll_silence(cx));
-                    Err(SendError::Timeout(TimeoutPhase::BetweenBytes))
-                }
+            } else {
+                self.take()
             };
             self.is_over |= piece.is_err();
             if !piece.as_ref().is_ok_and(Bytes::is_empty) {

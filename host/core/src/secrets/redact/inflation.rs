@@ -88,6 +88,16 @@ impl Inflation {
         Self { redactor, is_sought, state: stage, tail: Vec::new(), work }
     }
 
+    /// Returns the bytes that were inflated so far.
+    pub(crate) fn inflated_bytes(&self) -> usize {
+        self.work.inflated
+    }
+
+    /// Returns true if no further bytes will be inflated.
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self.state, State::Done)
+    }
+
     /// Takes the next piece.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Inflated {
         match &mut self.state {

@@ -1,5 +1,9 @@
 //! Tests of secrets that the host adds to requests, and of responses that echo them.
 
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+
 use super::*;
 
 /// A value that can be spelled out.
@@ -219,4 +223,32 @@ async fn undeclared_compression_is_searched_for_secrets() {
             }
         }
     }
+}
+
+/// A thousandth of the bytes arrives. Fails without: the pauses.
+#[tokio::test]
+async fn search_of_a_body_that_inflates_much_pauses() {
+    let bomb = miniz_oxide::deflate::compress_to_vec(&vec![0; 70 << 20], 9);
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", bomb.len());
+    let server = Server::responding([head.as_bytes(), &bomb].concat()).await;
+    let (egress, budget, outgoing) = (Egress::new(), Budget::default(), get(&server.url("/")));
+    let bound = credential_of(VALUE_SPELLED, &server.url("/"), "bearer").unwrap();
+    let secrets = Secrets { credentials: vec![bound], ..Secrets::default() };
+    let admitted = admit(&local(&server), &budget, outgoing.method, &outgoing.target).unwrap();
+    let begun = egress.begin(admitted, &budget, outgoing, secrets, Instant::now() + AMPLE).unwrap();
+    let (mut body, mut pauses) = (begun.head().await.unwrap().into_body(), 0);
+    let end = poll_fn(|cx| {
+        loop {
+            match hyper::body::Body::poll_frame(Pin::new(&mut body), cx) {
+                Poll::Ready(Some(Ok(_))) => {}
+                Poll::Ready(end) => return Poll::Ready(end),
+                Poll::Pending => {
+                    pauses += 1;
+                    return Poll::Pending;
+                }
+            }
+        }
+    });
+    assert!(matches!(end.await, Some(Err(SendError::Broken(_)))));
+    assert!(pauses >= 20, "{pauses} pauses in 64 MiB");
 }
