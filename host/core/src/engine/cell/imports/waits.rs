@@ -11,6 +11,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::time::Instant;
 use toolcell_contract::outcome::tool_error::BlockedOn;
 use wasmtime::StoreContextMut;
@@ -30,6 +31,8 @@ const POLL: &str = "wasi:io/poll@0.2.12";
 const STREAMS: &str = "wasi:io/streams@0.2.12";
 /// Bytes of a blocking write that count as one call into the host.
 const PIECE: usize = 4096;
+/// Bytes of a blocking write after which the guest can be interrupted.
+const AT_ONCE: usize = 64 << 10;
 
 /// Links the functions in place of wasmtime's own.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
@@ -86,10 +89,7 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
                 }
                 // Only files make a writer wait.
                 cell.awaits(BlockedOn::File);
-                let written = match cell.table.get_mut(&stream) {
-                    Ok(stream) => stream.blocking_write_and_flush(bytes.into()).await,
-                    Err(error) => Err(error.into()),
-                };
+                let written = pieces(&mut cell.table, &stream, bytes.into()).await;
                 cell.awaits(None);
                 Ok((stream_result(&mut cell.table, written)?,))
             })
@@ -146,6 +146,23 @@ fn stream_result<T>(
     answer: StreamResult<T>,
 ) -> wasmtime::Result<Result<T, streams::StreamError>> {
     answer.map_or_else(|error| table.convert_stream_error(error).map(Err), |answer| Ok(Ok(answer)))
+}
+
+/// Writes bytes piece by piece.
+async fn pieces(
+    table: &mut ResourceTable,
+    stream: &Resource<DynOutputStream>,
+    mut bytes: Bytes,
+) -> StreamResult<()> {
+    loop {
+        let piece = bytes.split_to(bytes.len().min(AT_ONCE));
+        table.get_mut(stream)?.blocking_write_and_flush(piece).await?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        // Without this yield, a stream that never waits would delay the check of the deadline.
+        tokio::task::yield_now().await;
+    }
 }
 
 /// Writes zeroes piece by piece, so that the host never holds as many as the guest asks for.

@@ -188,7 +188,7 @@ mod tests {
     use bytes::Bytes;
     use toolcell_contract::limits::Limits;
     use toolcell_test_guests::rows;
-    use wasmtime_wasi::p2::OutputStream as _;
+    use wasmtime_wasi::p2::{OutputStream as _, StreamError};
 
     use super::super::{GuestStream, PERMIT_BYTES};
     use super::*;
@@ -208,6 +208,16 @@ mod tests {
         lines.finish();
         let meter = &invocation.meter;
         (meter.log_bytes.load(Ordering::Relaxed), meter.log_bytes_dropped.load(Ordering::Relaxed))
+    }
+
+    /// Fails without: the bound on the bytes of one write.
+    #[test]
+    fn write_of_more_than_permitted_is_a_trap() {
+        let lines = Lines::new(Arc::new(Invocation::scripted("t", Limits::default())));
+        let mut stream = GuestStream::Logged(lines, LogSource::Stderr);
+        let mut write = |count| stream.write(Bytes::from(vec![b'\n'; count]));
+        assert!(write(PERMIT_BYTES).is_ok());
+        assert!(matches!(write(PERMIT_BYTES + 1), Err(StreamError::Trap(_))));
     }
 
     #[test]

@@ -9,17 +9,18 @@ pub(crate) mod captured;
 pub(crate) mod lines;
 
 use bytes::Bytes;
+use toolcell_contract::controls::bound;
 use toolcell_contract::event::LogSource;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
-use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
 use captured::Captured;
 use lines::Lines;
 
-/// Bytes that one write may carry.
+/// Bytes that one write may carry: all of it is made into lines before the guest can be interrupted.
 const PERMIT_BYTES: usize = 64 << 10;
 
-/// A stream of WASI that a guest writes to. A write never fails and never waits.
+/// A stream of WASI that a guest writes to. A permitted write never fails and never waits.
 #[derive(Clone)]
 pub(crate) enum GuestStream {
     /// Lines for the log.
@@ -51,6 +52,9 @@ impl Pollable for GuestStream {
 
 impl OutputStream for GuestStream {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        if bytes.len() > bound!(WritePermits, PERMIT_BYTES) {
+            return Err(StreamError::trap("a write of more than was permitted"));
+        }
         match self {
             Self::Logged(lines, source) => lines.write(*source, &bytes),
             Self::Captured(captured) => captured.write(&bytes),
