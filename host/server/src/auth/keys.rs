@@ -55,8 +55,9 @@ struct Loaded {
     infos: Vec<KeyInfo>,
 }
 
-/// Device, inode, length and modification time: they differ between two files of one name.
-type Stamp = (u64, u64, u64, i64, i64);
+/// Device, inode, length, mode, and the times of modification and of change. They differ between
+/// two files of one name, and after a change of the owner or the mode.
+type Stamp = (u64, u64, u64, u32, (i64, i64), (i64, i64));
 
 /// The description of a key. The key itself is not stored.
 ///
@@ -323,10 +324,13 @@ fn is_place(error: &io::Error) -> bool {
     [IsADirectory, NotADirectory, NotFound, ReadOnlyFilesystem].contains(&error.kind())
 }
 
-/// Returns a stamp that distinguishes this file from an earlier one of the same name.
+/// Returns a stamp that distinguishes this file from an earlier one of the same name, and from
+/// itself with other permissions: a file that was refused for them can be used once they are right.
 fn stamp(path: &Path) -> Option<Stamp> {
     let found = fs::symlink_metadata(path).ok()?;
-    Some((found.dev(), found.ino(), found.len(), found.mtime(), found.mtime_nsec()))
+    let (written, changed) =
+        ((found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec()));
+    Some((found.dev(), found.ino(), found.len(), found.mode(), written, changed))
 }
 
 /// Waits until no other process changes the file.
@@ -421,6 +425,11 @@ mod tests {
             assert!(error.contains(problem), "{error}");
             // The keys that were read before go on.
             assert_eq!(tenant(&store, &key).as_deref(), Some("acme"), "{problem}");
+            assert!(!store.is_readable(), "{problem}");
         }
+        // As the hint of the last one says.
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(store.is_readable(), "it is read again");
+        assert_eq!(tenant(&store, &key).as_deref(), Some("acme"));
     }
 }
