@@ -19,9 +19,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolcell::step::RawCall;
 use toolcell::tool::Invocation;
-use toolcell::{CallContext, Definition, Error, Executor, Outcome, Tool, ToolCall};
+use toolcell::{CallContext, Definition, Error, Executor, Json, Outcome, Tool, ToolCall};
 
 use super::search::Index;
+use crate::artifacts::members::is_object;
 
 /// The tool that finds tools by words.
 pub(crate) const SEARCH: &str = "tools_search";
@@ -97,8 +98,9 @@ pub(crate) fn resolve_call(mut call: ToolCall) -> ToolCall {
     // Checking against the schema of `tools_call` reports the fault of other arguments.
     if call.name == CALL
         && let Ok(Called { name, arguments }) = serde_json::from_str(&call.arguments)
+        && is_object(arguments.as_str())
     {
-        (call.name, call.arguments) = (name, Value::Object(arguments).to_string());
+        (call.name, call.arguments) = (name, arguments.into_string());
     }
     call
 }
@@ -113,19 +115,27 @@ pub(crate) fn resolve_raw_call(mut call: RawCall) -> RawCall {
         Some(arguments) => Called::deserialize(arguments).ok(),
         None => None,
     };
-    if let Some(Called { name, arguments }) = called {
-        (call.name, call.arguments) = (Some(name), Some(Value::Object(arguments)));
+    if let Some(Called { name, arguments }) = called
+        && is_object(arguments.as_str())
+    {
+        let arguments = Value::String(arguments.into_string());
+        (call.name, call.arguments) = (Some(name), Some(arguments));
     }
     call
 }
 
-/// Arguments of `tools_call`.
+/// Arguments of `tools_call`. Those of the tool stay text: a tree would round long numbers, and
+/// takes many times the bytes.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Called {
     name: String,
-    #[serde(default)]
-    arguments: Map<String, Value>,
+    #[serde(default = "no_arguments")]
+    arguments: Json,
+}
+
+fn no_arguments() -> Json {
+    Json::from(json!({}))
 }
 
 /// All tools of a view, searchable.
@@ -310,4 +320,29 @@ fn summary(definition: &Definition) -> Value {
         description.push('…');
     }
     json!({"name": definition.name, "description": description, "parameters": parameters})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn called_tool_gets_the_text_of_its_arguments() {
+        let arguments = r#"{"id": 123456789012345678901, "rate": 1.10, "at": 0}"#;
+        let text = format!(r#"{{"arguments": {arguments}, "name": "find"}}"#);
+        let call = ToolCall::new("1", CALL, text);
+        let raw = resolve_raw_call(RawCall::from(call.clone()));
+        let call = resolve_call(call);
+        assert_eq!((call.name.as_str(), call.arguments.as_str()), ("find", arguments));
+        assert_eq!((raw.name.as_deref(), raw.arguments), (Some("find"), Some(json!(arguments))));
+        let tree = json!({"name": CALL, "args": {"name": "find", "arguments": {"id": 7}}});
+        assert_eq!(resolve_raw_call(RawCall::from(tree)).arguments, Some(json!(r#"{"id":7}"#)));
+        for other in
+            [r#"{"name": "find", "arguments": [1]}"#, r#"{"name": "find", "arguments": null}"#]
+        {
+            assert_eq!(resolve_call(ToolCall::new("1", CALL, other)).name, CALL, "{other}");
+        }
+        let without = resolve_call(ToolCall::new("1", CALL, r#"{"name": "find"}"#));
+        assert_eq!((without.name.as_str(), without.arguments.as_str()), ("find", "{}"));
+    }
 }
