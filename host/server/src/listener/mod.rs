@@ -52,7 +52,9 @@ pub use metrics::{MetricsError, MetricsServer};
 use stalled::Stalling;
 pub use tls::{Tls, TlsError};
 
-/// Time that connections have to close after their requests have ended.
+/// Time that requests have to end after they were cancelled.
+const STOPPING: Duration = Duration::from_secs(5);
+/// Time that connections then have to close.
 const CLOSING: Duration = Duration::from_secs(2);
 /// The pause after a failed accept, for example because there are no descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -196,8 +198,9 @@ impl HttpServer {
 
     /// Answers until `shutdown` completes and [`ListenOptions::shutdown_delay`] has passed. Then it
     /// accepts no connection, waits for the running requests ([`ListenOptions::drain_timeout`]),
-    /// cancels the remaining ones, and returns when every connection is closed. While it listens,
-    /// it removes expired [artifacts](crate::artifacts::Artifacts::sweep_periodically).
+    /// cancels the remaining ones, and returns when every connection is closed. It closes those
+    /// whose clients have not read their answers some seconds later. While it listens, it removes
+    /// expired [artifacts](crate::artifacts::Artifacts::sweep_periodically).
     ///
     /// # Cancel safety
     /// When dropped, every connection is closed and every running call is stopped.
@@ -243,7 +246,9 @@ impl HttpServer {
         }
         drop(listener);
         let _ = closing.send(true);
-        service.drain(options.drain_timeout).await;
+        // A client that reads its events slowly keeps its run, whose calls were cancelled by then.
+        let most = options.drain_timeout.saturating_add(STOPPING);
+        let _ = tokio::time::timeout(most, service.drain(options.drain_timeout)).await;
         let closed = async { while connections.join_next().await.is_some() {} };
         if tokio::time::timeout(CLOSING, closed).await.is_err() {
             connections.shutdown().await;

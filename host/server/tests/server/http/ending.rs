@@ -2,15 +2,19 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::sync::oneshot;
 use toolcell::ToolCall;
-use toolcell_server::{CallRequest, ListenOptions, Principal, RequestError};
+use toolcell_server::{
+    Authenticator, CallRequest, HttpServer, ListenOptions, Principal, RequestError,
+};
 
-use super::client::{Reply, connect};
+use super::client::{JSON, Reply, connect, request};
 use super::fixture::Fixture;
 use super::page::is_as_the_page_says;
+use crate::setup::{PATIENCE, native, registry, serving};
 
 const BODY: &str = r#"{"name": "echo", "arguments": {}}"#;
 
@@ -83,4 +87,29 @@ async fn shutdown_drains_requests_and_accepts_no_new_ones() {
     let answer = running.await.unwrap().unwrap();
     assert_eq!((answer.status, &answer.json()["tool"]), (200, &json!("wait")));
     fixture.wait().await;
+}
+
+/// The run of a stream that its client does not read never ends by itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn unread_stream_does_not_delay_shutdown() {
+    let long = native("long", async |_: Value| Value::from("x".repeat(512 << 10)));
+    let options = ListenOptions {
+        write_time: Duration::from_secs(3600),
+        drain_timeout: Duration::from_millis(50),
+        ..ListenOptions::default()
+    };
+    let service = serving(&registry([long]));
+    let server = HttpServer::bind(service, Authenticator::open(), options).await.unwrap();
+    let address = server.address();
+    let (shutdown, ended) = oneshot::channel();
+    let server = tokio::spawn(server.serve(async {
+        let _ = ended.await;
+    }));
+    // More than both ends of the connection hold.
+    let calls = vec![json!({"name": "long", "arguments": {}}); 64];
+    let body = json!({ "calls": calls }).to_string();
+    let mut stream = connect(address, request("POST /v1/runs", JSON, &body).as_bytes()).await;
+    stream.read_exact(&mut [0; 12]).await.unwrap();
+    shutdown.send(()).unwrap();
+    tokio::time::timeout(2 * PATIENCE, server).await.expect("it ends").unwrap();
 }
