@@ -8,7 +8,8 @@
 //! call was made; the failure of a call is part of the result.
 //!
 //! A tool that is not visible to the principal is removed from the registry of the request (its
-//! tools by name) before the run begins, so that the run treats it as an unknown tool.
+//! tools by name) before the run begins, so that the run treats it as an unknown tool. If it is
+//! visible with the arguments of another call, only its own call fails.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -142,7 +143,8 @@ impl Service {
         let named = calls.iter().filter_map(|call| {
             Some((call.name.clone()?, call.arguments.as_ref().map_or_else(String::new, text)))
         });
-        let visible = visible_to(&view, named.collect(), Arc::clone(&turn.call.context)).await;
+        let visible =
+            visible_to(&view, named.collect(), Arc::clone(&turn.call.context), false).await;
         let registry = visible.unwrap_or_else(|| view.runner.registry().clone());
         let config = toolcell::step::StepConfig {
             max_concurrency: Some(admitted.slots.count.max(1)),
@@ -169,7 +171,9 @@ impl Service {
         let wanted = options.concurrency(calls.len()).min(calls.len());
         let admitted = self.admit(principal, &view, &id, calls.len(), wanted, &mut options.call)?;
         let named = calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect();
-        let visible = visible_to(&view, named, Arc::clone(&options.call.context)).await;
+        // A call of an unknown tool refuses the whole run, or is a failed call.
+        let all = options.unknown_tools == UnknownTools::Refuse;
+        let visible = visible_to(&view, named, Arc::clone(&options.call.context), all).await;
         let runner = visible.map_or_else(|| view.runner.clone(), Runner::new);
         let registry = runner.registry();
         if options.unknown_tools == UnknownTools::Refuse
@@ -188,26 +192,33 @@ impl Service {
 }
 
 /// Returns the view's tools without those of these calls that are not visible in this context.
-/// `None`: all are visible.
+/// `None`: all are visible. A tool can be visible with some arguments only. If `all` is false, it
+/// stays if it is visible to one of its calls, and the executor refuses the others.
 async fn visible_to(
     view: &View,
     calls: Vec<(String, String)>,
     context: Arc<CallContext>,
+    all: bool,
 ) -> Option<Registry> {
     let asks = |(name, arguments): (String, String)| {
         let tool = view.tools.get(&name)?.clone();
         let (context, executor) = (Arc::clone(&context), view.executor.clone());
-        let hidden = async move {
+        let asked = async move {
             // If there was no room to ask, the call itself is refused for that reason.
             let is_visible = executor.is_visible(&tool, Some(&arguments), &context).await;
-            (is_visible == Some(false)).then_some(name)
+            (name, is_visible != Some(false))
         };
-        Some(hidden.boxed())
+        Some(asked.boxed())
     };
-    let asked: Vec<BoxFuture<'static, Option<String>>> =
+    let asked: Vec<BoxFuture<'static, (String, bool)>> =
         calls.into_iter().filter_map(asks).collect();
-    let hidden = stream::iter(asked).buffered(ASKED_AT_ONCE).filter_map(std::future::ready);
-    let hidden: BTreeSet<String> = hidden.collect().await;
+    let answers: Vec<_> = stream::iter(asked).buffered(ASKED_AT_ONCE).collect().await;
+    let (seen, mut hidden): (Vec<_>, Vec<_>) =
+        answers.into_iter().partition(|(_, is_visible)| *is_visible);
+    if !all {
+        hidden.retain(|(name, _)| !seen.iter().any(|(other, _)| other == name));
+    }
+    let hidden: BTreeSet<String> = hidden.into_iter().map(|(name, _)| name).collect();
     if hidden.is_empty() {
         return None;
     }

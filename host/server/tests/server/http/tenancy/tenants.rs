@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolcell::run::UnknownTools;
 use toolcell::step::Step;
 use toolcell::tenant::Quota;
 use toolcell::{Executor, Tenant, ToolCall, Turn};
@@ -121,6 +122,31 @@ async fn other_tenants_tool_is_unknown() {
         service.call(&globex, CallRequest::new(ToolCall::new("a", "own_2", "{}"))).await.is_ok()
     );
     assert_eq!(asked.load(Ordering::Relaxed) / 1000, 1, "what is called is counted");
+}
+
+#[tokio::test]
+async fn visibility_of_a_call_depends_on_its_own_arguments() {
+    let door = native("door", async |_: Value| json!("open"));
+    let door = door.with_visibility(|arguments, _| arguments["word"] == "xyzzy");
+    let service = Service::builder(ServedTools::new(&registry([door]))).build().unwrap();
+    let local = Principal::local();
+    let calls = || {
+        let call = |word: &str| ToolCall::with_value(word, "door", &json!({"word": word}));
+        ["other", "xyzzy"].map(call)
+    };
+    let mut request = RunRequest::new(calls());
+    service.run(&local, request.clone()).await.expect_err("one call has no tool");
+    request.options.unknown_tools = UnknownTools::Answer;
+    let outcome = service.run(&local, request).await.unwrap();
+    let failed: Vec<_> = outcome.messages.iter().map(|answer| answer.is_error).collect();
+    assert_eq!(failed, [true, false], "{outcome:?}");
+    let (steps, _) =
+        service.steps(&local, StepRequest::new(calls(), Turn::default())).await.unwrap();
+    let is_as_run = matches!(
+        steps[..],
+        [Step::History { success: false, .. }, Step::History { success: true, .. }]
+    );
+    assert!(is_as_run, "{steps:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
