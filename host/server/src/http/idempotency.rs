@@ -6,7 +6,7 @@
 //! [`Claim`], with which it stores its answer; a repeated one gets the stored answer. It is refused
 //! while the first still runs, or if its body differs. A claim that ends without an answer frees
 //! its key, so only answers of calls that were made are stored. They are kept in memory for
-//! [`LIFETIME`].
+//! [`LIFETIME`]. If an answer is too long, only its key is kept, and a repeated request is refused.
 //!
 //! A key belongs to its principal. A principal has at most [`MAX_KEYS`] keys, [`MOST_RUNNING`] of
 //! them with running requests, and [`MOST_BYTES`] of answers. All principals of a tenant together
@@ -66,7 +66,24 @@ struct Entry {
     request: Fingerprint,
     since: Instant,
     /// `None` while the first request runs.
-    answer: Option<Bytes>,
+    answer: Option<Kept>,
+}
+
+/// The result of a request whose calls were made.
+#[derive(Debug)]
+enum Kept {
+    Answer(Bytes),
+    /// The answer has more than [`MOST_BYTES`].
+    TooLong,
+}
+
+impl Kept {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Answer(answer) => answer.len(),
+            Self::TooLong => 0,
+        }
+    }
 }
 
 /// The result of beginning a request.
@@ -138,7 +155,13 @@ impl Idempotency {
                     Err(Problem::new(StatusCode::CONFLICT, "idempotency_in_flight", detail)
                         .with_retry_after(RETRY))
                 }
-                Some(answer) => Ok(BeginResult::Repeated(answer.clone())),
+                Some(Kept::Answer(answer)) => Ok(BeginResult::Repeated(answer.clone())),
+                Some(Kept::TooLong) => {
+                    let detail = "the request with this idempotency key was made, and its answer was too long to be kept";
+                    let (status, code) = (StatusCode::UNPROCESSABLE_ENTITY, "idempotency_not_kept");
+                    Err(Problem::new(status, code, detail)
+                        .with_hint("use a new key to make the calls again, fewer in each request"))
+                }
             };
         }
         for of in KeyScope::both(principal) {
@@ -156,18 +179,16 @@ impl Idempotency {
 }
 
 impl Claim {
-    /// Stores the answer.
+    /// Stores the answer, or that it was too long.
     pub(super) fn store(self, answer: Bytes) {
-        if answer.len() > MOST_BYTES {
-            return;
-        }
+        let kept = if answer.len() > MOST_BYTES { Kept::TooLong } else { Kept::Answer(answer) };
         let mut entries = self.entries.lock();
         for of in KeyScope::both(&self.key.0) {
-            let room = of.times(MOST_BYTES).saturating_sub(answer.len());
+            let room = of.times(MOST_BYTES).saturating_sub(kept.bytes());
             of.make_room(&mut entries, |used| used.bytes <= room);
         }
         if let Some(entry) = entries.get_mut(&self.key) {
-            entry.answer = Some(answer);
+            entry.answer = Some(kept);
         }
     }
 }
@@ -227,7 +248,7 @@ impl<'a> KeyScope<'a> {
         for (_, Entry { answer, .. }) in self.entries(entries) {
             used.keys += 1;
             used.running += usize::from(answer.is_none());
-            used.bytes += answer.as_ref().map_or(0, Bytes::len);
+            used.bytes += answer.as_ref().map_or(0, Kept::bytes);
         }
         used
     }
@@ -244,7 +265,7 @@ impl<'a> KeyScope<'a> {
         for (_, key) in oldest {
             let answer = entries.remove(&key).and_then(|entry| entry.answer);
             used.keys -= 1;
-            used.bytes -= answer.map_or(0, |answer| answer.len());
+            used.bytes -= answer.map_or(0, |answer| answer.bytes());
             if fits(&used) {
                 return true;
             }
@@ -302,5 +323,19 @@ mod tests {
             kept.begin(&newest, "key", "route", b"body"),
             Ok(BeginResult::Repeated(_))
         ));
+    }
+
+    #[test]
+    fn request_with_too_long_answer_is_not_made_again() {
+        let clock = ManualClock::new();
+        let kept = Idempotency::new(Arc::new(clock.clone()));
+        let long = Bytes::from(vec![0; MOST_BYTES + 1]);
+        claim(&kept, "acme", 0).expect("room").store(long);
+        let user = Principal::new(Some("acme"), "user:0");
+        let refused = kept.begin(&user, "key", "route", b"body").err().expect("it was made");
+        assert_eq!(refused.code, "idempotency_not_kept");
+        assert_eq!(usage_of(&kept, "acme").bytes, 0);
+        clock.advance(LIFETIME);
+        assert!(claim(&kept, "acme", 0).is_some());
     }
 }
