@@ -86,8 +86,11 @@ impl<'a, F: Fn(Notice)> Accepted<'a, F> {
         loop {
             let said = changes.borrow_and_update().clone();
             tokio::select! {
-                () = self.refresh_keys(said) => {}
+                // The change first: keys that were fetched meanwhile are of the issuer before it,
+                // and would be accepted again.
+                biased;
                 Ok(()) = changes.changed() => {}
+                () = self.refresh_keys(said) => {}
             }
         }
     }
