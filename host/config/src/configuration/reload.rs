@@ -15,6 +15,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::Stream;
@@ -36,6 +37,8 @@ pub struct Reloader {
     configuration: tokio::sync::Mutex<Configuration>,
     /// The state of the files before they were last read.
     last_files: Mutex<Files>,
+    /// True if the configuration could not be read at the last reload.
+    is_unread: AtomicBool,
 }
 
 /// The changes that a reload made.
@@ -62,7 +65,8 @@ impl Reloader {
         let current = Arc::new(configuration.load(&engines).await?);
         let (current, configuration) =
             (RwLock::new(current), tokio::sync::Mutex::new(configuration));
-        Ok(Self { engines, current, configuration, last_files: Mutex::new(seen) })
+        let (last_files, is_unread) = (Mutex::new(seen), AtomicBool::new(false));
+        Ok(Self { engines, current, configuration, last_files, is_unread })
     }
 
     /// Returns the version that is served now. A caller that keeps it still has that version after
@@ -87,7 +91,9 @@ impl Reloader {
         // configuration cannot be read, its files are those of the last one.
         let seen = Files::of(&current);
         *self.last_files.lock() = seen.clone();
-        let next = current.read_again()?;
+        let next = current.read_again();
+        self.is_unread.store(next.is_err(), Ordering::Relaxed);
+        let next = next?;
         let seen = Files::of(&next).with_earlier(seen);
         if next.file.is_none() || next.approval == Approval::Missing {
             let file = current.file.as_deref().unwrap_or(NAME);
@@ -117,7 +123,8 @@ impl Reloader {
     /// The files are the configuration, its lock, the components and their signatures, and the
     /// files of secrets, of an issuer's keys and of certificate authorities. Changes are detected
     /// by times, size and inode, which also works for links, mounted volumes and network file
-    /// systems.
+    /// systems. A configuration that cannot be read is tried again at each check, because its
+    /// problem can be mended in a file that only it names.
     pub fn changes(
         &self,
         every: Duration,
@@ -139,19 +146,23 @@ impl Reloader {
         self.reload().await
     }
 
-    /// Waits until a file has changed and is unchanged at the following check.
+    /// Waits until a file has changed and is unchanged at the following check, or until a
+    /// configuration that could not be read can be, at two checks.
     async fn settled_change(&self, every: Duration) {
-        let mut last = None;
+        let (mut last, mut was_mended) = (None, false);
         loop {
             tokio::time::sleep(every).await;
             let configuration = self.configuration.lock().await;
             let now = Files::of(&configuration);
-            drop(configuration);
             let is_changed = now != *self.last_files.lock();
-            if is_changed && last.as_ref() == Some(&now) {
+            let is_mended = !is_changed
+                && self.is_unread.load(Ordering::Relaxed)
+                && configuration.read_again().is_ok();
+            drop(configuration);
+            if is_mended && was_mended || is_changed && last.as_ref() == Some(&now) {
                 return;
             }
-            last = Some(now);
+            (last, was_mended) = (Some(now), is_mended);
         }
     }
 }

@@ -237,6 +237,13 @@ async fn file_change_is_noticed() {
     place.write("two.wasm", rebuilt(&tool("two", "The second.")));
     let reloaded = changes.next().await.expect("no error").expect("no error");
     assert!(reloaded.replaced.contains("two") && !reloaded.definitions_changed, "{reloaded:?}");
+    let issuer = "[issuer]\nurl = \"https://login.example\"\naudience = \"https://tools.example\"\nkeys = \"keys.json\"\n";
+    place.write("toolcell.toml", format!("{TWO}{issuer}"));
+    assert!(matches!(changes.next().await, Some(Err(Error::Invalid { .. }))), "no file of keys");
+    // The configuration that is served does not name the file.
+    place.write("keys.json", "{}");
+    changes.next().await.expect("no error").expect("no error");
+    assert!(reloader.loaded().issuer().is_some());
 }
 
 #[tokio::test]
