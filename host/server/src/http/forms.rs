@@ -26,6 +26,7 @@ use utoipa::openapi::Ref;
 use utoipa::openapi::schema::{AdditionalProperties, Array, Object, OneOf, SchemaType, Type};
 
 use super::problem::Problem;
+use crate::artifacts::members::members as members_of;
 use crate::service::calls::CallRequest;
 use crate::service::request_id::RequestId;
 use crate::service::runs::{RunRequest, StepRequest};
@@ -240,7 +241,7 @@ pub(super) enum OnUnknown {
 pub(super) struct StepBody {
     /// The calls as the model wrote them: `{"id"?, "name", "args" | "arguments", "resume"?}`.
     #[schema(schema_with = step_calls)]
-    calls: Vec<Value>,
+    calls: Vec<Json>,
     /// Where the calls come from.
     #[serde(default, deserialize_with = "members")]
     context: Origin,
@@ -373,7 +374,7 @@ impl RunBody {
 
 impl StepBody {
     pub(super) fn request(self, id: &RequestId) -> Result<StepRequest, Problem> {
-        let calls = self.calls.into_iter().enumerate().map(|(at, call)| raw_call(at, call));
+        let calls = self.calls.iter().enumerate().map(|(at, call)| raw_call(at, call));
         let calls: Result<Vec<RawCall>, Problem> = calls.collect();
         let known = self.memory.unwrap_or_default();
         let mut memory = TurnMemory::default();
@@ -399,18 +400,29 @@ impl StepBody {
     }
 }
 
-/// Converts the call at this index, as a model wrote it, with the answer to a question.
-fn raw_call(at: usize, mut call: Value) -> Result<RawCall, Problem> {
-    let resume = call.get_mut("resume").map(Value::take).filter(|resume| !resume.is_null());
-    let call = RawCall::from(call);
-    let Some(resume) = resume else { return Ok(call) };
-    let answered = serde_path_to_error::deserialize(resume);
+/// Converts the call at this index, as a model wrote it, with the answer to a question. Its
+/// arguments stay text: a tree would round long numbers.
+fn raw_call(at: usize, call: &Json) -> Result<RawCall, Problem> {
+    let mut raw = RawCall::default();
+    let names = ["id", "name", "args", "arguments", "resume"];
+    let Some([id, name, args, arguments, resume]) = members_of(call.as_str(), names) else {
+        return Ok(raw);
+    };
+    let string = |text: &str| serde_json::from_str::<String>(text).ok();
+    (raw.id, raw.name) = (id.and_then(string), name.and_then(string));
+    raw.arguments = args.or(arguments).map(|text| match text {
+        "null" => Value::Null,
+        text => Value::String(string(text).unwrap_or_else(|| text.to_owned())),
+    });
+    let Some(resume) = resume.filter(|resume| *resume != "null") else { return Ok(raw) };
+    let answered =
+        serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(resume));
     let StrictObject(Answered { answer, state }) = answered.map_err(|error| {
         let inner = error.path().to_string();
         let member = if inner == "." { String::new() } else { format!(".{inner}") };
         super::body::invalid_member(&format!("calls[{at}].resume{member}"), error.inner())
     })?;
-    Ok(call.with_resume(Resume { answer, state }))
+    Ok(raw.with_resume(Resume { answer, state }))
 }
 
 /// Returns arguments as text: the content of a string, or the JSON text of another value.

@@ -25,6 +25,7 @@ use serde::Serialize;
 use serde_json::json;
 use toolcell::call::JsonReservation;
 use toolcell::run::RunEvent;
+use toolcell::step::{Step, TurnMemory};
 use tracing::Instrument as _;
 
 use super::idempotency::{BeginResult, HEADER, REPLAYED, key_of};
@@ -130,7 +131,7 @@ pub(crate) fn sse(events: impl Stream<Item = Event> + Send + 'static) -> Respons
 ))]
 pub(super) async fn steps(caller: Caller, request: Request) -> Result<Response, Problem> {
     let (key, read) = (key_of(request.headers())?, body::read(&caller.shared, request).await?);
-    // The calls of steps are parsed into trees.
+    // Large bodies wait for their turn.
     let text = std::str::from_utf8(&read.bytes).unwrap_or_default();
     let (tenant, end) = (caller.principal.tenant(), Instant::now() + TREE_TIME);
     let room = JsonReservation::take(tenant, text, end).await;
@@ -140,9 +141,16 @@ pub(super) async fn steps(caller: Caller, request: Request) -> Result<Response, 
     let work = |service: Service, sender| async move {
         let _room = room;
         let (steps, turn) = service.steps(&sender, steps).await?;
-        Ok(json!({"steps": steps, "memory": turn.memory()}))
+        Ok(TakenSteps { steps, memory: turn.memory() })
     };
     answer_once(caller, key, "steps", read, work).await
+}
+
+/// The answer to steps. Written without a tree, which would round long numbers.
+#[derive(Serialize)]
+struct TakenSteps {
+    steps: Vec<Step>,
+    memory: TurnMemory,
 }
 
 /// Cancels the running request whose `x-request-id` is this: its guests are stopped, and it is

@@ -109,6 +109,15 @@ async fn query_error_names_its_parameter() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn long_number_of_a_step_keeps_its_digits() {
+    let fixture = Fixture::start().await;
+    let body = r#"{"calls": [{"id": "a", "name": "echo", "args": {"m": 123456789012345678901}}]}"#;
+    let told = fixture.post("/v1/steps", "", body).await;
+    // Of the call, and of the tool's value.
+    assert_eq!(told.body.matches("123456789012345678901").count(), 2, "{told:?}");
+}
+
 /// Events have no ids: a client that reconnects begins another run.
 #[tokio::test(flavor = "multi_thread")]
 async fn run_stream_cannot_be_resumed() {
