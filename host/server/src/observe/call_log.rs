@@ -18,6 +18,8 @@ use crate::tenants::account::ending;
 const MAX_DENIALS: usize = 256;
 /// Characters of a tool's name in a line. Bounded because a client can invent names.
 const NAME_CHARS: usize = 64;
+/// Characters of a call's id in a line: those of a request's id. Bounded for the same reason.
+const ID_CHARS: usize = 128;
 
 /// The log of one tenant's calls.
 #[derive(Debug, Default)]
@@ -39,8 +41,8 @@ impl CallLog {
         match event {
             Event::Completed { id, name, result, usage, .. } => tracing::info!(
                 tenant,
-                tool = name.chars().take(NAME_CHARS).collect::<String>(),
-                call = id,
+                tool = shortened(name, NAME_CHARS),
+                call = shortened(id, ID_CHARS),
                 outcome = ending(result),
                 wall = ?usage.wall,
                 fuel = usage.fuel,
@@ -49,7 +51,7 @@ impl CallLog {
             Event::Denied { id, denial } if self.is_new(&denial.request) => {
                 tracing::warn!(
                     tenant,
-                    call = id,
+                    call = shortened(id, ID_CHARS),
                     denial = denial.to_string(),
                     "a request of a tool was denied"
                 );
@@ -77,9 +79,19 @@ impl CallLog {
     }
 }
 
+fn shortened(text: &str, most: usize) -> String {
+    text.chars().take(most).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn invented_id_is_shortened() {
+        assert_eq!(shortened(&"é".repeat(1000), ID_CHARS), "é".repeat(ID_CHARS));
+        assert_eq!(shortened("call-1", ID_CHARS), "call-1");
+    }
 
     #[test]
     fn denials_are_logged_once_and_bounded() {
