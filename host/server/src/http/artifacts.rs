@@ -22,7 +22,7 @@ use http::header::{
     ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY,
     CONTENT_TYPE, ETAG, IF_NONE_MATCH, IF_RANGE, RANGE,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use serde::{Deserialize, Serialize};
 
 use super::problem::{Failed, Problem, Refused};
@@ -98,6 +98,7 @@ pub(super) async fn list(
 pub(super) async fn get(
     Caller { shared, principal, .. }: Caller,
     id: Result<Path<String>, PathRejection>,
+    method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Path(id) = id.map_err(|_| tools::invalid_path())?;
@@ -110,7 +111,9 @@ pub(super) async fn get(
     if header_text(&headers, IF_NONE_MATCH).is_some_and(|tags| has_tag(tags, &tag)) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, text(&tag))]).into_response());
     }
-    let is_asked = headers.get(IF_RANGE).is_none_or(|value| value.as_bytes() == tag.as_bytes());
+    // A range of another method is ignored (RFC 9110, 14.2).
+    let is_asked = method == Method::GET
+        && headers.get(IF_RANGE).is_none_or(|value| value.as_bytes() == tag.as_bytes());
     let range = if is_asked { range(&headers, size) } else { Ranged::Whole };
     let (status, range) = match range {
         Ranged::Whole => (StatusCode::OK, 0..size),
