@@ -58,8 +58,9 @@ pub struct HttpOptions {
     pub origins: Vec<String>,
     /// The most bytes of one body.
     pub body: usize,
-    /// The most bytes of all bodies that are in memory at once. If there are several tenants, one
-    /// that already holds some must leave as many free as it then holds.
+    /// The most bytes of all bodies that are in memory at once. A body counts until the work of its
+    /// request has ended. If there are several tenants, one that already holds some must leave as
+    /// many free as it then holds.
     pub bodies: usize,
     /// The most requests with credentials that are open at once: from the check of the credentials
     /// until the answer is sent. If there are several tenants, one that already holds some must

@@ -85,11 +85,16 @@ pub(super) async fn run(caller: Caller, request: Request) -> Result<Response, Pr
         let problem = Problem::bad_request("invalid_idempotency_key", detail);
         return Err(problem.with_hint("leave the header out, or send the calls to `/v1/batch`"));
     }
-    let read = body::read(&caller.shared, request).await?;
-    let run = body::parse::<forms::RunBody>(&read.bytes)?.request(&caller.id)?;
-    drop(read);
+    let body::Read { bytes, resources } = body::read(&caller.shared, request).await?;
+    let run = body::parse::<forms::RunBody>(&bytes)?.request(&caller.id)?;
+    drop(bytes);
+    let held = body::kept_by_work(resources);
     let lines = lines(caller.shared.service.stream(&caller.principal, run).await?);
-    Ok(sse(lines.map(|line| Event::default().data(line))))
+    Ok(sse(lines.map(move |line| {
+        // Kept until the stream ends: the calls are in memory.
+        let _held = &held;
+        Event::default().data(line)
+    })))
 }
 
 /// Returns the events of a run as JSON. The last is `run_halted`, or `run_finished` with the
@@ -187,18 +192,23 @@ where
         let answer = serde_json::to_vec(&work.await?).unwrap_or_default();
         Ok::<_, Problem>(Bytes::from(answer))
     };
+    let body::Read { bytes, resources } = read;
+    // The calls are in memory until they have ended.
+    let held = body::kept_by_work(resources);
     let Some(key) = key else {
-        drop(read);
-        return Ok(json_response(work.await?));
+        drop(bytes);
+        let answer = work.await;
+        drop(held);
+        return Ok(json_response(answer?));
     };
-    match shared.idempotency.begin(&principal, &key, route, &read.bytes)? {
+    match shared.idempotency.begin(&principal, &key, route, &bytes)? {
         BeginResult::Repeated(answer) => {
             let mut response = json_response(answer);
             response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
             Ok(response)
         }
         BeginResult::First(claim) => {
-            let held = body::kept_by_work(read.resources);
+            drop(bytes);
             // A task of its own: it continues if the client disconnects, and keeps the slot of its
             // request.
             let work = async move {

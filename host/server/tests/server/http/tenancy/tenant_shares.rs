@@ -60,6 +60,22 @@ async fn body_takes_room_as_it_arrives_within_tenant_share() {
     assert_eq!(fixture.call(&fixture.globex, "", &larger).await.status, 200, "another tenant");
 }
 
+/// What a request brings stays in memory while its calls run, whatever member it is in.
+#[tokio::test(flavor = "multi_thread")]
+async fn running_call_keeps_the_room_of_its_body() {
+    let http = HttpOptions { bodies: 12 << 10, ..HttpOptions::default() };
+    let mut fixture = Fixture::with_http(ListenOptions::default(), http).await;
+    let long = json!({"name": "wait", "id": "i".repeat(5 << 10)}).to_string();
+    let running = fixture.begin(&fixture.acme, "x-request-id: long\r\n", &long);
+    assert_eq!(fixture.waits.recv().await, Some("started"));
+    let more = format!("{ECHO}{}", " ".repeat(3 << 10));
+    fixture.call(&fixture.acme, "", &more).await.is_refused(503, "busy");
+    assert_eq!(fixture.call(&fixture.globex, "", &more).await.status, 200, "another tenant");
+    assert_eq!(fixture.cancel(&fixture.acme, "long").await.status, 202);
+    assert_eq!(running.await.unwrap().unwrap().status, 200);
+    assert_eq!(fixture.call(&fixture.acme, "", &more).await.status, 200, "it has ended");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn tenant_leaves_as_many_requests_free_as_it_has() {
     let mut fixture = Fixture::start().await;
