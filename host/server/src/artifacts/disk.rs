@@ -32,6 +32,7 @@ use toolcell::call::CallFiles;
 use toolcell::clock::Clock;
 use toolcell::controls::{bound, enforced};
 use toolcell::files::{TemporaryDirectory, remove_tree};
+use toolcell::tenant::{Reservation, Share, ShareRule, TenantState};
 
 use super::probe::Probe;
 use super::{ArtifactError, ArtifactInfo, ArtifactOptions, Artifacts, MAX_MIME_TYPE, MAX_NAME};
@@ -64,6 +65,8 @@ pub(super) struct Store {
     pub(super) clock: Arc<dyn Clock>,
     /// By the name of the tenant's directory.
     tenants: Mutex<HashMap<String, Tenant>>,
+    /// Bytes of the copies for calls. Each tenant has a bound of its own.
+    copies: Arc<Share>,
     pub(super) probe: Probe,
     /// Tests replace it to simulate a full disk.
     pub(super) write_content: Write,
@@ -133,6 +136,7 @@ impl Store {
             root,
             clock,
             tenants,
+            copies: Share::new(u64::MAX),
             probe,
             write_content: |file, content| file.write_all(content),
             written: AtomicU64::new(0),
@@ -255,6 +259,16 @@ impl Artifacts {
     /// [`ArtifactError::NotFound`].
     pub fn info(&self, tenant: Option<&str>, id: &str) -> Result<ArtifactInfo, ArtifactError> {
         self.0.with(tenant, |kept, _, now| kept.get(id).map(|kept| kept.info(id, now)))
+    }
+
+    /// Reserves room for the copies of a call's files: as many bytes as the tenant can store, for
+    /// all of its calls. The files of a single call always have room.
+    pub(super) fn room_for_copies(&self, tenant: Option<&str>, bytes: u64) -> Option<Reservation> {
+        let tenants = self.0.tenants.lock();
+        let quota = tenants.get(&directory_of(tenant)).and_then(|tenant| tenant.quota);
+        drop(tenants);
+        let rule = ShareRule::Cap(quota.unwrap_or(self.0.options.quota).max(bytes));
+        self.0.copies.take(&TenantState::of(tenant), bytes, rule).ok()
     }
 
     /// Lists the tenant's artifacts, by id.

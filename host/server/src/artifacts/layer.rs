@@ -4,9 +4,10 @@
 //! runs before and after the tool's own code. Before the call it looks at the arguments: a property
 //! whose schema has `"format": "toolcell-file"` holds the URI of an artifact. The artifact is
 //! copied to a file that the tool sees read-only for this one call, and the URI is replaced by the
-//! file's path. A URI that is not one of the call's own tenant is a fault of the arguments. Native
-//! tools (Rust closures) do not run in a sandbox into which files can be mounted, so their
-//! arguments stay as they are.
+//! file's path. A URI that is not one of the call's own tenant is a fault of the arguments. The
+//! copies of all calls of a tenant are bounded, because a call has them also while it waits for a
+//! cell. Native tools (Rust closures) do not run in a sandbox into which files can be mounted, so
+//! their arguments stay as they are.
 //!
 //! After a successful call, each content part over
 //! [`ArtifactOptions::threshold`](super::ArtifactOptions::threshold) is stored as an artifact and
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolcell::call::CallFiles;
 use toolcell::outcome::{Fault, Part, Resource, ResourceContent};
+use toolcell::tenant::Reservation;
 use toolcell::tool::{Handler, HandlerFuture, Invocation, Middleware};
 use toolcell::{CallResult, Outcome, Refusal, Tool};
 
@@ -46,8 +48,12 @@ impl Layer {
         tool.with_middleware(Self { artifacts: artifacts.clone(), files })
     }
 
-    /// Mounts the files that the arguments refer to. Returns the call unchanged if there are none.
-    async fn with_files(&self, invocation: Arc<Invocation>) -> Result<Arc<Invocation>, Refusal> {
+    /// Mounts the files that the arguments refer to. Returns the call, and the room of its files;
+    /// the call unchanged if there are none.
+    async fn with_files(
+        &self,
+        invocation: Arc<Invocation>,
+    ) -> Result<(Arc<Invocation>, Option<Reservation>), Refusal> {
         let mut wanted = Vec::new();
         // Reads the text: the tree of large arguments takes up to a hundred times their bytes.
         let _ = each_member(&invocation.call.arguments, |name, value| {
@@ -58,7 +64,7 @@ impl Layer {
             }
         });
         if wanted.is_empty() {
-            return Ok(invocation);
+            return Ok((invocation, None));
         }
         let (artifacts, tenant) = (self.artifacts.clone(), invocation.context.tenant.clone());
         let mounted = tokio::task::spawn_blocking(move || {
@@ -67,9 +73,9 @@ impl Layer {
         // Logged here, within the span of the request.
         let mounted = mounted.await.map_err(|error| failed(&error))?;
         let mounted = mounted.map_err(|error| failed(&error))?;
-        let (paths, files) = mounted.map_err(Refusal::InvalidArguments)?;
+        let Mounted { paths, files, room } = mounted?;
         let arguments = with_paths(&invocation.call.arguments, &paths);
-        Ok(Arc::new(invocation.with_files(arguments, files)))
+        Ok((Arc::new(invocation.with_files(arguments, files)), Some(room)))
     }
 
     /// Replaces long content of the result by links.
@@ -97,15 +103,16 @@ impl Middleware for Layer {
         Box::pin(async move {
             let tenant = invocation.context.tenant.clone();
             // Native tools have no cell: they look up references themselves.
-            let invocation = if self.files.is_empty() || next.digest().is_none() {
-                invocation
+            let (invocation, room) = if self.files.is_empty() || next.digest().is_none() {
+                (invocation, None)
             } else {
                 match self.with_files(invocation).await {
-                    Ok(invocation) => invocation,
+                    Ok(mounted) => mounted,
                     Err(refusal) => return CallResult::Refusal(refusal),
                 }
             };
             let result = next.call(invocation).await;
+            drop(room);
             self.with_links(tenant, result).await
         })
     }
@@ -113,6 +120,13 @@ impl Middleware for Layer {
 
 /// The paths of files by property.
 type Paths = HashMap<String, String>;
+
+/// The files of one call.
+struct Mounted {
+    paths: Paths,
+    files: CallFiles,
+    room: Reservation,
+}
 
 /// Replaces references in the arguments by paths.
 fn with_paths(arguments: &str, paths: &Paths) -> String {
@@ -130,12 +144,13 @@ fn with_paths(arguments: &str, paths: &Paths) -> String {
     text
 }
 
-/// Creates files for the references. Returns their paths, or the faults of the references.
+/// Creates files for the references. Refuses references with faults, and a call whose files have no
+/// room beside those of the tenant's other calls.
 fn mount_files(
     artifacts: &Artifacts,
     tenant: Option<&str>,
     wanted: &[(String, String)],
-) -> std::io::Result<Result<(Paths, CallFiles), Vec<Fault>>> {
+) -> std::io::Result<Result<Mounted, Refusal>> {
     let (mut found, mut faults) = (Vec::new(), Vec::new());
     for (property, uri) in wanted {
         if let Some(artifact) = id_of(uri).and_then(|id| artifacts.artifact(tenant, id).ok()) {
@@ -148,8 +163,13 @@ fn mount_files(
         }
     }
     if !faults.is_empty() {
-        return Ok(Err(faults));
+        return Ok(Err(Refusal::InvalidArguments(faults)));
     }
+    let sizes = found.iter().map(|(_, artifact)| (artifact.info.id.as_str(), artifact.info.size));
+    let bytes = sizes.collect::<HashMap<_, _>>().into_values().sum();
+    let Some(room) = artifacts.room_for_copies(tenant, bytes) else {
+        return Ok(Err(Refusal::overloaded()));
+    };
     let files = CallFiles::new()?;
     let (mut paths, mut added) = (Paths::new(), HashMap::new());
     for (index, (property, artifact)) in found.iter().enumerate() {
@@ -161,7 +181,7 @@ fn mount_files(
         };
         paths.insert((*property).clone(), path.clone());
     }
-    Ok(Ok((paths, files)))
+    Ok(Ok(Mounted { paths, files, room }))
 }
 
 /// Adds an artifact under its own name. Returns the path that the tool sees.

@@ -32,6 +32,18 @@ fn removing_a_missing_directory_succeeds() {
     assert!(remove_own(&file.join("below")).is_err());
 }
 
+#[test]
+fn copies_for_calls_are_bounded_for_each_tenant() {
+    let options = ArtifactOptions { quota: 10, ..ArtifactOptions::default() };
+    let store = Artifacts::temporary(options).expect("a store");
+    let take = |tenant, bytes| store.room_for_copies(Some(tenant), bytes);
+    let held = take("acme", 6).expect("room");
+    assert!(take("acme", 5).is_none() && take("acme", 4).is_some());
+    assert!(take("globex", 10).is_some(), "another tenant");
+    drop(held);
+    assert!(take("acme", 20).is_some(), "the files of one call");
+}
+
 /// A clock that counts its reads. The store reads it once for each lookup.
 #[derive(Debug, Clone, Default)]
 struct Looks {
