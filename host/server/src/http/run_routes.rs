@@ -106,7 +106,11 @@ fn lines(events: RunEvents) -> impl Stream<Item = String> + Send {
             let last = json!({"type": "run_finished", "calls": calls, "failed": failed});
             return Some((last.to_string(), (events, None)));
         };
-        let line = serde_json::to_string(&event).unwrap_or_default();
+        let mut line = serde_json::to_string(&event).unwrap_or_default();
+        // Line ends in valid JSON occur only between its tokens, where a tool wrote them.
+        if line.contains(['\n', '\r']) {
+            line = line.replace(['\n', '\r'], " ");
+        }
         match event {
             RunEvent::Settled { message, .. } => {
                 calls += 1;

@@ -8,13 +8,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use toolcell::tool::Invocation;
 use toolcell::{Executor, Json, Limits, Tenant, ToolCall};
 use toolcell_server::service::RunRequest;
-use toolcell_server::{Principal, ServedTools, Service};
+use toolcell_server::{Authenticator, ListenOptions, Principal, ServedTools, Service};
 use toolcell_test_guests::rows;
 
-use super::client::{Reply, ask, connect, get, request};
+use super::client::{JSON, Reply, ask, connect, get, request};
 use super::fixture::Fixture;
 use crate::names;
-use crate::setup::{native, registry};
+use crate::setup::{native, registry, serving, start};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_are_listed_page_by_page_in_every_format() {
@@ -116,6 +116,18 @@ async fn long_number_of_a_step_keeps_its_digits() {
     let told = fixture.post("/v1/steps", "", body).await;
     // Of the call, and of the tool's value.
     assert_eq!(told.body.matches("123456789012345678901").count(), 2, "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn event_is_one_line_whatever_a_tool_writes() {
+    let pretty = async |_: Value| Json::parse("{\r\n  \"a\": 1\n}".to_owned()).unwrap();
+    let service = serving(&registry([native("pretty", pretty)]));
+    let address = start(service, Authenticator::open(), ListenOptions::default()).await;
+    let body = r#"{"calls": [{"name": "pretty", "arguments": {}}]}"#;
+    let told = ask(address, "POST /v1/runs", JSON, body).await;
+    let events = told.events();
+    let is_there = events.iter().any(|event| event["result"]["ok"]["value"] == json!({"a": 1}));
+    assert!(is_there, "{told:?}");
 }
 
 /// Events have no ids: a client that reconnects begins another run.
