@@ -110,6 +110,12 @@ fn schemas_that_multiply() -> Vec<Bomb> {
                 format!("x{n}"): false}}))}),
             nested(100, json!(1), |inner| json!({"a": inner})),
         ),
+        (
+            "dynamic, many names",
+            json!({"allOf": each(1_200, |n| json!({"$dynamicAnchor": format!("a{n}")})),
+                "anyOf": each(1_200, |n| json!({"$dynamicRef": format!("#a{n}")}))}),
+            json!({}),
+        ),
         ("too many", json!({"anyOf": each(20_000, |_| true)}), json!({})),
     ]
 }

@@ -12,6 +12,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
+use std::rc::Rc;
 
 use jsonschema::Draft;
 use serde_json::{Map, Value, json};
@@ -58,15 +59,15 @@ pub(crate) fn translate(schema: &Value) -> Result<Translated, String> {
         }
     }
     let index = Index::of(schema, draft).ok_or("not a usable JSON Schema")?;
-    let mut writer = Writer { index, written: HashMap::new(), links: Vec::new(), warnings };
-    let mut whole = writer.schema(SchemaRef(schema), &Vec::new(), "")?;
+    let mut writer = Writer::new(index, warnings);
+    let mut whole = writer.schema(SchemaRef(schema), NO_NAMES, "")?;
     // The copies by name, and their bytes.
     let (mut copies, mut copied) = (BTreeMap::new(), 0);
     let mut next = 0;
     while let Some(Link { target, scope, .. }) = writer.links.get(next) {
         next += 1;
-        let (target, scope) = (*target, scope.clone());
-        if !writer.written.contains_key(&(target, scope.clone())) {
+        let (target, scope) = (*target, *scope);
+        if !writer.written.contains_key(&(target, scope)) {
             copied += target.0.to_string().len();
             if copied > bound!(SchemaCopies, MAX_BYTES) {
                 return Err(format!("its references need copies of more than {MAX_BYTES} bytes"));
@@ -75,7 +76,7 @@ pub(crate) fn translate(schema: &Value) -> Result<Translated, String> {
                 .map(|n| format!("copy{n}"))
                 .find(|name| whole["$defs"].get(name).is_none() && !copies.contains_key(name));
             let name = name.unwrap_or_default();
-            let copy = writer.schema(target, &scope, &format!("/$defs/{name}"))?;
+            let copy = writer.schema(target, scope, &format!("/$defs/{name}"))?;
             copies.insert(name, copy);
         }
     }
@@ -84,7 +85,7 @@ pub(crate) fn translate(schema: &Value) -> Result<Translated, String> {
         defs.as_object_mut().into_iter().for_each(|defs| defs.extend(std::mem::take(&mut copies)));
     }
     for Link { from, target, scope } in &writer.links {
-        let Some(pointer) = writer.written.get(&(*target, scope.clone())) else {
+        let Some(pointer) = writer.written.get(&(*target, *scope)) else {
             return Err("its dynamic references cannot be followed".to_owned());
         };
         if let Some(Value::String(reference)) = whole.pointer_mut(from)
@@ -96,26 +97,52 @@ pub(crate) fn translate(schema: &Value) -> Result<Translated, String> {
     Ok(Translated { schema: whole, warnings: writer.warnings })
 }
 
-/// The targets of dynamic references during a check: the outermost schema of each name.
-type Scope<'a> = Vec<(&'a str, SchemaRef<'a>)>;
+/// The targets of dynamic references during a check: the outermost schema of each name, sorted by
+/// name.
+type Names<'a> = Rc<[(&'a str, SchemaRef<'a>)]>;
+
+/// The number of such a list among those of a `Writer`. A schema can have a thousand names, and a
+/// list of them is looked up at every subschema.
+type Scope = usize;
+
+/// The list without names.
+const NO_NAMES: Scope = 0;
 
 /// A `$ref` in the result: its place, and its target with the scope there.
 struct Link<'a> {
     from: String,
     target: SchemaRef<'a>,
-    scope: Scope<'a>,
+    scope: Scope,
 }
 
 struct Writer<'a> {
     index: Index<'a>,
     /// The pointers of the schemas in the result. A schema appears once for each scope in which it
     /// is reached.
-    written: HashMap<(SchemaRef<'a>, Scope<'a>), String>,
+    written: HashMap<(SchemaRef<'a>, Scope), String>,
     links: Vec<Link<'a>>,
+    /// The lists by number, and their numbers.
+    scopes: Vec<Names<'a>>,
+    numbers: HashMap<Names<'a>, Scope>,
+    /// The scope inside of a resource, by the resource and the scope around it.
+    entered: HashMap<(usize, Scope), Scope>,
     warnings: Vec<(String, String)>,
 }
 
 impl<'a> Writer<'a> {
+    fn new(index: Index<'a>, warnings: Vec<(String, String)>) -> Self {
+        let none = Names::from([]);
+        Self {
+            index,
+            written: HashMap::new(),
+            links: Vec::new(),
+            scopes: vec![Rc::clone(&none)],
+            numbers: HashMap::from([(none, NO_NAMES)]),
+            entered: HashMap::new(),
+            warnings,
+        }
+    }
+
     fn warn(&mut self, at: &str, problem: impl Into<String>) {
         let warning = (at.to_owned(), problem.into());
         if !self.warnings.contains(&warning) {
@@ -124,30 +151,41 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns the scope of a schema that is reached in another scope.
-    fn scope(&self, resource: usize, around: &Scope<'a>) -> Scope<'a> {
-        let mut scope = around.clone();
+    fn scope(&mut self, resource: usize, around: Scope) -> Scope {
+        if let Some(known) = self.entered.get(&(resource, around)) {
+            return *known;
+        }
+        let mut names = self.scopes[around].to_vec();
         for (name, target) in &self.index.resources[resource].dynamic {
-            if self.index.asked.contains(name) && !scope.iter().any(|(known, _)| known == name) {
-                scope.push((name, *target));
+            if self.index.asked.contains(name) && self.outermost(around, name).is_none() {
+                names.push((*name, *target));
             }
         }
-        scope.sort_unstable_by_key(|(name, _)| *name);
-        scope
+        names.sort_unstable_by_key(|(name, _)| *name);
+        let (names, next) = (Names::from(names), self.scopes.len());
+        let number = *self.numbers.entry(Rc::clone(&names)).or_insert(next);
+        if number == next {
+            self.scopes.push(names);
+        }
+        self.entered.insert((resource, around), number);
+        number
+    }
+
+    /// Returns the target of a dynamic reference to this name.
+    fn outermost(&self, scope: Scope, name: &str) -> Option<SchemaRef<'a>> {
+        let names = &self.scopes[scope];
+        let at = names.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
+        Some(names[at].1)
     }
 
     /// Translates a schema whose place in the result is `out`.
-    fn schema(
-        &mut self,
-        schema: SchemaRef<'a>,
-        around: &Scope<'a>,
-        out: &str,
-    ) -> Result<Value, String> {
+    fn schema(&mut self, schema: SchemaRef<'a>, around: Scope, out: &str) -> Result<Value, String> {
         let place = self.index.places.get(&schema).cloned().ok_or("a schema without a place")?;
         let scope = self.scope(place.resource, around);
-        self.written.entry((schema, scope.clone())).or_insert_with(|| out.to_owned());
+        self.written.entry((schema, scope)).or_insert_with(|| out.to_owned());
         match schema.0 {
             Value::Bool(_) => Ok(schema.0.clone()),
-            Value::Object(keywords) => self.object(schema.0, keywords, &scope, out),
+            Value::Object(keywords) => self.object(schema.0, keywords, scope, out),
             Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
                 self.warn(&place.at, "is not a schema: left out");
                 Ok(Value::Bool(true))
@@ -159,7 +197,7 @@ impl<'a> Writer<'a> {
         &mut self,
         schema: &'a Value,
         keywords: &'a Map<String, Value>,
-        scope: &Scope<'a>,
+        scope: Scope,
         out: &str,
     ) -> Result<Value, String> {
         let place = self.index.places[&SchemaRef(schema)].clone();
@@ -292,7 +330,7 @@ impl<'a> Writer<'a> {
         &mut self,
         keyword: &str,
         value: &'a Value,
-        scope: &Scope<'a>,
+        scope: Scope,
         out: &str,
         at: &str,
     ) -> Result<Option<Value>, String> {
@@ -387,18 +425,24 @@ impl<'a> Writer<'a> {
         keyword: &str,
         reference: &'a str,
         resource: usize,
-        scope: &Scope<'a>,
+        scope: Scope,
         at: &str,
-    ) -> Result<(SchemaRef<'a>, Scope<'a>), String> {
+    ) -> Result<(SchemaRef<'a>, Scope), String> {
         let shown = shorten(reference, QUOTE);
-        let target = match self.index.resolve(reference, resource) {
+        let known = self.index.places.len();
+        let found = self.index.resolve(reference, resource);
+        if self.index.places.len() > known {
+            // The reference named an unknown keyword, and its schema may have names too.
+            self.entered.clear();
+        }
+        let target = match found {
             Target::Dynamic(found, name) if keyword == "$dynamicRef" => {
-                outermost(scope, name).unwrap_or(found)
+                self.outermost(scope, name).unwrap_or(found)
             }
             Target::Schema(found) if keyword == "$recursiveRef" => {
                 let place = &self.index.places[&found];
                 let is_open = self.index.resources[place.resource].dynamic.contains_key("");
-                outermost(scope, "").filter(|_| is_open).unwrap_or(found)
+                self.outermost(scope, "").filter(|_| is_open).unwrap_or(found)
             }
             Target::Schema(found) | Target::Dynamic(found, _) => found,
             Target::Unresolved => {
@@ -414,10 +458,6 @@ impl<'a> Writer<'a> {
         let resource = self.index.places[&target].resource;
         Ok((target, self.scope(resource, scope)))
     }
-}
-
-fn outermost<'a>(scope: &Scope<'a>, name: &str) -> Option<SchemaRef<'a>> {
-    scope.iter().find(|(known, _)| *known == name).map(|(_, target)| *target)
 }
 
 /// Writes a pointer as a local reference.
