@@ -5,6 +5,7 @@
 //! definition is converted, [`Changes`] collects its notes, leaves out repetitions, and makes the
 //! error of a tool that cannot be expressed at all.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::Serialize;
@@ -23,7 +24,7 @@ pub struct Conversion {
 }
 
 /// A change to something that an API cannot express.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[non_exhaustive]
 pub struct Note {
     /// The tool's name.
@@ -64,20 +65,36 @@ impl fmt::Display for Note {
 pub(super) struct Changes<'a> {
     pub(super) provider: Provider,
     tool: &'a str,
-    pub(super) notes: &'a mut Vec<Note>,
+    notes: &'a mut Vec<Note>,
+    /// The notes of this tool.
+    seen: HashSet<Note>,
+    /// The number of notes of the tools before it.
+    first: usize,
 }
 
 impl<'a> Changes<'a> {
     pub(super) fn new(provider: Provider, tool: &'a str, notes: &'a mut Vec<Note>) -> Self {
-        Self { provider, tool, notes }
+        let first = notes.len();
+        Self { provider, tool, notes, seen: HashSet::new(), first }
     }
 
     pub(super) fn note(&mut self, pointer: &str, change: &str, reason: &str) {
         let note = Note::new(self.tool, pointer, change, reason);
         // Content that several references share is noted once.
-        if !self.notes.contains(&note) {
+        if self.seen.insert(note.clone()) {
             self.notes.push(note);
         }
+    }
+
+    /// Returns the number of notes, of this tool and of those before it.
+    pub(super) fn count(&self) -> usize {
+        self.notes.len()
+    }
+
+    /// Takes back all notes but the first ones.
+    pub(super) fn truncate(&mut self, count: usize) {
+        self.notes.truncate(count);
+        self.seen = self.notes.iter().skip(self.first).cloned().collect();
     }
 
     pub(super) fn refusal(&self, pointer: &str, problem: &str) -> ProviderError {

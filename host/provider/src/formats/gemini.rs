@@ -68,12 +68,12 @@ pub(crate) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Conver
     if !definition.name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
         return Err(changes.refusal("/name", "it must begin with a letter or an underscore"));
     }
-    let (noted, document) = (changes.notes.len(), definition.parameters.as_ref());
+    let (noted, document) = (changes.count(), definition.parameters.as_ref());
     let parameters =
         Subset::new(Rewrite::new(document, "/parameters", changes)).parameters().or_else(|_| {
             // A schema that is too large with its recursion expanded may fit if it is expanded
             // once.
-            changes.notes.truncate(noted);
+            changes.truncate(noted);
             Subset::new(Rewrite::new(document, "/parameters", changes).with_recursion(1))
                 .parameters()
         })?;

@@ -9,7 +9,7 @@
 use serde_json::{Value, json};
 use toolcell_contract::json::inside;
 
-use super::{Keywords, Rewrite};
+use super::{COMPARISONS, Keywords, Rewrite};
 
 /// Keywords that have a meaning only at their original place, or none for the model.
 const LEFT_BEHIND: [&str; 7] =
@@ -25,6 +25,10 @@ impl Rewrite<'_, '_> {
                 None => drop(into.insert(keyword, value)),
                 Some(held) if *held == value => {}
                 Some(held) => {
+                    if let (Value::Array(held), Value::Array(other)) = (&*held, &value) {
+                        // The next part that is processed is refused if this was too much.
+                        self.work += held.len() * other.len() / COMPARISONS;
+                    }
                     if let Err(value) = combine(&keyword, held, value) {
                         let (place, reason) =
                             (inside(at, &keyword), "it is given two different values");

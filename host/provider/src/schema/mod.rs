@@ -19,6 +19,8 @@ use super::{Converted, note::Changes};
 /// schema of a tool. Two references to one place at each of many levels would double the output per
 /// level.
 const MAX_WORK: usize = 4 << 20;
+/// Comparisons of two listed values that count as a byte of this work.
+const COMPARISONS: usize = 16;
 /// Nested `$ref` and `allOf` at one place. Generated schemas have a handful.
 const MAX_HOPS: usize = 64;
 /// Expansions of a recursive schema, at most, for an API without references.

@@ -12,6 +12,8 @@
 
 mod values;
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 use toolcell_contract::json::inside;
 
@@ -129,14 +131,14 @@ impl<'a, 'n> Subset<'a, 'n> {
         nullable: bool,
         at: &str,
     ) -> Converted<Fields> {
-        let mut whole: Vec<Fields> = Vec::new();
+        let (mut whole, mut seen) = (Vec::<Fields>::new(), HashSet::new());
         for form in forms.into_iter().flat_map(alternatives_of) {
             let mut fields = head.clone();
             self.rewrite.merge(&mut fields, form, at);
             if nullable {
                 fields.insert("nullable".into(), true.into());
             }
-            if !whole.contains(&fields) {
+            if seen.insert(fields.clone()) {
                 whole.push(fields);
             }
         }
