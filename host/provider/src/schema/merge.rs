@@ -15,10 +15,24 @@ use super::{COMPARISONS, Keywords, Rewrite};
 const LEFT_BEHIND: [&str; 7] =
     ["$defs", "definitions", "$schema", "$id", "id", "$anchor", "$comment"];
 
+/// Keywords that are one rule together, and none without the first one.
+const RULES: [[&str; 3]; 2] = [["if", "then", "else"], ["contains", "minContains", "maxContains"]];
+
 impl Rewrite<'_, '_> {
     /// Adds a schema that must hold as well. A rule that does not fit into one keyword goes into
     /// the description.
-    pub(crate) fn merge(&mut self, into: &mut Keywords, other: Keywords, at: &str) {
+    pub(crate) fn merge(&mut self, into: &mut Keywords, mut other: Keywords, at: &str) {
+        for rule in RULES {
+            // The `else` of one `if` must not end up beside the `then` of another.
+            let (held, added) = (taken(into, rule), taken(&mut other, rule));
+            if held.is_empty() || added.is_empty() || held == added {
+                into.extend(added);
+            } else {
+                let (place, reason) = (inside(at, rule[0]), "there is another one beside it");
+                self.describe_keyword(into, "allOf", &json!([added]), &place, reason);
+            }
+            into.extend(held);
+        }
         for (keyword, value) in other {
             match into.get_mut(&keyword) {
                 _ if LEFT_BEHIND.contains(&keyword.as_str()) => {}
@@ -38,6 +52,12 @@ impl Rewrite<'_, '_> {
             }
         }
     }
+}
+
+/// Removes and returns the keywords of a rule; none if they are not a rule.
+fn taken(schema: &mut Keywords, rule: [&str; 3]) -> Keywords {
+    let taken: Keywords = rule.iter().filter_map(|keyword| schema.remove_entry(*keyword)).collect();
+    if taken.contains_key(rule[0]) { taken } else { Keywords::new() }
 }
 
 /// Combines both values of a keyword, or returns the second one if that is impossible.
