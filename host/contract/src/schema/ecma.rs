@@ -8,6 +8,7 @@
 //!
 //! Source: ECMA-262, section 22.2 and annex B.1.2.
 
+use std::collections::BTreeMap;
 use std::iter::Peekable;
 use std::str::Chars;
 
@@ -61,6 +62,9 @@ struct Translator<'a> {
     backtracks: bool,
     groups: usize,
     referred: usize,
+    /// The numbers of the named groups so far, and the names that are referred to.
+    names: BTreeMap<String, usize>,
+    asked: Vec<String>,
 }
 
 /// The meaning of an escape in a class.
@@ -85,6 +89,8 @@ impl<'a> Translator<'a> {
             backtracks: false,
             groups: 0,
             referred: 0,
+            names: BTreeMap::new(),
+            asked: Vec::new(),
         }
     }
 
@@ -111,7 +117,10 @@ impl<'a> Translator<'a> {
                 other => self.one(u32::from(other)),
             }
         }
-        (self.open.is_empty() && self.referred <= self.groups).then(|| Translation {
+        let is_known = |name: &String| self.names.contains_key(name);
+        let is_whole =
+            self.open.is_empty() && self.referred <= self.groups && self.asked.iter().all(is_known);
+        is_whole.then(|| Translation {
             text: self.out,
             backtracks: self.backtracks,
             power: self.power.max(1),
@@ -152,14 +161,8 @@ impl<'a> Translator<'a> {
                 kind = self.rest.next()?;
                 start.push(kind);
                 if !matches!(kind, '=' | '!') {
-                    self.groups += 1;
-                    while kind != '>' {
-                        kind = self
-                            .rest
-                            .next()
-                            .filter(|c| *c == '>' || c.is_alphanumeric() || *c == '_')?;
-                        start.push(kind);
-                    }
+                    self.named_group(kind)?;
+                    "(".clone_into(&mut start);
                     kind = ':';
                 }
             }
@@ -175,6 +178,31 @@ impl<'a> Translator<'a> {
         self.power = 0;
         self.assertion(&start);
         Some(())
+    }
+
+    /// Reads the rest of a group's name, which begins with this character. The engine gets numbers
+    /// only: it does not accept both in one pattern.
+    fn named_group(&mut self, first: char) -> Option<()> {
+        let mut name = String::new();
+        let mut next = first;
+        while next != '>' {
+            let is_part = next.is_alphanumeric() || matches!(next, '_' | '$');
+            if !is_part || name.is_empty() && next.is_numeric() {
+                return None;
+            }
+            name.push(next);
+            next = self.rest.next()?;
+        }
+        self.groups += 1;
+        let is_new = !name.is_empty() && self.names.insert(name, self.groups).is_none();
+        is_new.then_some(())
+    }
+
+    /// Writes a reference to a group. A group that did not take part in the match matches the empty
+    /// text.
+    fn reference(&mut self, number: usize) {
+        self.backtracks = true;
+        self.atom(&format!(r"(?:(?({number})\{number}))"));
     }
 
     fn close(&mut self) -> Option<()> {
@@ -237,18 +265,21 @@ impl<'a> Translator<'a> {
             'k' => {
                 self.rest.next();
                 let name = self.bracketed('<', '>')?;
-                self.backtracks = true;
-                self.atom(&format!(r"\k<{name}>"));
+                match self.names.get(&name).copied() {
+                    Some(number) => self.reference(number),
+                    // Its group comes later and has not taken part in the match.
+                    None => self.atom("(?:)"),
+                }
+                self.asked.push(name);
             }
             '1'..='9' => {
                 let mut number = String::new();
                 while let Some(digit) = self.rest.next_if(char::is_ascii_digit) {
                     number.push(digit);
                 }
-                self.referred = self.referred.max(number.parse().ok()?);
-                self.backtracks = true;
-                // A group that did not take part in the match matches the empty text.
-                self.atom(&format!(r"(?:(?({number})\{number}))"));
+                let number = number.parse().ok()?;
+                self.referred = self.referred.max(number);
+                self.reference(number);
             }
             _ => match self.escaped()? {
                 Member::One(character) => self.one(character),
@@ -336,12 +367,17 @@ impl<'a> Translator<'a> {
             };
             class.push_str(&literal(from));
             if members.next_if(|next| is_hyphen(next)).is_some() {
+                let hyphen = u32::from('-');
                 match members.peek() {
                     Some(Member::One(to)) if *to >= from => {
                         class.push_str(&format!("-{}", literal(*to)));
                         members.next();
                     }
                     Some(Member::One(_)) => return None,
+                    Some(next) if is_hyphen(next) && hyphen >= from => {
+                        class.push_str(&format!("-{}", literal(hyphen)));
+                        members.next();
+                    }
                     _ => class.push_str(r"\-"),
                 }
             }
