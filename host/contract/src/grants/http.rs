@@ -169,15 +169,17 @@ impl HttpRule {
         anyhow(self).intersect(&anyhow(other)).is_some()
     }
 
-    /// Returns the smallest rule that covers this request.
+    /// Returns the smallest rule that covers this request. A path that hides a slash or a dot
+    /// segment is only covered by a rule for its whole host.
     #[must_use]
     pub fn smallest(method: Method, target: &Target) -> Self {
+        let path = if has_hidden_part(target.path()) { "/" } else { target.path() };
         Self {
             methods: vec![method],
             scheme: target.scheme().to_owned(),
             host: HostRule::Exact(target.host()),
             port: target.port(),
-            path: target.path().to_owned(),
+            path: path.to_owned(),
             private: Vec::new(),
         }
     }

@@ -116,7 +116,8 @@ impl Denial {
 
     /// Creates the denial of a request by a layer, with the smallest grant that would allow it.
     fn of(layer: Layer, request: &Request<'_>) -> Self {
-        let grant = Some(Suggestion::of(request).lines().concat());
+        let suggestion = Suggestion::of(request);
+        let grant = (!suggestion.is_empty()).then(|| suggestion.lines().concat());
         let request = request.to_string();
         if request.len() > MAX_REQUEST {
             // The text is untrusted. Its start is enough to recognise it, and it is not suggested
@@ -157,9 +158,7 @@ impl Denial {
     pub fn hint(&self) -> String {
         let by = |how: &str| match &self.grant {
             Some(grant) => format!("to allow it, {how}: {grant}"),
-            None => {
-                "no grant can allow it: the request is too long to be written as a grant".to_owned()
-            }
+            None => "no grant can allow it: the request cannot be written as a grant".to_owned(),
         };
         match self.layer {
             Layer::Declaration => {

@@ -83,7 +83,9 @@ impl Target {
         {
             url.set_host(Some(&name)).map_err(|_| InvalidTarget::NotAUrl)?;
         }
-        if url.host_str().is_none_or(|host| host.is_empty() || host.ends_with('.')) {
+        // No server has such a name, and as a rule it would mean other names.
+        let is_no_name = |host: &str| host.split('.').any(str::is_empty) || host.contains('*');
+        if url.host_str().is_none_or(is_no_name) {
             return Err(InvalidTarget::NotAUrl);
         }
         // In a request line, such a path stands alone and looks like a URL without its scheme.

@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
+use crate::definition::check_name;
 use crate::grants::{Access, GrantKind, Grants, HttpRule, InvalidRule, Method, Overlay, Target};
 
 /// A single request of a tool.
@@ -178,10 +179,15 @@ impl Request<'_> {
             Self::Environment { name } | Self::Secret { name } | Self::Reveal { name } => {
                 name.to_string()
             }
-            Self::Key { access, key } => format!("{access} {key}"),
-            Self::Keys { prefix } => format!("read {prefix}*"),
+            Self::Key { access, key } => format!("{access} {}", key_pattern(key, false)),
+            Self::Keys { prefix } => format!("read {}", key_pattern(prefix, true)),
             Self::Invoke { tool, own } => format!("{}{tool}", if *own { "own " } else { "" }),
         }
+    }
+
+    /// Returns true if a rule can name the request. There is no tool whose name is a pattern.
+    pub(super) fn has_rule(&self) -> bool {
+        if let Self::Invoke { tool, .. } = self { check_name(tool).is_ok() } else { true }
     }
 
     /// Returns true if these grants cover the request.
@@ -226,6 +232,19 @@ impl Request<'_> {
     }
 }
 
+/// Returns the smallest pattern that covers this key, or every key with this prefix. In a pattern,
+/// a `*` stands only at the end, and spaces around it are dropped.
+fn key_pattern(key: &str, is_prefix: bool) -> String {
+    let start = key.split('*').next().unwrap_or_default();
+    if key.starts_with(' ') {
+        "*".to_owned()
+    } else if is_prefix || start.len() < key.len() || key.ends_with(' ') {
+        format!("{start}*")
+    } else {
+        key.to_owned()
+    }
+}
+
 /// Returns true if there is no list, or one of its rules covers the request.
 fn any<R>(rules: &Option<Vec<R>>, covers: impl Fn(&R) -> bool) -> bool {
     rules.as_ref().is_none_or(|rules| rules.iter().any(covers))
@@ -239,12 +258,12 @@ impl fmt::Display for Request<'_> {
                 write!(f, "{} {}{}", method.as_str(), target.origin(), target.path())
             }
             Self::File { access, path } => write!(f, "{access} {path}"),
+            Self::Key { access, key } => write!(f, "kv {access} {key}"),
             Self::Keys { prefix } if prefix.is_empty() => f.write_str("kv list"),
             Self::Keys { prefix } => write!(f, "kv list {prefix}"),
             Self::Environment { .. }
             | Self::Secret { .. }
             | Self::Reveal { .. }
-            | Self::Key { .. }
             | Self::Invoke { .. } => write!(f, "{} {}", self.kind().row().need, self.rule()),
         }
     }

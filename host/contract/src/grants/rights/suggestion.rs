@@ -69,9 +69,11 @@ impl Suggestion {
         suggestion
     }
 
-    /// Adds the smallest grant for a request.
+    /// Adds the smallest grant for a request; nothing if no grant can allow it.
     pub fn add(&mut self, request: &Request<'_>) {
-        self.add_of(request.kind(), &request.rule());
+        if request.has_rule() {
+            self.add_of(request.kind(), &request.rule());
+        }
     }
 
     fn add_of(&mut self, kind: GrantKind, rule: &str) {

@@ -96,6 +96,11 @@ fn suggested_grant_allows_the_request() {
         ("GET https://a.example/x?q=1", "http = [\"GET https://a.example/x\"]"),
         ("kv write k", "kv = [\"write k\"]"),
         ("kv list n/", "kv = [\"read n/*\"]"),
+        // No smaller rule can be written.
+        ("kv read a*b", "kv = [\"read a*\"]"),
+        ("kv list a*b", "kv = [\"read a*\"]"),
+        ("kv write  e", "kv = [\"write *\"]"),
+        ("GET https://a.example/x%2fy", "http = [\"GET https://a.example/\"]"),
         ("reveal s", "reveal = [\"s\"]"),
     ] {
         let denial = denial(&rights, &Request::parse(request).unwrap()).expect(request);
@@ -153,9 +158,12 @@ fn long_request_is_truncated_in_its_denial() {
         assert!(denial.request.len() < MAX_REQUEST, "{denial:?}");
         // There is no grant for it. The hint gives the reason.
         assert_eq!(serde_json::to_value(&denial).unwrap()["grant"], serde_json::Value::Null);
-        let hint = "no grant can allow it: the request is too long to be written as a grant";
+        let hint = "no grant can allow it: the request cannot be written as a grant";
         assert_eq!(denial.hint(), hint);
     }
+    // As a rule, this name would mean many tools.
+    let request = Request::Invoke { tool: "a*".into(), own: false };
+    assert_eq!(denial(&Rights::default(), &request).expect("it is denied").grant, None);
 }
 
 /// The forms are those of needs, grants and denials.
