@@ -106,6 +106,19 @@ fn bad_schema_part_leaves_others_enforced() {
     }
 }
 
+/// A schema with a bad part accepts more, so a keyword that turns it around, or counts on what it
+/// finds, would refuse more. That holds behind references too.
+#[test]
+fn keyword_around_a_bad_part_is_not_enforced() {
+    for (schema, good, bad) in
+        rows::<(Value, Value, Value)>("schema/drafts", "keyword_around_a_bad_part_is_not_enforced")
+    {
+        let schema = compiled(&schema);
+        assert_eq!(schema.check(&good), Ok(()), "{}", schema.text());
+        assert!(schema.check(&bad).is_err(), "{}", schema.text());
+    }
+}
+
 #[test]
 fn unknown_draft_is_read_as_2020_12() {
     let schema = compiled(&json!({"$schema": "https://a.example/dialect", "type": "string"}));

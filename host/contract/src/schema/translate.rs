@@ -10,7 +10,7 @@
 //!
 //! Source: docs/contract.md, section 4; JSON Schema drafts 4, 6, 7, 2019-09 and 2020-12.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::rc::Rc;
 
@@ -45,6 +45,19 @@ pub(crate) struct Translated {
 /// The place and the problem, if a reference leads out of the schema or does not name a part of it,
 /// or if the result would be too large.
 pub(crate) fn translate(schema: &Value) -> Result<Translated, String> {
+    let (translated, loose) = translate_around(schema, Loose::default())?;
+    if loose.schemas.is_empty() {
+        return Ok(translated);
+    }
+    translate_around(schema, loose).map(|(translated, _)| translated)
+}
+
+/// Translates a schema, and leaves out what these loose schemas would make stricter. Returns the
+/// schemas that are loose in the result.
+fn translate_around<'a>(
+    schema: &'a Value,
+    loose: Loose<'a>,
+) -> Result<(Translated, Loose<'a>), String> {
     let mut warnings = Vec::new();
     let mut draft = Draft::Draft202012;
     if let Some(said) = schema.get("$schema").and_then(Value::as_str) {
@@ -59,7 +72,7 @@ pub(crate) fn translate(schema: &Value) -> Result<Translated, String> {
         }
     }
     let index = Index::of(schema, draft).ok_or("not a usable JSON Schema")?;
-    let mut writer = Writer::new(index, warnings);
+    let mut writer = Writer::new(index, loose, warnings);
     let mut whole = writer.schema(SchemaRef(schema), NO_NAMES, "")?;
     // The copies by name, and their bytes.
     let (mut copies, mut copied) = (BTreeMap::new(), 0);
@@ -94,7 +107,53 @@ pub(crate) fn translate(schema: &Value) -> Result<Translated, String> {
             *reference = fragment(pointer);
         }
     }
-    Ok(Translated { schema: whole, warnings: writer.warnings })
+    let loose = writer.loosened();
+    Ok((Translated { schema: whole, warnings: writer.warnings }, loose))
+}
+
+/// Schemas that accept more than they say, because a part of them cannot be enforced.
+#[derive(Default)]
+struct Loose<'a> {
+    /// Those that lack a part, in themselves or in a schema that they apply.
+    schemas: HashSet<SchemaRef<'a>>,
+    /// Those that no longer evaluate every member or item that they did.
+    blind: HashSet<SchemaRef<'a>>,
+}
+
+/// Keywords that refuse more values if their schemas accept more.
+const REVERSED: [&str; 3] = ["if", "not", "oneOf"];
+/// Keywords that refuse what the schemas at the same place have not evaluated.
+const UNEVALUATED: [&str; 2] = ["unevaluatedItems", "unevaluatedProperties"];
+/// Keywords whose schemas evaluate for the schema that has the keyword.
+const AT_THE_PLACE: [&str; 8] =
+    ["allOf", "anyOf", "dependencies", "dependentSchemas", "else", "if", "oneOf", "then"];
+
+/// Returns the schemas that a keyword applies to a value or to a part of it.
+fn applied<'a>(keyword: &str, value: &'a Value) -> Vec<SchemaRef<'a>> {
+    if ["$defs", "contentSchema", "definitions"].contains(&keyword) {
+        return Vec::new();
+    }
+    match subschemas(keyword, value) {
+        Subschemas::None => Vec::new(),
+        Subschemas::One(one) => vec![SchemaRef(one)],
+        Subschemas::List(list) => list.iter().map(SchemaRef).collect(),
+        Subschemas::Map(map) => map.values().map(SchemaRef).collect(),
+    }
+}
+
+/// Returns these schemas, and all that apply one of them.
+fn with_users<'a>(
+    from: impl IntoIterator<Item = SchemaRef<'a>>,
+    users: &HashMap<SchemaRef<'a>, Vec<SchemaRef<'a>>>,
+) -> HashSet<SchemaRef<'a>> {
+    let mut open: Vec<_> = from.into_iter().collect();
+    let mut found = HashSet::new();
+    while let Some(schema) = open.pop() {
+        if found.insert(schema) {
+            open.extend(users.get(&schema).into_iter().flatten());
+        }
+    }
+    found
 }
 
 /// The targets of dynamic references during a check: the outermost schema of each name, sorted by
@@ -126,11 +185,18 @@ struct Writer<'a> {
     numbers: HashMap<Names<'a>, Scope>,
     /// The scope inside of a resource, by the resource and the scope around it.
     entered: HashMap<(usize, Scope), Scope>,
+    /// What is known to be loose.
+    loose: Loose<'a>,
+    /// The schemas that lack a part of their own, and those that lack a pattern for names.
+    lacking: HashSet<SchemaRef<'a>>,
+    unnamed: HashSet<SchemaRef<'a>>,
+    /// Each reference: the schema that has it, and its target.
+    uses: Vec<(SchemaRef<'a>, SchemaRef<'a>)>,
     warnings: Vec<(String, String)>,
 }
 
 impl<'a> Writer<'a> {
-    fn new(index: Index<'a>, warnings: Vec<(String, String)>) -> Self {
+    fn new(index: Index<'a>, loose: Loose<'a>, warnings: Vec<(String, String)>) -> Self {
         let none = Names::from([]);
         Self {
             index,
@@ -139,6 +205,10 @@ impl<'a> Writer<'a> {
             scopes: vec![Rc::clone(&none)],
             numbers: HashMap::from([(none, NO_NAMES)]),
             entered: HashMap::new(),
+            loose,
+            lacking: HashSet::new(),
+            unnamed: HashSet::new(),
+            uses: Vec::new(),
             warnings,
         }
     }
@@ -148,6 +218,45 @@ impl<'a> Writer<'a> {
         if !self.warnings.contains(&warning) {
             self.warnings.push(warning);
         }
+    }
+
+    /// Returns the schemas that lack a part, and all around them.
+    fn loosened(&self) -> Loose<'a> {
+        if self.lacking.is_empty() {
+            return Loose::default();
+        }
+        let mut users = HashMap::<_, Vec<_>>::new();
+        for (user, target) in &self.uses {
+            users.entry(*target).or_default().push(*user);
+        }
+        let mut users_at_the_place = users.clone();
+        for schema in self.index.places.keys() {
+            for (keyword, value) in schema.0.as_object().into_iter().flatten() {
+                for inner in applied(keyword, value) {
+                    users.entry(inner).or_default().push(*schema);
+                    if AT_THE_PLACE.contains(&keyword.as_str()) {
+                        users_at_the_place.entry(inner).or_default().push(*schema);
+                    }
+                }
+            }
+        }
+        let schemas = with_users(self.lacking.iter().copied(), &users);
+        // An `if` or a `oneOf` that is left out evaluates nothing.
+        let loses_one = |schema: &&SchemaRef<'a>| {
+            ["if", "oneOf"].into_iter().any(|keyword| {
+                let value = schema.0.get(keyword);
+                let inner = value.map(|value| applied(keyword, value)).unwrap_or_default();
+                inner.iter().any(|inner| schemas.contains(inner))
+            })
+        };
+        let losing = self.index.places.keys().filter(loses_one);
+        let blind = with_users(losing.chain(&self.unnamed).copied(), &users_at_the_place);
+        Loose { schemas, blind }
+    }
+
+    /// Returns true if a schema of a keyword is loose.
+    fn is_loose(&self, keyword: &str, value: &'a Value) -> bool {
+        applied(keyword, value).iter().any(|inner| self.loose.schemas.contains(inner))
     }
 
     /// Returns the scope of a schema that is reached in another scope.
@@ -188,6 +297,7 @@ impl<'a> Writer<'a> {
             Value::Object(keywords) => self.object(schema.0, keywords, scope, out),
             Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
                 self.warn(&place.at, "is not a schema: left out");
+                self.lacking.insert(schema);
                 Ok(Value::Bool(true))
             }
         }
@@ -204,6 +314,8 @@ impl<'a> Writer<'a> {
         let draft = self.index.resources[place.resource].draft;
         let alone = ignores_siblings(draft, schema);
         let has_list = keywords.get("items").is_some_and(Value::is_array);
+        let counts_loosely =
+            keywords.get("contains").is_some_and(|value| self.is_loose("contains", value));
         let hides_contained = draft == Draft::Draft201909 && self.index.has_unevaluated_items;
         let mut written = Map::new();
         // Subschemas to append to the `allOf`, after the existing ones.
@@ -231,6 +343,7 @@ impl<'a> Writer<'a> {
                 ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
                     let (target, scope) =
                         self.target(keyword, reference, place.resource, scope, &at)?;
+                    self.uses.push((SchemaRef(schema), target));
                     if keyword == "$ref"
                         || !keywords.contains_key("$ref") && !written.contains_key("$ref")
                     {
@@ -267,7 +380,10 @@ impl<'a> Writer<'a> {
                             let one = self.schema(SchemaRef(needed), scope, &below)?;
                             ("dependentSchemas", Some(json!({name: one})))
                         };
-                        let Some(Value::Object(one)) = needed else { continue };
+                        let Some(Value::Object(one)) = needed else {
+                            self.lacking.insert(SchemaRef(schema));
+                            continue;
+                        };
                         let all = written.entry(keyword).or_insert_with(|| json!({}));
                         all.as_object_mut().into_iter().for_each(|all| all.extend(one.clone()));
                     }
@@ -275,19 +391,30 @@ impl<'a> Writer<'a> {
                 ("contains", _) if hides_contained => {
                     let hidden = format!("{}/not/not/contains", next(&further));
                     let contained = self.keyword(keyword, value, scope, &hidden, &at)?;
-                    let Some(contained) = contained else { continue };
+                    let Some(contained) = contained else {
+                        self.lacking.insert(SchemaRef(schema));
+                        continue;
+                    };
                     let mut inner = Map::from_iter([(keyword.clone(), contained)]);
                     for bound in ["minContains", "maxContains"] {
                         let Some(value) = keywords.get(bound) else { continue };
+                        if bound == "maxContains" && counts_loosely {
+                            continue;
+                        }
                         let value = self.plain(bound, value, &inside(&place.at, bound));
                         inner.extend(value.map(|value| (bound.to_owned(), value)));
                     }
                     further.push(json!({"not": {"not": inner}}));
                 }
+                ("maxContains", _) if counts_loosely => {
+                    self.warn(&at, "is not enforced, because a part of `contains` is not");
+                }
                 ("minContains" | "maxContains", _) if hides_contained => {}
                 ("pattern", Value::String(pattern)) => {
                     if self.pattern(pattern, &at)?.is_some() {
                         written.insert(keyword.clone(), value.clone());
+                    } else {
+                        self.lacking.insert(SchemaRef(schema));
                     }
                 }
                 ("$defs" | "dependentSchemas", Value::Object(_)) => {
@@ -305,18 +432,26 @@ impl<'a> Writer<'a> {
                         "additionalItems" => "items",
                         other => other,
                     };
-                    let warned = self.warnings.len();
+                    let is_reversed = REVERSED.contains(&renamed) && self.is_loose(keyword, value);
+                    let is_blind = UNEVALUATED.contains(&renamed)
+                        && self.loose.blind.contains(&SchemaRef(schema));
                     let value = self.keyword(keyword, value, scope, &inside(out, renamed), &at)?;
-                    // Leaving a part out of these keywords would refuse more values.
-                    if self.warnings.len() > warned && ["if", "not", "oneOf"].contains(&renamed) {
+                    // With a part left out, these keywords would refuse more values.
+                    if is_reversed {
                         self.warn(&at, "is not enforced, because a part of it is not");
+                    } else if is_blind {
+                        self.warn(&at, "is not enforced, because a part of the schema is not");
                     } else if let Some(value) = value {
                         written.insert(renamed.to_owned(), value);
+                    } else {
+                        self.lacking.insert(SchemaRef(schema));
                     }
                 }
             }
         }
-        self.drop_additional_keywords(keywords, &mut written, &place.at);
+        if !alone {
+            self.drop_additional_keywords(schema, keywords, &mut written, &place.at);
+        }
         if !further.is_empty() {
             let all = written.entry("allOf").or_insert_with(|| json!([]));
             all.as_array_mut().into_iter().for_each(|all| all.append(&mut further));
@@ -399,6 +534,7 @@ impl<'a> Writer<'a> {
     /// schema can no longer tell which names are additional.
     fn drop_additional_keywords(
         &mut self,
+        schema: &'a Value,
         keywords: &Map<String, Value>,
         written: &mut Map<String, Value>,
         at: &str,
@@ -409,6 +545,8 @@ impl<'a> Writer<'a> {
         if count(keywords) == count(written) {
             return;
         }
+        self.lacking.insert(SchemaRef(schema));
+        self.unnamed.insert(SchemaRef(schema));
         for keyword in ["additionalProperties", "unevaluatedProperties"] {
             if written.remove(keyword).is_some() {
                 self.warn(
