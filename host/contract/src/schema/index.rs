@@ -218,7 +218,7 @@ impl<'a> Index<'a> {
 }
 
 /// Returns the pointer of a local reference, without percent-encoding.
-pub(super) fn decoded(reference: &str) -> Option<String> {
+pub fn decoded(reference: &str) -> Option<String> {
     let fragment = reference.strip_prefix('#')?;
     Some(percent_decode_str(fragment).decode_utf8().ok()?.into_owned())
 }

@@ -27,6 +27,7 @@ use super::definition::Definition;
 use super::json::Json;
 use super::outcome::Question;
 use super::outcome::refusal::{Fault, FaultKind};
+pub use index::decoded;
 use translate::{Translated, translate};
 use work::Work;
 

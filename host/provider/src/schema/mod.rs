@@ -12,6 +12,7 @@ mod spread;
 
 use serde_json::{Map, Value, json};
 use toolcell_contract::json::inside;
+use toolcell_contract::schema::decoded;
 
 use super::{Converted, note::Changes};
 
@@ -273,10 +274,9 @@ impl<'a, 'n> Rewrite<'a, 'n> {
     }
 }
 
-/// Resolves a reference in a document. Generated schemas escape only these characters.
+/// Resolves a reference in a document.
 fn target<'a>(document: &'a Value, reference: &str) -> Option<&'a Value> {
-    let pointer = reference.strip_prefix('#')?;
-    document.pointer(&pointer.replace("%3C", "<").replace("%3E", ">").replace("%25", "%"))
+    document.pointer(&decoded(reference)?)
 }
 
 /// Returns the types that a schema names, or `None` if it names none.

@@ -283,6 +283,19 @@ fn many_forms_are_compared_in_bounded_time() {
     assert_eq!(notes.len(), 50);
 }
 
+/// The names of definitions in a reference may be percent-encoded, and the host writes them so.
+#[test]
+fn percent_encoded_reference_is_followed() {
+    let size = json!({"type": "string"});
+    let schema = json!({"properties": {"a": {"$ref": "#/$defs/Gr%C3%B6%C3%9Fe"}, "b": {"$ref": "#/$defs/List%5Bint%5D"}},
+        "$defs": {"Größe": size, "List[int]": size}});
+    let definition = Definition::new("t", "").unwrap().with_parameters(schema);
+    for provider in Provider::ALL {
+        let Conversion { notes, .. } = provider.definitions([&definition]).unwrap();
+        assert_eq!(notes, [], "{provider}");
+    }
+}
+
 #[test]
 fn reference_into_a_rewritten_part_is_refused() {
     let schema = json!({"allOf": [{"properties": {"a": {"type": "string"}, "b": {"$ref": "#/allOf/0/properties/a"}}}]});
