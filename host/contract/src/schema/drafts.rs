@@ -152,6 +152,23 @@ fn patterns_support_lookaround_and_backreferences() {
     }
 }
 
+/// The engine gets the patterns in its own syntax, in which two of them may be alike.
+#[test]
+fn names_keep_the_schema_of_each_pattern() {
+    for other in [json!({}), json!({"(?=x)y": true})] {
+        let mut schema = json!({"patternProperties": {"^\\d$": {"type": "string"}, "^[0-9]$": {"maxLength": 2}, "^(?<n>[0-9])$": {"minLength": 1}}});
+        schema["patternProperties"]
+            .as_object_mut()
+            .unwrap()
+            .extend(other.as_object().unwrap().clone());
+        let schema = compiled(&schema);
+        assert_eq!(schema.check(&json!({"1": "ab"})), Ok(()));
+        for bad in [json!({"1": 5}), json!({"1": "abc"}), json!({"1": ""})] {
+            assert!(schema.check(&bad).is_err(), "{bad}");
+        }
+    }
+}
+
 /// The references point to parts that are not under a keyword. One of these parts defines an anchor
 /// that others look up.
 #[test]

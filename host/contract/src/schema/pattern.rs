@@ -181,16 +181,20 @@ pub(super) fn translate_names(schema: &Value) -> (Value, bool) {
         else {
             return;
         };
-        let spelled = std::mem::take(names).into_iter().map(|(name, value)| {
+        for (name, value) in std::mem::take(names) {
             // The validator does not change a pattern that begins with a look-around.
             let spelled = if backtracks {
                 ecma::translate_backtracking(&name).map(|one| format!("(?=){}", one.text))
             } else {
                 ecma::translate(&name).map(|one| one.text)
             };
-            (spelled.unwrap_or(name), value)
-        });
-        *names = spelled.collect();
+            let mut spelled = spelled.unwrap_or(name);
+            // Two patterns may be spelled alike: `\d` and `[0-9]`.
+            while names.contains_key(&spelled) {
+                spelled.push_str("(?:)");
+            }
+            names.insert(spelled, value);
+        }
     });
     (schema, backtracks)
 }
