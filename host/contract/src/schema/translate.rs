@@ -291,7 +291,10 @@ impl<'a> Writer<'a> {
     fn schema(&mut self, schema: SchemaRef<'a>, around: Scope, out: &str) -> Result<Value, String> {
         let place = self.index.places.get(&schema).cloned().ok_or("a schema without a place")?;
         let scope = self.scope(place.resource, around);
-        self.written.entry((schema, scope)).or_insert_with(|| out.to_owned());
+        // The validator gets these names in another spelling, so a reference needs a copy.
+        if !out.contains("/patternProperties/") {
+            self.written.entry((schema, scope)).or_insert_with(|| out.to_owned());
+        }
         match schema.0 {
             Value::Bool(_) => Ok(schema.0.clone()),
             Value::Object(keywords) => self.object(schema.0, keywords, scope, out),
