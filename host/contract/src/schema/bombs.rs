@@ -146,6 +146,8 @@ fn values_that_are_large() -> Vec<Bomb> {
         ("a pattern, again", again(pattern("^[ab]*$")), text()),
         ("a slow pattern", pattern("a[ab]{300}x*$"), text()),
         ("a nested pattern", pattern("^((a+)+b?)*c$"), text()),
+        ("a long look at each place", pattern("(?=[^]*[ab][^]{60}y)z"), text()),
+        ("a long look after each step back", pattern("^[ab]*(?=[^]*a[^]{60}y)z"), text()),
         ("a look at each step", pattern("^(?:(?=.*$)(?:x|x|x))*y$"), x()),
         (
             "looks in looks",

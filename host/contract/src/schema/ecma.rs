@@ -20,7 +20,8 @@ pub(super) struct Translation {
     pub(super) backtracks: bool,
     /// The exponent of the cost: before it backtracks for the first time, a match takes as many
     /// steps as the text has bytes, to this power. A look-around inside a repetition runs again at
-    /// each repetition.
+    /// each repetition. So does one that is reached again after each step back, which counts if it
+    /// can read far.
     pub(super) power: u32,
 }
 
@@ -42,11 +43,18 @@ pub(super) fn translate_backtracking(pattern: &str) -> Option<Translation> {
     Translator::new(pattern, true).translate()
 }
 
-/// An open group, and the exponent of the cost of what precedes it.
+/// An open group, the exponent of the cost of what precedes it, and the state before it.
 struct Group {
     is_look: bool,
     before: u32,
+    varies: bool,
+    reach: u32,
 }
+
+/// A look-around reads far if it can repeat more characters than this.
+const NEAR: u32 = 16;
+/// The reach of a repetition without such a bound.
+const FAR: u32 = NEAR + 1;
 
 struct Translator<'a> {
     rest: Peekable<Chars<'a>>,
@@ -57,6 +65,10 @@ struct Translator<'a> {
     /// look-around.
     power: u32,
     last: u32,
+    /// True if a match can reach this place in more than one way, and come back to it.
+    varies: bool,
+    /// The number of characters that the open look-around can repeat, roughly.
+    reach: u32,
     /// True if the last part can be repeated.
     is_atom: bool,
     backtracks: bool,
@@ -85,6 +97,8 @@ impl<'a> Translator<'a> {
             open,
             power: 0,
             last: 0,
+            varies: !pattern.starts_with('^'),
+            reach: 0,
             is_atom: false,
             backtracks: false,
             groups: 0,
@@ -99,15 +113,20 @@ impl<'a> Translator<'a> {
             match c {
                 '(' => self.group()?,
                 ')' => self.close()?,
-                '|' | '^' | '$' => self.assertion(c.encode_utf8(&mut [0; 4])),
+                '|' | '^' | '$' => {
+                    self.varies |= c == '|';
+                    self.assertion(c.encode_utf8(&mut [0; 4]));
+                }
                 '.' => self.atom(&format!("[^{NEWLINE}]")),
                 '[' => self.class()?,
                 '*' | '+' | '?' => {
+                    self.reaches(if c == '?' { 1 } else { FAR });
                     self.out.push(c);
                     self.repeated(c != '?')?;
                 }
                 '{' => match self.counted() {
-                    Some(counted) => {
+                    Some((counted, most)) => {
+                        self.reaches(if self.out.ends_with(')') { FAR } else { most });
                         self.out.push_str(&counted);
                         self.repeated(true)?;
                     }
@@ -174,7 +193,8 @@ impl<'a> Translator<'a> {
             self.groups += 1;
         }
         self.backtracks |= is_look;
-        self.open.push(Group { is_look, before: self.power });
+        let (varies, reach) = (self.varies, std::mem::take(&mut self.reach));
+        self.open.push(Group { is_look, before: self.power, varies, reach });
         self.power = 0;
         self.assertion(&start);
         Some(())
@@ -206,11 +226,22 @@ impl<'a> Translator<'a> {
     }
 
     fn close(&mut self) -> Option<()> {
-        let Group { is_look, before } = self.open.pop()?;
+        let Group { is_look, before, varies, reach } = self.open.pop()?;
         self.atom(")");
-        self.last = if is_look { self.power.max(1) } else { self.power };
+        self.last = self.power;
+        if is_look {
+            let again = u32::from(varies && self.reach > NEAR);
+            self.last = self.power.max(1) + again;
+            // A match does not come back into a look-around.
+            self.varies = varies;
+        }
+        self.reaches(reach);
         self.power = before.max(self.last);
         Some(())
+    }
+
+    fn reaches(&mut self, more: u32) {
+        self.reach = self.reach.saturating_add(more);
     }
 
     /// Handles the end of a quantifier, which may be lazy. No other quantifier may follow.
@@ -218,14 +249,16 @@ impl<'a> Translator<'a> {
         if self.consume('?') {
             self.out.push('?');
         }
+        self.varies = true;
         if many && self.last > 0 {
             self.power = self.power.max(self.last + 1);
         }
         std::mem::take(&mut self.is_atom).then_some(())
     }
 
-    /// Reads a quantifier in braces. `None`, with nothing read, if the brace is a literal.
-    fn counted(&mut self) -> Option<String> {
+    /// Reads a quantifier in braces, and its maximum, at most [`FAR`]. `None`, with nothing read, if
+    /// the brace is a literal.
+    fn counted(&mut self) -> Option<(String, u32)> {
         let mut ahead = self.rest.clone();
         let mut inside = String::new();
         loop {
@@ -242,7 +275,9 @@ impl<'a> Translator<'a> {
             return None;
         }
         self.rest = ahead;
-        Some(format!("{{{inside}}}"))
+        let last = inside.rsplit(',').next().unwrap_or_default();
+        let most = last.parse().map_or(FAR, |most: u32| most.min(FAR));
+        Some((format!("{{{inside}}}"), most))
     }
 
     fn escape(&mut self) -> Option<()> {

@@ -527,7 +527,7 @@ impl<'a> Writer<'a> {
         if pattern.power() > 1 {
             self.warn(
                 at,
-                "looks around inside of a repetition, which a pattern for names cannot do: it is not enforced",
+                "looks around again and again, which a pattern for names cannot do: it is not enforced",
             );
         }
         Ok(pattern.power() == 1)
