@@ -148,6 +148,8 @@ fn values_that_are_large() -> Vec<Bomb> {
         ("a nested pattern", pattern("^((a+)+b?)*c$"), text()),
         ("a long look at each place", pattern("(?=[^]*[ab][^]{60}y)z"), text()),
         ("a long look after each step back", pattern("^[ab]*(?=[^]*a[^]{60}y)z"), text()),
+        ("a long way after a look", pattern("(?=a)[^]*[ab][^]{60}y"), text()),
+        ("a long way beside a back-reference", pattern("(q)\\1|[^]*[ab][^]{60}yz"), text()),
         ("a look at each step", pattern("^(?:(?=.*$)(?:x|x|x))*y$"), x()),
         (
             "looks in looks",

@@ -49,6 +49,19 @@ struct Group {
     before: u32,
     varies: bool,
     reach: u32,
+    part: Part,
+}
+
+/// What is known of the open look-around, or of the whole pattern outside of one.
+#[derive(Debug, Clone, Copy, Default)]
+struct Part {
+    /// It has a long repetition at a place that varies.
+    has_far: bool,
+    /// Something follows that repetition. If it does not match, the text is read again from the
+    /// next place.
+    rereads: bool,
+    /// It has a look-around or a back-reference in it. Without one, it is matched in linear time.
+    backtracks: bool,
 }
 
 /// A look-around reads far if it can repeat more characters than this.
@@ -69,6 +82,8 @@ struct Translator<'a> {
     varies: bool,
     /// The number of characters that the open look-around can repeat, roughly.
     reach: u32,
+    /// What is known so far.
+    part: Part,
     /// True if the last part can be repeated.
     is_atom: bool,
     backtracks: bool,
@@ -99,6 +114,7 @@ impl<'a> Translator<'a> {
             last: 0,
             varies: !pattern.starts_with('^'),
             reach: 0,
+            part: Part::default(),
             is_atom: false,
             backtracks: false,
             groups: 0,
@@ -142,7 +158,7 @@ impl<'a> Translator<'a> {
         is_whole.then(|| Translation {
             text: self.out,
             backtracks: self.backtracks,
-            power: self.power.max(1),
+            power: self.power.max(1 + u32::from(self.part.rereads && self.part.backtracks)),
         })
     }
 
@@ -156,11 +172,13 @@ impl<'a> Translator<'a> {
     }
 
     fn atom(&mut self, text: &str) {
+        self.part.rereads |= self.part.has_far;
         self.out.push_str(text);
         (self.is_atom, self.last) = (true, 0);
     }
 
     fn assertion(&mut self, text: &str) {
+        self.part.rereads |= self.part.has_far && text != "|";
         self.out.push_str(text);
         (self.is_atom, self.last) = (false, 0);
     }
@@ -194,9 +212,13 @@ impl<'a> Translator<'a> {
         }
         self.backtracks |= is_look;
         let (varies, reach) = (self.varies, std::mem::take(&mut self.reach));
-        self.open.push(Group { is_look, before: self.power, varies, reach });
-        self.power = 0;
+        let (before, part) = (self.power, self.part);
         self.assertion(&start);
+        self.open.push(Group { is_look, before, varies, reach, part });
+        self.power = 0;
+        if is_look {
+            self.part = Part::default();
+        }
         Some(())
     }
 
@@ -221,26 +243,29 @@ impl<'a> Translator<'a> {
     /// Writes a reference to a group. A group that did not take part in the match matches the empty
     /// text.
     fn reference(&mut self, number: usize) {
-        self.backtracks = true;
+        (self.backtracks, self.part.backtracks) = (true, true);
         self.atom(&format!(r"(?:(?({number})\{number}))"));
     }
 
     fn close(&mut self) -> Option<()> {
-        let Group { is_look, before, varies, reach } = self.open.pop()?;
-        self.atom(")");
-        self.last = self.power;
+        let Group { is_look, before, varies, reach, part } = self.open.pop()?;
+        self.out.push(')');
+        (self.is_atom, self.last) = (true, self.power);
         if is_look {
-            let again = u32::from(varies && self.reach > NEAR);
-            self.last = self.power.max(1) + again;
+            let again = varies && self.reach > NEAR || self.part.rereads && self.part.backtracks;
+            self.last = self.power.max(1) + u32::from(again);
+            self.part = Part { rereads: part.rereads || part.has_far, backtracks: true, ..part };
             // A match does not come back into a look-around.
             self.varies = varies;
         }
-        self.reaches(reach);
+        self.reach = self.reach.saturating_add(reach);
         self.power = before.max(self.last);
         Some(())
     }
 
+    /// Notes a repetition of this many characters.
     fn reaches(&mut self, more: u32) {
+        self.part.has_far |= self.varies && more > NEAR;
         self.reach = self.reach.saturating_add(more);
     }
 
