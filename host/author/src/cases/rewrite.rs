@@ -5,16 +5,18 @@
 //! the file, the expected content after the change, and the numbers of the cases to change. It
 //! finds the places of the members in the YAML or JSON text and edits only these, so comments,
 //! order and layout of everything else stay. The file is written only if the new text parses to the
-//! expected content. Otherwise, for example if a case is an alias of YAML, it stays as it is and an
-//! error is returned.
+//! expected content, and is replaced as a whole. Otherwise, for example if a case is an alias of
+//! YAML, it stays as it is and an error is returned.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::iter::Peekable;
 use std::ops::Range;
 use std::path::Path;
 
 use saphyr_parser::{Event, Parser, Span};
 use serde_json::{Map, Value};
+use tempfile::NamedTempFile;
 
 use super::file::{Expect, Suite, parse};
 use crate::{Error, Result};
@@ -74,7 +76,22 @@ pub(super) fn write_endings(path: &Path, suite: &Suite, updated: &[usize]) -> Re
             "run again without `--update`, and write the endings that it tells into the file";
         return Err(Error::cases(message, hint));
     };
-    fs::write(path, written).map_err(Error::file("write", path))
+    replace(path, &written).map_err(Error::file("write", path))
+}
+
+/// Replaces the text of a file atomically: on a full disk, the old text stays. The file keeps its
+/// permissions, and a link to it stays a link.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let path = path.canonicalize()?;
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    // A file that must not be written is not replaced either.
+    let old = File::options().write(true).open(&path)?;
+    let mut file = NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().set_permissions(old.metadata()?.permissions())?;
+    file.as_file().sync_all()?;
+    file.persist(&path)?;
+    Ok(())
 }
 
 /// Returns the text with the endings of the cases with these numbers. Returns `None` if the text
@@ -352,6 +369,9 @@ impl<'e, I: Iterator<Item = (Event<'e>, Span)>> Reader<'_, I> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
     use toolcell_test_guests::rows;
 
     use super::*;
@@ -415,6 +435,30 @@ mod tests {
         let old = "{\"cases\": [{\"name\": \"a\", \"expect\": {\n  \"ok_schema\": {\"type\": \"integer\"}\n}}]}\n";
         let new = old.replace("\"integer\"}", "\"integer\"}, \"ok\": 2");
         assert_eq!(with_endings(old, &[(0, &ending)]), Some(new));
+    }
+
+    /// Another name of the old file keeps the old text: that text was never overwritten.
+    #[test]
+    fn file_is_replaced_as_a_whole() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [file, link, old] =
+            ["cases.yaml", "link.yaml", "old.yaml"].map(|name| folder.path().join(name));
+        let text = "cases:\n  - name: a\n";
+        fs::write(&file, text).expect("written");
+        fs::set_permissions(&file, Permissions::from_mode(0o640)).expect("permitted");
+        fs::hard_link(&file, &old).expect("linked");
+        symlink("cases.yaml", &link).expect("linked");
+        let mut suite = parse(&link, text).expect("cases");
+        suite.cases[0].expect = Some(ending(r#"{"ok": 1}"#));
+        write_endings(&link, &suite, &[0]).expect("written");
+        let read = |path| fs::read_to_string(path).expect("text");
+        assert_eq!(
+            (read(&old), read(&file)),
+            (text.to_owned(), format!("{text}    expect: {{ ok: 1 }}\n"))
+        );
+        assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
+        assert_eq!(fs::metadata(&file).expect("there").permissions().mode() & 0o777, 0o640);
+        assert_eq!(fs::read_dir(folder.path()).expect("read").count(), 3);
     }
 
     #[test]
