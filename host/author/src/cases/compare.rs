@@ -83,14 +83,15 @@ pub(super) fn failures(
         let holds = seen.error.as_ref().is_some_and(|error| error.contains(part));
         check(holds, format!("error, with {part:?} in it"));
     }
-    if let Some(part) = &expect.message_contains {
-        check(ending.contains(part), format!("a message with {part:?} in it"));
-    }
     let message = match &completion.result {
         CallResult::ToolError(error) => Some(error.to_string() + &places),
         CallResult::Refusal(refusal) => Some(refusal.to_string()),
         CallResult::Outcome(_) => None,
     };
+    if let Some(part) = &expect.message_contains {
+        let holds = message.as_ref().is_some_and(|message| message.contains(part));
+        check(holds, format!("a message with {part:?} in it"));
+    }
     for (pattern, text, of) in [
         (&expect.ok_matches, seen.ok.as_ref().map(text), "ok, with a value"),
         (&expect.error_matches, seen.error.clone(), "error, with a message"),

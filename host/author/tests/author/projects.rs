@@ -112,7 +112,7 @@ fn failing_case_says_why_and_can_be_blessed() {
     let built = build(&folder, None).expect("it builds");
     let file = folder.join("cases.json");
     let case = r#"{"cases": [{"name": "a", "arguments": {"name": "A"}, "budget": {"fuel": 10},
-        "expect": {"ok": "no", "ok_contains": "Hello", "ok_matches": "A!$"}}]}"#;
+        "expect": {"ok": "no", "ok_contains": "Hello", "ok_matches": "A!$", "message_contains": "Hello"}}]}"#;
     fs::write(&file, case).expect("written");
     let report = run(&built.component, std::slice::from_ref(&file), &Options::default());
     let failures = &report.cases[0].failures;
@@ -120,7 +120,9 @@ fn failing_case_says_why_and_can_be_blessed() {
         failures[0].contains("expected ok: \"no\", but it ended with ok: \"Hello, A!\""),
         "{failures:?}"
     );
-    assert!(failures[1].contains("fuel; its budget is 10"), "{failures:?}");
+    // Only a tool error and a refusal have a message.
+    assert!(failures[1].contains("expected a message with \"Hello\" in it"), "{failures:?}");
+    assert!(failures[2].contains("fuel; its budget is 10"), "{failures:?}");
     let update = Options { update: true, ..Options::default() };
     // Blessing writes the ending and keeps the conditions that hold. It does not write the budget,
     // so the case fails until the author changes that.
@@ -132,6 +134,7 @@ fn failing_case_says_why_and_can_be_blessed() {
         let expect = read(&file).expect("cases").cases[0].expect.clone().expect("updated");
         assert_eq!(expect.ok, Some("Hello, A!".into()));
         assert_eq!(expect.ok_contains.as_deref(), Some("Hello"));
+        assert_eq!(expect.message_contains, None);
         assert_eq!(expect.ok_matches.expect("a pattern").to_string(), "A!$");
     }
     fs::write(&file, case.replace(r#""fuel": 10"#, r#""memory": 1000000000"#)).expect("written");
