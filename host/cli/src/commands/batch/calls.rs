@@ -160,8 +160,10 @@ fn sent(text: &str, form: Option<Provider>) -> Result<List, String> {
     }
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let place = format!("line {}", index + 1);
-        let read = serde_json::from_str(line).and_then(|written| push(&mut list, written));
-        if form.is_some() || read.is_err() {
+        // A call of OpenAI also has our own form: it is read in the named form alone.
+        let is_read = form.is_none()
+            && serde_json::from_str(line).and_then(|written| push(&mut list, written)).is_ok();
+        if !is_read {
             let document = Provider::document(line).or_else(|_| serde_json::from_str(line));
             let document = document.map_err(|error| parse_error(&place, &error))?;
             let read =
@@ -356,6 +358,21 @@ mod tests {
         let expected =
             vec![call("7", "x", compact), call("call-2", "y", "{}"), call("a", "x", text)];
         assert_eq!(parse(&lines).map(|list| list.calls), Ok(expected));
+    }
+
+    #[test]
+    fn lines_in_a_named_form_are_read_once() {
+        let function = |id: &str| {
+            format!(
+                r#"{{"id": "{id}", "type": "function", "function": {{"name": "x", "arguments": "{{}}"}}}}"#
+            )
+        };
+        let lines = format!("{}\n{}\n", function("a"), function("b"));
+        let expected = vec![call("a", "x", "{}"), call("b", "x", "{}")];
+        for form in [None, Some(Provider::OpenAi)] {
+            let read = sent(&lines, form).map(|list| list.calls);
+            assert_eq!(read.as_ref(), Ok(&expected), "{form:?}");
+        }
     }
 
     #[test]
