@@ -8,7 +8,7 @@
 //! only its digest is stored. `serve` opens the same store with [`store`].
 
 use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 
 use anyhow::anyhow;
 use serde_json::json;
@@ -95,15 +95,26 @@ fn add(printer: &Printer, config: &Config, name: &str) -> Result<bool> {
     let unwritable = |error| {
         Failure::file(error, format!("add the line `[tenants.{name}]` to the configuration"))
     };
-    let text = std::fs::read_to_string(path).map_err(unwritable)?;
+    let mut written = OpenOptions::new().read(true).append(true).open(path).map_err(unwritable)?;
+    // Another `add` waits. Where locks are not supported, nobody does.
+    let _ = written.lock();
+    let mut text = String::new();
+    written.read_to_string(&mut text).map_err(unwritable)?;
+    let table = toml::from_str::<toml::Table>(&text).unwrap_or_default();
+    if table.get("tenants").is_some_and(|tenants| tenants.get(name).is_some()) {
+        return Ok(false);
+    }
     let separator = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     let section = format!("{separator}\n[tenants.{name}]\n");
     if let Err(error) = toml::from_str::<toml::Table>(&format!("{text}{section}")) {
         return Err(Failure::file(error, format!("add the tenant `{name}` to `tenants` yourself"))
             .about(path.display()));
     }
-    let mut written = OpenOptions::new().append(true).open(path).map_err(unwritable)?;
-    written.write_all(section.as_bytes()).map_err(unwritable)?;
+    if let Err(error) = written.write_all(section.as_bytes()) {
+        // Half of a section would make the whole configuration invalid.
+        let _ = written.set_len(text.len() as u64);
+        return Err(unwritable(error));
+    }
     printer.note(format!("added `[tenants.{name}]` to `{file}`"));
     if config.found.is_some() {
         let approve = config.hint.command("approve", &[], &[]);

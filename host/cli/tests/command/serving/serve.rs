@@ -360,6 +360,34 @@ fn key_is_valid_only_for_its_configuration() {
 }
 
 #[test]
+fn tenant_is_added_once_by_commands_at_the_same_time() {
+    let place = Place::new(CONFIG);
+    let add = || place.typed(&["tenant", "add", "acme", "--json"]).json()["added"] == true;
+    let added = std::thread::scope(|scope| {
+        [(); 4].map(|()| scope.spawn(add)).map(|adding| adding.join().expect("it ends"))
+    });
+    assert_eq!(added.into_iter().filter(|added| *added).count(), 1);
+    assert_eq!(place.typed(&["tenant", "list", "--json"]).json()["tenants"], json!(["acme"]));
+}
+
+/// The system refuses to let the file grow beyond 4096 bytes, as a full disk does.
+#[test]
+fn tenant_without_room_leaves_the_configuration() {
+    let place = Place::new("");
+    let config = format!("{CONFIG}{}\n", "#".repeat(4089 - CONFIG.len()));
+    place.write(&config);
+    let script = "ulimit -f 8; exec \"$0\" \"$@\"";
+    let add = ["tenant", "add", "acme", "--config", "toolcell.toml"];
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_toolcell")]).args(add);
+    command.env_clear().envs(toolcell::controls::inherited()).current_dir(place.path());
+    let shown = place.shown(command.env("XDG_STATE_HOME", place.state()));
+    shown.tells(1, "add the line `[tenants.acme]` to the configuration");
+    let text = std::fs::read_to_string(place.path().join("toolcell.toml")).expect("it is there");
+    assert_eq!(text, config);
+}
+
+#[test]
 fn open_server_requires_keys_once_a_tenant_exists() {
     let place = Place::new(CONFIG).approved();
     let server = Served::start(&place, &[]);
