@@ -87,6 +87,12 @@ pub(crate) fn pasted(
             Pasted { place, lines }
         }
         Some((name, ComponentConfig { section: Section { line, has_grants: false }, .. })) => {
+            let rules = RuleLines::read(config);
+            if let Some(lines) = rules.and_then(|rules| inline_lines(&rules, name, suggestion)) {
+                let place =
+                    format!("apply {LINES} to [components.{name}] in `{file}`, line {line}");
+                return Pasted { place, lines };
+            }
             let place = format!(
                 "add {LINES} to `{file}`, below the last line of the component's section, which begins in line {line}"
             );
@@ -160,6 +166,13 @@ pub(crate) fn option(grant: &str) -> String {
 
 fn section(name: &str, lines: Vec<String>) -> Vec<String> {
     [format!("[components.{name}.grants]")].into_iter().chain(lines).collect()
+}
+
+/// Returns the lines for a component without grants that is an inline table: TOML does not allow a
+/// header for a part of it. None for another component.
+fn inline_lines(rules: &RuleLines, name: &str, suggestion: &Suggestion) -> Option<Vec<String>> {
+    rules.part(&["components", name]).filter(|part| part.text.starts_with('{'))?;
+    merged(rules, name, suggestion, &[])
 }
 
 /// Returns the lines for a section that has grants. A directory that overlaps with a granted one

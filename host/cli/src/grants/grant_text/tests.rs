@@ -45,3 +45,19 @@ fn merge_keeps_old_grants() {
         assert!(pasted.parse::<toml::Table>().is_ok(), "{pasted}");
     }
 }
+
+/// TOML does not allow a header for a part of an inline table.
+#[test]
+fn component_in_an_inline_table_is_replaced() {
+    for (old, expected) in
+        rows::<(&str, Option<&str>)>("grant_text", "component_in_an_inline_table_is_replaced")
+    {
+        let asked = Suggestion::of(&Request::parse("kv read b").unwrap());
+        let lines = inline_lines(&RuleLines::of(format!("{old}\n")), "x", &asked);
+        let lines = lines.map(|lines| lines.join("\n"));
+        assert_eq!(lines.as_deref(), expected, "{old}");
+        let header = old.split_once('\n').map_or("", |(header, _)| header);
+        let pasted = format!("{header}\n{}\n", lines.unwrap_or_default());
+        assert!(pasted.parse::<toml::Table>().is_ok(), "{pasted}");
+    }
+}
