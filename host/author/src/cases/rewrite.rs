@@ -320,7 +320,9 @@ impl<'e, I: Iterator<Item = (Event<'e>, Span)>> Reader<'_, I> {
     fn node(&mut self) -> Option<Node> {
         let (event, span) = self.events.next()?;
         let (start, column) = (span.start.index(), span.start.col());
-        let in_braces = self.text.get(start).is_some_and(|first| matches!(first, '{' | '['));
+        // The start of a list without braces can be the brace of its first item, but has no length.
+        let in_braces = !span.is_empty()
+            && self.text.get(start).is_some_and(|first| matches!(first, '{' | '['));
         let (kind, end) = match event {
             Event::Scalar(text, ..) => (Kind::Text(text.into_owned()), span.end.index()),
             Event::Alias(_) => (Kind::Alias, span.end.index()),
@@ -404,6 +406,17 @@ mod tests {
         let expected = text
             .replace("\"a\"}", "\"a\", \"expect\": {\"halt\":\"one\"}}")
             .replace("null", "{\"ok\":null}");
+        assert_eq!(written, expected);
+    }
+
+    #[test]
+    fn list_without_indentation_can_begin_with_a_brace() {
+        let text = "cases:\n- {name: a}\n- name: b\n  http:\n  - {url: c}\n- {name: d}\n";
+        let ending = ending(r#"{"ok": 1}"#);
+        let written = with_endings(text, &[(0, &ending), (1, &ending)]).expect("written");
+        let expected = text
+            .replace("{name: a}", "{name: a, \"expect\": {\"ok\":1}}")
+            .replace("{url: c}", "{url: c}\n  expect: { ok: 1 }");
         assert_eq!(written, expected);
     }
 
