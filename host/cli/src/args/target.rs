@@ -10,8 +10,9 @@
 //! Not here: the check of the arguments against the schema, which the library does at the call.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use toolcell::component::ComponentKind;
 use toolcell::{Definition, Limits, Tool, names};
@@ -78,23 +79,26 @@ impl TypedArguments<'_> {
             Self::Text(arguments) => arguments,
             Self::Members(members) => {
                 let schema = tool.parameters.as_ref();
-                let object: serde_json::Map<_, _> = members
-                    .iter()
-                    .map(|member| (member.name.to_owned(), member.value(schema)))
-                    .collect();
-                Arguments { text: Value::from(object).to_string(), oversize: None }
+                let object: BTreeMap<_, _> =
+                    members.iter().map(|member| (member.name, member.json(schema))).collect();
+                let members = object.iter().map(|(name, json)| format!("{}:{json}", json!(name)));
+                let members = members.collect::<Vec<_>>().join(",");
+                Arguments { text: format!("{{{members}}}"), oversize: None }
             }
         }
     }
 }
 
 impl Member<'_> {
-    fn value(&self, schema: Option<&Value>) -> Value {
-        if self.is_json {
-            return serde_json::from_str(self.value).unwrap_or_default();
+    /// Returns the value as JSON. JSON stays as it was typed: a number keeps its digits.
+    fn json(&self, schema: Option<&Value>) -> String {
+        let types = || schema.map(|schema| schema::types_of(schema, self.name)).unwrap_or_default();
+        let is_json = || serde_json::from_str::<&RawValue>(self.value).is_ok();
+        if self.is_json || !is_text(&types()) && is_json() {
+            self.value.trim().to_owned()
+        } else {
+            json!(self.value).to_string()
         }
-        let types = schema.map(|schema| schema::types_of(schema, self.name)).unwrap_or_default();
-        value(self.value, &types)
     }
 }
 
@@ -102,11 +106,12 @@ impl Member<'_> {
 /// none is known, otherwise parsed as JSON.
 pub(crate) fn value(typed: &str, types: &[&str]) -> Value {
     let text = || Value::from(typed);
-    if types.is_empty() || types.contains(&"string") {
-        text()
-    } else {
-        serde_json::from_str(typed).unwrap_or_else(|_| text())
-    }
+    if is_text(types) { text() } else { serde_json::from_str(typed).unwrap_or_else(|_| text()) }
+}
+
+/// Returns true if what is typed for these types is a text.
+fn is_text(types: &[&str]) -> bool {
+    types.is_empty() || types.contains(&"string")
 }
 
 /// Returns the error of a call whose tool was not found. The first word after a program was meant
