@@ -63,6 +63,16 @@ impl List {
         self.calls.len() + self.unreadable.len()
     }
 
+    /// Returns the id of a call that cannot be read, if another call has it too: one of the two
+    /// messages would be lost. The run compares the ids of the calls that can be read.
+    fn repeated_id(&self) -> Option<&str> {
+        if self.unreadable.is_empty() {
+            return None;
+        }
+        let mut ids: HashSet<_> = self.calls.iter().map(|call| call.id.as_str()).collect();
+        self.unreadable.iter().filter_map(|call| call.id.as_deref()).find(|id| !ids.insert(id))
+    }
+
     /// Returns the messages of the calls that cannot be read, if a message can be sent.
     pub(super) fn unreadable_messages(&self) -> impl Iterator<Item = Message> {
         self.unreadable.iter().filter_map(UnreadableCall::message)
@@ -118,7 +128,11 @@ pub(super) fn read(path: &Path, form: Option<Format>) -> Result<List> {
             list
         }
     };
-    list.map_err(|problem| Failure::file(anyhow!("{source}: {problem}"), HINT))
+    let list = list.map_err(|problem| Failure::file(anyhow!("{source}: {problem}"), HINT))?;
+    match list.repeated_id() {
+        Some(id) => Err(toolcell::Error::duplicate_call(id).into()),
+        None => Ok(list),
+    }
 }
 
 /// Parses the calls of a text; the error has the place. Our own form is tried first, because it is
@@ -388,6 +402,13 @@ mod tests {
             .map(|message| (message.tool_call_id, message.is_error))
             .collect();
         assert_eq!(told, [("a".to_owned(), true)]);
+        assert_eq!(read.repeated_id(), None);
+        for same in [
+            list.replace(r#""b""#, r#""a""#),
+            list.replace(r#""id": "b", "name": "x""#, r#""id": "a""#),
+        ] {
+            assert_eq!(parse(&same).unwrap().repeated_id(), Some("a"), "{same}");
+        }
     }
 
     #[test]
