@@ -9,6 +9,7 @@
 //! form. The hidden commands are not mentioned.
 
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
@@ -96,10 +97,11 @@ pub(crate) fn show(printer: &Printer, mut error: clap::Error) -> ExitStatus {
         if let Some(failure) = stdout::fault() {
             return printer.show_failure(&failure, false);
         }
-        // The parser's own printing handles colours and terminals. A reader that went away is not
-        // an error.
-        let _ = error.print();
-        return ExitStatus::Ok;
+        // The parser's own printing handles colours and terminals.
+        return match Printer::written(error.print().and_then(|()| io::stdout().flush())) {
+            Ok(_) => ExitStatus::Ok,
+            Err(failure) => printer.show_failure(&failure, false),
+        };
     }
     forget_hidden(&mut error);
     let member = as_member(&error);

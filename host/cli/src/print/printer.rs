@@ -265,7 +265,13 @@ impl Printer {
 
     fn write_stdout(&self, clean: &str) -> Result<ControlFlow<()>> {
         let mut out = io::stdout().lock();
-        match writeln!(out, "{clean}").and_then(|()| out.flush()) {
+        Self::written(writeln!(out, "{clean}").and_then(|()| out.flush()))
+    }
+
+    /// Returns what follows from a write to standard output: a reader that went away is not an
+    /// error.
+    pub(crate) fn written(result: io::Result<()>) -> Result<ControlFlow<()>> {
+        match result {
             Ok(()) => Ok(ControlFlow::Continue(())),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
             Err(error) => {

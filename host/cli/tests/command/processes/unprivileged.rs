@@ -119,7 +119,10 @@ fn full_output_device_is_an_error() {
         .status()
         .expect("the binary runs");
     assert!(status.code().is_some_and(|code| code != 0), "{status}");
-    let output = place.command().args(GREET).stdout(full()).output().expect("the binary runs");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("No space left on device"), "{said}");
+    for words in [&GREET[..], &["--help"], &["run", "--help"], &["--version"]] {
+        let output = place.command().args(words).stdout(full()).output().expect("the binary runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        let is_told = said.contains("No space left on device");
+        assert!(!output.status.success() && is_told, "{words:?}: {said}");
+    }
 }
