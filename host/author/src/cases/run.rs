@@ -300,7 +300,10 @@ fn lookup_answers(
         let body = match (&exchange.body, &exchange.json) {
             (Some(body), _) => body.clone(),
             (None, Some(json)) => {
-                headers.push(("content-type".to_owned(), "application/json".to_owned()));
+                let is_type = |name: &String| name.eq_ignore_ascii_case("content-type");
+                if !exchange.headers.keys().any(is_type) {
+                    headers.push(("content-type".to_owned(), "application/json".to_owned()));
+                }
                 json.to_string()
             }
             (None, None) => String::new(),
@@ -361,4 +364,27 @@ fn date(text: &str) -> Option<SystemTime> {
 
 fn unusable_component(error: toolcell::Error) -> Error {
     Error::source(format!("the component cannot be used: {error}"), error.hint())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn own_content_type_of_a_json_answer_stays() {
+        for (headers, expected) in [
+            (json!({}), ("content-type", "application/json")),
+            (json!({"Content-Type": "a/b+json"}), ("Content-Type", "a/b+json")),
+        ] {
+            let exchange = json!({"url": "https://a.example/", "headers": headers, "json": 1});
+            let exchanges: [Exchange; 1] = [serde_json::from_value(exchange).expect("an exchange")];
+            let answers = lookup_answers(&exchanges).expect("answers");
+            let target = Target::parse("https://a.example/").expect("a URL");
+            let answer = answers(Method::Get, &target).expect("an answer");
+            let expected = (expected.0.to_owned(), expected.1.to_owned());
+            assert_eq!((answer.headers, answer.body), (vec![expected], b"1".to_vec()));
+        }
+    }
 }
