@@ -31,6 +31,17 @@ fn http_rule_covers_only_its_requests() {
 }
 
 #[test]
+fn smallest_http_rule_covers_its_request() {
+    for (url, expected) in rows::<(&str, &str)>("grants", "smallest_http_rule_covers_its_request") {
+        let target = Target::parse(url).unwrap();
+        let rule = HttpRule::smallest(Method::Post, &target);
+        assert_eq!(rule.to_string(), expected, "{url}");
+        let pasted: HttpRule = expected.parse().unwrap();
+        assert!(pasted == rule && pasted.covers(Method::Post, &target), "{url}");
+    }
+}
+
+#[test]
 fn http_rule_covers_only_its_port() {
     let rules =
         [("https://a.example", 443), ("https://a.example:22", 22), ("https://.example.com:0", 0)];
