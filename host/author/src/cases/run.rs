@@ -31,7 +31,7 @@ use toolcell::{
 use super::coverage::coverage;
 use super::file::{self, Case, Context, Exchange, Expect, OtherTool, Suite};
 use super::{CaseReport, Report, compare, others, rewrite};
-use crate::{Error, Result, SourceLine, source_lines};
+use crate::{Error, ErrorKind, Result, SourceLine, source_lines};
 
 /// The name of the key-value store of a case.
 const STORE: &str = "case";
@@ -67,6 +67,12 @@ impl Cases {
     /// [`ErrorKind::File`](crate::ErrorKind::File) and
     /// [`ErrorKind::Cases`](crate::ErrorKind::Cases).
     pub fn read(engine: EngineBuilder, component: &Path, files: &[PathBuf]) -> Result<Self, Error> {
+        let found = fs::metadata(component).map_err(Error::file("read", component))?;
+        // Opening a pipe would wait for its writer, and a device may have no end.
+        if !found.is_file() {
+            let message = format!("`{}` is not a file", component.display());
+            return Err(Error::new(ErrorKind::File, message, "name the file of a component"));
+        }
         let bytes = fs::read(component).map_err(Error::file("read", component))?;
         let files: Result<_> =
             files.iter().map(|path| Ok((path.clone(), file::read(path)?))).collect();

@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use toolcell_author::cases::{Options, find, junit, read};
+use toolcell::Engine;
+use toolcell_author::cases::{Cases, Options, find, junit, read};
 use toolcell_author::{ErrorKind, Language, build, component_of, create};
 
 use toolcell_test_guests::rows;
@@ -201,6 +202,13 @@ for (const name of ["one", "two"]) tool({ name, description: "Answers.", handler
         assert_eq!(error.kind(), ErrorKind::Cases, "{case}: {error}");
         assert!(error.to_string().contains(&format!("the case `a`: {told}")), "{case}: {error}");
     }
+}
+
+#[test]
+fn device_is_not_read_as_a_component() {
+    let read = Cases::read(Engine::builder(), Path::new("/dev/null"), &[]);
+    let error = read.expect_err("a device");
+    assert_eq!((error.kind(), &*error.to_string()), (ErrorKind::File, "`/dev/null` is not a file"));
 }
 
 #[test]
