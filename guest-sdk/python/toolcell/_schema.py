@@ -76,7 +76,8 @@ def value_of(hint, value):
     if origin is Annotated:
         return value_of(arguments[0], value)
     if origin in _UNIONS:
-        for argument in arguments:
+        # A number with a point is a `float` if the union has it, and else can be an `int`.
+        for argument in sorted(arguments, key=lambda argument: argument is int and isinstance(value, float)):
             if fits(argument, value):
                 return value_of(argument, value)
         return value
@@ -104,21 +105,27 @@ def fits(hint, value):
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         return fits(arguments[0], value)
+    if origin in _UNIONS:
+        return any(fits(argument, value) for argument in arguments)
     if origin is Literal:
         return value in arguments
-    if hint is Any:
+    if hint in (Any, inspect.Parameter.empty, object):
         return True
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return any(member.value == value for member in hint)
     if hint is bool or isinstance(value, bool):
         return hint is bool and isinstance(value, bool)
     if hint is float:
         return isinstance(value, (int, float))
+    if hint is int and isinstance(value, float):
+        return value.is_integer()
     if hint is list or origin is list:
         return isinstance(value, list) and all(fits(arguments[0], item) for item in value if arguments)
-    if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        return any(member.value == value for member in hint)
-    if dataclasses.is_dataclass(hint) or typing.is_typeddict(hint):
-        schema = schema_of(hint)
-        return isinstance(value, dict) and set(schema["required"]) <= set(value) <= set(schema["properties"])
     if hint is dict or origin is dict:
-        return isinstance(value, dict)
+        return isinstance(value, dict) and all(fits(arguments[1], item) for item in value.values() if arguments)
+    if dataclasses.is_dataclass(hint) or typing.is_typeddict(hint):
+        schema, hints = schema_of(hint), typing.get_type_hints(hint)
+        is_of = isinstance(value, dict) and set(schema["required"]) <= set(value) <= set(schema["properties"])
+        # Members of a union may have equal names, and differ in a `Literal`.
+        return is_of and all(fits(hints[name], item) for name, item in value.items())
     return isinstance(hint, type) and isinstance(value, hint)

@@ -20,6 +20,18 @@ class Place:
     tags: list[str] = dataclasses.field(default_factory=list)
 
 
+@dataclasses.dataclass
+class Square:
+    kind: Literal["square"]
+    size: float
+
+
+@dataclasses.dataclass
+class Circle:
+    kind: Literal["circle"]
+    size: float
+
+
 class Options(TypedDict):
     unit: Unit
     digits: NotRequired[int]
@@ -35,6 +47,8 @@ async def hinted(
     counts: dict[str, int],
     options: Options,
     either: bool | list[int],
+    figures: Optional[list[Square | Circle | None]],
+    amount: int | float,
     described: Annotated[str, "What it is"],
     anything: Any,
     bare,
@@ -53,8 +67,9 @@ async def hinted(
 
 HINTED = TOOLS.pop("hinted")
 GIVEN = {
-    "text": "a", "ratio": 2, "maybe": None, "choice": 3, "places": [{"name": "Bern"}], "counts": {"a": 1.0},
-    "options": {"unit": "ft"}, "either": [1], "described": "b", "anything": {"c": []}, "bare": 1, "unit": "m",
+    "text": "a", "ratio": 2, "maybe": 3.0, "choice": 3, "places": [{"name": "Bern"}], "counts": {"a": 1.0},
+    "options": {"unit": "ft"}, "either": [1.0], "figures": [{"kind": "circle", "size": 1}, None], "amount": 1e300,
+    "described": "b", "anything": {"c": []}, "bare": 1, "unit": "m",
 }
 ENDINGS = {
     "hints": lambda: HINTED.parameters,
