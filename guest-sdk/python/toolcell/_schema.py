@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 import inspect
+import math
 import types
 import typing
 from typing import Annotated, Any, Literal, Union
@@ -59,7 +60,9 @@ def object_of(fields, descriptions=None):
             required.append(name)
             continue
         default = default.value if isinstance(default, enum.Enum) else default
-        if default is None or isinstance(default, (str, int, float, bool)):
+        # JSON has neither an infinite number nor NaN.
+        is_number = isinstance(default, int) or (isinstance(default, float) and math.isfinite(default))
+        if default is None or isinstance(default, str) or is_number:
             properties[name]["default"] = default
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import math
 from typing import Annotated, Any, Literal, NotRequired, Optional, TypedDict
 
 from toolcell import tool
@@ -56,6 +57,7 @@ async def hinted(
     limit: int = 5,
     flag: bool = False,
     nothing: Optional[str] = None,
+    most: float = math.inf,
 ):
     """Has hints.
 
