@@ -60,7 +60,10 @@ class Response:
 
     def __init__(self, answer, url):
         self.status, self.body, self.url = answer.status, bytes(answer.body), url
-        self.headers = dict(answer.headers)
+        self.headers = {}
+        for name, value in answer.headers:
+            # Lines of one name are one list, as HTTP has it.
+            self.headers[name] = f"{self.headers[name]}, {value}" if name in self.headers else value
         self.ok = 200 <= self.status < 300
 
     def text(self):

@@ -48,11 +48,16 @@ async def left():
     return task.done()
 
 
+async def listed():
+    return (await fetch_async(PLACE + "a")).headers["link"]
+
+
 ENDINGS = {
     "flights of the page": lambda: weather(["Bern", "Chur"]),
     "flights together": together,
     "flights grouped": grouped,
     "flights cancelled": cancelled,
     "flights left": left,
+    "flights listed": listed,
     "flights denied": lambda: fetch_async("https://elsewhere.example.com/"),
 }
