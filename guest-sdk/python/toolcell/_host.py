@@ -97,7 +97,8 @@ def _request(url, method, headers, body, json, timeout_ms):
     headers = list((headers or {}).items())
     if json is not None:
         body = written("request", json)
-        headers.append(("content-type", "application/json"))
+        if all(name.lower() != "content-type" for name, _ in headers):
+            headers.append(("content-type", "application/json"))
     if isinstance(body, str):
         body = body.encode()
     return _http.Request(method.upper(), url, headers, body, timeout_ms)

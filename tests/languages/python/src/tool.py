@@ -9,7 +9,7 @@ import hints
 import imports
 from endings import fail
 from toolcell import (
-    Context, InvokeError, Need, Output, ToolFailure, abort, ask_user, fetch, halt, invoke, kv, progress, secrets, tool,
+    Context, InvokeError, Need, Output, ToolFailure, _host, abort, ask_user, fetch, halt, invoke, kv, progress, secrets, tool,
 )
 
 
@@ -161,6 +161,7 @@ endings = {
     "details": details,
     "half": half,
     "part": lambda: progress(0.25, 1),
+    "typed": lambda: _host._request("https://api.example.com/", "post", {"Content-Type": "text/csv"}, None, ["a"], None).headers,
     "function": lambda: fail,
     "recursion": lambda: recurse(0),
     "memory": memory,
