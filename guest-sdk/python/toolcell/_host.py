@@ -188,7 +188,13 @@ class _LogHandler(logging.Handler):
         if state.is_in_cell:
             levels = [(logging.ERROR, "ERROR"), (logging.WARNING, "WARN"), (logging.INFO, "INFO"), (logging.DEBUG, "DEBUG")]
             level = next((name for least, name in levels if record.levelno >= least), "TRACE")
-            _log.log(_log.Level[level], self.format(record))
+            try:
+                line = words(self.format(record))
+            except Exception:
+                # As other handlers do: a line that cannot be made does not end the call.
+                self.handleError(record)
+            else:
+                _log.log(_log.Level[level], line)
 
 
 secrets = _SecretStore()

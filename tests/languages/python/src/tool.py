@@ -108,6 +108,12 @@ def details():
     raise ToolFailure("no such city", {"city": {1}})
 
 
+def logs():
+    logging.warning("%d cities", "no")
+    logging.warning("half \ud800")
+    return "logged"
+
+
 def half():
     raise ToolFailure("no such \ud800city")
 
@@ -160,6 +166,7 @@ endings = {
     "larger": lambda: 10**5000,
     "details": details,
     "half": half,
+    "logs": logs,
     "part": lambda: progress(0.25, 1),
     "typed": lambda: _host._request("https://api.example.com/", "post", {"Content-Type": "text/csv"}, None, ["a"], None).headers,
     "function": lambda: fail,
