@@ -1,7 +1,9 @@
 """What a handler asks of the host: requests, secrets, keys, other tools, progress, the log."""
 
+import itertools
 import json as _json
 import logging
+import math
 import types
 
 from componentize_py_types import Err
@@ -48,11 +50,26 @@ def _asked(what, function, *arguments, kind=None, error=HostError):
     if kind and not any(need.kind == kind for tool in TOOLS.values() for need in tool.needs):
         hint = f'add Need("{kind}", pattern, reason) to its `needs`'
         raise error("denied", f"{what} is not among what the tool needs: {hint}")
+    _check(argument for argument in arguments if isinstance(argument, str))
     try:
         return function(*arguments)
     except Err as fault:
         name, text = _KINDS.get(type(fault.value).__name__, ("unavailable", "{}"))
         raise error(name, text.format(getattr(fault.value, "value", ""))) from None
+
+
+def _check(texts):
+    """Raises an error that an author can catch: what is no text, or has no UTF-8, would end the interpreter."""
+    for text in texts:
+        text.encode()
+
+
+def _bytes(data):
+    return data if data is None or isinstance(data, bytes) else bytes(memoryview(data))
+
+
+def _milliseconds(time):
+    return None if time is None else min(max(0, math.ceil(time)), 2**64 - 1)
 
 
 class Response:
@@ -101,7 +118,8 @@ def _request(url, method, headers, body, json, timeout_ms):
             headers.append(("content-type", "application/json"))
     if isinstance(body, str):
         body = body.encode()
-    return _http.Request(method.upper(), url, headers, body, timeout_ms)
+    _check((method, url, *itertools.chain(*headers)))
+    return _http.Request(method.upper(), url, headers, _bytes(body), _milliseconds(timeout_ms))
 
 
 class _SecretStore:
@@ -126,7 +144,7 @@ class _KeyStore:
         return default if data is None else _json.loads(data)
 
     def set_bytes(self, key, value, *, ttl_ms=None):
-        return _asked("kv", _kv.set, key, value, ttl_ms, kind="kv")
+        return _asked("kv", _kv.set, key, _bytes(value), _milliseconds(ttl_ms), kind="kv")
 
     def set(self, key, value, *, ttl_ms=None):
         return self.set_bytes(key, written("value", value).encode(), ttl_ms=ttl_ms)
@@ -173,7 +191,7 @@ def progress(done, total=None, message=None):
     if total and (done != int(done) or total != int(total)):
         done, total = round(done / total * 100), 100
     message = None if message is None else words(message)
-    _asked("progress()", _progress.report, int(done), None if total is None else int(total), message)
+    _asked("progress()", _progress.report, max(0, int(done)), None if total is None else max(0, int(total)), message)
 
 
 def budget():

@@ -114,6 +114,27 @@ def logs():
     return "logged"
 
 
+def unsent():
+    """Arguments that the host cannot be given: each raises an error."""
+    asked = (
+        lambda: kv.get("counters/\ud800"), lambda: fetch("https://api.example.com/v1/\ud800"),
+        lambda: fetch("https://api.example.com/v1", headers={"x-count": 5}), lambda: fetch("https://api.example.com/v1", body=5),
+    )
+    names = []
+    for ask in asked:
+        try:
+            ask()
+        except Exception as error:
+            names.append(type(error).__name__)
+    return names
+
+
+def late():
+    kv.set_bytes("counters/late", bytearray(b"1"), ttl_ms=-1.5)
+    progress(-1, 2)
+    return kv.get_bytes("counters/late")
+
+
 def half():
     raise ToolFailure("no such \ud800city")
 
@@ -166,6 +187,8 @@ endings = {
     "larger": lambda: 10**5000,
     "details": details,
     "half": half,
+    "unsent": unsent,
+    "late": late,
     "logs": logs,
     "part": lambda: progress(0.25, 1),
     "typed": lambda: _host._request("https://api.example.com/", "post", {"Content-Type": "text/csv"}, None, ["a"], None).headers,
