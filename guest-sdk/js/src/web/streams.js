@@ -21,22 +21,23 @@ class StreamReader {
 }
 globalThis.ReadableStreamDefaultReader = StreamReader;
 globalThis.ReadableStream = class ReadableStream {
-  #queue = []; #reader = null; #isClosed = false; #error; #waiting = []; #source; #isPulling = false; #controller; #ended; #end;
+  #queue = []; #reader = null; #isClosed = false; #error; #waiting = []; #source; #isPulling = false; #pullsAgain = false; #controller; #ended; #end;
   constructor(source = {}) {
     if (source?.type === "bytes") wrong("ReadableStream: a source of the type `bytes` is not here: enqueue Uint8Arrays");
     this.#source = source ?? {};
     this.#ended = new Promise((resolve, reject) => { this.#end = { resolve, reject }; });
     this.#ended.catch(() => {});
     const size = () => (this.#error !== undefined ? null : this.#isClosed ? 0 : 1 - this.#queue.length);
+    const open = () => { if (this.#isClosed || this.#error !== undefined) wrong("the stream is closed"); };
     this.#controller = {
       get desiredSize() { return size(); },
       enqueue: (chunk) => {
-        if (this.#isClosed) wrong("the stream is closed");
+        open();
         this.#queue.push(chunk);
         this.#serve();
       },
       close: () => {
-        if (this.#isClosed) wrong("the stream is closed");
+        open();
         this.#isClosed = true;
         this.#serve();
       },
@@ -124,7 +125,10 @@ globalThis.ReadableStream = class ReadableStream {
     } else if (this.#isClosed && this.#queue.length === 0) {
       this.#end.resolve();
       for (const { resolve } of this.#waiting.splice(0)) resolve({ value: undefined, done: true });
-    } else if (this.#waiting.length > 0 && !this.#isPulling && typeof this.#source.pull === "function") {
+    } else if (this.#waiting.length > 0 && typeof this.#source.pull === "function") {
+      // A source may enqueue later than its `pull` returns: only a read or a piece pulls again.
+      this.#pullsAgain = this.#isPulling;
+      if (this.#isPulling) return;
       this.#isPulling = true;
       const pulled = async () => {
         try {
@@ -133,7 +137,7 @@ globalThis.ReadableStream = class ReadableStream {
           this.#fail(error);
         }
         this.#isPulling = false;
-        if (this.#waiting.length > 0) this.#serve();
+        if (this.#pullsAgain) this.#serve();
       };
       pulled();
     }
@@ -147,6 +151,7 @@ globalThis.ReadableStream = class ReadableStream {
   }
   async #cancel(reason) {
     if (this.#error !== undefined) throw this.#error.reason;
+    if (this.#isClosed && this.#queue.length === 0) return;
     [this.#queue, this.#isClosed] = [[], true];
     this.#serve();
     await this.#source.cancel?.(reason);
