@@ -173,7 +173,9 @@ export const kv = {
   },
   setBytes(key, value, { ttlMs } = {}) {
     granted("kv", "kv");
-    return of(host.kvSet(String(key), asBytes(value), ttlMs ?? -1));
+    const time = ttlMs === undefined || ttlMs === null ? -1 : Math.max(0, Number(ttlMs));
+    if (time !== time) wrong("kv: `ttlMs` is not a number");
+    return of(host.kvSet(String(key), asBytes(value), time));
   },
   set(key, value, options) {
     return this.setBytes(key, written("value", value), options);
