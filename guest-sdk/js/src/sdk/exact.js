@@ -30,19 +30,32 @@ const withMarks = (text, mark) => {
   }
   return out;
 };
+const anchored = (from, name) => {
+  if (typeof from !== "object" || from === null) return undefined;
+  if (from.$anchor === name) return from;
+  return Object.values(from).map((inner) => anchored(inner, name)).find((found) => found !== undefined);
+};
+/** The part of the schema that a reference names, by pointer or by anchor. */
+const referred = (root, name) => (name !== "" && name[0] !== "/" ? anchored(root, name)
+  : name.split("/").slice(1).reduce((inner, step) => inner?.[step.replace(/~1/g, "/").replace(/~0/g, "~")], root));
+/** The schemas of the patterns that a name matches. What is no regular expression matches none. */
+const matching = (patterns, name) => Object.entries(patterns ?? {}).filter(([pattern]) => {
+  try { return new RegExp(pattern, "u").test(name); } catch { return false; }
+}).map(([, schema]) => schema);
 /** What the schema says of a member, through references within it and choices. */
 const partOfSchema = (root, schema, step) => {
   const all = [schema], parts = [];
   for (let at = 0; at < all.length && at < 64; at += 1) {
     const one = all[at];
     if (typeof one !== "object" || one === null) continue;
-    if (typeof one.$ref === "string" && one.$ref.startsWith("#/")) all.push(one.$ref.slice(2).split("/").reduce((inner, name) => inner?.[name.replace(/~1/g, "/").replace(/~0/g, "~")], root));
-    for (const choices of [one.anyOf, one.oneOf, one.allOf]) if (Array.isArray(choices)) all.push(...choices);
+    if (typeof one.$ref === "string" && one.$ref.startsWith("#")) all.push(referred(root, decodeURIComponent(one.$ref.slice(1))));
+    for (const choices of [one.anyOf, one.oneOf, one.allOf, [one.then, one.else].filter(Boolean)]) if (Array.isArray(choices)) all.push(...choices);
     parts.push(one);
   }
   if (step === undefined) return parts;
-  const inner = typeof step === "number" ? (one) => one.prefixItems?.[step] ?? one.items : (one) => one.properties?.[step] ?? one.additionalProperties;
-  return { anyOf: parts.map(inner).filter((one) => typeof one === "object") };
+  const inner = typeof step === "number" ? (one) => [one.prefixItems?.[step] ?? (Array.isArray(one.items) ? one.items[step] ?? one.additionalItems : one.items)]
+    : (one) => [one.properties?.[step] ?? one.additionalProperties, ...matching(one.patternProperties, step)];
+  return { anyOf: parts.flatMap(inner).filter((one) => typeof one === "object") };
 };
 /** The value with its integers. `refuse` is called for one that the schema does not say to have 64 bits. */
 const restored = (value, mark, root, schema, path, refuse) => {

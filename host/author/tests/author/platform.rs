@@ -166,7 +166,9 @@ fn build_warns_of_unsupported_locales() {
 #[test]
 fn integers_keep_their_digits() {
     let schema = r##"{ type: "object", properties: { wide: { type: "integer", format: "int64" }, list: { type: "array",
-      items: { $ref: "#/$defs/wide" } }, plain: { type: "integer" } }, $defs: { wide: { type: "integer", format: "uint64" } } }"##;
+      items: { $ref: "#/$defs/wide" } }, plain: { type: "integer" }, child: { $ref: "#" }, named: { $ref: "#wide" },
+      spaced: { $ref: "#/$defs/two%20words" } }, patternProperties: { "^x": { type: "integer", format: "int64" } },
+      $defs: { wide: { $anchor: "wide", type: "integer", format: "uint64" }, "two words": { type: "integer", format: "int64" } } }"##;
     let source =
         with_handler("(args) => [Object.values(args).flat().map((value) => typeof value), args]")
             .replace("handler:", &format!("parameters: {schema}, handler:"));
