@@ -60,6 +60,12 @@ const keyOf = (bytes, hash, extractable, usages) => {
     isKeyMade = false;
   }
 };
+/** What a key is made with, as the standard checks it: a key without bytes would sign for anyone. */
+const checkKey = (size, usages, fault) => {
+  const names = [...usages];
+  if (names.length === 0 || names.some((usage) => usage !== "sign" && usage !== "verify")) throw new DOMException("the usages of a key are `sign` and `verify`", "SyntaxError");
+  if (!(size > 0)) throw new DOMException("a key has at least one byte", fault);
+};
 const mayUse = (key, usage) => {
   if (!(key instanceof CryptoKey)) wrong(`crypto.subtle.${usage}: the key is a CryptoKey`);
   if (!key.usages.includes(usage)) throw new DOMException(`the key may not ${usage}`, "InvalidAccessError");
@@ -70,13 +76,17 @@ const subtle = {
   async importKey(format, bytes, algorithm, extractable, usages) {
     hmacOnly(algorithm, "importKey");
     if (format !== "raw") throw new DOMException(`crypto.subtle.importKey: the format ${format} is not here: use "raw"`, "NotSupportedError");
-    return keyOf(data(bytes, "importKey").slice(), hashName(algorithm.hash), extractable, usages);
+    const key = data(bytes, "importKey").slice();
+    checkKey(key.length, usages, "DataError");
+    return keyOf(key, hashName(algorithm.hash), extractable, usages);
   },
   async generateKey(algorithm, extractable, usages) {
     inCell("crypto.subtle.generateKey()");
     hmacOnly(algorithm, "generateKey");
     const hash = hashName(algorithm.hash);
-    return keyOf(host.random(algorithm.length === undefined ? HASHES[hash] : algorithm.length / 8), hash, extractable, usages);
+    const size = algorithm.length === undefined ? HASHES[hash] : algorithm.length / 8;
+    checkKey(size, usages, "OperationError");
+    return keyOf(host.random(size), hash, extractable, usages);
   },
   async exportKey(format, key) {
     if (format !== "raw") throw new DOMException(`crypto.subtle.exportKey: the format ${format} is not here: use "raw"`, "NotSupportedError");
