@@ -114,7 +114,26 @@ const shown = (value) => {
 const line = (level) => (...values) => {
   if (host.isInCell()) host.log(level, values.map(shown).join(" "));
 };
-globalThis.console = { trace: line(0), debug: line(1), log: line(2), info: line(2), warn: line(3), error: line(4) };
+const write = line(2), [counts, times] = [new Map(), new Map()];
+const sinceTime = (label, values) => {
+  if (times.has(label)) write(`${label}: ${host.now() - times.get(label)}ms`, ...values);
+};
+globalThis.console = {
+  trace: line(0), debug: line(1), log: write, info: write, warn: line(3), error: line(4),
+  dir: (value) => write(value), dirxml: write, table: (value) => write(value), group: write, groupCollapsed: write, groupEnd() {}, clear() {},
+  assert: (isTrue, ...values) => { if (!isTrue) line(4)("Assertion failed", ...values); },
+  count(label = "default") {
+    counts.set(String(label), (counts.get(String(label)) ?? 0) + 1);
+    write(`${label}: ${counts.get(String(label))}`);
+  },
+  countReset(label = "default") { counts.delete(String(label)); },
+  time(label = "default") { if (host.isInCell()) times.set(String(label), host.now()); },
+  timeLog: (label = "default", ...values) => sinceTime(String(label), values),
+  timeEnd(label = "default") {
+    sinceTime(String(label), []);
+    times.delete(String(label));
+  },
+};
 
 /** Reports how far the call has come. */
 export const progress = (done, total, message) => {

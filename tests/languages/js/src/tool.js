@@ -114,6 +114,17 @@ const endings = {
   job_before_end: () => { const list = []; queueMicrotask(() => list.push(1)); return list; },
   half: () => { throw new ToolFailure("no such \ud800city"); },
   part: () => progress(0.25, 1),
+  logs: () => {
+    console.group("a");
+    console.assert(false, "b");
+    console.dir({ c: 1 });
+    console.table([{ d: 1 }]);
+    console.count();
+    console.time();
+    console.timeEnd();
+    console.groupEnd();
+    return "logged";
+  },
   late: () => { kv.set("counters/late", 1, { ttlMs: -5 }); return kv.get("counters/late"); },
   timeless: () => { try { kv.set("counters/late", 1, { ttlMs: NaN }); } catch (error) { return error.message; } },
   function: () => () => 1,
