@@ -124,8 +124,9 @@ pub(crate) struct Global {
         help_heading = "Global options"
     )]
     pub(crate) now: Option<Date>,
-    /// Limit on the processor time to compile a component that is not in the cache. A second,
-    /// optimising compilation runs in the background; its limit is twice this
+    /// Limit on the processor time to compile a component that is not in the cache. A component of
+    /// more than 8 MiB has more in proportion. A second, optimising compilation runs in the
+    /// background; its limit is twice this
     #[arg(long, global = true, hide_short_help = true, value_name = "TIME", default_value_t = Time(Engine::DEFAULT_COMPILE_TIME), help_heading = "Global options")]
     pub(crate) max_compile_time: Time,
     /// Log to standard error; -vv logs more

@@ -167,7 +167,7 @@ impl EngineBuilder {
     ///
     /// # Units
     /// `limit` is the CPU time of one compilation, rounded down to whole seconds, and at least one
-    /// second. Optimising is a separate compilation; in the background it can use twice as much.
+    /// second. A component of more than 8 MiB has more in proportion. Optimising is a separate compilation; in the background it can use twice as much.
     pub fn compile_in(
         self,
         program: impl Into<PathBuf>,
@@ -338,9 +338,10 @@ impl Engine {
     pub const DEFAULT_LINKED_BYTES: u64 = 256 << 20;
     /// 64 MiB, in bytes: the largest component. Language runtimes take 12 to 19 MB.
     pub const MAX_COMPONENT: u64 = 64 << 20;
-    /// 25 s: the CPU time of a compilation that a call waits for. A language runtime of 18 MB takes
-    /// about 15 s. A component that is made to stall the compiler is ended within 30 s if the
-    /// machine has a core for it. Source: docs/threat-model.md, row 8.
+    /// 25 s: the CPU time of a compilation that a call waits for, if the component has up to 8 MiB.
+    /// A larger one has more in proportion: a language runtime of 18 MB has 54 s, and takes 15 to
+    /// 25 s. A component of up to 8 MiB that is made to stall the compiler is ended within 30 s if
+    /// the machine has a core for it. Source: docs/threat-model.md, row 8.
     pub const DEFAULT_COMPILE_TIME: Duration = Duration::from_secs(25);
     /// Cells that can exist at the same time. Each takes up to its memory limit of RAM,
     /// [`Limits::HOST_BYTES`](crate::Limits::HOST_BYTES) of host memory, and 16 GiB of address

@@ -44,7 +44,7 @@ pub(super) fn linked(
 ) -> Result<LinkedCode<Current>, Error> {
     // Without a cache there would be nothing to find after the wait.
     let _alone = artifact.cache.is_some().then(|| compiler.single_flight.alone(&artifact.key));
-    let _turn = lock_entry(compiler, artifact);
+    let _turn = lock_entry(compiler, artifact, bytes.len());
     let kept = |tier| compiler.link_cached(artifact, tier, wiring);
     let compiled = |tier, known| {
         turn.map_or(Ok(()), LoadPermit::compile)?;
@@ -88,12 +88,12 @@ pub(super) fn linked(
 /// Locks the cache entry, so that other processes that share the cache wait for this compilation
 /// and use its result. Returns `None` if the entry exists, if there is nothing to lock, or if
 /// another process takes longer than a compiler may.
-fn lock_entry(compiler: &Compiler, artifact: &Artifact) -> Option<EntryLock> {
+fn lock_entry(compiler: &Compiler, artifact: &Artifact, bytes: usize) -> Option<EntryLock> {
     let wanted = if compiler.optimise == Optimise::First { Tier::Optimised } else { Tier::Quick };
     if artifact.has(wanted) || artifact.has(Tier::Optimised) {
         return None;
     }
-    let wall = compiler.worker.as_ref().map(|worker| worker.wall(Priority::Foreground));
+    let wall = compiler.worker.as_ref().map(|worker| worker.wall(Priority::Foreground, bytes));
     let until = Instant::now() + wall.unwrap_or(UNBOUNDED_COMPILER);
     artifact.lock(wanted, || Instant::now() < until)
 }

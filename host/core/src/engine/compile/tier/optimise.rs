@@ -23,15 +23,16 @@ use crate::engine::compile::cache::entries::Artifact;
 use crate::engine::compile::config::{Priority, Tier};
 use crate::engine::compile::worker::{self, NoCode, Watch, Worker};
 
-/// Returns the seconds of CPU time for optimising a component; unlimited without a worker.
-fn seconds(compiler: &Compiler) -> u64 {
-    compiler.worker.as_ref().map_or(u64::MAX, |worker| worker.seconds(Priority::Background))
+/// Returns the seconds of CPU time for optimising a component of this many bytes; unlimited without
+/// a worker.
+fn seconds(compiler: &Compiler, bytes: usize) -> u64 {
+    compiler.worker.as_ref().map_or(u64::MAX, |worker| worker.seconds(Priority::Background, bytes))
 }
 
 /// Returns true if an attempt with at least as much time has failed.
-fn is_given_up(compiler: &Compiler, artifact: &Artifact) -> bool {
+fn is_given_up(compiler: &Compiler, artifact: &Artifact, seconds: u64) -> bool {
     compiler.background.has_given_up(&artifact.key)
-        || artifact.given_up_after().is_some_and(|tried| tried >= seconds(compiler))
+        || artifact.given_up_after().is_some_and(|tried| tried >= seconds)
 }
 
 /// Queues the optimisation of quick code. Returns a [`Current`] whose code it replaces.
@@ -43,7 +44,8 @@ pub(in crate::engine::compile) fn optimise_later(
     definitions: Vec<Definition>,
     tenant: Option<&str>,
 ) -> Arc<Current> {
-    if is_given_up(compiler, &artifact) {
+    let seconds = seconds(compiler, component.len());
+    if is_given_up(compiler, &artifact, seconds) {
         return Arc::new(Current::settled(ready, CodeTier::Unoptimised));
     }
     let (leash, watch) = worker::leash();
@@ -54,6 +56,7 @@ pub(in crate::engine::compile) fn optimise_later(
         current: Weak::clone(&weak),
         artifact,
         definitions,
+        seconds,
     };
     let work = move |component: &[u8]| optimisation.run(worker.as_ref(), component, watch);
     let (tenant, work) = (tenant.map(str::to_owned), Box::new(work));
@@ -67,6 +70,8 @@ struct Optimisation {
     current: Weak<Current>,
     artifact: Artifact,
     definitions: Vec<Definition>,
+    /// CPU time of the compilation.
+    seconds: u64,
 }
 
 impl Optimisation {
@@ -100,7 +105,7 @@ impl Optimisation {
             Err(none) => {
                 if matches!(none, NoCode::Refused(_)) {
                     compiler.background.give_up(&self.artifact.key);
-                    self.artifact.give_up(seconds(&compiler));
+                    self.artifact.give_up(self.seconds);
                 }
                 tracing::warn!(error = %Error::from(none), "a component stays unoptimised");
                 current.settle_unoptimised();
@@ -112,10 +117,10 @@ impl Optimisation {
     /// Returns `None` if there is nothing to lock, if the code is not needed any more, or if
     /// another process takes longer than a compiler may.
     fn lock_entry(&self) -> Option<EntryLock> {
-        let (seconds, began) = (seconds(&self.upgraded()?.0), Instant::now());
+        let began = Instant::now();
         // Waits no longer than the compilation would take here.
         self.artifact.lock(Tier::Optimised, || {
-            began.elapsed().as_secs() < seconds && self.upgraded().is_some()
+            began.elapsed().as_secs() < self.seconds && self.upgraded().is_some()
         })
     }
 
@@ -126,7 +131,9 @@ impl Optimisation {
         let wiring = current.ready().wiring.clone();
         match compiler.link_cached(&self.artifact, Tier::Optimised, &wiring) {
             Some(found) => current.replace(found.code),
-            None if is_given_up(&compiler, &self.artifact) => current.settle_unoptimised(),
+            None if is_given_up(&compiler, &self.artifact, self.seconds) => {
+                current.settle_unoptimised()
+            }
             None => return false,
         }
         true

@@ -28,6 +28,9 @@ use super::config::{self, Priority, Tier, proposals};
 use crate::engine::Engine;
 use crate::os::{signals, spawn};
 
+/// Bytes of a component up to which a worker has the CPU time that was set. A larger component has
+/// more in proportion, because a language runtime takes more than a second for each MiB.
+const LIMIT_BYTES: u64 = 8 << 20;
 /// Multiplier of the CPU time of a background compilation. If it is ended, only faster code is
 /// lost.
 const BACKGROUND_FACTOR: u32 = 2;
@@ -158,20 +161,20 @@ pub(super) fn leash() -> (KillOnDrop, Watch) {
 }
 
 impl Worker {
-    /// Returns the CPU time in whole seconds.
-    pub(super) fn seconds(&self, haste: Priority) -> u64 {
+    /// Returns the CPU time for a component of this many bytes, in whole seconds.
+    pub(super) fn seconds(&self, haste: Priority, bytes: usize) -> u64 {
         let seconds = self.limit.as_secs().max(1);
+        let seconds = seconds.max(seconds.saturating_mul(bytes as u64) / LIMIT_BYTES);
         match haste {
             Priority::Foreground => seconds,
             Priority::Background => seconds.saturating_mul(u64::from(BACKGROUND_FACTOR)),
         }
     }
 
-    pub(in crate::engine) fn wall(&self, haste: Priority) -> Duration {
+    pub(in crate::engine) fn wall(&self, haste: Priority, bytes: usize) -> Duration {
+        let cpu_time = Duration::from_secs(self.seconds(haste, bytes));
         match haste {
-            Priority::Foreground => {
-                self.limit.saturating_mul(WALL_FACTOR).saturating_add(WALL_SLACK)
-            }
+            Priority::Foreground => cpu_time.saturating_mul(WALL_FACTOR).saturating_add(WALL_SLACK),
             Priority::Background => BACKGROUND_WALL,
         }
     }
@@ -183,9 +186,9 @@ impl Worker {
         component: &[u8],
         watch: Watch,
     ) -> Result<Vec<u8>, NoCode> {
-        let seconds = self.seconds(haste);
-        let order = order(tier, seconds);
-        let ended = self.run(&order, component, self.wall(haste), watch).map_err(|error| {
+        let seconds = self.seconds(haste, component.len());
+        let (order, wall) = (order(tier, seconds), self.wall(haste, component.len()));
+        let ended = self.run(&order, component, wall, watch).map_err(|error| {
             NoCode::Interrupted(Error::engine("no compiler process").with_source(error))
         })?;
         let WorkerExit { status, code, complaint } = ended;

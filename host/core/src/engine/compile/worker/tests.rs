@@ -28,16 +28,24 @@ fn worker_exit_maps_to_compile_result() {
     }
 }
 
-/// A component made to stall the compiler costs at most half a minute, including the second in
-/// which its compiler dies.
+/// A component of up to 8 MiB that is made to stall the compiler costs at most half a minute,
+/// including the second in which its compiler dies. A larger one has more in proportion.
 #[test]
 fn awaited_compile_ends_within_30_seconds() {
     let worker = Worker { limit: Engine::DEFAULT_COMPILE_TIME, ..worker("exec echo $0") };
-    assert!(worker.seconds(Foreground) + LAST_SECOND < 30);
-    for (haste, order) in [(Foreground, "quick/25\n"), (Background, "quick/50\n")] {
-        let starved = Duration::from_secs(worker.seconds(haste)) * 10;
-        assert!(worker.wall(haste) > starved, "a compiler that has a tenth of a core is killed");
-        let told = worker.compile(Tier::Quick, haste, b"", Watch::unattended()).unwrap();
+    assert!(worker.seconds(Foreground, 8 << 20) + LAST_SECOND < 30);
+    let sizes = [
+        (Foreground, 0, "quick/25\n"),
+        (Foreground, 18 << 20, "quick/56\n"),
+        (Background, 0, "quick/50\n"),
+        (Background, 18 << 20, "quick/112\n"),
+    ];
+    for (haste, bytes, order) in sizes {
+        let starved = Duration::from_secs(worker.seconds(haste, bytes)) * 10;
+        let wall = worker.wall(haste, bytes);
+        assert!(wall > starved, "a compiler that has a tenth of a core is killed");
+        let component = vec![0; bytes];
+        let told = worker.compile(Tier::Quick, haste, &component, Watch::unattended()).unwrap();
         assert_eq!(String::from_utf8(told).unwrap(), order);
     }
 }
