@@ -146,8 +146,8 @@ impl PoolAccess {
         }
         let way = self.clone();
         let waiting = async move { way.run(work).await };
-        // Waits on a thread of the host: here it would keep a permit that it gets from everything
-        // else, until the guest polls it.
+        // Waits on a thread of the host. If it waited here, it would keep the permit that it gets
+        // until the guest polls it, and other work would wait for that permit.
         match sleeps() {
             Ok(threads) => {
                 let task = AbortOnDropHandle::new(threads.spawn(waiting));
@@ -348,7 +348,7 @@ mod tests {
 
     /// Fails without: waiting for permits on a thread of the host.
     #[test]
-    fn work_that_nobody_polls_holds_up_no_other() {
+    fn unpolled_work_delays_no_other_work() {
         let (pool, work) = (IoPool::new("test"), HeldWork::new());
         clock::sleeps().unwrap().block_on(async {
             let cell = cell_of(&pool, None);
