@@ -112,16 +112,19 @@ impl RequestScan {
         }
         for (redactor, is_sought) in &searches {
             let mut search = Inflation::of(Redactor::clone(redactor), is_sought.clone());
-            for piece in body.chunks(PIECE) {
-                match search.push(piece) {
-                    Inflated::Clean => {}
-                    Inflated::Secret => return Err(denied()),
-                    Inflated::TooLarge => {
-                        let problem = "its decompressed body is too large to search for secrets";
-                        return Err(invalid(problem));
+            for mut piece in body.chunks(PIECE) {
+                while !piece.is_empty() {
+                    match search.push(&mut piece) {
+                        Inflated::Clean => {}
+                        Inflated::Secret => return Err(denied()),
+                        Inflated::TooLarge => {
+                            let problem =
+                                "its decompressed body is too large to search for secrets";
+                            return Err(invalid(problem));
+                        }
                     }
+                    yield_now().await;
                 }
-                yield_now().await;
             }
         }
         seen.into_iter().for_each(on_suspect);

@@ -29,12 +29,6 @@ use crate::secrets::redact::{Inflated, Inflation, REPLACEMENT, Redaction, Redact
 
 use crate::os::clock::{self, Sleep};
 
-/// Bytes of a body that are searched at once if they are compressed; they may inflate to a thousand
-/// times as many.
-const PART: usize = 1 << 10;
-/// Inflated bytes after which the search pauses, so that others of its thread get a turn.
-const AT_ONCE: usize = 1 << 20;
-
 /// Headers about the connection, which tools do not see.
 const OF_THE_CONNECTION: [HeaderName; 6] = [
     header::CONNECTION,
@@ -185,28 +179,25 @@ impl Body {
         self.take()
     }
 
-    /// Searches the received bytes, and returns those that are final. Leaves a rest for a later poll
-    /// if much was inflated.
+    /// Searches the received bytes, and returns those that are final. If much was inflated, leaves a
+    /// rest, and the next poll pauses.
     fn take(&mut self) -> Result<Bytes, SendError> {
         let (Some(inflation), Some(redaction)) = (&mut self.inflation, &mut self.redaction) else {
             return Ok(std::mem::take(&mut self.rest));
         };
-        let (mut taken, before) = (Vec::new(), inflation.inflated_bytes());
-        while !self.rest.is_empty() && inflation.inflated_bytes() - before < AT_ONCE {
-            let size = if inflation.is_done() { usize::MAX } else { PART };
-            let part = self.rest.split_to(self.rest.len().min(size));
-            let problem = match inflation.push(&part) {
-                Inflated::Clean => {
-                    taken.extend(redaction.push(&part));
-                    continue;
-                }
-                Inflated::Secret => "it is compressed, and carries a secret",
-                Inflated::TooLarge => "its decompressed content is too large to search for secrets",
-            };
-            return Err(SendError::broken(problem));
-        }
-        self.is_pausing = !self.rest.is_empty();
-        Ok(taken.into())
+        let mut rest = &self.rest[..];
+        let found = inflation.push(&mut rest);
+        let left = rest.len();
+        let problem = match found {
+            Inflated::Clean => {
+                self.is_pausing = inflation.takes_pause();
+                let searched = self.rest.split_to(self.rest.len() - left);
+                return Ok(redaction.push(&searched).into());
+            }
+            Inflated::Secret => "it is compressed, and carries a secret",
+            Inflated::TooLarge => "its decompressed content is too large to search for secrets",
+        };
+        Err(SendError::broken(problem))
     }
 
     /// Completes when the wait for the next piece has been too long.

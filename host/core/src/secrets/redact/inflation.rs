@@ -23,6 +23,8 @@ const MAX_INFLATED: usize = 64 << 20;
 const MAX_SEARCHED: usize = 512 << 20;
 /// Bytes inflated at once.
 const PIECE: usize = 32 << 10;
+/// Inflated bytes after which a search pauses, so that others of its thread get a turn.
+const AT_ONCE: usize = 1 << 20;
 /// Bytes of a gzip header, which can contain names.
 const MAX_HEADER: usize = 64 << 10;
 
@@ -45,6 +47,8 @@ pub(crate) struct Inflation {
     /// The end of the searched bytes, in which a form may have begun.
     tail: Vec<u8>,
     work: InflationWork,
+    /// Bytes that were inflated until the last pause.
+    paused_at: usize,
 }
 
 /// The work of a search, or of the searches for several parts of one result.
@@ -65,9 +69,12 @@ enum State {
 impl Redactor {
     /// Searches the bytes that these inflate to. `work` is that of earlier searches with the same
     /// bound, and grows.
-    pub(crate) fn inflated(&self, bytes: &[u8], work: &mut InflationWork) -> Inflated {
+    pub(crate) fn inflated(&self, mut bytes: &[u8], work: &mut InflationWork) -> Inflated {
         let mut search = Inflation { work: *work, ..Inflation::new(self.clone()) };
-        let found = search.push(bytes);
+        let mut found = Inflated::Clean;
+        while found == Inflated::Clean && !bytes.is_empty() {
+            found = search.push(&mut bytes);
+        }
         *work = search.work;
         found
     }
@@ -85,40 +92,46 @@ impl Inflation {
         let is_needed = is_sought.contains(&true) && enforced!(DeflatedSecrets);
         let stage = if is_needed { State::Undetected(Vec::new()) } else { State::Done };
         let work = InflationWork::default();
-        Self { redactor, is_sought, state: stage, tail: Vec::new(), work }
+        Self { redactor, is_sought, state: stage, tail: Vec::new(), work, paused_at: 0 }
     }
 
-    /// Returns the bytes that were inflated so far.
-    pub(crate) fn inflated_bytes(&self) -> usize {
-        self.work.inflated
+    /// Returns true, once, if at least [`AT_ONCE`] bytes were inflated since the last pause: then
+    /// the caller should pause.
+    pub(crate) fn takes_pause(&mut self) -> bool {
+        let is_due = self.work.inflated - self.paused_at >= AT_ONCE;
+        if is_due {
+            self.paused_at = self.work.inflated;
+        }
+        is_due
     }
 
-    /// Returns true if no further bytes will be inflated.
-    pub(crate) fn is_done(&self) -> bool {
-        matches!(self.state, State::Done)
-    }
-
-    /// Takes the next piece.
-    pub(crate) fn push(&mut self, piece: &[u8]) -> Inflated {
-        match &mut self.state {
-            State::Done => Inflated::Clean,
+    /// Takes the next piece. If it inflates to more than [`AT_ONCE`] bytes, leaves a rest in
+    /// `piece`, to be pushed next.
+    pub(crate) fn push(&mut self, piece: &mut &[u8]) -> Inflated {
+        let (found, left) = match &mut self.state {
+            State::Done => (Inflated::Clean, 0),
             State::Inflating(_) => self.inflate(piece),
             State::Undetected(begun) => {
                 begun.extend_from_slice(piece);
-                let Some(from) = start(begun) else {
+                if let Some(from) = start(begun) {
+                    let begun = std::mem::take(begun);
+                    self.state = State::Inflating(InflateState::new_boxed(DataFormat::Raw));
+                    self.inflate(&begun[from..])
+                } else {
                     if begun.len() > MAX_HEADER {
                         self.state = State::Done;
                     }
-                    return Inflated::Clean;
-                };
-                let begun = std::mem::take(begun);
-                self.state = State::Inflating(InflateState::new_boxed(DataFormat::Raw));
-                self.inflate(&begun[from..])
+                    (Inflated::Clean, 0)
+                }
             }
-        }
+        };
+        *piece = &piece[piece.len().saturating_sub(left)..];
+        found
     }
 
-    fn inflate(&mut self, mut piece: &[u8]) -> Inflated {
+    /// Returns the result, and the number of bytes at the end of the piece that are left.
+    fn inflate(&mut self, mut piece: &[u8]) -> (Inflated, usize) {
+        let until = self.work.inflated + AT_ONCE;
         let mut out = vec![0; PIECE];
         while let State::Inflating(state) = &mut self.state {
             let done = inflate(state, piece, &mut out, MZFlush::None);
@@ -130,10 +143,13 @@ impl Inflation {
             let found = self.search(&out[..done.bytes_written]);
             let is_settled = done.bytes_consumed == 0 && done.bytes_written == 0;
             if found != Inflated::Clean || is_settled {
-                return found;
+                return (found, 0);
+            }
+            if self.work.inflated >= until && !piece.is_empty() {
+                return (Inflated::Clean, piece.len());
             }
         }
-        Inflated::Clean
+        (Inflated::Clean, 0)
     }
 
     fn search(&mut self, more: &[u8]) -> Inflated {
