@@ -127,27 +127,40 @@ impl Executor {
     ) -> CallResult {
         let by_the_host = || CallResult::ToolError(ToolError::HandlerRaised(Crash::by_the_host()));
         let judged = if trees::is_checked_in_turn(tool, &result) {
-            let turn = Box::pin(trees::acquire_slot(invocation, 0)).await;
-            if turn.is_none() && invocation.abort.is_raised() {
-                return CallResult::ToolError(CANCELLED);
+            let (tool, of_call) = (tool.clone(), Arc::clone(invocation));
+            let check = move || guarded(|| check_outcome(&tool, result, &of_call));
+            match Box::pin(in_turn(invocation, check)).await {
+                Ok(judged) => judged,
+                Err(error) => return CallResult::ToolError(error),
             }
-            if turn.is_none() && invocation.remaining().is_zero() {
-                return CallResult::ToolError(ToolError::Timeout(handler_wait::blocked(
-                    invocation,
-                )));
-            }
-            // The turn can be missing only if thousands of calls wait. The handler has acted
-            // already, so its answer is checked without a turn instead of being lost.
-            let (tool, invocation) = (tool.clone(), Arc::clone(invocation));
-            let judged =
-                off_thread(move || (guarded(|| check_outcome(&tool, result, &invocation)), turn).0);
-            Box::pin(judged).await.flatten()
         } else {
             guarded(|| check_outcome(tool, result, invocation))
         };
         let sealed = judged.and_then(|judged| guarded(|| self.sealed(tool, judged, invocation)));
         sealed.unwrap_or_else(by_the_host)
     }
+}
+
+/// Runs long work on the answer of a handler in turn, on a separate thread.
+///
+/// # Errors
+/// The error that the call ends with if it was cancelled or its time was over before its turn came,
+/// or if the work panicked.
+pub(super) async fn in_turn<T: Send + 'static>(
+    invocation: &Invocation,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ToolError> {
+    let turn = trees::acquire_slot(invocation, 0).await;
+    if turn.is_none() && invocation.abort.is_raised() {
+        return Err(CANCELLED);
+    }
+    if turn.is_none() && invocation.remaining().is_zero() {
+        return Err(ToolError::Timeout(handler_wait::blocked(invocation)));
+    }
+    // The turn can be missing only if thousands of calls wait. The handler has acted already, so
+    // the work on its answer is done without a turn instead of losing the answer.
+    let done = off_thread(move || (work(), turn).0).await;
+    done.ok_or_else(|| ToolError::HandlerRaised(Crash::by_the_host()))
 }
 
 /// Returns the refusal of arguments whose check panicked.

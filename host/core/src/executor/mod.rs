@@ -32,7 +32,7 @@ use toolcell_contract::event::{CallEvents, EventSink, Events};
 use toolcell_contract::json::or_empty_object;
 use toolcell_contract::limits::Limits;
 use toolcell_contract::outcome::refusal::Refusal;
-use toolcell_contract::outcome::tool_error::{Crash, Exit, ToolError};
+use toolcell_contract::outcome::tool_error::{Exit, ToolError};
 use toolcell_contract::panic_guard::GuardedFuture;
 use tracing::Instrument as _;
 
@@ -41,8 +41,8 @@ use crate::secrets::secret_redactor::SecretRedactor;
 use crate::tenant::{Tenant, state::TenantState};
 use crate::tool::handler::{Caller, Invocation};
 use crate::tool::{Tool, handler::options::CallOptions, handler_wait, statistics::Counting};
+use checking::in_turn;
 use checks::{Rejection, panicked};
-use off_thread::off_thread;
 use sealing::Sealing;
 use sub_calls::Callable;
 use terminal::Terminal;
@@ -445,11 +445,9 @@ async fn without_secrets(
     if !SecretRedactor::is_slow(&result) {
         return veiled.result(result);
     }
-    let turn = trees::acquire_slot(invocation, 0).await;
     let veiled = veiled.clone();
-    let searched = off_thread(move || (veiled.result(result), turn).0).await;
-    let by_the_host = || CallResult::ToolError(ToolError::HandlerRaised(Crash::by_the_host()));
-    searched.unwrap_or_else(by_the_host)
+    let searched = in_turn(invocation, move || veiled.result(result)).await;
+    searched.unwrap_or_else(CallResult::ToolError)
 }
 
 /// Returns true if a refusal says nothing about the called tool. `Overloaded` does say
