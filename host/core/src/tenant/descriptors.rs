@@ -45,11 +45,7 @@ pub(crate) fn take(
     let rule = tenant.rule(ShareRule::Fraction(if enforced!(TenantFiles) { 2 } else { 1 }));
     open.take(tenant, 1, rule).map_err(|full| {
         let (tenant, limit) = (tenant.name(), full.limit);
-        tracing::warn!(
-            tenant,
-            limit,
-            "a call was ended: its tool opened a file, and the limit on open files was reached"
-        );
+        tracing::warn!(tenant, limit, "a tool has reached the limit on open files");
         LimitReached(LimitHit::new(LimitKind::OpenFiles, limit, limit + 1))
     })
 }
