@@ -11,7 +11,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request};
@@ -23,7 +23,6 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::json;
-use toolcell::call::JsonReservation;
 use toolcell::run::RunEvent;
 use toolcell::step::{Step, TurnMemory};
 use tracing::Instrument as _;
@@ -39,11 +38,6 @@ use crate::tenants::refused::RequestError;
 
 /// Time without an event after which a comment keeps the connection of a stream open.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
-
-/// Time that a request waits for its turn to be parsed into a tree.
-const TREE_TIME: Duration = Duration::from_secs(10);
-/// The time after which to repeat a request that got no turn.
-const RETRY: Duration = Duration::from_secs(1);
 
 /// Makes one call and answers with its completion, however the call ended. To answer a question,
 /// repeat the call with `resume`.
@@ -140,15 +134,8 @@ pub(crate) fn sse(events: impl Stream<Item = Event> + Send + 'static) -> Respons
 ))]
 pub(super) async fn steps(caller: Caller, request: Request) -> Result<Response, Problem> {
     let (key, read) = (key_of(request.headers())?, body::read(&caller.shared, request).await?);
-    // Large bodies wait for their turn.
-    let text = std::str::from_utf8(&read.bytes).unwrap_or_default();
-    let (tenant, end) = (caller.principal.tenant(), Instant::now() + TREE_TIME);
-    let room = JsonReservation::take(tenant, text, end).await;
-    let mut room = room.ok_or(RequestError::Overloaded { retry_after: RETRY })?;
     let steps = body::parse::<forms::StepBody>(&read.bytes)?.request(&caller.id)?;
-    room.end_parsing();
     let work = |service: Service, sender| async move {
-        let _room = room;
         let (steps, turn) = service.steps(&sender, steps).await?;
         Ok(TakenSteps { steps, memory: turn.memory() })
     };
