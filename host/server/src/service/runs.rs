@@ -143,8 +143,8 @@ impl Service {
         let named = calls.iter().filter_map(|call| {
             Some((call.name.clone()?, call.arguments.as_ref().map_or_else(String::new, text)))
         });
-        let visible =
-            visible_to(&view, named.collect(), Arc::clone(&turn.call.context), false).await;
+        let (named, context) = (named.collect(), Arc::clone(&turn.call.context));
+        let visible = visible_to(&view, named, context, UnknownTools::Answer).await;
         let registry = visible.unwrap_or_else(|| view.runner.registry().clone());
         let config = toolcell::step::StepConfig {
             max_concurrency: Some(admitted.slots.count.max(1)),
@@ -171,9 +171,8 @@ impl Service {
         let wanted = options.concurrency(calls.len()).min(calls.len());
         let admitted = self.admit(principal, &view, &id, calls.len(), wanted, &mut options.call)?;
         let named = calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect();
-        // A call of an unknown tool refuses the whole run, or is a failed call.
-        let all = options.unknown_tools == UnknownTools::Refuse;
-        let visible = visible_to(&view, named, Arc::clone(&options.call.context), all).await;
+        let (context, unknown) = (Arc::clone(&options.call.context), options.unknown_tools);
+        let visible = visible_to(&view, named, context, unknown).await;
         let runner = visible.map_or_else(|| view.runner.clone(), Runner::new);
         let registry = runner.registry();
         if options.unknown_tools == UnknownTools::Refuse
@@ -192,13 +191,13 @@ impl Service {
 }
 
 /// Returns the view's tools without those of these calls that are not visible in this context.
-/// `None`: all are visible. A tool can be visible with some arguments only. If `all` is false, it
-/// stays if it is visible to one of its calls, and the executor refuses the others.
+/// `None`: all are visible. A tool can be visible with some arguments only. Unless an unknown tool
+/// refuses the run, it stays if one of its calls sees it, and the executor refuses the others.
 async fn visible_to(
     view: &View,
     calls: Vec<(String, String)>,
     context: Arc<CallContext>,
-    all: bool,
+    unknown: UnknownTools,
 ) -> Option<Registry> {
     let asks = |(name, arguments): (String, String)| {
         let tool = view.tools.get(&name)?.clone();
@@ -215,7 +214,7 @@ async fn visible_to(
     let answers: Vec<_> = stream::iter(asked).buffered(ASKED_AT_ONCE).collect().await;
     let (seen, mut hidden): (Vec<_>, Vec<_>) =
         answers.into_iter().partition(|(_, is_visible)| *is_visible);
-    if !all {
+    if unknown == UnknownTools::Answer {
         hidden.retain(|(name, _)| !seen.iter().any(|(other, _)| other == name));
     }
     let hidden: BTreeSet<String> = hidden.into_iter().map(|(name, _)| name).collect();
