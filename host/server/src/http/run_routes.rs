@@ -100,11 +100,9 @@ fn lines(events: RunEvents) -> impl Stream<Item = String> + Send {
             let last = json!({"type": "run_finished", "calls": calls, "failed": failed});
             return Some((last.to_string(), (events, None)));
         };
-        let mut line = serde_json::to_string(&event).unwrap_or_default();
+        let line = serde_json::to_string(&event).unwrap_or_default();
         // Line ends in valid JSON occur only between its tokens, where a tool wrote them.
-        if line.contains(['\n', '\r']) {
-            line = line.replace(['\n', '\r'], " ");
-        }
+        let line = line.replace(['\n', '\r'], " ");
         match event {
             RunEvent::Settled { message, .. } => {
                 calls += 1;
@@ -188,9 +186,7 @@ where
     let held = body::kept_by_work(resources);
     let Some(key) = key else {
         drop(bytes);
-        let answer = work.await;
-        drop(held);
-        return Ok(json_response(answer?));
+        return Ok(json_response(work.await?));
     };
     match shared.idempotency.begin(&principal, &key, route, &bytes)? {
         BeginResult::Repeated(answer) => {
