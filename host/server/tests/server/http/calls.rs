@@ -111,9 +111,11 @@ async fn query_error_names_its_parameter() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn long_number_of_a_step_keeps_its_digits() {
-    let fixture = Fixture::start().await;
-    let body = r#"{"calls": [{"id": "a", "name": "echo", "args": {"m": 123456789012345678901}}]}"#;
-    let told = fixture.post("/v1/steps", "", body).await;
+    let long = async |_: Value| Json::parse("123456789012345678901".to_owned()).unwrap();
+    let service = serving(&registry([native("long", long)]));
+    let address = start(service, Authenticator::open(), ListenOptions::default()).await;
+    let body = r#"{"calls": [{"id": "a", "name": "long", "args": {"m": 123456789012345678901}}]}"#;
+    let told = ask(address, "POST /v1/steps", JSON, body).await;
     // Of the call, and of the tool's value.
     assert_eq!(told.body.matches("123456789012345678901").count(), 2, "{told:?}");
 }
