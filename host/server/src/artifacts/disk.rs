@@ -261,8 +261,8 @@ impl Artifacts {
         self.0.with(tenant, |kept, _, now| kept.get(id).map(|kept| kept.info(id, now)))
     }
 
-    /// Reserves room for the copies of a call's files: as many bytes as the tenant can store, for
-    /// all of its calls. The files of a single call always have room.
+    /// Reserves room for the copies of a call's files. All calls of a tenant together can have as
+    /// many bytes as the tenant can store. If no other call has files, there is always room.
     pub(super) fn room_for_copies(&self, tenant: Option<&str>, bytes: u64) -> Option<Reservation> {
         let tenants = self.0.tenants.lock();
         let quota = tenants.get(&directory_of(tenant)).and_then(|tenant| tenant.quota);

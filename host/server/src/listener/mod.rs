@@ -198,9 +198,9 @@ impl HttpServer {
 
     /// Answers until `shutdown` completes and [`ListenOptions::shutdown_delay`] has passed. Then it
     /// accepts no connection, waits for the running requests ([`ListenOptions::drain_timeout`]),
-    /// cancels the remaining ones, and returns when every connection is closed. It closes those
-    /// whose clients have not read their answers some seconds later. While it listens, it removes
-    /// expired [artifacts](crate::artifacts::Artifacts::sweep_periodically).
+    /// cancels the remaining ones, and returns when every connection is closed. Some seconds later
+    /// it closes the connections whose clients have not read their answers. While it listens, it
+    /// removes expired [artifacts](crate::artifacts::Artifacts::sweep_periodically).
     ///
     /// # Cancel safety
     /// When dropped, every connection is closed and every running call is stopped.
@@ -246,7 +246,7 @@ impl HttpServer {
         }
         drop(listener);
         let _ = closing.send(true);
-        // A client that reads its events slowly keeps its run, whose calls were cancelled by then.
+        // A run whose client does not read its events never ends, also if its calls are cancelled.
         let most = options.drain_timeout.saturating_add(STOPPING);
         let _ = tokio::time::timeout(most, service.drain(options.drain_timeout)).await;
         let closed = async { while connections.join_next().await.is_some() {} };
