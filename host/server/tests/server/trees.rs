@@ -99,6 +99,7 @@ async fn non_argument_members_are_not_parsed_into_trees() {
         ("/mcp", &modern[..], call(meta, &format!(",{other}"))),
         ("/mcp", &in_session[..], call(&other, "")),
         ("/v1/calls", &[][..], format!(r#"{{"name":"text","context":{{"metadata":{large}}}}}"#)),
+        ("/v1/steps", &[][..], format!(r#"{{"calls":[{{"id":"a","name":"text",{other}}}]}}"#)),
     ] {
         let begin = body.chars().take(160).collect::<String>();
         let before = NOW.load(Ordering::Relaxed);
