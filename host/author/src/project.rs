@@ -225,34 +225,14 @@ fn check_output(path: &Path) -> Result<()> {
     Err(Error::new(ErrorKind::File, message, "name another file for the component with `--output`"))
 }
 
-/// Replaces the file atomically, so that it is never half written. A link to it stays a link.
+/// Replaces the file atomically, so that it is never half written.
 fn write(path: &Path, component: &[u8]) -> Result<()> {
-    let file = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let mut beside = file.as_os_str().to_owned();
+    let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}", std::process::id()));
     let beside = PathBuf::from(beside);
-    let written = fs::write(&beside, component).and_then(|()| fs::rename(&beside, &file));
+    let written = fs::write(&beside, component).and_then(|()| fs::rename(&beside, path));
     written.map_err(|error| {
         let _ = fs::remove_file(&beside);
         Error::file("write", path)(error)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-
-    #[test]
-    fn component_is_written_through_a_link() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let [file, link] = ["a.wasm", "b.wasm"].map(|name| folder.path().join(name));
-        fs::write(&file, "old").expect("written");
-        symlink("a.wasm", &link).expect("linked");
-        write(&link, b"new").expect("written");
-        assert_eq!(fs::read(&file).expect("read"), b"new");
-        assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
-        assert_eq!(fs::read_dir(folder.path()).expect("read").count(), 2);
-    }
 }
