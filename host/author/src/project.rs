@@ -12,7 +12,7 @@ pub(crate) mod create;
 pub(crate) mod language;
 
 use std::fs;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -230,9 +230,37 @@ fn write(path: &Path, component: &[u8]) -> Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}", std::process::id()));
     let beside = PathBuf::from(beside);
-    let written = fs::write(&beside, component).and_then(|()| fs::rename(&beside, path));
+    // A link of this name, which a project can contain, would lead the write elsewhere.
+    let _ = fs::remove_file(&beside);
+    let written = fs::File::create_new(&beside)
+        .and_then(|mut file| file.write_all(component))
+        .and_then(|()| fs::rename(&beside, path));
     written.map_err(|error| {
         let _ = fs::remove_file(&beside);
         Error::file("write", path)(error)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn component_is_not_written_through_a_link() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let numbered = format!("a.wasm.{}", std::process::id());
+        let [other, file, beside] =
+            ["other", "a.wasm", &numbered].map(|name| folder.path().join(name));
+        fs::write(&other, "old").expect("written");
+        for link in [&file, &beside] {
+            symlink(&other, link).expect("linked");
+        }
+        write(&file, b"new").expect("written");
+        assert_eq!(fs::read(&other).expect("read"), b"old");
+        assert!(fs::symlink_metadata(&file).expect("there").is_file());
+        assert_eq!(fs::read(&file).expect("read"), b"new");
+        assert_eq!(fs::read_dir(folder.path()).expect("read").count(), 2);
+    }
 }
