@@ -64,8 +64,7 @@ impl Cases {
     /// Reads the component and the files of cases. `engine` configures compilation and the cache.
     ///
     /// # Errors
-    /// [`ErrorKind::File`](crate::ErrorKind::File) and
-    /// [`ErrorKind::Cases`](crate::ErrorKind::Cases).
+    /// [`ErrorKind::File`] and [`ErrorKind::Cases`].
     pub fn read(engine: EngineBuilder, component: &Path, files: &[PathBuf]) -> Result<Self, Error> {
         let found = fs::metadata(component).map_err(Error::file("read", component))?;
         // Opening a pipe would wait for its writer, and a device may have no end.
@@ -98,9 +97,9 @@ impl Cases {
     /// Runs the cases, one after the other.
     ///
     /// # Errors
-    /// [`ErrorKind::Cases`](crate::ErrorKind::Cases) for a case that cannot be run, for example
-    /// because its tool is unknown; [`ErrorKind::Source`](crate::ErrorKind::Source) if the
-    /// component cannot be loaded. A case that ends otherwise than expected is part of the report.
+    /// [`ErrorKind::Cases`] for a case that cannot be run, for example because its tool is unknown;
+    /// [`ErrorKind::Source`] if the component cannot be loaded. A case that ends otherwise than
+    /// expected is part of the report.
     ///
     /// # Cancel safety
     /// May be dropped. A file is written only after all of its cases have run.
