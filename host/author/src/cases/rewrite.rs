@@ -12,6 +12,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::iter::Peekable;
 use std::ops::Range;
+use std::os::unix::fs::{MetadataExt as _, fchown};
 use std::path::Path;
 
 use saphyr_parser::{Event, Parser, Span};
@@ -80,15 +81,16 @@ pub(super) fn write_endings(path: &Path, suite: &Suite, updated: &[usize]) -> Re
 }
 
 /// Replaces the text of a file atomically: on a full disk, the old text stays. The file keeps its
-/// permissions, and a link to it stays a link.
+/// permissions and, if this process may set it, its owner. A link to it stays a link.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let path = path.canonicalize()?;
     let folder = path.parent().unwrap_or(Path::new("/"));
     // A file that must not be written is not replaced either.
-    let old = File::options().write(true).open(&path)?;
+    let old = File::options().write(true).open(&path)?.metadata()?;
     let mut file = NamedTempFile::new_in(folder)?;
     file.write_all(text.as_bytes())?;
-    file.as_file().set_permissions(old.metadata()?.permissions())?;
+    let _ = fchown(file.as_file(), Some(old.uid()), Some(old.gid()));
+    file.as_file().set_permissions(old.permissions())?;
     file.as_file().sync_all()?;
     file.persist(&path)?;
     Ok(())
@@ -372,7 +374,7 @@ impl<'e, I: Iterator<Item = (Event<'e>, Span)>> Reader<'_, I> {
 #[cfg(test)]
 mod tests {
     use std::fs::Permissions;
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 
     use toolcell_test_guests::rows;
 
@@ -459,6 +461,13 @@ mod tests {
         let text = "cases:\n  - name: a\n";
         fs::write(&file, text).expect("written");
         fs::set_permissions(&file, Permissions::from_mode(0o640)).expect("permitted");
+        // Only root can give a file away.
+        let _ = chown(&file, Some(1), Some(1));
+        let owner = || {
+            let found = fs::metadata(&file).expect("there");
+            (found.uid(), found.gid(), found.permissions().mode() & 0o777)
+        };
+        let before = owner();
         fs::hard_link(&file, &old).expect("linked");
         symlink("cases.yaml", &link).expect("linked");
         let mut suite = parse(&link, text).expect("cases");
@@ -470,7 +479,7 @@ mod tests {
             (text.to_owned(), format!("{text}    expect: {{ ok: 1 }}\n"))
         );
         assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
-        assert_eq!(fs::metadata(&file).expect("there").permissions().mode() & 0o777, 0o640);
+        assert_eq!(owner(), before);
         assert_eq!(fs::read_dir(folder.path()).expect("read").count(), 3);
     }
 
