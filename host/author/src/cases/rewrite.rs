@@ -412,17 +412,6 @@ mod tests {
     }
 
     #[test]
-    fn list_without_indentation_can_begin_with_a_brace() {
-        let text = "cases:\n- {name: a}\n- name: b\n  http:\n  - {url: c}\n- {name: d}\n";
-        let ending = ending(r#"{"ok": 1}"#);
-        let written = with_endings(text, &[(0, &ending), (1, &ending)]).expect("written");
-        let expected = text
-            .replace("{name: a}", "{name: a, \"expect\": {\"ok\":1}}")
-            .replace("{url: c}", "{url: c}\n  expect: { ok: 1 }");
-        assert_eq!(written, expected);
-    }
-
-    #[test]
     fn long_ending_has_one_line_per_value() {
         let long = ending(&serde_json::json!({"ok": {"a": "x".repeat(100), "b": [1]}}).to_string());
         let written = with_endings("cases:\n- name: a\n", &[(0, &long)]).expect("written");
@@ -463,11 +452,11 @@ mod tests {
         fs::set_permissions(&file, Permissions::from_mode(0o640)).expect("permitted");
         // Only root can give a file away.
         let _ = chown(&file, Some(1), Some(1));
-        let owner = || {
+        let rights = || {
             let found = fs::metadata(&file).expect("there");
             (found.uid(), found.gid(), found.permissions().mode() & 0o777)
         };
-        let before = owner();
+        let before = rights();
         fs::hard_link(&file, &old).expect("linked");
         symlink("cases.yaml", &link).expect("linked");
         let mut suite = parse(&link, text).expect("cases");
@@ -479,7 +468,7 @@ mod tests {
             (text.to_owned(), format!("{text}    expect: {{ ok: 1 }}\n"))
         );
         assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
-        assert_eq!(owner(), before);
+        assert_eq!(rights(), before);
         assert_eq!(fs::read_dir(folder.path()).expect("read").count(), 3);
     }
 
