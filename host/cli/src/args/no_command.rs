@@ -3,10 +3,10 @@
 //!
 //! `main` calls [`read`]. If the parser returns an error, `main` passes it to [`show`], which
 //! prints the help or version that was asked for, or the error with a hint of this command in place
-//! of the parser's last line; `--json` prints it as JSON. It returns the exit status: 0 for help, 2
-//! for a usage error. Two usual mistakes are handled: a negative number after an option is read as
-//! its value, and a tool's argument entered as an option (`--name Ada`) gets a hint with the right
-//! form. The hidden commands are not mentioned.
+//! of the parser's last line; `--json` prints it as JSON. It returns the exit status: 0 for help, 1
+//! for help that cannot be written, 2 for a usage error. Two usual mistakes are handled: a negative
+//! number after an option is read as its value, and a tool's argument entered as an option
+//! (`--name Ada`) gets a hint with the right form. The hidden commands are not mentioned.
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};

@@ -96,7 +96,7 @@ fn add(printer: &Printer, config: &Config, name: &str) -> Result<bool> {
         Failure::file(error, format!("add the line `[tenants.{name}]` to the configuration"))
     };
     let mut written = OpenOptions::new().read(true).append(true).open(path).map_err(unwritable)?;
-    // Another `add` waits. Where locks are not supported, nobody does.
+    // Another `add` waits here, unless the file system has no locks.
     let _ = written.lock();
     let mut text = String::new();
     written.read_to_string(&mut text).map_err(unwritable)?;

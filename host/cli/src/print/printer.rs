@@ -268,8 +268,8 @@ impl Printer {
         Self::written(writeln!(out, "{clean}").and_then(|()| out.flush()))
     }
 
-    /// Returns what follows from a write to standard output: a reader that went away is not an
-    /// error.
+    /// Converts the result of a write to standard output. A reader that went away is not an error:
+    /// the caller is to stop.
     pub(crate) fn written(result: io::Result<()>) -> Result<ControlFlow<()>> {
         match result {
             Ok(()) => Ok(ControlFlow::Continue(())),
