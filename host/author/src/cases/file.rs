@@ -107,7 +107,8 @@ pub struct Exchange {
     pub headers: BTreeMap<String, String>,
     /// The body of the answer as text.
     pub body: Option<String>,
-    /// The body of the answer as JSON.
+    /// The body of the answer as JSON. Its content type is `application/json` unless `headers` has
+    /// another.
     pub json: Option<Value>,
 }
 
