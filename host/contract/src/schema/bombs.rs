@@ -150,6 +150,8 @@ fn values_that_are_large() -> Vec<Bomb> {
         ("a long look after each step back", pattern("^[ab]*(?=[^]*a[^]{60}y)z"), text()),
         ("a long way after a look", pattern("(?=a)[^]*[ab][^]{60}y"), text()),
         ("a long way beside a back-reference", pattern("(q)\\1|[^]*[ab][^]{60}yz"), text()),
+        ("a long way after a group", pattern("^(?:(?!q)b|[ab]*)[^]*[ab][^]{60}y"), text()),
+        ("a long way after a boundary", pattern("^(?=[ab]*\\B[^]*[ab][^]{60}y)z"), text()),
         ("a look at each step", pattern("^(?:(?=.*$)(?:x|x|x))*y$"), x()),
         (
             "looks in looks",

@@ -20,8 +20,8 @@ pub(super) struct Translation {
     pub(super) backtracks: bool,
     /// The exponent of the cost: before it backtracks for the first time, a match takes as many
     /// steps as the text has bytes, to this power. A look-around inside a repetition runs again at
-    /// each repetition. So does one that is reached again after each step back, which counts if it
-    /// can read far.
+    /// each repetition. What is reached again after each step back counts like that if it can read
+    /// far.
     pub(super) power: u32,
 }
 
@@ -47,22 +47,33 @@ pub(super) fn translate_backtracking(pattern: &str) -> Option<Translation> {
 struct Group {
     is_look: bool,
     before: u32,
-    varies: bool,
+    ways: u32,
+    /// The number of ways through the branches before the last one.
+    other_ways: u32,
     reach: u32,
     part: Part,
 }
 
-/// What is known of the open look-around, or of the whole pattern outside of one.
+/// What is known of the open look-around, or of the whole pattern outside of one. The engine hands
+/// all that follows the last look-around or back-reference to a linear engine, at once.
 #[derive(Debug, Clone, Copy, Default)]
 struct Part {
-    /// It has a long repetition at a place that varies.
+    /// The linear engine may begin here many times.
+    is_repeated: bool,
+    /// It has a long repetition after such a place.
     has_far: bool,
     /// Something follows that repetition. If it does not match, the text is read again from the
     /// next place.
     rereads: bool,
-    /// It has a look-around or a back-reference in it. Without one, it is matched in linear time.
+    /// It, or its open group, has a look-around or a back-reference so far. Without one, it is
+    /// matched in linear time.
     backtracks: bool,
 }
+
+/// A place that a match can reach in more ways is reached many times.
+const FEW: u32 = 4;
+/// The number of ways without such a bound.
+const MANY: u32 = FEW + 1;
 
 /// A look-around reads far if it can repeat more characters than this.
 const NEAR: u32 = 16;
@@ -78,12 +89,13 @@ struct Translator<'a> {
     /// look-around.
     power: u32,
     last: u32,
-    /// True if a match can reach this place in more than one way, and come back to it.
-    varies: bool,
+    /// The number of ways in which a match can reach this place, and come back to it, roughly.
+    ways: u32,
     /// The number of characters that the open look-around can repeat, roughly.
     reach: u32,
-    /// What is known so far.
     part: Part,
+    /// True if the last part is, or has in it, a look-around or a back-reference.
+    is_hard: bool,
     /// True if the last part can be repeated.
     is_atom: bool,
     backtracks: bool,
@@ -105,6 +117,8 @@ impl<'a> Translator<'a> {
     fn new(pattern: &'a str, fancy: bool) -> Self {
         let rest = pattern.chars().peekable();
         let (out, open) = (String::with_capacity(pattern.len()), Vec::new());
+        // A search begins at each place of the text.
+        let is_repeated = !pattern.starts_with('^');
         Self {
             rest,
             is_backtracking: fancy,
@@ -112,9 +126,10 @@ impl<'a> Translator<'a> {
             open,
             power: 0,
             last: 0,
-            varies: !pattern.starts_with('^'),
+            ways: if is_repeated { MANY } else { 1 },
             reach: 0,
-            part: Part::default(),
+            part: Part { is_repeated, ..Part::default() },
+            is_hard: false,
             is_atom: false,
             backtracks: false,
             groups: 0,
@@ -129,22 +144,23 @@ impl<'a> Translator<'a> {
             match c {
                 '(' => self.group()?,
                 ')' => self.close()?,
-                '|' | '^' | '$' => {
-                    self.varies |= c == '|';
-                    self.assertion(c.encode_utf8(&mut [0; 4]));
-                }
+                '|' => self.branch(),
+                '^' | '$' => self.assertion(c.encode_utf8(&mut [0; 4])),
                 '.' => self.atom(&format!("[^{NEWLINE}]")),
                 '[' => self.class()?,
                 '*' | '+' | '?' => {
-                    self.reaches(if c == '?' { 1 } else { FAR });
+                    let (most, ways) = if c == '?' { (1, 2) } else { (FAR, MANY) };
+                    self.reaches(most);
                     self.out.push(c);
-                    self.repeated(c != '?')?;
+                    self.repeated(c != '?', ways)?;
                 }
                 '{' => match self.counted() {
-                    Some((counted, most)) => {
-                        self.reaches(if self.out.ends_with(')') { FAR } else { most });
+                    Some((counted, most, ways)) => {
+                        let is_group = self.out.ends_with(')');
+                        let (most, ways) = if is_group { (FAR, MANY) } else { (most, ways) };
+                        self.reaches(most);
                         self.out.push_str(&counted);
-                        self.repeated(true)?;
+                        self.repeated(true, ways)?;
                     }
                     None => self.atom(r"\{"),
                 },
@@ -172,15 +188,28 @@ impl<'a> Translator<'a> {
     }
 
     fn atom(&mut self, text: &str) {
-        self.part.rereads |= self.part.has_far;
-        self.out.push_str(text);
-        (self.is_atom, self.last) = (true, 0);
+        self.assertion(text);
+        self.is_atom = true;
     }
 
     fn assertion(&mut self, text: &str) {
-        self.part.rereads |= self.part.has_far && text != "|";
+        self.part.rereads |= self.part.has_far;
+        self.part.is_repeated |= std::mem::take(&mut self.is_hard) && self.ways > FEW;
         self.out.push_str(text);
         (self.is_atom, self.last) = (false, 0);
+    }
+
+    fn branch(&mut self) {
+        match self.open.last_mut() {
+            Some(group) => {
+                group.other_ways = group.other_ways.saturating_add(self.ways);
+                self.ways = group.ways;
+            }
+            // Only the first branch has the `^`.
+            None => (self.ways, self.part.is_repeated) = (MANY, true),
+        }
+        self.out.push('|');
+        (self.is_atom, self.is_hard, self.last) = (false, false, 0);
     }
 
     fn one(&mut self, character: u32) {
@@ -210,15 +239,11 @@ impl<'a> Translator<'a> {
         } else {
             self.groups += 1;
         }
-        self.backtracks |= is_look;
-        let (varies, reach) = (self.varies, std::mem::take(&mut self.reach));
-        let (before, part) = (self.power, self.part);
         self.assertion(&start);
-        self.open.push(Group { is_look, before, varies, reach, part });
-        self.power = 0;
-        if is_look {
-            self.part = Part::default();
-        }
+        let (ways, reach) = (self.ways, std::mem::take(&mut self.reach));
+        let (before, part) = (std::mem::take(&mut self.power), self.part);
+        self.open.push(Group { is_look, before, ways, other_ways: 0, reach, part });
+        self.part = if is_look { Part::default() } else { Part { backtracks: false, ..self.part } };
         Some(())
     }
 
@@ -243,20 +268,29 @@ impl<'a> Translator<'a> {
     /// Writes a reference to a group. A group that did not take part in the match matches the empty
     /// text.
     fn reference(&mut self, number: usize) {
-        (self.backtracks, self.part.backtracks) = (true, true);
         self.atom(&format!(r"(?:(?({number})\{number}))"));
+        self.hard();
+    }
+
+    fn hard(&mut self) {
+        (self.backtracks, self.part.backtracks, self.is_hard) = (true, true, true);
     }
 
     fn close(&mut self) -> Option<()> {
-        let Group { is_look, before, varies, reach, part } = self.open.pop()?;
+        let Group { is_look, before, ways, other_ways, reach, part } = self.open.pop()?;
         self.out.push(')');
         (self.is_atom, self.last) = (true, self.power);
         if is_look {
-            let again = varies && self.reach > NEAR || self.part.rereads && self.part.backtracks;
+            let again =
+                ways > FEW && self.reach > NEAR || self.part.rereads && self.part.backtracks;
             self.last = self.power.max(1) + u32::from(again);
-            self.part = Part { rereads: part.rereads || part.has_far, backtracks: true, ..part };
             // A match does not come back into a look-around.
-            self.varies = varies;
+            (self.part, self.ways) = (part, ways);
+            self.hard();
+        } else {
+            self.is_hard = self.part.backtracks;
+            self.part.backtracks |= part.backtracks;
+            self.ways = self.ways.saturating_add(other_ways);
         }
         self.reach = self.reach.saturating_add(reach);
         self.power = before.max(self.last);
@@ -265,25 +299,26 @@ impl<'a> Translator<'a> {
 
     /// Notes a repetition of this many characters.
     fn reaches(&mut self, more: u32) {
-        self.part.has_far |= self.varies && more > NEAR;
+        self.part.has_far |= self.part.is_repeated && more > NEAR;
         self.reach = self.reach.saturating_add(more);
     }
 
-    /// Handles the end of a quantifier, which may be lazy. No other quantifier may follow.
-    fn repeated(&mut self, many: bool) -> Option<()> {
+    /// Handles the end of a quantifier, which may be lazy and can match in so many ways. No other
+    /// quantifier may follow.
+    fn repeated(&mut self, many: bool, ways: u32) -> Option<()> {
         if self.consume('?') {
             self.out.push('?');
         }
-        self.varies = true;
+        self.ways = self.ways.saturating_mul(ways);
         if many && self.last > 0 {
             self.power = self.power.max(self.last + 1);
         }
         std::mem::take(&mut self.is_atom).then_some(())
     }
 
-    /// Reads a quantifier in braces, and its maximum, at most [`FAR`]. `None`, with nothing read, if
-    /// the brace is a literal.
-    fn counted(&mut self) -> Option<(String, u32)> {
+    /// Reads a quantifier in braces, its maximum, at most [`FAR`], and the number of its counts.
+    /// `None`, with nothing read, if the brace is a literal.
+    fn counted(&mut self) -> Option<(String, u32, u32)> {
         let mut ahead = self.rest.clone();
         let mut inside = String::new();
         loop {
@@ -300,9 +335,10 @@ impl<'a> Translator<'a> {
             return None;
         }
         self.rest = ahead;
-        let last = inside.rsplit(',').next().unwrap_or_default();
-        let most = last.parse().map_or(FAR, |most: u32| most.min(FAR));
-        Some((format!("{{{inside}}}"), most))
+        let most = if inside.contains(',') { most } else { least };
+        let most = most.parse().unwrap_or(u32::MAX);
+        let ways = most.saturating_sub(least.parse().unwrap_or(0)).saturating_add(1);
+        Some((format!("{{{inside}}}"), most.min(FAR), ways))
     }
 
     fn escape(&mut self) -> Option<()> {
@@ -319,8 +355,10 @@ impl<'a> Translator<'a> {
                 } else {
                     format!(r"(?-u:\{c})")
                 };
-                self.backtracks |= self.is_backtracking;
                 self.assertion(&boundary);
+                if self.is_backtracking {
+                    self.hard();
+                }
             }
             'k' => {
                 self.rest.next();
@@ -490,5 +528,14 @@ mod tests {
         {
             assert!(Pattern::new(unreadable).is_err(), "{unreadable}");
         }
+    }
+
+    #[test]
+    fn ordinary_look_arounds_cost_the_length_of_a_text() {
+        for pattern in rows::<&str>("schema/ecma", "ordinary_look_arounds") {
+            assert_eq!(Pattern::new(pattern).unwrap().power(), 1, "{pattern}");
+        }
+        let url = format!("https://a.example/?signature={}", "x".repeat(5_000));
+        assert!(Pattern::new(r"^https?://(?!localhost)\S+$").unwrap().is_valid(&json!(url)));
     }
 }
