@@ -120,8 +120,9 @@ struct Loose<'a> {
     blind: HashSet<SchemaRef<'a>>,
 }
 
-/// Keywords that refuse more values if their schemas accept more.
-const REVERSED: [&str; 3] = ["if", "not", "oneOf"];
+/// Keywords that refuse more values if their schemas accept more. `oneOf` does too, and becomes
+/// `anyOf`.
+const REVERSED: [&str; 2] = ["if", "not"];
 /// Keywords that refuse what the schemas at the same place have not evaluated.
 const UNEVALUATED: [&str; 2] = ["unevaluatedItems", "unevaluatedProperties"];
 /// Keywords whose schemas evaluate for the schema that has the keyword.
@@ -241,13 +242,9 @@ impl<'a> Writer<'a> {
             }
         }
         let schemas = with_users(self.lacking.iter().copied(), &users);
-        // An `if` or a `oneOf` that is left out evaluates nothing.
+        // An `if` that is left out evaluates nothing.
         let loses_one = |schema: &&SchemaRef<'a>| {
-            ["if", "oneOf"].into_iter().any(|keyword| {
-                let value = schema.0.get(keyword);
-                let inner = value.map(|value| applied(keyword, value)).unwrap_or_default();
-                inner.iter().any(|inner| schemas.contains(inner))
-            })
+            schema.0.get("if").is_some_and(|condition| schemas.contains(&SchemaRef(condition)))
         };
         let losing = self.index.places.keys().filter(loses_one);
         let blind = with_users(losing.chain(&self.unnamed).copied(), &users_at_the_place);
@@ -408,6 +405,19 @@ impl<'a> Writer<'a> {
                         inner.extend(value.map(|value| (bound.to_owned(), value)));
                     }
                     further.push(json!({"not": {"not": inner}}));
+                }
+                // Several of its schemas may fit now.
+                ("oneOf", _) if self.is_loose(keyword, value) => {
+                    let is_taken = keywords.contains_key("anyOf");
+                    let below = if is_taken { next(&further) } else { out.to_owned() };
+                    let any =
+                        self.keyword(keyword, value, scope, &format!("{below}/anyOf"), &at)?;
+                    self.warn(&at, "is enforced as `anyOf`, because a part of it is not enforced");
+                    if is_taken {
+                        further.push(json!({"anyOf": any}));
+                    } else {
+                        written.extend(any.map(|any| ("anyOf".to_owned(), any)));
+                    }
                 }
                 ("maxContains", _) if counts_loosely => {
                     self.warn(&at, "is not enforced, because a part of `contains` is not");
