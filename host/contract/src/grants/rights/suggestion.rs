@@ -182,9 +182,9 @@ impl Suggestion {
 
     fn add_rule(&mut self, rule: &str) {
         let networks = self.http.entry(rule.to_owned()).or_default();
-        let Ok(target) = Target::parse(rule.split_once(' ').map_or(rule, |(_, url)| url)) else {
-            return;
-        };
+        // A rule for all subdomains has a dot in front of the host.
+        let url = rule.split_once(' ').map_or(rule, |(_, url)| url).replacen("://.", "://", 1);
+        let Ok(target) = Target::parse(&url) else { return };
         let host = target.host();
         networks.extend(private_networks(&host).iter().map(ToString::to_string));
         if is_metadata_service(&host) {

@@ -19,6 +19,9 @@ fn suggested_lines_match_the_denials_grant() {
     }
     let need = Need { kind: "invoke".into(), pattern: ANY_TOOL.into(), reason: "to work".into() };
     assert_eq!(Suggestion::of_need(&need).lines(), [r#"invoke = ["…"]"#], "the operator decides");
+    let need = Need::new("http", "GET http://.app.localhost", "to work");
+    let expected = r#"http = [{ rule = "GET http://.app.localhost", private_networks = ["127.0.0.1/32", "::1/128"] }]"#;
+    assert_eq!(Suggestion::of_need(&need).to_paste(), [expected]);
 }
 
 /// Names from a guest may contain text that looks like the end of a line and a grant of everything.
