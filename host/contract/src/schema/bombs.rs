@@ -152,6 +152,7 @@ fn values_that_are_large() -> Vec<Bomb> {
         ("a long way beside a back-reference", pattern("(q)\\1|[^]*[ab][^]{60}yz"), text()),
         ("a long way after a group", pattern("^(?:(?!q)b|[ab]*?)[^]*[ab][^]{60}y"), text()),
         ("a long way after a boundary", pattern("^(?=[ab]*?\\B[^]*[ab][^]{60}y)z"), text()),
+        ("a look that can end in many ways", pattern("^(?=[ab]*?\\B[^]*)z"), text()),
         ("a look at each step", pattern("^(?:(?=.*$)(?:x|x|x))*y$"), x()),
         (
             "looks in looks",

@@ -46,6 +46,7 @@ pub(super) fn translate_backtracking(pattern: &str) -> Option<Translation> {
 /// An open group, the exponent of the cost of what precedes it, and the state before it.
 struct Group {
     is_look: bool,
+    end: &'static str,
     before: u32,
     ways: u32,
     /// The number of ways through the branches before the last one.
@@ -218,7 +219,7 @@ impl<'a> Translator<'a> {
     }
 
     fn group(&mut self) -> Option<()> {
-        let (mut start, mut is_look) = ("(".to_owned(), false);
+        let (mut start, mut end, mut is_look) = ("(".to_owned(), ")", false);
         if self.consume('?') {
             start.push('?');
             let mut kind = self.rest.next()?;
@@ -236,13 +237,18 @@ impl<'a> Translator<'a> {
             if !matches!(kind, ':' | '=' | '!') {
                 return None;
             }
+            if kind == '=' {
+                // A match does not come back into a look-around. In this engine, it would.
+                start.insert_str(0, "(?>");
+                end = "))";
+            }
         } else {
             self.groups += 1;
         }
         self.assertion(&start);
         let (ways, reach) = (self.ways, std::mem::take(&mut self.reach));
         let (before, part) = (std::mem::take(&mut self.power), self.part);
-        self.open.push(Group { is_look, before, ways, other_ways: 0, reach, part });
+        self.open.push(Group { is_look, end, before, ways, other_ways: 0, reach, part });
         self.part = if is_look { Part::default() } else { Part { backtracks: false, ..self.part } };
         Some(())
     }
@@ -277,14 +283,13 @@ impl<'a> Translator<'a> {
     }
 
     fn close(&mut self) -> Option<()> {
-        let Group { is_look, before, ways, other_ways, reach, part } = self.open.pop()?;
-        self.out.push(')');
+        let Group { is_look, end, before, ways, other_ways, reach, part } = self.open.pop()?;
+        self.out.push_str(end);
         (self.is_atom, self.last) = (true, self.power);
         if is_look {
             let again =
                 ways > FEW && self.reach > NEAR || self.part.rereads && self.part.backtracks;
             self.last = self.power.max(1) + u32::from(again);
-            // A match does not come back into a look-around.
             (self.part, self.ways) = (part, ways);
             self.hard();
         } else {
