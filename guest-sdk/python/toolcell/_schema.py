@@ -61,8 +61,7 @@ def object_of(fields, descriptions=None):
             continue
         default = default.value if isinstance(default, enum.Enum) else default
         # JSON has neither an infinite number nor NaN.
-        is_number = isinstance(default, int) or (isinstance(default, float) and math.isfinite(default))
-        if default is None or isinstance(default, str) or is_number:
+        if default is None or isinstance(default, (str, int)) or (isinstance(default, float) and math.isfinite(default)):
             properties[name]["default"] = default
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
@@ -115,7 +114,8 @@ def fits(hint, value):
     if hint in (Any, inspect.Parameter.empty, object):
         return True
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        return any(member.value == value for member in hint)
+        # Python's `True` is 1, and JSON's is not.
+        return any(member.value == value and isinstance(member.value, bool) == isinstance(value, bool) for member in hint)
     if hint is bool or isinstance(value, bool):
         return hint is bool and isinstance(value, bool)
     if hint is float:

@@ -14,6 +14,10 @@ class Unit(enum.Enum):
     FOOT = "ft"
 
 
+class Level(enum.Enum):
+    LOW = 1
+
+
 @dataclasses.dataclass
 class Place:
     name: str
@@ -50,6 +54,7 @@ async def hinted(
     either: bool | list[int],
     figures: Optional[list[Square | Circle | None]],
     amount: int | float,
+    level: Level | bool,
     described: Annotated[str, "What it is"],
     anything: Any,
     bare,
@@ -71,7 +76,7 @@ HINTED = TOOLS.pop("hinted")
 GIVEN = {
     "text": "a", "ratio": 2, "maybe": 3.0, "choice": 3, "places": [{"name": "Bern"}], "counts": {"a": 1.0},
     "options": {"unit": "ft"}, "either": [1.0], "figures": [{"kind": "circle", "size": 1}, None], "amount": 1e300,
-    "described": "b", "anything": {"c": []}, "bare": 1, "unit": "m",
+    "level": True, "described": "b", "anything": {"c": []}, "bare": 1, "unit": "m",
 }
 ENDINGS = {
     "hints": lambda: HINTED.parameters,
