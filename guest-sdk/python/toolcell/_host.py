@@ -1,6 +1,5 @@
 """What a handler asks of the host: requests, secrets, keys, other tools, progress, the log."""
 
-import itertools
 import json as _json
 import logging
 import math
@@ -50,7 +49,6 @@ def _asked(what, function, *arguments, kind=None, error=HostError):
     if kind and not any(need.kind == kind for tool in TOOLS.values() for need in tool.needs):
         hint = f'add Need("{kind}", pattern, reason) to its `needs`'
         raise error("denied", f"{what} is not among what the tool needs: {hint}")
-    _check(argument for argument in arguments if isinstance(argument, str))
     try:
         return function(*arguments)
     except Err as fault:
@@ -58,14 +56,16 @@ def _asked(what, function, *arguments, kind=None, error=HostError):
         raise error(name, text.format(getattr(fault.value, "value", ""))) from None
 
 
-def _check(texts):
-    """Raises an error that an author can catch: what is no text, or has no UTF-8, would end the interpreter."""
-    for text in texts:
-        text.encode()
+def _text(text):
+    """The text. What is none, or has no UTF-8, raises: the host's functions would end the interpreter."""
+    if not isinstance(text, str):
+        raise TypeError(f"a text is needed, not the type {type(text).__name__}")
+    text.encode()
+    return text
 
 
 def _bytes(data):
-    return data if data is None or isinstance(data, bytes) else bytes(memoryview(data))
+    return data if isinstance(data, bytes) else bytes(memoryview(data))
 
 
 def _milliseconds(time):
@@ -111,32 +111,32 @@ async def fetch_async(url, *, method="GET", headers=None, body=None, json=None, 
 
 
 def _request(url, method, headers, body, json, timeout_ms):
-    headers = list((headers or {}).items())
+    headers = [(_text(name), _text(value)) for name, value in (headers or {}).items()]
     if json is not None:
         body = written("request", json)
         if all(name.lower() != "content-type" for name, _ in headers):
             headers.append(("content-type", "application/json"))
     if isinstance(body, str):
         body = body.encode()
-    _check((method, url, *itertools.chain(*headers)))
-    return _http.Request(method.upper(), url, headers, _bytes(body), _milliseconds(timeout_ms))
+    body = None if body is None else _bytes(body)
+    return _http.Request(_text(method).upper(), _text(url), headers, body, _milliseconds(timeout_ms))
 
 
 class _SecretStore:
     """Secrets by name. `get` gives a handle for `fetch`; `reveal` gives the value, and is granted rarely."""
 
     def get(self, name):
-        return _asked("secrets.get()", _secrets.get, name)
+        return _asked("secrets.get()", _secrets.get, _text(name))
 
     def reveal(self, name):
-        return _asked("secrets.reveal()", _reveal.value, name, kind="reveal")
+        return _asked("secrets.reveal()", _reveal.value, _text(name), kind="reveal")
 
 
 class _KeyStore:
     """Keys and values that outlive the call. Values are JSON; `get_bytes` and `set_bytes` are for bytes."""
 
     def get_bytes(self, key):
-        entry = _asked("kv", _kv.get, key, kind="kv")
+        entry = _asked("kv", _kv.get, _text(key), kind="kv")
         return None if entry is None else bytes(entry.data)
 
     def get(self, key, default=None):
@@ -144,18 +144,18 @@ class _KeyStore:
         return default if data is None else _json.loads(data)
 
     def set_bytes(self, key, value, *, ttl_ms=None):
-        return _asked("kv", _kv.set, key, _bytes(value), _milliseconds(ttl_ms), kind="kv")
+        return _asked("kv", _kv.set, _text(key), _bytes(value), _milliseconds(ttl_ms), kind="kv")
 
     def set(self, key, value, *, ttl_ms=None):
         return self.set_bytes(key, written("value", value).encode(), ttl_ms=ttl_ms)
 
     def delete(self, key):
-        return _asked("kv", _kv.delete, key, kind="kv")
+        return _asked("kv", _kv.delete, _text(key), kind="kv")
 
     def list(self, prefix=""):
         keys, cursor = [], None
         while True:
-            page = _asked("kv", _kv.list, prefix, cursor, _PAGE, kind="kv")
+            page = _asked("kv", _kv.list, _text(prefix), cursor, _PAGE, kind="kv")
             keys += page.keys
             cursor = page.cursor
             if cursor is None:
@@ -165,7 +165,7 @@ class _KeyStore:
 def invoke(name, /, **arguments):
     """Calls another tool of the host and returns its value. Raises `InvokeError` if there is none."""
     text = written("arguments", arguments)
-    ended = _asked("invoke()", _invoke.call, name, text, kind="invoke", error=InvokeError)
+    ended = _asked("invoke()", _invoke.call, _text(name), text, kind="invoke", error=InvokeError)
     ending = _json.loads(ended.value)
     if type(ended).__name__ == "Ending_Ok":
         return ending["value"]

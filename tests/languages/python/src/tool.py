@@ -117,8 +117,9 @@ def logs():
 def unsent():
     """Arguments that the host cannot be given: each raises an error."""
     asked = (
-        lambda: kv.get("counters/\ud800"), lambda: fetch("https://api.example.com/v1/\ud800"),
-        lambda: fetch("https://api.example.com/v1", headers={"x-count": 5}), lambda: fetch("https://api.example.com/v1", body=5),
+        lambda: kv.get("counters/\ud800"), lambda: kv.get(5), lambda: kv.set_bytes("counters/a", None),
+        lambda: fetch("https://api.example.com/v1/\ud800"), lambda: fetch("https://api.example.com/v1", body=5),
+        lambda: fetch("https://api.example.com/v1", headers={"x-count": 5}),
     )
     names = []
     for ask in asked:
