@@ -208,11 +208,10 @@ class _LogHandler(logging.Handler):
             level = next((name for least, name in levels if record.levelno >= least), "TRACE")
             try:
                 line = words(self.format(record))
-            except Exception:
-                # As other handlers do: a line that cannot be made does not end the call.
-                self.handleError(record)
-            else:
-                _log.log(_log.Level[level], line)
+            except Exception as error:
+                # As with other handlers of `logging`, a line that cannot be made does not end the call.
+                line = f"a line of the log cannot be made: {type(error).__name__} at {record.filename}:{record.lineno}"
+            _log.log(_log.Level[level], line)
 
 
 secrets = _SecretStore()
