@@ -30,6 +30,7 @@ const withMarks = (text, mark) => {
   }
   return out;
 };
+/** The part of the schema that has this anchor. */
 const anchored = (from, name) => {
   if (typeof from !== "object" || from === null) return undefined;
   if (from.$anchor === name) return from;
@@ -38,7 +39,7 @@ const anchored = (from, name) => {
 /** The part of the schema that a reference names, by pointer or by anchor. */
 const referred = (root, name) => (name !== "" && name[0] !== "/" ? anchored(root, name)
   : name.split("/").slice(1).reduce((inner, step) => inner?.[step.replace(/~1/g, "/").replace(/~0/g, "~")], root));
-/** The schemas of the patterns that a name matches. What is no regular expression matches none. */
+/** The schemas of the patterns that a name matches. An invalid regular expression matches no name. */
 const matching = (patterns, name) => Object.entries(patterns ?? {}).filter(([pattern]) => {
   try { return new RegExp(pattern, "u").test(name); } catch { return false; }
 }).map(([, schema]) => schema);

@@ -121,7 +121,7 @@ const sinceTime = (label, values) => {
 globalThis.console = {
   trace: line(0), debug: line(1), log: write, info: write, warn: line(3), error: line(4),
   dir: (value) => write(value), dirxml: write, table: (value) => write(value), group: write, groupCollapsed: write, groupEnd() {}, clear() {},
-  assert: (isTrue, ...values) => { if (!isTrue) line(4)("Assertion failed", ...values); },
+  assert: (isTrue, ...values) => { if (!isTrue) line(4)(values.length > 0 ? "Assertion failed:" : "Assertion failed", ...values); },
   count(label = "default") {
     counts.set(String(label), (counts.get(String(label)) ?? 0) + 1);
     write(`${label}: ${counts.get(String(label))}`);

@@ -60,7 +60,7 @@ const keyOf = (bytes, hash, extractable, usages) => {
     isKeyMade = false;
   }
 };
-/** What a key is made with, as the standard checks it: a key without bytes would sign for anyone. */
+/** Checks the size and the usages of a new key, as the standard does: anyone could sign with an empty key. */
 const checkKey = (size, usages, fault) => {
   const names = [...usages];
   if (names.length === 0 || names.some((usage) => usage !== "sign" && usage !== "verify")) throw new DOMException("the usages of a key are `sign` and `verify`", "SyntaxError");

@@ -48,7 +48,7 @@ const runTimer = () => {
 };
 
 globalThis.performance = {
-  /** Milliseconds since the call began. */
+  /** Milliseconds since the first use of this or of a timer in the call. */
   now: () => (host.isInCell() ? host.now() : 0),
   get timeOrigin() { return Date.now() - this.now(); },
   toJSON() { return { timeOrigin: this.timeOrigin }; },
