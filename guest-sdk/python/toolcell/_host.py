@@ -73,13 +73,13 @@ def _milliseconds(time):
 
 
 class Response:
-    """What a server answered. `body` is bytes; redirects are not followed."""
+    """What a server answered. `body` is bytes; redirects are not followed. `headers` has names in lower case; lines of one name
+    are one value, joined with a comma."""
 
     def __init__(self, answer, url):
         self.status, self.body, self.url = answer.status, bytes(answer.body), url
         self.headers = {}
         for name, value in answer.headers:
-            # Lines of one name are one list, as HTTP has it.
             self.headers[name] = f"{self.headers[name]}, {value}" if name in self.headers else value
         self.ok = 200 <= self.status < 300
 

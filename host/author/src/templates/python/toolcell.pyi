@@ -102,7 +102,8 @@ def halt(reason: object, result: Any = None) -> Any:
 
 
 class Response:
-    """What a server answered. `body` is bytes; redirects are not followed."""
+    """What a server answered. `body` is bytes; redirects are not followed. `headers` has names in lower case; lines of one name
+    are one value, joined with a comma."""
 
     status: int
     body: bytes
