@@ -4,7 +4,7 @@
 use super::*;
 
 /// Number of seeds for host names.
-const HOSTS: u64 = 20_000;
+const HOSTS: u64 = 40_000;
 
 #[test]
 fn suffix_rule_never_matches_a_foreign_host() {
@@ -19,9 +19,7 @@ fn suffix_rule_never_matches_a_foreign_host() {
         // The code that connects uses the same parser as the rules.
         let Ok(target) = Target::parse(&format!("https://{host}/")) else { continue };
         let labels: Vec<_> = target.authority().split('.').collect();
-        let is_below = labels.ends_with(&["example", "com"])
-            && labels.len() > 2
-            && labels[..] != ["", "example", "com"];
+        let is_below = labels.ends_with(&["example", "com"]) && labels.len() > 2;
         assert_eq!(allowed(&rights, Method::Get, &target).is_ok(), is_below, "{host}");
         within += u32::from(is_below);
     }
