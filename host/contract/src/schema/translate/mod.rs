@@ -10,7 +10,9 @@
 //!
 //! Source: docs/contract.md, section 4; JSON Schema drafts 4, 6, 7, 2019-09 and 2020-12.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod loose;
+
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::rc::Rc;
 
@@ -24,6 +26,7 @@ use super::work::MAX_BYTES;
 use crate::controls::bound;
 use crate::json::inside;
 use crate::outcome::refusal::shorten;
+use loose::{LeftOut, Loose, REVERSED, UNEVALUATED};
 
 /// Keywords that are kept beside a `$ref` where others are ignored, because they assert nothing.
 const BESIDE_A_REFERENCE: [&str; 7] =
@@ -107,54 +110,8 @@ fn translate_around<'a>(
             *reference = fragment(pointer);
         }
     }
-    let loose = writer.loosened();
+    let loose = writer.left_out.loosened(&writer.index);
     Ok((Translated { schema: whole, warnings: writer.warnings }, loose))
-}
-
-/// Schemas that accept more than they say, because a part of them cannot be enforced.
-#[derive(Default)]
-struct Loose<'a> {
-    /// Those that lack a part, in themselves or in a schema that they apply.
-    schemas: HashSet<SchemaRef<'a>>,
-    /// Those that no longer evaluate every member or item that they did.
-    blind: HashSet<SchemaRef<'a>>,
-}
-
-/// Keywords that refuse more values if their schemas accept more. `oneOf` does too, and becomes
-/// `anyOf`.
-const REVERSED: [&str; 2] = ["if", "not"];
-/// Keywords that refuse what the schemas at the same place have not evaluated.
-const UNEVALUATED: [&str; 2] = ["unevaluatedItems", "unevaluatedProperties"];
-/// Keywords whose schemas evaluate for the schema that has the keyword.
-const AT_THE_PLACE: [&str; 8] =
-    ["allOf", "anyOf", "dependencies", "dependentSchemas", "else", "if", "oneOf", "then"];
-
-/// Returns the schemas that a keyword applies to a value or to a part of it.
-fn applied<'a>(keyword: &str, value: &'a Value) -> Vec<SchemaRef<'a>> {
-    if ["$defs", "contentSchema", "definitions"].contains(&keyword) {
-        return Vec::new();
-    }
-    match subschemas(keyword, value) {
-        Subschemas::None => Vec::new(),
-        Subschemas::One(one) => vec![SchemaRef(one)],
-        Subschemas::List(list) => list.iter().map(SchemaRef).collect(),
-        Subschemas::Map(map) => map.values().map(SchemaRef).collect(),
-    }
-}
-
-/// Returns these schemas, and all that apply one of them.
-fn with_users<'a>(
-    from: impl IntoIterator<Item = SchemaRef<'a>>,
-    users: &HashMap<SchemaRef<'a>, Vec<SchemaRef<'a>>>,
-) -> HashSet<SchemaRef<'a>> {
-    let mut open: Vec<_> = from.into_iter().collect();
-    let mut found = HashSet::new();
-    while let Some(schema) = open.pop() {
-        if found.insert(schema) {
-            open.extend(users.get(&schema).into_iter().flatten());
-        }
-    }
-    found
 }
 
 /// The targets of dynamic references during a check: the outermost schema of each name, sorted by
@@ -188,11 +145,7 @@ struct Writer<'a> {
     entered: HashMap<(usize, Scope), Scope>,
     /// What is known to be loose.
     loose: Loose<'a>,
-    /// The schemas that lack a part of their own, and those that lack a pattern for names.
-    lacking: HashSet<SchemaRef<'a>>,
-    unnamed: HashSet<SchemaRef<'a>>,
-    /// Each reference: the schema that has it, and its target.
-    uses: Vec<(SchemaRef<'a>, SchemaRef<'a>)>,
+    left_out: LeftOut<'a>,
     warnings: Vec<(String, String)>,
 }
 
@@ -207,9 +160,7 @@ impl<'a> Writer<'a> {
             numbers: HashMap::from([(none, NO_NAMES)]),
             entered: HashMap::new(),
             loose,
-            lacking: HashSet::new(),
-            unnamed: HashSet::new(),
-            uses: Vec::new(),
+            left_out: LeftOut::default(),
             warnings,
         }
     }
@@ -219,41 +170,6 @@ impl<'a> Writer<'a> {
         if !self.warnings.contains(&warning) {
             self.warnings.push(warning);
         }
-    }
-
-    /// Returns the schemas that lack a part, and all around them.
-    fn loosened(&self) -> Loose<'a> {
-        if self.lacking.is_empty() {
-            return Loose::default();
-        }
-        let mut users = HashMap::<_, Vec<_>>::new();
-        for (user, target) in &self.uses {
-            users.entry(*target).or_default().push(*user);
-        }
-        let mut users_at_the_place = users.clone();
-        for schema in self.index.places.keys() {
-            for (keyword, value) in schema.0.as_object().into_iter().flatten() {
-                for inner in applied(keyword, value) {
-                    users.entry(inner).or_default().push(*schema);
-                    if AT_THE_PLACE.contains(&keyword.as_str()) {
-                        users_at_the_place.entry(inner).or_default().push(*schema);
-                    }
-                }
-            }
-        }
-        let schemas = with_users(self.lacking.iter().copied(), &users);
-        // An `if` that is left out evaluates nothing.
-        let loses_one = |schema: &&SchemaRef<'a>| {
-            schema.0.get("if").is_some_and(|condition| schemas.contains(&SchemaRef(condition)))
-        };
-        let losing = self.index.places.keys().filter(loses_one);
-        let blind = with_users(losing.chain(&self.unnamed).copied(), &users_at_the_place);
-        Loose { schemas, blind }
-    }
-
-    /// Returns true if a schema of a keyword is loose.
-    fn is_loose(&self, keyword: &str, value: &'a Value) -> bool {
-        applied(keyword, value).iter().any(|inner| self.loose.schemas.contains(inner))
     }
 
     /// Returns the scope of a schema that is reached in another scope.
@@ -297,7 +213,7 @@ impl<'a> Writer<'a> {
             Value::Object(keywords) => self.object(schema.0, keywords, scope, out),
             Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
                 self.warn(&place.at, "is not a schema: left out");
-                self.lacking.insert(schema);
+                self.left_out.lacking.insert(schema);
                 Ok(Value::Bool(true))
             }
         }
@@ -315,7 +231,7 @@ impl<'a> Writer<'a> {
         let alone = ignores_siblings(draft, schema);
         let has_list = keywords.get("items").is_some_and(Value::is_array);
         let counts_loosely =
-            keywords.get("contains").is_some_and(|value| self.is_loose("contains", value));
+            keywords.get("contains").is_some_and(|value| self.loose.has("contains", value));
         let hides_contained = draft == Draft::Draft201909 && self.index.has_unevaluated_items;
         let mut written = Map::new();
         // Subschemas to append to the `allOf`, after the existing ones.
@@ -343,7 +259,7 @@ impl<'a> Writer<'a> {
                 ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
                     let (target, scope) =
                         self.target(keyword, reference, place.resource, scope, &at)?;
-                    self.uses.push((SchemaRef(schema), target));
+                    self.left_out.uses.push((SchemaRef(schema), target));
                     if keyword == "$ref"
                         || !keywords.contains_key("$ref") && !written.contains_key("$ref")
                     {
@@ -381,7 +297,7 @@ impl<'a> Writer<'a> {
                             ("dependentSchemas", Some(json!({name: one})))
                         };
                         let Some(Value::Object(one)) = needed else {
-                            self.lacking.insert(SchemaRef(schema));
+                            self.left_out.lacking.insert(SchemaRef(schema));
                             continue;
                         };
                         let all = written.entry(keyword).or_insert_with(|| json!({}));
@@ -392,7 +308,7 @@ impl<'a> Writer<'a> {
                     let hidden = format!("{}/not/not/contains", next(&further));
                     let contained = self.keyword(keyword, value, scope, &hidden, &at)?;
                     let Some(contained) = contained else {
-                        self.lacking.insert(SchemaRef(schema));
+                        self.left_out.lacking.insert(SchemaRef(schema));
                         continue;
                     };
                     let mut inner = Map::from_iter([(keyword.clone(), contained)]);
@@ -407,7 +323,7 @@ impl<'a> Writer<'a> {
                     further.push(json!({"not": {"not": inner}}));
                 }
                 // Several of its schemas may fit now.
-                ("oneOf", _) if self.is_loose(keyword, value) => {
+                ("oneOf", _) if self.loose.has(keyword, value) => {
                     let is_taken = keywords.contains_key("anyOf");
                     let below = if is_taken { next(&further) } else { out.to_owned() };
                     let any =
@@ -427,7 +343,7 @@ impl<'a> Writer<'a> {
                     if self.pattern(pattern, &at)?.is_some() {
                         written.insert(keyword.clone(), value.clone());
                     } else {
-                        self.lacking.insert(SchemaRef(schema));
+                        self.left_out.lacking.insert(SchemaRef(schema));
                     }
                 }
                 ("$defs" | "dependentSchemas", Value::Object(_)) => {
@@ -445,7 +361,7 @@ impl<'a> Writer<'a> {
                         "additionalItems" => "items",
                         other => other,
                     };
-                    let is_reversed = REVERSED.contains(&renamed) && self.is_loose(keyword, value);
+                    let is_reversed = REVERSED.contains(&renamed) && self.loose.has(keyword, value);
                     let is_blind = UNEVALUATED.contains(&renamed)
                         && self.loose.blind.contains(&SchemaRef(schema));
                     let value = self.keyword(keyword, value, scope, &inside(out, renamed), &at)?;
@@ -457,7 +373,7 @@ impl<'a> Writer<'a> {
                     } else if let Some(value) = value {
                         written.insert(renamed.to_owned(), value);
                     } else {
-                        self.lacking.insert(SchemaRef(schema));
+                        self.left_out.lacking.insert(SchemaRef(schema));
                     }
                 }
             }
@@ -558,8 +474,8 @@ impl<'a> Writer<'a> {
         if count(keywords) == count(written) {
             return;
         }
-        self.lacking.insert(SchemaRef(schema));
-        self.unnamed.insert(SchemaRef(schema));
+        self.left_out.lacking.insert(SchemaRef(schema));
+        self.left_out.unnamed.insert(SchemaRef(schema));
         for keyword in ["additionalProperties", "unevaluatedProperties"] {
             if written.remove(keyword).is_some() {
                 self.warn(
