@@ -66,18 +66,18 @@ struct Entry {
     request: Fingerprint,
     since: Instant,
     /// `None` while the first request runs.
-    answer: Option<Kept>,
+    answer: Option<Stored>,
 }
 
 /// The result of a request whose calls were made.
 #[derive(Debug)]
-enum Kept {
+enum Stored {
     Answer(Bytes),
     /// The answer has more than [`MOST_BYTES`].
     TooLong,
 }
 
-impl Kept {
+impl Stored {
     fn bytes(&self) -> usize {
         match self {
             Self::Answer(answer) => answer.len(),
@@ -155,9 +155,9 @@ impl Idempotency {
                     Err(Problem::new(StatusCode::CONFLICT, "idempotency_in_flight", detail)
                         .with_retry_after(RETRY))
                 }
-                Some(Kept::Answer(answer)) => Ok(BeginResult::Repeated(answer.clone())),
-                Some(Kept::TooLong) => {
-                    let detail = "the request with this idempotency key was made, and its answer was too long to be kept";
+                Some(Stored::Answer(answer)) => Ok(BeginResult::Repeated(answer.clone())),
+                Some(Stored::TooLong) => {
+                    let detail = "the request with this idempotency key was made, and its answer was too long to be stored";
                     let (status, code) = (StatusCode::UNPROCESSABLE_ENTITY, "idempotency_not_kept");
                     Err(Problem::new(status, code, detail)
                         .with_hint("use a new key to make the calls again, fewer in each request"))
@@ -181,7 +181,7 @@ impl Idempotency {
 impl Claim {
     /// Stores the answer, or that it was too long.
     pub(super) fn store(self, answer: Bytes) {
-        let kept = if answer.len() > MOST_BYTES { Kept::TooLong } else { Kept::Answer(answer) };
+        let kept = if answer.len() > MOST_BYTES { Stored::TooLong } else { Stored::Answer(answer) };
         let mut entries = self.entries.lock();
         for of in KeyScope::both(&self.key.0) {
             let room = of.times(MOST_BYTES).saturating_sub(kept.bytes());
@@ -248,7 +248,7 @@ impl<'a> KeyScope<'a> {
         for (_, Entry { answer, .. }) in self.entries(entries) {
             used.keys += 1;
             used.running += usize::from(answer.is_none());
-            used.bytes += answer.as_ref().map_or(0, Kept::bytes);
+            used.bytes += answer.as_ref().map_or(0, Stored::bytes);
         }
         used
     }
