@@ -12,7 +12,6 @@ use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::{Map, Number, Value};
 
-use super::pattern::BACKTRACKS;
 use crate::json::{inside, member_name, parse_strict};
 use crate::names;
 use crate::outcome::refusal::{Fault, FaultKind, LengthUnit, Refusal, shorten};
@@ -62,7 +61,7 @@ pub(super) fn all<'a>(
 /// Creates the fault of a value that contains a text whose match with a pattern did not finish.
 pub(super) fn unfinished(value: &Value, (pattern, text): (String, String)) -> Fault {
     let message = format!(
-        "expected a text that can be matched with the pattern `{}` in {BACKTRACKS} steps back; a shorter text takes fewer",
+        "expected a text whose match with the pattern `{}` ends within the limits of work; a shorter text takes less",
         shorten(&pattern, QUOTE)
     );
     let place = place_of(value, &text).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Matches the regular expressions of a schema with bounded time and memory.
 //!
 //! It provides the validator's keyword `pattern`, and prepares the names of `patternProperties`.
-//! [`Pattern::new`] compiles a pattern of at most 128 KiB when compiled. A pattern without
+//! [`Pattern::new`] compiles a pattern of at most 8 MiB when compiled. A pattern without
 //! look-around and back-references is matched in linear time. Any other backtracks: each match
 //! takes a bounded number of steps, and all matches of one check share a budget. A match over these
 //! bounds counts neither as a match nor as a mismatch: [`watched`] runs the check and reports the
@@ -20,14 +20,17 @@ use super::keywords::each_subschema;
 use crate::controls::bound;
 use crate::outcome::refusal::shorten;
 
-/// Bytes of memory of one compiled pattern. Ordinary patterns take a few KiB; `(x{1,1000}){1000}`
-/// would take gigabytes.
+/// Bytes of memory of a compiled pattern of weight 1. Ordinary patterns take a few KiB.
 const PATTERN_BYTES: usize = 128 << 10;
+/// The weights of patterns: the limits of their memory, as multiples of [`PATTERN_BYTES`].
+/// `.{1,255}` has the second, and `.{1,1000}` the third; `(x{1,1000}){1000}` would take gigabytes.
+const WEIGHTS: [usize; 4] = [1, 4, 16, 64];
 /// The maximum number of backtracking steps of a match.
-pub(super) const BACKTRACKS: usize = 1_000;
-/// The maximum cost of all backtracking matches of one check. Each match costs the length of its
-/// text, to the power that the nesting of its look-arounds gives. Between two backtracking steps a
-/// match may take as many steps.
+const BACKTRACKS: usize = 1_000;
+/// The maximum cost of all matches of one check that backtrack or whose patterns have a larger
+/// weight than 1. Each match costs the length of its text, to the power that the nesting of its
+/// look-arounds gives, times the weight. Between two backtracking steps a match may take as many
+/// steps.
 const BACKTRACK_BUDGET: u64 = 1 << 20;
 /// The maximum number of times that the validator repeats a check with a pattern for names whose
 /// match did not finish, to decide the check and to list its faults.
@@ -47,6 +50,7 @@ pub(super) enum Unusable {
 pub(super) struct Pattern {
     text: String,
     engine: Engine,
+    weight: u64,
 }
 
 #[derive(Debug)]
@@ -64,7 +68,18 @@ impl Pattern {
     /// Compiles a pattern as ECMA-262. A pattern that is not ECMA-262 is compiled in the syntax of
     /// the linear engine.
     pub(super) fn new(text: &str) -> Result<Self, Unusable> {
-        let most = most_bytes();
+        let mut built = Err(Unusable::TooLarge);
+        for weight in WEIGHTS {
+            built = Self::within(text, most_bytes().saturating_mul(weight), weight as u64);
+            if !matches!(built, Err(Unusable::TooLarge)) {
+                break;
+            }
+        }
+        built
+    }
+
+    /// Compiles a pattern within this many bytes.
+    fn within(text: &str, most: usize, weight: u64) -> Result<Self, Unusable> {
         let linear = |spelled: &str| {
             let built =
                 regex::RegexBuilder::new(spelled).size_limit(most).dfa_size_limit(most).build();
@@ -96,7 +111,12 @@ impl Pattern {
                 Engine::Backtracking(built, spelled.power)
             }
         };
-        Ok(Self { text: text.to_owned(), engine })
+        Ok(Self { text: text.to_owned(), engine, weight })
+    }
+
+    /// Returns the memory of the compiled pattern in units of an ordinary one, rounded up.
+    pub(super) fn weight(&self) -> u64 {
+        self.weight
     }
 
     /// Returns the exponent of the cost: a match costs the length of a name to this power.
@@ -109,11 +129,10 @@ impl Pattern {
 
     fn matches(&self, text: &str) -> bool {
         let matched = || match &self.engine {
+            Engine::Linear(regex) if self.weight == 1 => Some(regex.is_match(text)),
+            _ if !is_affordable(text, self.power(), self.weight) => None,
             Engine::Linear(regex) => Some(regex.is_match(text)),
-            Engine::Backtracking(regex, power) if is_affordable(text, *power) => {
-                regex.is_match(text).ok()
-            }
-            Engine::Backtracking(..) => None,
+            Engine::Backtracking(regex, _) => regex.is_match(text).ok(),
         };
         // The engine panics on some patterns: https://github.com/rust-lang/regex/issues/1344
         let matched = catch_unwind(AssertUnwindSafe(matched)).ok().flatten();
@@ -129,7 +148,7 @@ impl Pattern {
 /// The maximum number of characters that are quoted of a pattern.
 const QUOTE: usize = 60;
 
-/// Returns the maximum number of bytes of one compiled pattern.
+/// Returns the maximum number of bytes of a compiled pattern of weight 1.
 pub(super) fn most_bytes() -> usize {
     bound!(PatternBytes, PATTERN_BYTES)
 }
@@ -152,9 +171,10 @@ thread_local! {
 }
 
 /// Returns true if the budget of this check allows the match and all earlier matches have finished.
-fn is_affordable(text: &str, power: u32) -> bool {
+fn is_affordable(text: &str, power: u32, weight: u64) -> bool {
+    let cost = (text.len() as u64).saturating_pow(power).saturating_mul(weight);
     CHECK.with_borrow_mut(|check| {
-        check.cost = check.cost.saturating_add((text.len() as u64).saturating_pow(power));
+        check.cost = check.cost.saturating_add(cost);
         check.unfinished.is_none() && check.cost <= bound!(PatternBacktracks, BACKTRACK_BUDGET)
     })
 }
@@ -225,9 +245,7 @@ impl Unusable {
         match self {
             Self::Unreadable => format!("`{pattern}` is not a regular expression (ECMA-262)"),
             Self::TooLarge => {
-                format!(
-                    "the pattern `{pattern}` takes more than {PATTERN_BYTES} bytes of memory: repeat less in it"
-                )
+                format!("the pattern `{pattern}` takes too much memory: repeat less in it")
             }
         }
     }

@@ -45,7 +45,7 @@ const MARKING: [&str; 2] = ["unevaluatedItems", "unevaluatedProperties"];
 
 /// The maximum number of patterns in a schema, and of bytes of text that a check may match with
 /// patterns: a match may take microseconds per byte.
-const MAX_PATTERNS: u64 = 200;
+pub(super) const MAX_PATTERNS: u64 = 200;
 const PATTERN_BUDGET: u64 = 1 << 20;
 /// The maximum number of steps of collecting every fault: each may leave a few hundred bytes of
 /// error behind.

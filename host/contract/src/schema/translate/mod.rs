@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 use super::index::{Index, SchemaRef, Target, decoded, ignores_siblings};
 use super::keywords::{Subschemas, expected_form, subschemas};
 use super::pattern::{Pattern, Unusable};
-use super::work::MAX_BYTES;
+use super::work::{MAX_BYTES, MAX_PATTERNS};
 use crate::controls::bound;
 use crate::json::inside;
 use crate::outcome::refusal::shorten;
@@ -146,6 +146,8 @@ struct Writer<'a> {
     /// What is known to be loose.
     loose: Loose<'a>,
     left_out: LeftOut<'a>,
+    /// The sum of the patterns' weights.
+    pattern_weight: u64,
     warnings: Vec<(String, String)>,
 }
 
@@ -161,6 +163,7 @@ impl<'a> Writer<'a> {
             entered: HashMap::new(),
             loose,
             left_out: LeftOut::default(),
+            pattern_weight: 0,
             warnings,
         }
     }
@@ -437,7 +440,15 @@ impl<'a> Writer<'a> {
     /// Compiles a pattern. `None` if it cannot be enforced.
     fn pattern(&mut self, pattern: &str, at: &str) -> Result<Option<Pattern>, String> {
         match Pattern::new(pattern) {
-            Ok(pattern) => Ok(Some(pattern)),
+            Ok(pattern) => {
+                self.pattern_weight += pattern.weight();
+                if self.pattern_weight > bound!(Patterns, MAX_PATTERNS) {
+                    return Err(format!(
+                        "at `{at}`: the patterns up to this one take too much memory: repeat less in them"
+                    ));
+                }
+                Ok(Some(pattern))
+            }
             Err(unreadable @ Unusable::Unreadable) => {
                 self.warn(at, format!("{}: it is not enforced", unreadable.about(pattern)));
                 Ok(None)
@@ -450,6 +461,10 @@ impl<'a> Writer<'a> {
     /// backtracking budget.
     fn readable_name(&mut self, name: &str, at: &str) -> Result<bool, String> {
         let Some(pattern) = self.pattern(name, at)? else { return Ok(false) };
+        if pattern.weight() > 1 {
+            // The validator compiles all patterns for names with one limit.
+            return Err(format!("at `{at}`: {}", Unusable::TooLarge.about(name)));
+        }
         if pattern.power() > 1 {
             self.warn(
                 at,
