@@ -55,7 +55,8 @@ pub struct Command {
     pub description: Option<String>,
     /// The words of the command line after the command's name. `{NAME}` in a word is replaced by
     /// the argument `NAME` of the call, a string. No shell is involved: a word stays one word. If
-    /// absent, the call has an argument `args`: a list of words.
+    /// absent, the call has an argument `args`: a list of words. With [`CommandInput::Json`] there
+    /// are no words then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argv: Option<Vec<String>>,
     /// The input that the command gets on standard input.
@@ -118,6 +119,8 @@ impl Command {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
         let words: Vec<_> = match &self.argv {
             Some(template) => template.iter().map(|word| filled(word, text)).collect(),
+            // All members are the data of standard input, also one that is named `args`.
+            None if self.stdin == CommandInput::Json => Vec::new(),
             None => {
                 let words = arguments.get(ARGS).and_then(Value::as_array).into_iter().flatten();
                 words.filter_map(Value::as_str).map(str::to_owned).collect()
@@ -282,8 +285,9 @@ mod tests {
     #[test]
     fn argv_is_built_from_template_and_arguments() {
         let arguments = json!({ "filter": ".a | {b}", "n": "2", "args": ["-c", "two words"] });
-        for (argv, expected) in rows::<(Argv, Vec<&str>)>("engine/adapt/component_kind", "argv") {
-            let command = command(argv, CommandInput::Text);
+        let rows = rows::<(Argv, _, Vec<&str>)>("engine/adapt/component_kind", "argv");
+        for (argv, stdin, expected) in rows {
+            let command = command(argv, stdin);
             assert_eq!(command.words(&arguments), expected, "{:?}", command.argv);
         }
     }
