@@ -92,6 +92,11 @@ pub(crate) async fn execute(
                 return functions::call(functions, store, &instance, &invocation).await;
             }
             Exports::Command { entry, command } => {
+                let streams = store.data().streams.as_deref();
+                if streams.is_some_and(Streams::is_cut_by_nul) {
+                    let fault = Fault::new("", "expected words without the character U+0000");
+                    return Ok(CallResult::Refusal(Refusal::InvalidArguments(vec![fault])));
+                }
                 let status = command::run(*entry, store, &instance).await?;
                 let cell = store.data();
                 let stdout = cell.captured().unwrap_or_default().answer();

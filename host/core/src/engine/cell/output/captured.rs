@@ -43,6 +43,11 @@ impl Streams {
         };
         Self { argv: words, stdin, stdout: Captured::up_to(invocation.limits.result) }
     }
+
+    /// Returns true if a word has the character U+0000, at which a program in C would cut it.
+    pub(crate) fn is_cut_by_nul(&self) -> bool {
+        self.argv.iter().any(|word| word.contains('\0'))
+    }
 }
 
 /// The standard output of a command, up to a bound; further bytes are only counted.
