@@ -140,6 +140,18 @@ fn long_function_name_is_shortened_with_a_digest() {
 }
 
 #[test]
+fn long_signature_is_left_out_of_the_description() {
+    let fields: String = (0..300).map(|n| format!("the-number-of-field{n}: u8, ")).collect();
+    let wit = format!(
+        "package a:b; interface i {{ record r {{ {fields} }} f: func() -> r; }} world plain {{ export i; }}"
+    );
+    let module = r#"(func (export "a:b/i#f") (result i32) (i32.const 1024))"#;
+    let component = functions(&wit, module).expect("it loads");
+    let definition = component.tool("i_f").expect("the tool").definition();
+    assert_eq!(definition.description, "Calls the function `a:b/i#f`.");
+}
+
+#[test]
 fn unusable_functions_are_refused_by_name() {
     let exporting = |interface: &str| {
         format!("package a:b@0.1.0; interface i {{ {interface} }} world plain {{ export i; }}")

@@ -19,6 +19,10 @@ use toolcell_contract::{controls::bound, definition::Definition, error::Error};
 
 /// Tools of one component.
 const MAX_TOOLS: usize = 256;
+/// Bytes of a description, which goes to the model with every request. Four times the bound of the
+/// threat model (row 65), since descriptions of tools in use take more than a KiB. The person who
+/// approves a tool is shown all of it.
+pub(in crate::engine) const MAX_DESCRIPTION: usize = 4 << 10;
 /// The parameter for the arguments of a command without a template.
 pub(crate) const ARGS: &str = "args";
 /// The parameter for the text of standard input.

@@ -24,7 +24,7 @@ use wasmtime::component::types::{ComponentFunc, ComponentInstance, ComponentItem
 use wasmtime::component::{Component, ComponentExportIndex, Instance, Val};
 use wasmtime::{Engine, Store};
 
-use super::component_kind::check_tools;
+use super::component_kind::{MAX_DESCRIPTION, check_tools};
 use crate::tool::handler::Invocation;
 use shape::{Parts, Shape};
 
@@ -183,8 +183,12 @@ impl Function {
         let params: Vec<_> =
             self.params.iter().map(|(name, shape)| format!("{name}: {shape}")).collect();
         let result = self.result.as_ref().map(|shape| format!(" -> {shape}")).unwrap_or_default();
-        let described =
+        let mut described =
             format!("Calls the function `{}({}){result}`.", self.place, params.join(", "));
+        if described.len() > MAX_DESCRIPTION {
+            // The schemas have the types too.
+            described = format!("Calls the function `{}`.", self.place);
+        }
         let mut definition =
             Definition::new(&*self.tool, described)?.with_parameters(schema::object(&self.params));
         if let Some(title) = &self.title {

@@ -15,15 +15,11 @@ use toolcell_contract::call::{CallContext, ToolCall};
 use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::{definition::Definition, error::Error, limits::Limits};
 
-use crate::engine::adapt::component_kind::check_tools;
+use crate::engine::adapt::component_kind::{MAX_DESCRIPTION, check_tools};
 use crate::engine::cell::invoke::Ready;
 use crate::engine::schedule::placement::{self, Scheduler};
 use crate::tool::handler::Invocation;
 
-/// Bytes of a description, which goes to the model with every request. Four times the bound of the
-/// threat model (row 65), since descriptions of tools in use take more than a KiB. The person who
-/// approves a tool is shown all of it.
-const MAX_DESCRIPTION: usize = 4 << 10;
 /// Time for `describe`.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Fuel for `describe`: it generates schemas and computes nothing.
