@@ -237,7 +237,8 @@ mod tests {
             "properties": {
                 "n": {"type": "integer"}, "on": {"type": ["boolean", "null"]}, "either": {"type": ["string", "number"]},
                 "list": {"$ref": "#/$defs/List"}, "size": {"enum": ["S", "L"]}, "level": {"enum": [1, 2]},
-                "when": {"anyOf": [{"type": "integer"}, {"type": "null"}]}, "any": true
+                "when": {"anyOf": [{"type": "integer"}, {"type": "null"}]}, "any": true,
+                "real": {"anyOf": [{"type": "number"}, {"enum": ["NaN"]}]}, "digit": {"enum": ["1", "2"]}
             },
             "$defs": {"List": {"type": "array"}}
         }));

@@ -104,9 +104,12 @@ fn types<'a>(schema: &'a Value, root: &'a Value, depth: usize, found: &mut Vec<&
         Some(Value::String(name)) => found.push(name),
         Some(Value::Array(names)) => found.extend(names.iter().filter_map(Value::as_str)),
         Some(_) | None => {
-            for value in schema.get("const").into_iter().chain(list("enum")) {
-                found.push(type_of(value));
-            }
+            // A text that is not JSON is understood whatever the types are: next to a number, it
+            // must not make a typed number a text.
+            let is_json = |text: &str| serde_json::from_str::<Value>(text).is_ok();
+            let values = schema.get("const").into_iter().chain(list("enum"));
+            let values = values.filter(|value| value.as_str().is_none_or(is_json));
+            found.extend(values.map(type_of));
             for inner in ["anyOf", "oneOf", "allOf"].into_iter().flat_map(list) {
                 types(inner, root, depth + 1, found);
             }
