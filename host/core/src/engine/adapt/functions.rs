@@ -5,6 +5,7 @@
 //! of the result. In a call, the cell (a fresh wasmtime store) runs [`call`]: it converts the
 //! arguments from JSON, calls the function, and converts the result back. The error case of a
 //! `result` is the tool's own error.
+//! The values of the arguments of all calls together have a limit of bytes.
 //! A tool is named `INTERFACE_FUNCTION`; equal names get the package and the version too. Exports
 //! of `wasi:` and `toolcell:` packages are left out. If one function has a type that cannot be
 //! JSON, such as a resource, or is async, the component is refused. At most 256 tools are accepted.
@@ -13,6 +14,8 @@
 mod schema;
 mod shape;
 mod value;
+
+use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 use toolcell_contract::definition::{Definition, shortened};
@@ -25,6 +28,8 @@ use wasmtime::component::{Component, ComponentExportIndex, Instance, Val};
 use wasmtime::{Engine, Store};
 
 use super::component_kind::{MAX_DESCRIPTION, check_tools};
+use crate::tenant::share::Share;
+use crate::tenant::shared_bytes::{self, shared_bytes};
 use crate::tool::handler::Invocation;
 use shape::{Parts, Shape};
 
@@ -34,6 +39,12 @@ const NOT_TOOLS: [&str; 2] = ["wasi:", "toolcell:"];
 /// The interface (without a package) and the function that start the runtime of componentize-py
 /// when a component is made. It stays an export of the component, and is not called after that.
 const RUNTIME: (&str, &str) = ("exports", "init");
+
+/// Bytes of wasmtime's values for the arguments of all running calls of the process. Each byte of
+/// a `list<u8>` takes 40 of them, until the call ends.
+const VALUE_BYTES: u64 = 1 << 30;
+
+static VALUES: LazyLock<Arc<Share>> = LazyLock::new(|| shared_bytes(VALUE_BYTES));
 
 /// An exported function.
 pub(in crate::engine) struct Function {
@@ -252,6 +263,10 @@ pub(in crate::engine) async fn call<T: Send + 'static>(
     let arguments = match function.arguments(invocation.checked_arguments()) {
         Ok(arguments) => arguments,
         Err(fault) => return Ok(CallResult::Refusal(Refusal::InvalidArguments(vec![*fault]))),
+    };
+    let bytes = arguments.iter().map(value::bytes_of).sum();
+    let Some(_held) = shared_bytes::take(&VALUES, &invocation.tenant, bytes) else {
+        return Ok(CallResult::Refusal(Refusal::overloaded()));
     };
     let mut returned = vec![Val::Bool(false); usize::from(function.result.is_some())];
     exported.call_async(&mut *store, &arguments, &mut returned).await?;

@@ -8,9 +8,10 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::strategy::Union;
 use serde_json::{Value, json};
-use toolcell_contract::call::{CallContext, ToolCall};
+use toolcell_contract::call::{CallContext, CallResult, ToolCall};
 use toolcell_contract::definition::Checks;
 use toolcell_contract::limits::Limits;
+use toolcell_contract::outcome::refusal::Refusal;
 use toolcell_contract::schema::Schema;
 use toolcell_test_guests::rows;
 
@@ -18,8 +19,10 @@ use super::schema;
 use super::shape::Integer::{self, S8, S16, S32, S64, U8, U16, U32, U64};
 use super::shape::Shape;
 use super::value::{from_json, to_json};
+use super::{VALUE_BYTES, VALUES};
 use crate::engine::adapt::component_kind::{ComponentBytes, ComponentKind};
 use crate::engine::{Engine, LoadOptions, Optimise};
+use crate::tenant::{shared_bytes, state::TenantState};
 use crate::tool::handler::Invocation;
 
 const INTEGERS: [Integer; 8] = [S8, U8, S16, U16, S32, U32, S64, U64];
@@ -258,6 +261,39 @@ fn wit(shape: &Shape, declarations: &mut Vec<String>) -> String {
     }
 }
 
+/// Returns a call of the function of [`toolcell_test_guests::echoing`].
+fn echo_of(wrapped: &Value) -> Arc<Invocation> {
+    let mut arguments = json!({ "value": wrapped });
+    for number in 0..toolcell_test_guests::ECHO_PADDING {
+        arguments[format!("a{number}")] = json!(number);
+    }
+    let call = ToolCall::with_value("1", "echo_echo", &arguments);
+    let (context, limits) = (CallContext::default(), Limits::default());
+    Arc::new(Invocation::outside_call(call, arguments, context, limits))
+}
+
+/// Fails without: the count of the arguments' bytes; their release.
+#[test]
+fn values_of_arguments_share_a_limit_of_bytes() {
+    let engine = Engine::builder().cells(1).optimise(Optimise::Never).build().unwrap();
+    let wait = engine.compiler.scheduler.sleeps;
+    let bytes = toolcell_test_guests::echoing("", "list<u8>");
+    let bytes = ComponentBytes::new(bytes, ComponentKind::Functions);
+    let loaded = wait.block_on(engine.load(bytes, LoadOptions::default())).unwrap();
+    // 12,000 bytes. The other tests of this process leave room for them.
+    let wrapped = json!({ "value": "AAAA".repeat(4000), "pad": 1 });
+    let call = || {
+        let called = loaded.call(echo_of(&wrapped), Checks::default(), Arc::default());
+        wait.block_on(called)
+    };
+    for _ in 0..2 {
+        assert_eq!(call().value().map(|value| value.to_value()), Some(wrapped.clone()));
+        let tenant = TenantState::of(None);
+        let _others = shared_bytes::take(&VALUES, &tenant, VALUE_BYTES - 400_000).unwrap();
+        assert_eq!(call(), CallResult::Refusal(Refusal::overloaded()));
+    }
+}
+
 /// The values go through the function of a component.
 #[test]
 fn random_values_round_trip_through_a_guest() {
@@ -274,14 +310,7 @@ fn random_values_round_trip_through_a_guest() {
         let loaded = wait.block_on(engine.load(bytes, LoadOptions::default())).unwrap();
         for value in values {
             let wrapped = json!({ "value": value, "pad": "18446744073709551615" });
-            let mut arguments = json!({ "value": wrapped });
-            for number in 0..toolcell_test_guests::ECHO_PADDING {
-                arguments[format!("a{number}")] = json!(number);
-            }
-            let call = ToolCall::with_value("1", "echo_echo", &arguments);
-            let (context, limits) = (CallContext::default(), Limits::default());
-            let invocation = Invocation::outside_call(call, arguments, context, limits);
-            let called = loaded.call(Arc::new(invocation), Checks::default(), Arc::default());
+            let called = loaded.call(echo_of(&wrapped), Checks::default(), Arc::default());
             let result = wait.block_on(called);
             let returned = result.value().map(|value| value.to_value());
             prop_assert_eq!(returned, Some(wrapped), "{}: {:?}", ty, result);

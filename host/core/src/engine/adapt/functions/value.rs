@@ -243,6 +243,20 @@ pub(super) fn to_json(shape: &Shape, value: &Val) -> Option<Value> {
     })
 }
 
+/// Returns the bytes that a value takes in the host's memory, without its texts.
+pub(super) fn bytes_of(value: &Val) -> u64 {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "no other value has values in it")]
+    let inside: u64 = match value {
+        Val::List(items) | Val::Tuple(items) => items.iter().map(bytes_of).sum(),
+        Val::Record(fields) => fields.iter().map(|(_, value)| bytes_of(value)).sum(),
+        Val::Variant(_, Some(value))
+        | Val::Option(Some(value))
+        | Val::Result(Ok(Some(value)) | Err(Some(value))) => bytes_of(value),
+        _ => 0,
+    };
+    inside + size_of::<Val>() as u64
+}
+
 /// Returns the name and the value of an object with one member.
 fn tag(value: &Value) -> Option<(&str, &Value)> {
     let members = value.as_object().filter(|members| members.len() == 1)?;
