@@ -4,8 +4,8 @@
 //! a set of values. `redact` returns the bytes with [`REPLACEMENT`] in place of each match;
 //! `in_pieces` does so for a stream; `contains_value` and `finds_any` only search.
 //! Forms: plain; base64 and base64url at any offset of the encoded text, also of base64 and of hex;
-//! base32; hex; quoted-printable; lists of decimal numbers; URL-encoded once or twice, with any set
-//! of escaped characters; as a string of JSON or HTML, also as numeric character escapes; reversed.
+//! base32; hex; quoted-printable; lists of decimal numbers; URL-encoded once or twice, and as a
+//! string of JSON or HTML, as common encoders write it; as numeric character escapes; reversed.
 //! Letters match in both cases. The plain and reversed forms and the encodings of letters and
 //! digits also match with white space, punctuation or zero-width characters in between. A form that
 //! consists of words or of a number alone then counts only if the groups between its separators

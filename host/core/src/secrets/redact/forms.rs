@@ -40,10 +40,38 @@ const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(
 /// Escapes as JavaScript's `encodeURIComponent`.
 const SCRIPT: &AsciiSet =
     &COMPONENT.remove(b'!').remove(b'\'').remove(b'(').remove(b')').remove(b'*');
+/// Escapes as Python's `quote`.
+const PYTHON: &AsciiSet = &COMPONENT.remove(b'/');
+/// Escapes as Go's `PathEscape`.
+const SEGMENT: &AsciiSet =
+    &COMPONENT.remove(b'$').remove(b'&').remove(b'+').remove(b':').remove(b'=').remove(b'@');
 /// Escapes only the characters that a query must escape.
 const QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>');
 /// Escapes only the characters that a path must escape.
 const PATH: &AsciiSet = &QUERY.add(b'?').add(b'`').add(b'{').add(b'}');
+
+/// Characters that an encoder of JSON writes by their number, and true if it does so for all beyond
+/// ASCII: the standard, Python and PHP, Go and Rails, Gson, Django, Flask, .NET.
+const JSON_ENCODERS: [(&str, bool); 7] = [
+    ("", false),
+    ("", true),
+    ("&<>", false),
+    ("&'<=>", false),
+    ("&<>", true),
+    ("&'<>", true),
+    ("\"&'+<>`", true),
+];
+/// The forms of `"`, `'` and `+` that encoders of HTML write.
+const HTML_ENCODERS: [[&str; 3]; 8] = [
+    ["\"", "'", "+"],
+    ["&quot;", "&#39;", "+"],
+    ["&quot;", "&#x27;", "+"],
+    ["&quot;", "&#039;", "+"],
+    ["&quot;", "&apos;", "+"],
+    ["&#34;", "&#39;", "+"],
+    ["&#34;", "&#39;", "&#43;"],
+    ["&quot;", "&#x27;", "&#x2b;"],
+];
 
 /// Patterns, each with the indices of the values that it may be a form of.
 pub(super) type Patterns = BTreeMap<Vec<u8>, Vec<usize>>;
@@ -287,7 +315,7 @@ fn escape_bytes(value: &[u8], form: impl Fn(u8) -> String) -> Vec<u8> {
 /// Returns the URL-encoded forms, for each common set of escaped characters.
 fn urls(value: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = vec![escape_bytes(value, |byte| format!("%{byte:02x}"))];
-    for kept in [NON_ALPHANUMERIC, COMPONENT, SCRIPT, QUERY, PATH] {
+    for kept in [NON_ALPHANUMERIC, COMPONENT, SCRIPT, PYTHON, SEGMENT, QUERY, PATH] {
         let escaped = percent_encode(value, kept).to_string();
         forms.push(escaped.replace("%20", "+").into_bytes());
         forms.push(escaped.into_bytes());
@@ -296,14 +324,33 @@ fn urls(value: &[u8]) -> Vec<Vec<u8>> {
     forms
 }
 
-/// Returns the value as a string of JSON and as text of HTML.
+/// Returns the value as a string of JSON and as text of HTML, as common encoders write it.
 fn quoted(text: &str) -> Vec<Vec<u8>> {
-    let quoted = serde_json::Value::from(text).to_string();
-    let json = quoted[1..quoted.len() - 1].to_owned();
+    let unit = |unit: &u16| format!("\\u{unit:04x}");
+    let json = |(numbered, beyond_ascii): (&str, bool)| {
+        let each = |c: char| match c {
+            c if numbered.contains(c) || (beyond_ascii && !c.is_ascii()) => {
+                c.encode_utf16(&mut [0; 2]).iter().map(unit).collect::<String>()
+            }
+            '"' | '\\' => format!("\\{c}"),
+            c => c.to_string(),
+        };
+        text.chars().map(each).collect::<String>()
+    };
     let html = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    let quotes = html.replace('"', "&quot;");
-    let mut forms = vec![json.replace('/', "\\/"), json, html];
-    forms.extend(["&#39;", "&#x27;", "&apos;"].map(|entity| quotes.replace('\'', entity)));
+    let html = |[quote, apostrophe, plus]: [&str; 3]| {
+        html.replace('"', quote).replace('\'', apostrophe).replace('+', plus)
+    };
+    // .NET writes these by their number too.
+    let numbered = |c: char| match c {
+        '`' | '\u{80}'.. => format!("&#x{:x};", u32::from(c)),
+        c => c.to_string(),
+    };
+    let all_numbered = |encoder| html(encoder).chars().map(numbered).collect::<String>();
+    let mut forms = Vec::from(JSON_ENCODERS.map(json));
+    forms.extend(JSON_ENCODERS.map(|encoder| json(encoder).replace('/', "\\/")));
+    forms.extend(HTML_ENCODERS.map(html));
+    forms.extend(HTML_ENCODERS.map(all_numbered));
     forms.into_iter().map(String::into_bytes).collect()
 }
 

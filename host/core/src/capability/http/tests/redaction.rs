@@ -104,6 +104,16 @@ fn secret_is_redacted_in_every_form_and_chunking() {
     }
 }
 
+/// Encoders escape different characters.
+#[test]
+fn secret_is_redacted_as_each_encoder_writes_it() {
+    let redactor = looking_for(&["cl\u{e9}+\u{fc}n\u{ef}/&<se\u{f1}>=\"\u{f6}l'`9"]);
+    for (encoder, form) in rows::<(&str, &str)>("capability/http/redaction", "encoders") {
+        let shown = redacted(&redactor, &format!("({form})"), &[1]);
+        assert_eq!(String::from_utf8_lossy(&shown), "([redacted])", "{encoder}");
+    }
+}
+
 #[test]
 fn text_without_secrets_is_unchanged() {
     let redactor = looking_for(&SECRETS);
