@@ -14,8 +14,9 @@
 //! The texts of errors contain the file's path, so they are for the operator and not for a tool.
 //! Not here: the meaning of the tables (`kv/sqlite.rs`).
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -77,13 +78,16 @@ const TABLES: &str = "
     CREATE INDEX ends ON entry (namespace, expires) WHERE expires IS NOT NULL;
     CREATE TABLE last (namespace BLOB PRIMARY KEY NOT NULL, version INTEGER NOT NULL) STRICT;";
 
+/// The device and the inode of a file.
+type Identity = (u64, u64);
+
 /// A database. A database on disk can be open in several processes and any number of threads.
 #[derive(Debug)]
 pub(crate) struct Database {
     /// `None`: the database is in memory, in its one connection.
     dir: Option<PathBuf>,
-    /// The file in the directory, once it was checked.
-    file: OnceLock<PathBuf>,
+    /// The file in the directory and its identity, once it was checked.
+    file: OnceLock<(PathBuf, Identity)>,
     /// [`BUSY_TIMEOUT`], except in tests.
     pub(crate) patience: Duration,
     idle: Mutex<Vec<Connection>>,
@@ -113,18 +117,34 @@ impl Database {
     /// a store, is damaged or has another version, or a full disk.
     pub(super) fn file(&self) -> Result<Option<&Path>, Error> {
         let Some(dir) = &self.dir else { return Ok(None) };
-        if let Some(file) = self.file.get() {
+        if let Some((file, _)) = self.file.get() {
             return Ok(Some(file));
         }
         let _one = self.writing.lock();
-        if let Some(file) = self.file.get() {
+        if let Some((file, _)) = self.file.get() {
             return Ok(Some(file));
         }
         let file = secured(dir)?;
         let connection = opened(&file).map_err(|error| open_error(&file, &error))?;
         verified(&connection, &file)?;
+        // Not before: some filesystems give a file another inode when it is first opened to write.
+        let found = private::check_closed(&file);
+        let found = found.map_err(|unfit| place_error(&file, unfit, DOUBTFUL))?;
         self.idle.lock().push(connection);
-        Ok(Some(self.file.get_or_init(|| file)))
+        Ok(Some(&self.file.get_or_init(|| (file, identity(&found))).0))
+    }
+
+    /// Fails if the file was moved or replaced after it was opened: no other process, and no later
+    /// one, would see what is written to it.
+    fn check_place(&self) -> Result<(), StoreError> {
+        let Some((file, opened)) = self.file.get() else { return Ok(()) };
+        match fs::symlink_metadata(file) {
+            Ok(found) if identity(&found) == *opened => Ok(()),
+            Ok(_) | Err(_) => Err(StoreError::Unavailable(format!(
+                "{} was moved or replaced while it was in use: restart toolcell",
+                file.display()
+            ))),
+        }
     }
 
     /// Reads one state of all rows (`Deferred`), or changes rows, exclusively among all processes
@@ -141,6 +161,7 @@ impl Database {
         let opened = self
             .file()
             .map_err(|error| StoreError::Unavailable(format!("{error}; hint: {}", error.hint())))?;
+        self.check_place()?;
         let file = opened.unwrap_or(Path::new(":memory:"));
         let is_alone = matches!(behavior, TransactionBehavior::Immediate) || opened.is_none();
         let turn = is_alone
@@ -198,6 +219,10 @@ fn secured(dir: &Path) -> Result<PathBuf, Error> {
         return Err(Error::store(format!("{} is empty", path.display()), DAMAGED));
     }
     Ok(path)
+}
+
+fn identity(found: &Metadata) -> Identity {
+    (found.dev(), found.ino())
 }
 
 fn place_error(path: &Path, unfit: NotPrivate, hint: &'static str) -> Error {

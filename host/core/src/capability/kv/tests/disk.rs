@@ -107,6 +107,25 @@ fn store_can_be_open_twice_in_a_process() {
     audit(&store, &notes());
 }
 
+/// A write to a file that lost its name would be acknowledged and lost.
+#[test]
+fn moved_or_replaced_store_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, moved) = (dir.path().join(FILE), dir.path().join("moved"));
+    let store = open(dir.path());
+    store.set(&notes(), "k", b"value", None).unwrap();
+    fs::rename(&file, &moved).unwrap();
+    for is_replaced in [false, true] {
+        if is_replaced {
+            fs::copy(&moved, &file).unwrap();
+        }
+        let error = store.set(&notes(), "k", b"other", None).unwrap_err();
+        assert!(error.to_string().contains("was moved or replaced"), "{error}");
+    }
+    fs::rename(&moved, &file).unwrap();
+    assert_eq!(value(&store, "k"), b"value");
+}
+
 /// Eight processes at once: all values are there, no version occurs twice, and the sums are those
 /// of one writer.
 #[test]
