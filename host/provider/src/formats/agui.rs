@@ -41,7 +41,7 @@ pub(crate) fn calls(input: &Place<'_>) -> Converted<Calls> {
         return events::calls(&input.items(EXPECTED)?);
     }
     match input.get("toolCalls") {
-        Some(calls) => chat_list(&calls),
+        Some(calls) => chat_list(&calls, false),
         None if input.is_word("role", "assistant") => Ok(Calls::default()),
         None => Err(input.malformed(EXPECTED)),
     }

@@ -76,7 +76,7 @@ pub(crate) fn chat_calls(response: &Place<'_>) -> Converted<Calls> {
     const EXPECTED: &str =
         "a response with `choices`, a choice, an assistant message, or its `tool_calls`";
     if response.value.is_array() {
-        return chat_list(response);
+        return chat_list(response, false);
     }
     let (choice, message) = match response.get("choices") {
         Some(choices) => match choices.only("one choice: pass only the choice that you use")? {
@@ -92,8 +92,10 @@ pub(crate) fn chat_calls(response: &Place<'_>) -> Converted<Calls> {
     if let Some(call) = message.get("function_call") {
         return Err(call.malformed("`tool_calls`: a `function_call` has no id to answer to"));
     }
+    // Pieces come in a `delta`, or before the reason.
+    let is_whole = has(&choice, "message") && has(&choice, "finish_reason");
     let calls = match message.get("tool_calls") {
-        Some(calls) => chat_list(&calls)?,
+        Some(calls) => chat_list(&calls, is_whole)?,
         None if has(&message, "role") || has(&message, "content") => Calls::default(),
         None => return Err(message.malformed(EXPECTED)),
     };
@@ -104,8 +106,9 @@ fn has(place: &Place<'_>, name: &str) -> bool {
     place.get(name).is_some()
 }
 
-/// Returns the calls of a list. AG-UI uses the same form.
-pub(super) fn chat_list(list: &Place<'_>) -> Converted<Calls> {
+/// Returns the calls of a list, which may have pieces of a stream instead unless it `is_whole`.
+/// AG-UI uses the same form.
+pub(super) fn chat_list(list: &Place<'_>, is_whole: bool) -> Converted<Calls> {
     let calls = list.items("a list of tool calls")?;
     let is_function = |call: &Place<'_>| {
         let is_bare = !has(call, "type")
@@ -113,7 +116,7 @@ pub(super) fn chat_list(list: &Place<'_>) -> Converted<Calls> {
         call.is_word("type", "function") || (is_bare && call.value.is_object())
     };
     let functions = Place::calls_among(calls, is_function)?;
-    if has_pieces(&functions) {
+    if !is_whole && has_pieces(&functions) {
         return Err(list.malformed(
             "whole calls: these are pieces of a stream, to be put together by their `index`",
         ));
