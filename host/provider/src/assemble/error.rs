@@ -78,9 +78,7 @@ impl AssembleError {
         match self {
             Self::NotOpen { .. } => "send the call's start first, and nothing after its end",
             Self::StartedTwice { .. } => "give each call of a stream its own id and its own index",
-            Self::TooLarge { .. } => {
-                "have the model write shorter arguments, or raise the assembler's limit"
-            }
+            Self::TooLarge { .. } => "have the model write shorter arguments",
             Self::Malformed { .. } => {
                 "tell the model what is wrong with its JSON and let it call again"
             }
