@@ -127,7 +127,14 @@ pub(crate) fn calls(response: &Place<'_>) -> Converted<Calls> {
         let placed = placed_id(index);
         let has_id = call.get("id").is_some();
         let id = if has_id { call.text("id", "the id of the call") } else { Ok(&*placed) };
-        call.read(id, Ok(call.clone()), "args")
+        // Vertex AI can stream the arguments of one call in pieces.
+        let is_piece = call.get("partialArgs").is_some() || call.value["willContinue"] == true;
+        let whole = if is_piece {
+            Err(call.malformed("a whole call: this is a piece of one"))
+        } else {
+            Ok(call.clone())
+        };
+        call.read(id, whole, "args")
     }))
     .cut(Provider::Gemini, cut))
 }
