@@ -156,6 +156,7 @@ impl LoadedComponent {
 mod tests {
     use std::time::Duration;
 
+    use futures_util::FutureExt as _;
     use toolcell_contract::call::{CallContext, ToolCall};
     use toolcell_contract::grants::{Access, Directory, Grants};
     use toolcell_contract::limits::Limits;
@@ -203,5 +204,27 @@ mod tests {
         let ended = sleeps.block_on(async { tokio::time::timeout(patience, loads).await });
         let refused = ended.expect("it waits for a core").err().expect("it cannot be opened");
         assert!(refused.is_directory(), "{refused}");
+    }
+
+    /// Fails without: the lock that the linking thread keeps.
+    #[test]
+    fn sub_call_waits_for_another_ones_link() {
+        use toolcell_test_guests::{Hostile, Misdeed, Place};
+
+        let engine = Engine::builder().cells(1).build().unwrap();
+        let (sleeps, linker) = (engine.compiler.scheduler.sleeps, &engine.compiler.linker);
+        let [ready, other] = [Misdeed::None; 2].map(|misdeed| {
+            let bytes = Hostile::new(Place::Execute, misdeed).component();
+            let loads = engine.load(bytes.into(), LoadOptions::default());
+            let loaded = sleeps.block_on(loads).unwrap();
+            sleeps.block_on(loaded.code.current(&loaded.compiler)).unwrap().ready()
+        });
+        let mut linking = ready.apart.try_lock().unwrap();
+        let mut waits = Box::pin(linker.link_unpooled(Arc::clone(&ready)));
+        assert!(waits.as_mut().now_or_never().is_none());
+        *linking = Some(Arc::clone(&other));
+        drop(linking);
+        let linked = sleeps.block_on(waits).unwrap();
+        assert!(Arc::ptr_eq(&linked, &other), "it has linked the code again");
     }
 }

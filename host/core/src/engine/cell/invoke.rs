@@ -11,8 +11,9 @@
 //! (fuel, memory, host calls) is written when the cell ends, also if the future is dropped before
 //! its end.
 
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock};
 
+use tokio::sync::Mutex;
 use toolcell_contract::outcome::refusal::{Fault, Refusal};
 use toolcell_contract::outcome::tool_error::{Exit, ToolError};
 use toolcell_contract::{call::CallResult, definition::Checks, grants::rights::Rights};
@@ -38,8 +39,9 @@ pub(crate) struct Ready {
     pub(crate) ticker: Arc<Ticker>,
     pub(crate) resources: Arc<EngineResources>,
     pub(crate) wiring: LinkOptions,
-    /// Code linked outside of the pool, for calls that tools make of other tools.
-    pub(crate) apart: OnceLock<Arc<Ready>>,
+    /// Code linked outside of the pool, for calls that tools make of other tools. Locked while a
+    /// thread links it.
+    pub(crate) apart: Arc<Mutex<Option<Arc<Ready>>>>,
 }
 
 /// The settings with which a component is linked.

@@ -108,7 +108,7 @@ impl CodeLinker {
     }
 
     /// Returns the same code, linked for cells that take no slot of the pool, for calls that tools
-    /// make of other tools. It is linked at the first use.
+    /// make of other tools. It is linked once, at the first use, because that copies all of it.
     ///
     /// A tool that waits for another tool keeps its slot of the pool. If the other tool needed a
     /// slot, too, waiting tools could take all slots and wait for ever. So the other tool gets
@@ -123,7 +123,8 @@ impl CodeLinker {
         if Engine::same(&ready.engine, &self.on_demand.engine) {
             return Ok(ready);
         }
-        if let Some(apart) = ready.apart.get() {
+        let mut apart = Arc::clone(&ready.apart).lock_owned().await;
+        if let Some(apart) = &*apart {
             return Ok(Arc::clone(apart));
         }
         let linker = Arc::clone(self);
@@ -134,7 +135,7 @@ impl CodeLinker {
             #[expect(unsafe_code, reason = "the artifact never left this process")]
             let make = |engine: &Engine| unsafe { Component::deserialize(engine, &code) };
             let made = linker.ready_on(&linker.on_demand, &ready.wiring, make, failed)?;
-            Ok(Arc::clone(ready.apart.get_or_init(|| made)))
+            Ok(Arc::clone(apart.insert(made)))
         })
         .await
     }
