@@ -154,14 +154,18 @@ impl LoadedComponent {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::sync::mpsc;
     use std::time::Duration;
 
     use futures_util::FutureExt as _;
+    use parking_lot::Mutex;
     use toolcell_contract::call::{CallContext, ToolCall};
     use toolcell_contract::grants::{Access, Directory, Grants};
     use toolcell_contract::limits::Limits;
 
     use super::*;
+    use crate::engine::Optimise;
 
     /// One tenant loops until its calls begin in the slow lane; another tenant's call to the same
     /// component still begins in the fast lane.
@@ -204,6 +208,49 @@ mod tests {
         let ended = sleeps.block_on(async { tokio::time::timeout(patience, loads).await });
         let refused = ended.expect("it waits for a core").err().expect("it cannot be opened");
         assert!(refused.is_directory(), "{refused}");
+    }
+
+    /// Loads a component whose code is in the cache, and which is read again by this source.
+    fn unlinked(
+        engine: &Engine,
+        source: impl Fn(Vec<u8>) -> io::Result<Vec<u8>> + Send + Sync + 'static,
+    ) -> Arc<LoadedComponent> {
+        use toolcell_test_guests::{Hostile, Misdeed, Place};
+
+        let bytes = Hostile::new(Place::Execute, Misdeed::None).component();
+        let again = bytes.clone();
+        let on_demand = LoadOptions {
+            source: Some(Arc::new(move || source(again.clone()))),
+            ..LoadOptions::default()
+        };
+        let loads = async {
+            engine.load(bytes.clone().into(), LoadOptions::default()).await?;
+            engine.load(bytes.into(), on_demand).await
+        };
+        engine.compiler.scheduler.sleeps.block_on(loads).unwrap()
+    }
+
+    /// A call ends before its code is linked, and another one begins. Fails without: the lock that
+    /// the linking thread keeps.
+    #[test]
+    fn code_is_linked_once_though_its_call_is_dropped() {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = Engine::builder().cells(1).cache(dir.path()).optimise(Optimise::Never);
+        let engine = engine.build().unwrap();
+        let ((enters, entered), (opens, gate)) = (mpsc::channel(), mpsc::channel::<()>());
+        let gate = Mutex::new(gate);
+        let loaded = unlinked(&engine, move |bytes| {
+            enters.send(()).unwrap();
+            let _ = gate.lock().recv();
+            Ok(bytes)
+        });
+        assert!(loaded.code.current(&loaded.compiler).now_or_never().is_none());
+        entered.recv().unwrap();
+        let mut again = Box::pin(loaded.code.current(&loaded.compiler));
+        assert!(again.as_mut().now_or_never().is_none());
+        drop(opens);
+        assert!(engine.compiler.scheduler.sleeps.block_on(again).is_ok());
+        assert!(entered.try_recv().is_err(), "it is linked twice");
     }
 
     /// Fails without: the lock that the linking thread keeps.

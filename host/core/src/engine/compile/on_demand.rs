@@ -35,7 +35,7 @@ pub(in crate::engine) struct ComponentCode {
     /// The kind of the code when the component was loaded.
     known: CodeTier,
     linked: RwLock<Option<Arc<Current>>>,
-    linking: tokio::sync::Mutex<()>,
+    linking: Arc<tokio::sync::Mutex<()>>,
     /// The engine's count of uses at the last use of this component.
     used: AtomicU64,
     bytes: AtomicU64,
@@ -95,14 +95,14 @@ impl ComponentCode {
         if let Some(current) = self.linked() {
             return Ok(current);
         }
-        let _one = self.linking.lock().await;
+        let alone = Arc::clone(&self.linking).lock_owned().await;
         if let Some(current) = self.linked() {
             return Ok(current);
         }
         let core = Arc::clone(&compiler.loads).acquire_owned().await;
         let (compiler, this) = (Arc::clone(compiler), Arc::clone(self));
         on_a_thread("toolcell-link", move || {
-            let _core = core;
+            let _held = (core, alone);
             this.link(&compiler)
         })
         .await
