@@ -53,6 +53,8 @@ pub(super) struct Compiler {
     pub(super) quota: CompileQuota,
     /// Permits to load a component: one for each core. Further loads wait.
     pub(super) loads: Arc<Semaphore>,
+    /// As many permits to link code for a call, which does not wait for compilations of others.
+    pub(super) links: Arc<Semaphore>,
 }
 
 /// The callback of `EngineBuilder::on_compile`, if there is one. A load calls it on its own thread

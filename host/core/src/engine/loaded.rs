@@ -230,6 +230,21 @@ mod tests {
         engine.compiler.scheduler.sleeps.block_on(loads).unwrap()
     }
 
+    /// The cores may compile for minutes. Fails without: permits of their own for links.
+    #[test]
+    fn call_is_linked_while_loads_have_all_permits() {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = Engine::builder().cells(1).cache(dir.path()).optimise(Optimise::Never);
+        let engine = engine.build().unwrap();
+        let loaded = unlinked(&engine, Ok);
+        let cores = u32::try_from(engine.compiler.loads.available_permits()).unwrap();
+        let _all = engine.compiler.loads.try_acquire_many(cores).unwrap();
+        let links = loaded.code.current(&loaded.compiler);
+        let (sleeps, patience) = (engine.compiler.scheduler.sleeps, Duration::from_secs(20));
+        let ended = sleeps.block_on(async { tokio::time::timeout(patience, links).await });
+        assert!(ended.expect("it waits for a load").is_ok());
+    }
+
     /// A call ends before its code is linked, and another one begins. Fails without: the lock that
     /// the linking thread keeps.
     #[test]

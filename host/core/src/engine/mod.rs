@@ -325,6 +325,7 @@ impl EngineBuilder {
             single_flight: SingleFlight::default(),
             quota: CompileQuota::new(self.compiles, self.quota_clock),
             loads: Arc::new(Semaphore::new(cores())),
+            links: Arc::new(Semaphore::new(cores())),
         };
         Ok(Engine { compiler: Arc::new(compiler) })
     }

@@ -99,7 +99,7 @@ impl ComponentCode {
         if let Some(current) = self.linked() {
             return Ok(current);
         }
-        let core = Arc::clone(&compiler.loads).acquire_owned().await;
+        let core = Arc::clone(&compiler.links).acquire_owned().await;
         let (compiler, this) = (Arc::clone(compiler), Arc::clone(self));
         on_a_thread("toolcell-link", move || {
             let _held = (core, alone);
