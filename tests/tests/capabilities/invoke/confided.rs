@@ -118,6 +118,18 @@ fn sub_call_arguments_contain_no_secret() {
     }
 }
 
+#[test]
+fn lost_log_of_a_sub_call_is_in_callers_usage() {
+    let host = Host::new(PLACEMENTS[0]);
+    let confide = host.registry.get("confide").expect("a tool");
+    let says = json!({"words": ["a"], "how": "log", "at": ""});
+    let arguments = json!({"to": "repeat", "with": says.to_string()});
+    let limits = Limits { log: 0, ..Limits::unlimited() };
+    let options = CallOptions { limits, ..CallOptions::default() };
+    let made = complete(&host.executor, &confide, &arguments, options);
+    assert_eq!((made.usage.log_bytes, made.usage.log_bytes_dropped), (0, 8), "{made:?}");
+}
+
 /// The thirds of the value arrive, because parts of a value are not recognised, and `repeat` joins
 /// them.
 #[test]

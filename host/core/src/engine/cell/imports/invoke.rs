@@ -145,6 +145,8 @@ impl Drop for Charging<'_> {
         cell.host_calls = cell.host_calls.saturating_add(host_calls);
         let of_call = &cell.scope.invocation.meter;
         of_call.log_bytes.fetch_add(self.meter.log_bytes.load(Relaxed), Relaxed);
+        let dropped = self.meter.log_bytes_dropped.load(Relaxed);
+        of_call.log_bytes_dropped.fetch_add(dropped, Relaxed);
     }
 }
 
