@@ -22,7 +22,7 @@ use toolcell::{Component, Definition};
 
 use crate::error::Error;
 use crate::problem::Problems;
-use crate::schema::{At, NAME};
+use crate::schema::{At, NAME, is_name};
 use crate::text::clean;
 
 /// The version of the file format.
@@ -94,7 +94,7 @@ struct File {
     #[serde(rename = "version")]
     _version: i64,
     #[serde(default)]
-    components: BTreeMap<String, Entry>,
+    components: BTreeMap<String, At<Entry>>,
 }
 
 #[derive(Deserialize)]
@@ -159,8 +159,15 @@ fn approved(
     }
     let file = toml::from_str::<File>(text).map_err(|error| unread(problems, error)).ok()?;
     let mut components = BTreeMap::new();
-    for (name, Entry { digest, kind, imports, publisher, tools }) in file.components {
-        // One damaged entry is enough to reject the file.
+    for (name, At { value, span }) in file.components {
+        // One damaged entry is enough to reject the file. Names are written without quotes.
+        if !is_name(&name) {
+            let name = name.escape_debug();
+            let message = format!("the lock is damaged: `{name}` is not the name of a component");
+            problems.error(&span, message, restore);
+            return None;
+        }
+        let Entry { digest, kind, imports, publisher, tools } = value;
         let tools = tools
             .into_iter()
             .map(|(tool, said)| definition(problems, tool, &said, restore))
@@ -182,7 +189,7 @@ fn definition(
     };
     match serde_json::from_str::<Definition>(&said.definition.value) {
         Err(_) => damaged(problems, &said.definition, "this is not a definition of"),
-        Ok(definition) if definition.name != name => {
+        Ok(definition) if definition.name != name || !is_name(&name) => {
             damaged(problems, &said.definition, "this is not the definition of")
         }
         Ok(definition) if definition.hash() != said.hash.value => {
