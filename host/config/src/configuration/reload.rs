@@ -223,12 +223,7 @@ impl Configuration {
             let signature = chosen.signature();
             std::iter::once(chosen.path).chain(signature)
         });
-        let of_tenants = self.tenants.values().flat_map(|tenant| tenant.secrets.origins.values());
-        let secrets = self
-            .origins
-            .values()
-            .chain(of_tenants)
-            .filter_map(|origin| origin.file().map(Path::to_owned));
+        let secrets = self.secret_files();
         let approvals = self.found.iter().filter_map(FoundConfiguration::records);
         let keys = self.issuer.iter().filter_map(|issuer| issuer.keys.path().map(Path::to_owned));
         let network = self.network.files.iter().chain(&self.network.unread).cloned();

@@ -12,6 +12,7 @@
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use toolcell::controls::enforced;
 use toolcell::grants::Rights;
@@ -126,6 +127,13 @@ impl Configuration {
         let UnsetSecret { name, tenant, .. } = unset;
         let overlay = tenant.and_then(|tenant| self.tenants.get(tenant)?.tenant.overlay.clone());
         may_use_secret(&rights.narrowed(overlay, None), name)
+    }
+
+    /// Returns the files with values of secrets: shared values, and tenants' own.
+    pub(super) fn secret_files(&self) -> impl Iterator<Item = PathBuf> {
+        let own = self.tenants.values().flat_map(|tenant| tenant.secrets.origins.values());
+        let origins = self.origins.values().chain(own);
+        origins.filter_map(|origin| origin.file().map(Path::to_owned))
     }
 
     fn own_origin(&self, tenant: &str, name: &str) -> Option<&Origin> {

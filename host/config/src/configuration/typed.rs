@@ -65,8 +65,8 @@ impl Configuration {
             Approval::Missing => Secrets::default(),
         };
         let base = self.options.current_dir.clone().unwrap_or_default();
-        let places =
-            Places { base, own: None, unwritten, unread: self.network.unread.clone(), secrets };
+        let unread = self.network.unread.iter().cloned().chain(self.secret_files()).collect();
+        let places = Places { base, own: None, unwritten, unread, secrets };
         let mut problems = Problems::new(FILE, &text);
         let parsed = Self::parsed(&mut problems, places, None, &self.options);
         let about = |line: usize| {
