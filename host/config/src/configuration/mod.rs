@@ -247,6 +247,9 @@ impl Configuration {
         unwritten.extend(
             file.components.values().map(|component| base.join(&component.value.path.value)),
         );
+        // The writer of an issuer's keys decides who is authenticated. A URL is in no directory.
+        let issuer_keys = file.issuer.iter().filter_map(|said| said.value.keys.as_ref());
+        unwritten.extend(issuer_keys.map(|keys| base.join(&keys.value)));
         // A file that is not approved must not control where requests go and which servers are
         // trusted.
         let mut network = if approval.is_missing() {

@@ -55,6 +55,8 @@ impl Configuration {
         let mut unwritten: Vec<_> = self.path.iter().chain([&self.lock]).cloned().collect();
         unwritten.extend(self.components.values().map(|configured| configured.path.clone()));
         unwritten.extend(self.network.files.iter().cloned());
+        let issuer_keys = self.issuer.iter().filter_map(|issuer| issuer.keys.path());
+        unwritten.extend(issuer_keys.map(Path::to_owned));
         unwritten.retain(|path| !path.as_os_str().is_empty());
         // If the configuration is not approved, no secret was read.
         let secrets = match self.approval {
