@@ -201,7 +201,8 @@ impl Loading<'_> {
                 {
                     self.configuration.keep_used_version(&chosen, approved);
                 }
-                (Some(served), rebuilt.then(|| ComponentProblem::rebuilt(&name)))
+                let approve = || self.configuration.hint.command("approve", &[], &[&name]);
+                (Some(served), rebuilt.then(|| ComponentProblem::rebuilt(&name, &approve())))
             }
             Err(error) => {
                 let served = self.approved(&name, &chosen).await;

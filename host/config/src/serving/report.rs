@@ -192,12 +192,13 @@ impl ComponentProblem {
         Self::new(component, Reason::of(&error), serving, error)
     }
 
-    pub(crate) fn rebuilt(component: &str) -> Self {
+    /// The problem for other code. `approve` is the command that approves it.
+    pub(crate) fn rebuilt(component: &str, approve: &str) -> Self {
         let message = format!(
             "the code of the component `{component}` has changed since it was approved; its tools and imports are the same"
         );
         let hint = format!(
-            "`toolcell approve {component}` records the new code; \
+            "{approve} records the new code; \
              set `digest` in `[components.{component}]` to refuse any other code"
         );
         let error = Error::NotApproved { what: Unapproved::Changed, message, hint };

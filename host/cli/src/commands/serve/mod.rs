@@ -67,6 +67,7 @@ async fn serving(cli: &Cli, args: &ServeArgs) -> Result<ExitStatus> {
         return Err(configuration.missing("create a configuration with `toolcell init`, or name one with `--config FILE`: the server serves the components that the file lists").into());
     };
     let keys = tenant::store(&configuration)?;
+    let add_key = configuration.hint.command("tenant", &["add-key"], &["NAME"]);
     let engines = host::of_configuration(cli, &configuration)?;
     let has_cache = host::cache_dir(cli).is_some();
     let engines = engines.with(|builder| {
@@ -150,7 +151,7 @@ async fn serving(cli: &Cli, args: &ServeArgs) -> Result<ExitStatus> {
     tokio::select! {
         () = serving => {}
         () = configured.follow(&service, Some(&auth), args.watch_interval.0, |notice| print_notice(printer, args, notice)) => {}
-        () = keyed(printer, &auth, args), if is_open => {}
+        () = keyed(printer, &auth, args, &add_key), if is_open => {}
         () = measured(metrics) => {}
         () = heap::trimmed(&service) => {}
     }
@@ -253,13 +254,14 @@ fn no_artifacts(error: io::Error) -> Failure {
     Failure::environment(error, hint)
 }
 
-/// Prints a warning once a server without keys starts to require them. Never returns.
-async fn keyed(printer: &Printer, auth: &Authenticator, args: &ServeArgs) {
+/// Prints a warning once a server without keys starts to require them, and `add_key`, the command
+/// that makes one. Never returns.
+async fn keyed(printer: &Printer, auth: &Authenticator, args: &ServeArgs, add_key: &str) {
     while auth.is_open() {
         tokio::time::sleep(args.watch_interval.0).await;
     }
     printer.warning("there are tenants or keys now: from now on each request needs a key");
-    printer.hint("`toolcell tenant add-key NAME` makes one");
+    printer.hint(format!("{add_key} makes one"));
     std::future::pending().await
 }
 

@@ -198,6 +198,11 @@ fn changed_component_is_refused_until_approved() {
         "{shown}"
     );
     assert_eq!(place.typed(&["check", "--json"]).json()["components"][0]["state"], "rebuilt");
+    let hint = "hint: `toolcell approve --config toolcell.toml mine` records the new code";
+    for words in [&["run", "mine", tool, "{\"to\": \"a\"}"][..], &["serve", "--check"]] {
+        let shown = place.typed(&[words, &["--config", "toolcell.toml"]].concat());
+        assert!(shown.stderr.contains(hint), "{shown}");
+    }
     place.approve();
     assert_eq!(place.typed(&["run", "mine", tool, "{\"to\": \"a\"}"]).stderr, "");
 }
