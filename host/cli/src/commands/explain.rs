@@ -111,7 +111,7 @@ pub(crate) async fn explain(cli: &Cli, args: &ExplainArgs) -> Result<ExitStatus>
         match answer {
             Answer::Denied(denial) => shown["denial"] = json!(denial),
             Answer::Private(networks) => {
-                let rule = decision::with_private(&rights, &request, &covering, &networks);
+                let rule = decision::with_private(&rights, &covering, &networks);
                 let grant = format!("http = [{rule}]");
                 shown["denial"] =
                     json!({ "layer": "network", "request": request.to_string(), "grant": grant });

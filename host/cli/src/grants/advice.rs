@@ -180,7 +180,7 @@ impl RequestOrigin<'_> {
             self.rights.granted().http.iter().find(|granted| decision::is_within(request, granted));
         let old = written.map(|rule| rule.text).or_else(|| granted.map(HttpRule::to_string));
         let old = old.unwrap_or_else(|| request.to_string());
-        let new = decision::with_private(self.rights, request, &old, networks);
+        let new = decision::with_private(self.rights, &old, networks);
         let place = match self.chosen.development() {
             Some(Development::CommandLine) => {
                 let option = grant_text::option(&format!("http={new}"));

@@ -49,14 +49,16 @@ pub(crate) async fn decided_by(egress: &Egress, rights: &Rights, request: &Reque
     }
 }
 
-/// Returns the rule as TOML with these private networks, added to those that are granted already.
+/// Returns the rule as TOML with these private networks, added to those that it names already. The
+/// networks of other rules are for other requests.
 pub(crate) fn with_private<'a>(
     rights: &Rights,
-    request: &Request<'_>,
     rule: &str,
     networks: impl IntoIterator<Item = &'a String>,
 ) -> String {
-    let granted = rights.granted().http.iter().filter(|granted| is_within(request, granted));
+    let read = rule.parse::<HttpRule>().map(|rule| rule.to_string());
+    let is_it = |granted: &&HttpRule| read.as_ref().is_ok_and(|rule| *rule == granted.to_string());
+    let granted = rights.granted().http.iter().filter(is_it);
     let before = granted.flat_map(HttpRule::private).map(ToString::to_string);
     let networks: BTreeSet<_> =
         before.chain(networks.into_iter().cloned()).map(|network| toml_text(&network)).collect();

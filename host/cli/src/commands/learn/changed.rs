@@ -56,8 +56,7 @@ pub(super) async fn changed(
             };
             found.warnings.extend(Suggestion::of(request).warnings());
             found.requests.push(request.clone());
-            let (_, _, all) =
-                private.entry(rule.span.start).or_insert((request, rule, BTreeSet::new()));
+            let (_, all) = private.entry(rule.span.start).or_insert((rule, BTreeSet::new()));
             all.extend(networks);
         }
         if let Request::Secret { name: secret } = request {
@@ -87,8 +86,8 @@ pub(super) async fn changed(
             });
         }
     }
-    for (request, rule, networks) in private.into_values() {
-        let text = decision::with_private(rights, request, &rule.text, &networks);
+    for (rule, networks) in private.into_values() {
+        let text = decision::with_private(rights, &rule.text, &networks);
         found.changes.push(Change { kind: "http", part: rule, key: "", text });
     }
     found
