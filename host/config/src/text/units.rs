@@ -51,6 +51,8 @@ fn shortest(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fm
 /// The shortest duration that is accepted. Shorter ones are not useful, and would be printed in a
 /// unit that cannot be parsed.
 const SHORTEST: Duration = Duration::from_millis(1);
+/// The longest duration that is accepted, 136 years: added to any time of now, it gives a time.
+const LONGEST: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// A duration of at least a millisecond: `500ms`, `2s`, `1.5s`, `1m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
@@ -73,7 +75,7 @@ impl FromStr for Time {
         };
         let number: f64 = number.parse().map_err(|_| bad.clone())?;
         let time = Duration::try_from_secs_f64(number * factor).map_err(|_| bad.clone())?;
-        if time < SHORTEST { Err(bad) } else { Ok(Self(time)) }
+        if (SHORTEST..=LONGEST).contains(&time) { Ok(Self(time)) } else { Err(bad) }
     }
 }
 
