@@ -7,7 +7,7 @@
 //! the next commands are printed. The new file is a valid configuration, and so is each of its
 //! examples.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -104,13 +104,18 @@ fn write(path: &Path, text: &str) -> Result<()> {
     })
 }
 
-/// Returns the folder's components and its programs for WASI preview 1, by name.
+/// Returns the folder's components and its programs for WASI preview 1, by name. A configuration
+/// accepts a file once, so links to a file that is there already are left out.
 fn components(folder: &Path) -> std::io::Result<BTreeMap<String, FoundFile>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         files.extend(component(&entry?.path()));
     }
     files.sort_by(|one, other| one.file.cmp(&other.file));
+    let mut there = BTreeSet::new();
+    files.retain(|found| {
+        fs::canonicalize(folder.join(&found.file)).map_or(true, |file| there.insert(file))
+    });
     let mut found = BTreeMap::new();
     for file in files {
         found.insert(name(&file.file, &found), file);

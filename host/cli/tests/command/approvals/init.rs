@@ -1,6 +1,7 @@
 //! `toolcell init`: the file that it writes, whose examples are all valid.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use toolcell_test_guests::{command_component, command_module, example};
 
@@ -45,6 +46,7 @@ fn init_sets_kind_of_components_without_tools() {
         ("module.wasm", &command_module()),
         ("program.wasm", &program),
     ]);
+    symlink("module.wasm", place.path().join("same.wasm")).expect("a place");
     let shown = place.typed(&["init"]);
     shown.tells(0, "component: math: math.wasm, used as `functions`\n");
     let text = written(&place);
