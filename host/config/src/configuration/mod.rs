@@ -169,7 +169,7 @@ impl Configuration {
         let (source, shown) = (Some(shown.clone()), shown.display().to_string());
         let mut problems = Problems::new(&shown, &text);
         let base = path.parent().unwrap_or(Path::new("/")).to_owned();
-        let unwritten = vec![path.clone(), place.clone()];
+        let unwritten = [&path, &place].into_iter().chain(&source).cloned().collect();
         let (own, secrets) = (Some(path.clone()), Secrets::default());
         let places = Places { base, own, unwritten, unread: Vec::new(), secrets };
         let config = Self::parsed(&mut problems, places, found, &options);

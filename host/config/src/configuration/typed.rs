@@ -52,7 +52,8 @@ impl Configuration {
         let name = self.unused_name(component);
         let items = items(typed)?;
         let (text, lines) = to_text(&name, component, &items);
-        let mut unwritten: Vec<_> = self.path.iter().chain([&self.lock]).cloned().collect();
+        let own = self.path.iter().chain(&self.source).chain([&self.lock]);
+        let mut unwritten: Vec<_> = own.cloned().collect();
         unwritten.extend(self.components.values().map(|configured| configured.path.clone()));
         unwritten.extend(self.network.files.iter().cloned());
         let issuer_keys = self.issuer.iter().filter_map(|issuer| issuer.keys.path());

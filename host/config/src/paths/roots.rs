@@ -32,15 +32,19 @@ pub(crate) struct Guarded {
 }
 
 impl Guarded {
-    /// Resolves all links. A path that does not exist yet is resolved as far as it exists.
+    /// Resolves all links. A path that does not exist yet is resolved as far as it exists. Links in
+    /// these paths must not be replaced either.
     pub(crate) fn resolved(self) -> Self {
+        let places = self.unwritten.iter().chain(&self.unread).chain(&self.own);
+        let unwritten = places.flat_map(|path| resolved(path).into_iter().chain(links(path)));
+        let unwritten = unwritten.collect();
         let resolved =
             |paths: Vec<PathBuf>| paths.iter().filter_map(|path| resolved(path)).collect();
         Self {
             home: self.home.and_then(|home| self::resolved(&home)),
             own: resolved(self.own),
             unread: resolved(self.unread),
-            unwritten: resolved(self.unwritten),
+            unwritten,
         }
     }
 
@@ -134,6 +138,13 @@ fn resolved(path: &Path) -> Option<PathBuf> {
     })
 }
 
+/// Returns the places of the links in a path.
+fn links(path: &Path) -> Vec<PathBuf> {
+    let path = std::path::absolute(path).unwrap_or_default();
+    let place = |link: &Path| Some(resolved(link.parent()?)?.join(link.file_name()?));
+    path.ancestors().filter(|part| part.is_symlink()).filter_map(place).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
@@ -162,6 +173,7 @@ mod tests {
             ("all", Path::new("/")),
             ("me", &home),
             ("good", &data),
+            ("links/config", &home.join("project/toolcell.toml")),
             ("gone", Path::new("none")),
         ] {
             symlink(to, base.join(link)).unwrap();
@@ -171,7 +183,7 @@ mod tests {
             // The second does not exist yet.
             own: vec![home.join(".cache/toolcell"), base.join("me/later/state/toolcell")],
             unread: vec![home.join("keys/token")],
-            unwritten: vec![home.join("project/toolcell.toml")],
+            unwritten: vec![home.join("project/toolcell.toml"), base.join("links/config")],
         };
         let guarded = guarded.resolved();
         let resolve = |written: &str, access| guarded.resolve(&base, written, access);
@@ -183,7 +195,7 @@ mod tests {
         for written in ["home/data", "home/data/", "./home/data", "me/data", "home/../home/data"] {
             assert_eq!(resolve(written, Access::Write), Ok(data.clone()), "{written}");
         }
-        for written in ["home/project", "home/.config/app"] {
+        for written in ["home/project", "home/.config/app", "links"] {
             assert_eq!(resolve(written, Access::Read), Ok(base.join(written)), "{written}");
         }
         assert!(resolve("home/keys", Access::Read).is_err());
