@@ -26,6 +26,7 @@ use toolcell_config::Engines as ConfiguredEngines;
 
 use crate::args::{self, Global};
 use crate::config::{self, Config, Isolation, ResolvedComponent, SecretSelection};
+use crate::grants::rule_lines::RuleLines;
 use crate::os::interrupt::Interrupt;
 use crate::os::traces::Traces;
 use crate::os::{env, state};
@@ -180,9 +181,15 @@ pub(crate) fn proxy_hint(config: &Config) -> Option<String> {
         Err(_) => "proxy = \"http://HOST:PORT\"".to_owned(),
     };
     let file = config.file.as_deref().unwrap_or(config::NAME);
+    // A second section of this name would be an error.
+    let section = RuleLines::read(config).and_then(|rules| rules.part(&["network"]));
+    let place = match section {
+        Some(section) => format!("[network] of `{file}`, line {}:", section.line),
+        None => format!("`{file}`:\n[network]"),
+    };
     Some(format!(
         "a request of a tool got no connection, and requests of tools do not use the proxy of `{variable}`; to send them \
-         through a proxy, write in `{file}`:\n[network]\n{line}"
+         through a proxy, write in {place}\n{line}"
     ))
 }
 

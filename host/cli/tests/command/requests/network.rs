@@ -344,6 +344,11 @@ fn environment_proxy_is_mentioned_once() {
     place.approve();
     let shown = fetched(&place, &server.url("/"), "plain", Some("HTTPS_PROXY"));
     assert!(shown.status == 0 && !shown.stderr.contains(TOLD), "{shown}");
+    place.write(&config(&url, "[network]\nroot_certificates = []\n"));
+    place.approve();
+    let shown = fetched(&place, &url, "plain", Some("HTTPS_PROXY"));
+    let pasted = "write in [network] of `toolcell.toml`, line 1:\n    proxy = { env = ";
+    assert!(shown.stderr.contains(pasted), "{shown}");
     place.write(&config(&url, "[network]\nproxy = { env = \"HTTPS_PROXY\" }\n"));
     place.approve();
     let shown = fetched(&place, &url, "plain", Some("HTTPS_PROXY"));
