@@ -46,6 +46,8 @@ impl fmt::Display for Problem {
 pub(crate) struct Problems<'a> {
     file: &'a str,
     pub(crate) text: &'a str,
+    /// The first byte of each line, to find the line of a place without reading the text before it.
+    lines: Vec<usize>,
     /// Problems that prevent the file from being used.
     pub(crate) errors: Vec<Problem>,
     /// Problems that do not.
@@ -54,7 +56,9 @@ pub(crate) struct Problems<'a> {
 
 impl<'a> Problems<'a> {
     pub(crate) fn new(file: &'a str, text: &'a str) -> Self {
-        Self { file, text, errors: Vec::new(), warnings: Vec::new() }
+        let ends = text.match_indices('\n').map(|(end, _)| end + 1);
+        let lines = std::iter::once(0).chain(ends).collect();
+        Self { file, text, lines, errors: Vec::new(), warnings: Vec::new() }
     }
 
     /// Adds an error.
@@ -97,7 +101,8 @@ impl<'a> Problems<'a> {
 
     /// Returns the line number of a place.
     pub(crate) fn line(&self, span: &Range<usize>) -> usize {
-        self.before(span).matches('\n').count() + 1
+        let end = self.before(span).len();
+        self.lines.partition_point(|start| *start <= end)
     }
 
     fn before(&self, span: &Range<usize>) -> &'a str {
