@@ -108,8 +108,9 @@ fn types<'a>(schema: &'a Value, root: &'a Value, depth: usize, found: &mut Vec<&
             // must not make a typed number a text.
             let is_json = |text: &str| serde_json::from_str::<Value>(text).is_ok();
             let values = schema.get("const").into_iter().chain(list("enum"));
-            let values = values.filter(|value| value.as_str().is_none_or(is_json));
-            found.extend(values.map(type_of));
+            for value in values.filter(|value| value.as_str().is_none_or(is_json)) {
+                found.push(type_of(value));
+            }
             for inner in ["anyOf", "oneOf", "allOf"].into_iter().flat_map(list) {
                 types(inner, root, depth + 1, found);
             }
