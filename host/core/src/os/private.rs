@@ -73,10 +73,18 @@ pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
     options().write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
+/// The device and the inode of a file, by which it is known under any name.
+pub(crate) type Inode = (u64, u64);
+
+/// Returns the device and the inode of a file.
+pub(crate) fn inode(found: &Metadata) -> Inode {
+    (found.dev(), found.ino())
+}
+
 /// Returns true if this open file or directory still has this path.
 pub(crate) fn has_path(file: &File, path: &Path) -> bool {
     let found = (file.metadata(), fs::symlink_metadata(path));
-    matches!(found, (Ok(open), Ok(named)) if (open.dev(), open.ino()) == (named.dev(), named.ino()))
+    matches!(found, (Ok(open), Ok(named)) if inode(&open) == inode(&named))
 }
 
 /// Opens a plain file of any owner.

@@ -26,7 +26,8 @@ use rustix::io::Errno;
 use toolcell_contract::controls::bound;
 use toolcell_contract::grants::DirectoryQuota;
 
-use super::tree::{self, Inode, inode};
+use super::tree::{self, inode};
+use crate::os::private::Inode;
 use crate::tenant::share::Reservation;
 use shared::{Shared, Sum};
 

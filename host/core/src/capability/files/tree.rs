@@ -15,18 +15,16 @@ use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt as _;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-/// Identifies a file or directory of the host: its device and its inode number.
-pub(super) type Inode = (u64, u64);
+use crate::os::private::{self, Inode};
 
 /// Returns the device and inode number of a file.
 pub(super) fn inode(file: &File) -> io::Result<Inode> {
-    file.metadata().map(|found| (found.dev(), found.ino()))
+    file.metadata().map(|found| private::inode(&found))
 }
 
 /// Opens a directory for reading. Fails for a link.

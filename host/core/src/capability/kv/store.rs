@@ -14,9 +14,8 @@
 //! The texts of errors contain the file's path, so they are for the operator and not for a tool.
 //! Not here: the meaning of the tables (`kv/sqlite.rs`).
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -27,7 +26,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use toolcell_contract::error::Error;
 
 use super::StoreError;
-use crate::os::private::{self, NotPrivate};
+use crate::os::private::{self, Inode, NotPrivate};
 
 /// The file's name.
 pub(crate) const FILE: &str = "store.db";
@@ -78,16 +77,13 @@ const TABLES: &str = "
     CREATE INDEX ends ON entry (namespace, expires) WHERE expires IS NOT NULL;
     CREATE TABLE last (namespace BLOB PRIMARY KEY NOT NULL, version INTEGER NOT NULL) STRICT;";
 
-/// The device and the inode of a file.
-type Identity = (u64, u64);
-
 /// A database. A database on disk can be open in several processes and any number of threads.
 #[derive(Debug)]
 pub(crate) struct Database {
     /// `None`: the database is in memory, in its one connection.
     dir: Option<PathBuf>,
-    /// The file in the directory and its identity, once it was checked.
-    file: OnceLock<(PathBuf, Identity)>,
+    /// The file in the directory and its inode, once it was checked.
+    file: OnceLock<(PathBuf, Inode)>,
     /// [`BUSY_TIMEOUT`], except in tests.
     pub(crate) patience: Duration,
     idle: Mutex<Vec<Connection>>,
@@ -131,7 +127,7 @@ impl Database {
         let found = private::check_closed(&file);
         let found = found.map_err(|unfit| place_error(&file, unfit, DOUBTFUL))?;
         self.idle.lock().push(connection);
-        Ok(Some(&self.file.get_or_init(|| (file, identity(&found))).0))
+        Ok(Some(&self.file.get_or_init(|| (file, private::inode(&found))).0))
     }
 
     /// Fails if the file was moved or replaced after it was opened: no other process, and no later
@@ -139,7 +135,7 @@ impl Database {
     fn check_place(&self) -> Result<(), StoreError> {
         let Some((file, opened)) = self.file.get() else { return Ok(()) };
         match fs::symlink_metadata(file) {
-            Ok(found) if identity(&found) == *opened => Ok(()),
+            Ok(found) if private::inode(&found) == *opened => Ok(()),
             Ok(_) | Err(_) => Err(StoreError::Unavailable(format!(
                 "{} was moved or replaced while it was in use: restart toolcell",
                 file.display()
@@ -219,10 +215,6 @@ fn secured(dir: &Path) -> Result<PathBuf, Error> {
         return Err(Error::store(format!("{} is empty", path.display()), DAMAGED));
     }
     Ok(path)
-}
-
-fn identity(found: &Metadata) -> Identity {
-    (found.dev(), found.ino())
 }
 
 fn place_error(path: &Path, unfit: NotPrivate, hint: &'static str) -> Error {
