@@ -68,14 +68,11 @@ pub(super) struct Changes<'a> {
     notes: &'a mut Vec<Note>,
     /// The notes of this tool.
     seen: HashSet<Note>,
-    /// The number of notes of the tools before it.
-    first: usize,
 }
 
 impl<'a> Changes<'a> {
     pub(super) fn new(provider: Provider, tool: &'a str, notes: &'a mut Vec<Note>) -> Self {
-        let first = notes.len();
-        Self { provider, tool, notes, seen: HashSet::new(), first }
+        Self { provider, tool, notes, seen: HashSet::new() }
     }
 
     pub(super) fn note(&mut self, pointer: &str, change: &str, reason: &str) {
@@ -93,8 +90,9 @@ impl<'a> Changes<'a> {
 
     /// Takes back all notes but the first ones.
     pub(super) fn truncate(&mut self, count: usize) {
-        self.notes.truncate(count);
-        self.seen = self.notes.iter().skip(self.first).cloned().collect();
+        for note in self.notes.drain(count..) {
+            self.seen.remove(&note);
+        }
     }
 
     pub(super) fn refusal(&self, pointer: &str, problem: &str) -> ProviderError {
