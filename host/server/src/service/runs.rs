@@ -211,13 +211,18 @@ async fn visible_to(
     };
     let asked: Vec<BoxFuture<'static, (String, bool)>> =
         calls.into_iter().filter_map(asks).collect();
-    let answers: Vec<_> = stream::iter(asked).buffered(ASKED_AT_ONCE).collect().await;
-    let (seen, mut hidden): (Vec<_>, Vec<_>) =
-        answers.into_iter().partition(|(_, is_visible)| *is_visible);
-    if unknown == UnknownTools::Answer {
-        hidden.retain(|(name, _)| !seen.iter().any(|(other, _)| other == name));
+    let mut answers = stream::iter(asked).buffered(ASKED_AT_ONCE);
+    let (mut seen, mut hidden) = (BTreeSet::new(), BTreeSet::new());
+    while let Some((name, is_visible)) = answers.next().await {
+        if is_visible {
+            seen.insert(name)
+        } else {
+            hidden.insert(name)
+        };
     }
-    let hidden: BTreeSet<String> = hidden.into_iter().map(|(name, _)| name).collect();
+    if unknown == UnknownTools::Answer {
+        hidden.retain(|name| !seen.contains(name));
+    }
     if hidden.is_empty() {
         return None;
     }
