@@ -167,7 +167,8 @@ impl EngineBuilder {
     ///
     /// # Units
     /// `limit` is the CPU time of one compilation, rounded down to whole seconds, and at least one
-    /// second. A component of more than 8 MiB has more in proportion. Optimising is a separate compilation; in the background it can use twice as much.
+    /// second. A component of more than 8 MiB has more in proportion. Optimising is a separate
+    /// compilation; in the background it can use twice as much.
     pub fn compile_in(
         self,
         program: impl Into<PathBuf>,
