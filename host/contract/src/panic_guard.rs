@@ -4,19 +4,15 @@
 //! The host wraps calls of code of the embedder, which is the program that uses this library
 //! (handlers, encoders, event sinks, policies), and checks of untrusted input. [`guarded`] returns
 //! `None` after a panic, [`catch_panic`] its payload, and [`GuardedFuture`] does so for a future:
-//! its creation, each poll and its drop. The payload is foreign too: [`text`] reads it without
-//! trusting its `Display`, and [`dispose`] drops it even if that panics. [`resume_panic`] does the
-//! opposite: it continues, on this thread, the panic of work on another thread.
+//! its creation, each poll and its drop. The payload is foreign too: [`text`] reads only text, and
+//! [`dispose`] drops it even if that panics. [`resume_panic`] does the opposite: it continues, on
+//! this thread, the panic of work on another thread.
 
 use std::any::Any;
-use std::borrow::Cow;
-use std::error::Error;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::{fmt, io};
 
 use tokio::task::JoinError;
 
@@ -54,37 +50,12 @@ pub fn into_text(panic: Panic) -> String {
 /// Characters of a panic's message that are kept.
 const MAX_WORDS: usize = 2048;
 
-/// Returns the payload of a panic as text, cut after `MAX_WORDS` characters. Rust cannot print a
-/// payload of unknown type, so the common types are tried one by one.
+/// Returns the payload of a panic as text, cut after `MAX_WORDS` characters. A payload that
+/// `panic!` did not make has no text.
 pub fn text(panic: &(dyn Any + Send)) -> String {
-    payload_text(panic)
-        .unwrap_or_else(|| "a payload without text".to_owned())
-        .chars()
-        .take(MAX_WORDS)
-        .collect()
-}
-
-fn payload_text(panic: &(dyn Any + Send)) -> Option<String> {
-    macro_rules! shown {
-        ($($kind:ty),*) => {
-            $(if let Some(payload) = panic.downcast_ref::<$kind>() {
-                // The `Display` of an embedder's type may panic too.
-                return guarded(|| payload.to_string());
-            })*
-        };
-    }
-    shown!(
-        &str,
-        String,
-        Box<str>,
-        Arc<str>,
-        Cow<'static, str>,
-        Box<dyn Error + Send + Sync>,
-        Box<dyn Error + Send>
-    );
-    shown!(serde_json::Value, io::Error, fmt::Error, bool, char, f32, f64);
-    shown!(i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize);
-    None
+    let words = panic.downcast_ref::<&str>().copied();
+    let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    words.unwrap_or("a payload without text").chars().take(MAX_WORDS).collect()
 }
 
 /// Returns the result of work on another thread. If the work panicked, the panic continues here.

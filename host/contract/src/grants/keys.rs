@@ -53,7 +53,7 @@ impl FromStr for KeyRule {
 
     fn from_str(text: &str) -> Result<Self, InvalidRule> {
         let hint = "say which access and which keys, for instance `read *` or `write notes/*`";
-        let (access, key) = Access::before(text, "the key is missing", hint)?;
+        let (access, key) = Access::before(text, hint)?;
         let Some(keys) = Pattern::parse(key) else {
             return Err(InvalidRule::new(text, "`*` is allowed only at the end", hint));
         };

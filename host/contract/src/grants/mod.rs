@@ -111,26 +111,19 @@ impl Access {
         }
     }
 
-    /// Splits a rule into its access and the rest. `missing` is the problem to report if the rule
-    /// has no rest.
-    fn before<'a>(
-        rule: &'a str,
-        missing: &'static str,
-        hint: &'static str,
-    ) -> Result<(Self, &'a str), InvalidRule> {
-        let fault = |problem: &str| Err(InvalidRule::new(rule, problem, hint));
-        let (word, rest) =
-            rule.split_once(' ').map_or((rule, None), |(word, rest)| (word, Some(rest)));
-        match (Self::parse(word), rest) {
-            (Some(access), Some(rest)) => Ok((access, rest.trim_matches(' '))),
-            (Some(_), None) => fault(missing),
-            (None, None) => fault("the access is missing: `read` or `write`"),
-            (None, Some(_)) => {
-                let word: String = word.chars().take(20).collect();
-                let word = word.escape_debug();
-                fault(&format!("`{word}` is not an access: `read` or `write`"))
-            }
-        }
+    /// Splits a rule into its access and the rest, which may be empty.
+    fn before<'a>(rule: &'a str, hint: &'static str) -> Result<(Self, &'a str), InvalidRule> {
+        let (word, rest) = rule.split_once(' ').unwrap_or((rule, ""));
+        let Some(access) = Self::parse(word) else {
+            let shown: String = word.chars().take(20).collect();
+            let problem = if word == rule {
+                "the access is missing: `read` or `write`".to_owned()
+            } else {
+                format!("`{}` is not an access: `read` or `write`", shown.escape_debug())
+            };
+            return Err(InvalidRule::new(rule, problem, hint));
+        };
+        Ok((access, rest.trim_matches(' ')))
     }
 }
 

@@ -71,8 +71,11 @@ impl FromStr for PathRule {
     type Err = InvalidRule;
 
     fn from_str(text: &str) -> Result<Self, InvalidRule> {
-        let (access, path) =
-            Access::before(text, "the path is missing", "write for instance `read /data`")?;
+        let hint = "write for instance `read /data`";
+        let (access, path) = Access::before(text, hint)?;
+        if path.is_empty() {
+            return Err(InvalidRule::new(text, "the path is missing", hint));
+        }
         Self::new(access, path)
     }
 }

@@ -87,6 +87,8 @@ fn path_and_key_rules_cover_only_their_own_prefix() {
     for rule in rows::<&str>("grants", "malformed_path_rules") {
         assert!(rule.parse::<PathRule>().is_err(), "{rule}");
     }
+    let missing = "read".parse::<PathRule>().unwrap_err();
+    assert_eq!(missing.to_string(), "`read`: the path is missing");
     for (rule, access, key, expected) in rows::<Case>("grants", "key_rules") {
         let covers = rule.parse::<KeyRule>().unwrap().covers(Access::parse(access).unwrap(), key);
         assert_eq!(covers, expected, "{rule} and {access} {key}");

@@ -443,45 +443,43 @@ impl<'a> Translator<'a> {
         Some(0x1_0000 + ((first - 0xD800) << 10) + low)
     }
 
+    /// Reads a member of a class. `Some(None)` is the end of the class.
+    fn member(&mut self) -> Option<Option<Member>> {
+        let member = match self.rest.next()? {
+            ']' => return Some(None),
+            '\\' if self.consume('b') => Member::One(0x08),
+            '\\' => self.escaped()?,
+            other => Member::One(u32::from(other)),
+        };
+        Some(Some(member))
+    }
+
     fn class(&mut self) -> Option<()> {
         let is_negated = self.consume('^');
-        let mut members = Vec::new();
-        loop {
-            members.push(match self.rest.next()? {
-                ']' => break,
-                '\\' if self.consume('b') => Member::One(0x08),
-                '\\' => self.escaped()?,
-                // A hyphen is a member by itself, so that a range differs from an escaped hyphen.
-                '-' => Member::Many("-".to_owned()),
-                other => Member::One(u32::from(other)),
-            });
-        }
         let mut class = String::new();
-        let mut members = members.into_iter().peekable();
-        while let Some(member) = members.next() {
-            let is_hyphen = |member: &Member| matches!(member, Member::Many(text) if text == "-");
+        while let Some(member) = self.member()? {
             let from = match member {
-                Member::Many(text) if text == "-" => u32::from('-'),
+                Member::One(from) => from,
                 Member::Many(text) => {
                     class.push_str(&text);
                     continue;
                 }
-                Member::One(from) => from,
             };
             class.push_str(&literal(from));
-            if members.next_if(|next| is_hyphen(next)).is_some() {
-                let hyphen = u32::from('-');
-                match members.peek() {
-                    Some(Member::One(to)) if *to >= from => {
-                        class.push_str(&format!("-{}", literal(*to)));
-                        members.next();
+            if self.consume('-') {
+                // A hyphen that makes no range is a member; an escaped one is out of order then.
+                let is_hyphen = self.rest.peek() == Some(&'-');
+                match self.member()? {
+                    Some(Member::One(to)) if to >= from => {
+                        class.push_str(&format!("-{}", literal(to)));
                     }
+                    Some(Member::One(_)) if is_hyphen => class.push_str(r"\-"),
                     Some(Member::One(_)) => return None,
-                    Some(next) if is_hyphen(next) && hyphen >= from => {
-                        class.push_str(&format!("-{}", literal(hyphen)));
-                        members.next();
+                    Some(Member::Many(text)) => class.push_str(&format!(r"\-{text}")),
+                    None => {
+                        class.push_str(r"\-");
+                        break;
                     }
-                    _ => class.push_str(r"\-"),
                 }
             }
         }

@@ -218,7 +218,7 @@ fn if_present(opened: io::Result<File>, name: &str) -> io::Result<Option<File>> 
     }
 }
 
-fn fault(directory: &Directory, problem: impl Into<String>, hint: &'static str) -> Error {
+fn fault(directory: &Directory, problem: impl std::fmt::Display, hint: &'static str) -> Error {
     Error::directory(&directory.name, &directory.path, problem, hint)
 }
 

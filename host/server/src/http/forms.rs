@@ -322,7 +322,7 @@ impl Tightened {
     }
 }
 
-fn invalid_option(member: &'static str, problem: impl Into<String>) -> Problem {
+fn invalid_option(member: &'static str, problem: impl fmt::Display) -> Problem {
     RequestError::Run(Error::options(member, problem)).into()
 }
 

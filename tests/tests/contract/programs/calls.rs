@@ -101,7 +101,7 @@ fn panicking_handler_ends_only_its_call() {
     let panics = native("panics", async |_: Value| -> Value { panic!("boom") });
     let blocks = blocking("panics", |_: Value| -> Value { panic!("boom") });
     let other = native("panics", async |_: Value| -> Value { panic_any(7_u64) });
-    for (tool, message) in [(panics, "boom"), (blocks, "boom"), (other, "7")] {
+    for (tool, message) in [(panics, "boom"), (blocks, "boom"), (other, "a payload without text")] {
         let error = outcome(&tool, "{}")["tool_error"].take();
         let cause = &error["cause"];
         assert_eq!(error["reason"], "handler_raised", "{error}");
