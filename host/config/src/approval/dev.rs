@@ -1,7 +1,7 @@
 //! Development mode: decides which components need no approval.
 //!
 //! An author rebuilds a component often, so `[dev]` of the configuration can list folders whose
-//! components are used without approval. Reading a configuration calls [`Folders::of`] with that
+//! components are used without approval. Reading a configuration calls [`folders`] with that
 //! section. `development` then returns, for a component's path, the reason why it needs no
 //! approval, which is printed as a warning at each use. [`Development::CommandLine`] is the other
 //! reason: grants that were entered on the command line with `--grant`.
@@ -46,53 +46,44 @@ impl fmt::Display for Development {
     }
 }
 
-/// The folders of `[dev]`, with links resolved.
-#[derive(Debug, Default)]
-pub(crate) struct Folders(Vec<PathBuf>);
-
-impl Folders {
-    /// Returns the folders of a named file. Returns none for a file that was found.
-    pub(crate) fn of(
-        problems: &mut Problems<'_>,
-        said: &schema::Dev,
-        base: &Path,
-        guarded: &Guarded,
-        found: Option<&FoundConfiguration>,
-    ) -> Self {
-        let mut folders = Vec::new();
-        for folder in &said.directories {
-            if found.is_some() && enforced!(FoundDevelopment) {
-                let message = "[dev] is not used: this file was found, not named";
-                problems.warning(
-                    &folder.span,
-                    message,
-                    "to use [dev], name the file with `--config FILE`",
-                );
-                continue;
-            }
-            // The folder does not exist before the first build.
-            if fs::symlink_metadata(base.join(&folder.value)).is_err() {
-                continue;
-            }
-            match guarded.resolve(base, &folder.value, Access::Read) {
-                Ok(led) => match files::own_directory(&led, BUILDS) {
-                    Ok(()) => folders.push(led),
-                    Err(failure) => {
-                        problems.error(&folder.span, failure.to_string(), failure.hint())
-                    }
-                },
-                Err((problem, _)) => problems.error(&folder.span, problem, BUILDS),
-            }
+/// Returns the folders of a named file, with links resolved. Returns none for one that was found.
+pub(crate) fn folders(
+    problems: &mut Problems<'_>,
+    said: &schema::Dev,
+    base: &Path,
+    guarded: &Guarded,
+    found: Option<&FoundConfiguration>,
+) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    for folder in &said.directories {
+        if found.is_some() && enforced!(FoundDevelopment) {
+            let message = "[dev] is not used: this file was found, not named";
+            problems.warning(
+                &folder.span,
+                message,
+                "to use [dev], name the file with `--config FILE`",
+            );
+            continue;
         }
-        Self(folders)
+        // The folder does not exist before the first build.
+        if fs::symlink_metadata(base.join(&folder.value)).is_err() {
+            continue;
+        }
+        match guarded.resolve(base, &folder.value, Access::Read) {
+            Ok(led) => match files::own_directory(&led, BUILDS) {
+                Ok(()) => folders.push(led),
+                Err(failure) => problems.error(&folder.span, failure.to_string(), failure.hint()),
+            },
+            Err((problem, _)) => problems.error(&folder.span, problem, BUILDS),
+        }
     }
+    folders
+}
 
-    /// Returns [`Development::Directory`] if a folder contains the component, with links resolved.
-    pub(crate) fn development(&self, component: &Path) -> Option<Development> {
-        let path = fs::canonicalize(component).ok()?;
-        self.0
-            .iter()
-            .find(|folder| path.starts_with(folder))
-            .map(|folder| Development::Directory(folder.clone()))
-    }
+/// Returns [`Development::Directory`] if one of the folders contains the component, with links
+/// resolved.
+pub(crate) fn development(folders: &[PathBuf], component: &Path) -> Option<Development> {
+    let path = fs::canonicalize(component).ok()?;
+    let folder = folders.iter().find(|folder| path.starts_with(folder))?;
+    Some(Development::Directory(folder.clone()))
 }

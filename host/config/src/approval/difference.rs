@@ -140,14 +140,11 @@ impl<'a> Difference<'a> {
 
     /// Returns the added and the removed imports.
     fn imports(&self) -> (Vec<&'a str>, Vec<&'a str>) {
-        let without = |one: Option<&'a ApprovedVersion>, other: Option<&'a ApprovedVersion>| {
-            let names = one.into_iter().flat_map(|one| &one.imports);
-            names
-                .filter(|name| other.is_none_or(|other| !other.imports.contains(*name)))
-                .map(String::as_str)
-                .collect()
-        };
-        (without(Some(self.new), self.old), without(self.old, Some(self.new)))
+        static NONE: BTreeSet<String> = BTreeSet::new();
+        let (old, new) = (self.old.map_or(&NONE, |old| &old.imports), &self.new.imports);
+        let added = new.difference(old).map(String::as_str);
+        let removed = old.difference(new).map(String::as_str);
+        (added.collect(), removed.collect())
     }
 
     /// Returns the tools that changed, with their changes.
@@ -231,13 +228,14 @@ impl<'a> Difference<'a> {
 
     /// Returns the warnings about new and changed definitions, one a line.
     pub fn warnings(&self) -> Vec<String> {
-        let of_tool = |name: &str| {
-            let warning = |Suspicion { pointer, kind, excerpt, .. }: &Suspicion| {
-                format!("{name}{} {kind}: \"{}\"", clean::escaped(pointer), clean::escaped(excerpt))
-            };
-            self.suspicions(name).iter().map(warning).collect::<Vec<_>>()
-        };
-        self.tools().into_iter().flat_map(|(name, _, _)| of_tool(name)).collect()
+        let mut warnings = Vec::new();
+        for (name, _, _) in self.tools() {
+            for Suspicion { pointer, kind, excerpt, .. } in self.suspicions(name) {
+                let (pointer, excerpt) = (clean::escaped(&pointer), clean::escaped(&excerpt));
+                warnings.push(format!("{name}{pointer} {kind}: \"{excerpt}\""));
+            }
+        }
+        warnings
     }
 
     /// Returns the lines for display: every tool, every place that changes, and the start of each

@@ -13,6 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -21,7 +22,7 @@ use toolcell::grants::toml_text;
 use toolcell::{Component, Definition};
 
 use crate::error::Error;
-use crate::problem::Problems;
+use crate::problem::{Problem, Problems};
 use crate::schema::{At, NAME, is_name};
 use crate::text::clean;
 
@@ -124,80 +125,67 @@ pub(crate) fn parsed(
     restore: &str,
 ) -> Result<BTreeMap<String, ApprovedVersion>, Error> {
     let shown = path.display().to_string();
-    let mut problems = Problems::new(&shown, text);
-    let components = approved(&mut problems, text, restore).unwrap_or_default();
-    if problems.errors.is_empty() {
-        Ok(components)
-    } else {
-        Err(Error::invalid(&shown, problems.errors))
-    }
+    approved(&Problems::new(&shown, text), restore)
+        .map_err(|problem| Error::invalid(&shown, vec![*problem]))
 }
 
-/// Parses the text, and adds its problems.
+/// Parses the text. One damaged entry is enough to reject the file.
 fn approved(
-    problems: &mut Problems<'_>,
-    text: &str,
+    problems: &Problems<'_>,
     restore: &str,
-) -> Option<BTreeMap<String, ApprovedVersion>> {
-    let unread = |problems: &mut Problems<'_>, error: toml::de::Error| {
-        problems.error(
-            &error.span().unwrap_or_default(),
-            format!("the lock is damaged: {}", error.message()),
-            restore,
-        );
+) -> Result<BTreeMap<String, ApprovedVersion>, Box<Problem>> {
+    let damaged = |span: &Range<usize>, what: String| {
+        Box::new(problems.at(span, format!("the lock is damaged: {what}"), restore))
+    };
+    let unread = |error: toml::de::Error| {
+        damaged(&error.span().unwrap_or_default(), error.message().to_owned())
     };
     // The version is checked first: nothing else is known of a later format.
-    let version =
-        toml::from_str::<Head>(text).map_err(|error| unread(problems, error)).ok()?.version;
-    if version.value != VERSION {
-        let message = format!(
-            "the lock has version {}, this toolcell reads version {VERSION}",
-            version.value
-        );
-        problems.error(&version.span, message, "use the toolcell that made it, or a later one");
-        return None;
+    let At { value: version, span } =
+        toml::from_str::<Head>(problems.text).map_err(unread)?.version;
+    if version != VERSION {
+        let message =
+            format!("the lock has version {version}, this toolcell reads version {VERSION}");
+        let hint = "use the toolcell that made it, or a later one";
+        return Err(Box::new(problems.at(&span, message, hint)));
     }
-    let file = toml::from_str::<File>(text).map_err(|error| unread(problems, error)).ok()?;
+    let file = toml::from_str::<File>(problems.text).map_err(unread)?;
     let mut components = BTreeMap::new();
     for (name, At { value, span }) in file.components {
-        // One damaged entry is enough to reject the file. Names are written without quotes.
+        // Names are written without quotes.
         if !is_name(&name) {
             let name = name.escape_debug();
-            let message = format!("the lock is damaged: `{name}` is not the name of a component");
-            problems.error(&span, message, restore);
-            return None;
+            return Err(damaged(&span, format!("`{name}` is not the name of a component")));
         }
-        let Entry { digest, kind, imports, publisher, tools } = value;
-        let tools = tools
-            .into_iter()
-            .map(|(tool, said)| definition(problems, tool, &said, restore))
-            .collect::<Option<_>>()?;
+        let Entry { digest, kind, imports, publisher, tools: said } = value;
+        let mut tools = BTreeMap::new();
+        for (tool, said) in said {
+            let definition = definition(&tool, &said)
+                .map_err(|(at, what)| damaged(&at.span, format!("{what} `{tool}`")))?;
+            tools.insert(tool, definition);
+        }
         let kind = kind.unwrap_or_else(|| ComponentKind::Tools.to_string());
         components.insert(name, ApprovedVersion { digest, kind, imports, publisher, tools });
     }
-    Some(components)
+    Ok(components)
 }
 
-fn definition(
-    problems: &mut Problems<'_>,
-    name: String,
-    said: &Tool,
-    restore: &str,
-) -> Option<(String, Definition)> {
-    let damaged = |problems: &mut Problems<'_>, at: &At<String>, what: &str| {
-        problems.error(&at.span, format!("the lock is damaged: {what} `{name}`"), restore);
-    };
-    match serde_json::from_str::<Definition>(&said.definition.value) {
-        Err(_) => damaged(problems, &said.definition, "this is not a definition of"),
-        Ok(definition) if definition.name != name || !is_name(&name) => {
-            damaged(problems, &said.definition, "this is not the definition of")
-        }
-        Ok(definition) if definition.hash() != said.hash.value => {
-            damaged(problems, &said.hash, "this is not the hash of the definition of");
-        }
-        Ok(definition) => return Some((name, definition)),
+/// Parses a definition. The error is the damaged value and the problem, which the name of the tool
+/// follows.
+fn definition<'a>(
+    name: &str,
+    said: &'a Tool,
+) -> Result<Definition, (&'a At<String>, &'static str)> {
+    let Tool { hash, definition } = said;
+    let parsed = serde_json::from_str::<Definition>(&definition.value)
+        .map_err(|_| (definition, "this is not a definition of"))?;
+    if parsed.name != name || !is_name(name) {
+        return Err((definition, "this is not the definition of"));
     }
-    None
+    if parsed.hash() != hash.value {
+        return Err((hash, "this is not the hash of the definition of"));
+    }
+    Ok(parsed)
 }
 
 pub(crate) fn to_text<'a>(

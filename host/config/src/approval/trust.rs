@@ -223,12 +223,8 @@ impl FoundConfiguration {
 /// Returns true if two texts of a configuration have the same content: the same keys with the same
 /// values, lists in the same order.
 pub(crate) fn has_same_content(one: &str, other: &str) -> bool {
-    one == other
-        || matches!((content(one), content(other)), (Some(one), Some(other)) if one == other)
-}
-
-fn content(text: &str) -> Option<toml::Table> {
-    text.parse().ok()
+    let content = |text: &str| text.parse::<toml::Table>().ok();
+    one == other || content(one).is_some_and(|one| content(other) == Some(one))
 }
 
 /// Opens the records of a state directory.

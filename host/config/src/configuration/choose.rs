@@ -7,6 +7,7 @@
 //! no grants. A name that is unknown is an error with the nearest name. `all` returns every
 //! component.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use toolcell::controls::enforced;
@@ -46,7 +47,10 @@ impl Configuration {
                 None => self.missing_component(&asked),
             });
         }
-        let same = |configured: &ComponentConfig| search::is_same_file(&configured.path, word);
+        let real = fs::canonicalize(word).ok();
+        let same = |configured: &ComponentConfig| {
+            real.is_some() && fs::canonicalize(&configured.path).ok() == real
+        };
         Ok(match self.components.iter().find(|(_, configured)| same(configured)) {
             Some((name, configured)) => {
                 let chosen = self.chosen(word.to_owned(), Some((name, configured)));

@@ -87,6 +87,7 @@ impl Configuration {
             }
         }
         let mut limits = self.bounded(self.defaults);
+        let unset = self.unset_values();
         let (mut tools, mut development_components) = (Vec::new(), BTreeMap::new());
         for chosen in self.all() {
             let name = chosen.name().unwrap_or_default();
@@ -96,7 +97,7 @@ impl Configuration {
             limits = loosest(&limits, &chosen.limits);
             for tool in served.component.tools() {
                 let of_tool = chosen.limits.tightened(&chosen.limits_of(&tool.definition().name));
-                problems.extend(self.problems_of_secrets(name, tool));
+                problems.extend(self.problems_of_secrets(&unset, name, tool));
                 tools.push(self.stopped(tool.clone().with_limits(of_tool)));
             }
         }
@@ -145,24 +146,22 @@ impl Configuration {
     }
 
     /// Returns the secrets without a value that a tool may use.
-    fn problems_of_secrets<'a>(
-        &'a self,
-        component: &'a str,
-        tool: &'a Tool,
-    ) -> impl Iterator<Item = ComponentProblem> + 'a {
-        let may_need = move |unset: &UnsetSecret<'_>| {
-            tool.rights().is_some_and(|rights| self.may_need(*unset, rights))
+    fn problems_of_secrets(
+        &self,
+        unset: &[UnsetSecret<'_>],
+        component: &str,
+        tool: &Tool,
+    ) -> Vec<ComponentProblem> {
+        let Some(rights) = tool.rights() else { return Vec::new() };
+        let needed = unset.iter().filter(|unset| self.may_need(**unset, rights));
+        let problem = |UnsetSecret { tenant, problem, .. }: &UnsetSecret<'_>| {
+            let error = Error::invalid(&problem.file, vec![(*problem).clone()]);
+            let (tool, tenant) = (Some(tool.definition().name.clone()), tenant.map(str::to_owned));
+            let problem =
+                ComponentProblem::new(component, Reason::UnsetSecret, Serving::Current, error);
+            ComponentProblem { tool, tenant, ..problem }
         };
-        self.unset_values().into_iter().filter(may_need).map(
-            move |UnsetSecret { tenant, problem, .. }| {
-                let error = Error::invalid(&problem.file, vec![problem.clone()]);
-                let (tool, tenant) =
-                    (Some(tool.definition().name.clone()), tenant.map(str::to_owned));
-                let problem =
-                    ComponentProblem::new(component, Reason::UnsetSecret, Serving::Current, error);
-                ComponentProblem { tool, tenant, ..problem }
-            },
-        )
+        needed.map(problem).collect()
     }
 }
 
@@ -264,7 +263,13 @@ impl Loading<'_> {
         source: Source,
     ) -> Result<Served, Error> {
         let engine = self.engines.of(chosen.isolation)?;
-        let again = self.reread(chosen, source.digest.clone());
+        // The bytes are read again from the kept versions, otherwise from the component's file.
+        let versions = chosen.name().and_then(|name| self.configuration.versions(name));
+        let (path, digest) = (chosen.path.clone(), source.digest.clone());
+        let again = move || match versions.as_ref().and_then(|versions| versions.find(&digest)) {
+            Some(kept) => Ok(kept.bytes),
+            None => files::component(&path).map_err(io::Error::other),
+        };
         let bytes = ComponentBytes::new(bytes, source.kind.clone());
         let options = LoadOptions {
             grants: source.grants.clone(),
@@ -273,21 +278,6 @@ impl Loading<'_> {
         };
         let component = Component::load_with(engine, bytes, options).await?;
         Ok(Served { component, source })
-    }
-
-    /// Returns a function that reads the bytes of this digest again: from the kept versions,
-    /// otherwise from the component's file.
-    fn reread(
-        &self,
-        chosen: &ResolvedComponent<'_>,
-        digest: String,
-    ) -> impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static {
-        let versions = chosen.name().and_then(|name| self.configuration.versions(name));
-        let path = chosen.path.clone();
-        move || match versions.as_ref().and_then(|versions| versions.find(&digest)) {
-            Some(kept) => Ok(kept.bytes),
-            None => files::component(&path).map_err(io::Error::other),
-        }
     }
 }
 

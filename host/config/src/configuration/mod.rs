@@ -27,6 +27,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
+use toolcell::http::Egress;
 use toolcell::secrets::StoredSecrets;
 use toolcell::tenant::Quota;
 use toolcell::{Executor, Limits, Tenant};
@@ -40,7 +41,7 @@ use crate::error::Error;
 use crate::file::network::Network;
 use crate::file::options::ReadOptions;
 use crate::file::resolved::{ComponentConfig, Section, ToolConfig};
-use crate::file::secrets::{Origin, Secrets};
+use crate::file::secrets::{Origin, OwnSecrets, Secrets};
 use crate::grants::rules::{self, ConfiguredRule};
 use crate::grants::{self, limits};
 use crate::paths::files;
@@ -88,6 +89,8 @@ pub struct Configuration {
     pub issuer: Option<Issuer>,
     /// The network settings of tools' requests.
     network: Network,
+    /// The paths that tools must not be granted. A reload watches the files among them.
+    guarded: Guarded,
     /// The values of secrets.
     pub secrets: StoredSecrets,
     /// The sources of secrets' values, by name.
@@ -135,7 +138,8 @@ impl Configuration {
         match search::nearest(&options) {
             (Some(shown), _) => Self::of_file(shown, options, IsNamed::No),
             (None, foreign) => {
-                Ok(Self { hint: options.hint.clone(), options, foreign, ..Self::default() })
+                let (hint, guarded) = (options.hint.clone(), options.guarded());
+                Ok(Self { hint, guarded, options, foreign, ..Self::default() })
             }
         }
     }
@@ -169,9 +173,10 @@ impl Configuration {
         let (source, shown) = (Some(shown.clone()), shown.display().to_string());
         let mut problems = Problems::new(&shown, &text);
         let base = path.parent().unwrap_or(Path::new("/")).to_owned();
-        let unwritten = [&path, &place].into_iter().chain(&source).cloned().collect();
-        let (own, secrets) = (Some(path.clone()), Secrets::default());
-        let places = Places { base, own, unwritten, unread: Vec::new(), secrets };
+        let mut guarded = options.guarded();
+        guarded.unread.extend(password::has_password(&text).then(|| path.clone()));
+        guarded.unwritten.extend([&path, &place].into_iter().chain(&source).cloned());
+        let places = Places { base, guarded, secrets: Secrets::default() };
         let config = Self::parsed(&mut problems, places, found, &options);
         let Problems { mut errors, warnings, .. } = problems;
         match config {
@@ -237,39 +242,32 @@ impl Configuration {
     fn resolved(
         problems: &mut Problems<'_>,
         file: &schema::File,
-        Places { base, own, mut unwritten, mut unread, mut secrets }: Places,
+        Places { base, mut guarded, mut secrets }: Places,
         found: Option<FoundConfiguration>,
         options: &ReadOptions,
     ) -> Self {
         let approval = found.as_ref().map_or(Approval::Given, FoundConfiguration::approval);
         let base = base.as_path();
         secrets.fetch_all(problems, (base, options), file, approval);
-        unwritten.extend(
-            file.components.values().map(|component| base.join(&component.value.path.value)),
-        );
         // The writer of an issuer's keys decides who is authenticated. A URL is in no directory.
         let issuer_keys = file.issuer.iter().filter_map(|said| said.value.keys.as_ref());
-        unwritten.extend(issuer_keys.map(|keys| base.join(&keys.value)));
+        let components = file.components.values().map(|component| &component.value.path);
+        let decisive = components.chain(issuer_keys).chain(&file.network.root_certificates);
+        guarded.unwritten.extend(decisive.map(|said| base.join(&said.value)));
+        guarded.unread.extend(secrets.files().map(Path::to_owned));
+        guarded.unread.extend(file.network.proxy_file().map(|said| base.join(&said.value)));
         // A file that is not approved must not control where requests go and which servers are
         // trusted.
-        let mut network = if approval.is_missing() {
-            Network::unused(base, &file.network)
+        let network = if approval.is_missing() {
+            Network::default()
         } else {
             Network::of(problems, (base, options), &file.network)
         };
-        network.unread.extend(own.filter(|_| password::has_password(problems.text)));
-        unwritten.extend(network.files.iter().cloned());
-        unread.extend(secrets.files().map(Path::to_owned).chain(network.unread.iter().cloned()));
-        let guarded = Guarded {
-            home: options.home.clone(),
-            own: options.own_directories(),
-            unread,
-            unwritten,
-        };
-        let guarded = guarded.resolved();
         let defaults = limits::overlaid(problems, &file.defaults.limits, Limits::default());
-        let Secrets { origins, stored, unset, own: mut own_secrets } = secrets;
-        let dev = dev::Folders::of(problems, &file.dev, base, &guarded, found.as_ref());
+        let Secrets { shared: OwnSecrets { origins, unset }, stored, own: mut own_secrets } =
+            secrets;
+        let resolved = guarded.clone().resolved();
+        let dev = dev::folders(problems, &file.dev, base, &resolved, found.as_ref());
         let signatures = Signatures::of(problems, file);
         let mut config = Self {
             found,
@@ -279,6 +277,7 @@ impl Configuration {
             demand: signatures.of_all.clone(),
             quota: quota::overlaid(problems, &file.defaults.quota, Quota::default()),
             network,
+            guarded,
             // A file that is not approved authenticates no callers, and its file of keys is not
             // read.
             issuer: (file.issuer.as_ref().filter(|_| approval == Approval::Given))
@@ -307,11 +306,11 @@ impl Configuration {
                 path: base.join(&path.value),
                 grants: grants
                     .as_ref()
-                    .map(|said| grants::grants(problems, &said.value, base, &guarded, name))
+                    .map(|said| grants::grants(problems, &said.value, base, &resolved, name))
                     .unwrap_or_default(),
                 limits: limits::overlaid(problems, limits, defaults),
                 isolation: isolation.max(isolation::of_component(problems, own)),
-                development: dev.development(&base.join(&path.value)),
+                development: dev::development(&dev, &base.join(&path.value)),
                 kind: kind::of_component(problems, name, &said.value),
                 digest: digest.as_ref().and_then(|digest| pinned(problems, digest)),
                 demand: signatures.of_component(problems, base, &said.value),
@@ -381,8 +380,9 @@ impl Configuration {
     /// Returns engines with the settings of this configuration and the directories that it was read
     /// with.
     pub fn engines(&self) -> Engines {
-        let (secrets, egress) = (self.secrets.clone(), self.network.egress());
-        Engines::new(secrets, egress, self.path.as_deref(), &self.options)
+        let egress = Egress::new();
+        self.network.apply(&egress);
+        Engines::new(self.secrets.clone(), egress, self.path.as_deref(), &self.options)
     }
 
     /// Returns true if the tool of this name is offered to a tenant. Without a tenant every tool
@@ -413,12 +413,8 @@ enum IsNamed {
 struct Places {
     /// The directory that relative paths are resolved against.
     base: PathBuf,
-    /// The file of the text, if it came from a file.
-    own: Option<PathBuf>,
-    /// Files that no tool may be granted to write.
-    unwritten: Vec<PathBuf>,
-    /// Files that no tool may be granted to read.
-    unread: Vec<PathBuf>,
+    /// Paths that no tool may be granted, of what is read already.
+    guarded: Guarded,
     /// Secrets whose values are known already.
     secrets: Secrets,
 }
@@ -440,12 +436,6 @@ fn pinned(problems: &mut Problems<'_>, digest: &At<String>) -> Option<(String, P
     }
     let hint =
         "check where the file comes from; if it is the version you want, write its digest here";
-    Some((
-        digest.value.clone(),
-        problems.at(
-            &digest.span,
-            "the component does not have the digest that is written here",
-            hint,
-        ),
-    ))
+    let message = "the component does not have the digest that is written here";
+    Some((digest.value.clone(), problems.at(&digest.span, message, hint)))
 }

@@ -15,11 +15,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::Stream;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
+use tokio::sync::Mutex;
 
 use super::Configuration;
 use crate::approval::trust::{Approval, FoundConfiguration};
@@ -33,12 +33,19 @@ use crate::serving::loaded::{LoadedTools, Served};
 pub struct Reloader {
     engines: Engines,
     current: RwLock<Arc<LoadedTools>>,
-    /// The configuration that was read last. Locked during a reload.
-    configuration: tokio::sync::Mutex<Configuration>,
+    /// Locked during a reload.
+    last: Mutex<LastRead>,
+}
+
+/// The result of the last reload.
+#[derive(Debug)]
+struct LastRead {
+    /// The configuration that was used last.
+    configuration: Configuration,
     /// The state of the files before they were last read.
-    last_files: Mutex<Files>,
+    files: Files,
     /// True if the configuration could not be read at the last reload.
-    is_unread: AtomicBool,
+    is_unread: bool,
 }
 
 /// The changes that a reload made.
@@ -61,12 +68,10 @@ impl Reloader {
     /// # Errors
     /// As [`Configuration::load`].
     pub async fn start(configuration: Configuration, engines: Engines) -> Result<Self, Error> {
-        let seen = Files::of(&configuration);
-        let current = Arc::new(configuration.load(&engines).await?);
-        let (current, configuration) =
-            (RwLock::new(current), tokio::sync::Mutex::new(configuration));
-        let (last_files, is_unread) = (Mutex::new(seen), AtomicBool::new(false));
-        Ok(Self { engines, current, configuration, last_files, is_unread })
+        let files = configuration.files();
+        let current = RwLock::new(Arc::new(configuration.load(&engines).await?));
+        let last = LastRead { configuration, files, is_unread: false };
+        Ok(Self { engines, current, last: Mutex::new(last) })
     }
 
     /// Returns the version that is served now. A caller that keeps it still has that version after
@@ -86,17 +91,19 @@ impl Reloader {
     /// # Cancel safety
     /// May be dropped. Then nothing changes.
     pub async fn reload(&self) -> Result<ReloadChanges, Error> {
-        let mut current = self.configuration.lock().await;
+        let mut last = self.last.lock().await;
         // Taken before the files are read, so that the next reload sees later changes. If a
         // configuration cannot be read, its files are those of the last one.
-        let seen = Files::of(&current);
-        *self.last_files.lock() = seen.clone();
-        let next = current.read_again();
-        self.is_unread.store(next.is_err(), Ordering::Relaxed);
+        last.files = last.configuration.files();
+        let next = last.configuration.read_again();
+        last.is_unread = next.is_err();
         let next = next?;
-        let seen = Files::of(&next).with_earlier(seen);
+        let mut files = next.files();
+        for (path, stamp) in &mut files {
+            *stamp = last.files.get(path).copied().unwrap_or(*stamp);
+        }
         if next.file.is_none() || next.approval == Approval::Missing {
-            let file = current.file.as_deref().unwrap_or(NAME);
+            let file = last.configuration.file.as_deref().unwrap_or(NAME);
             let message =
                 format!("`{file}` changed, and you have not approved it in its present form");
             let hint = next.how_to_approve("what is new or changed", &[]);
@@ -106,12 +113,9 @@ impl Reloader {
         let loaded = next.load_over(&self.engines, Some(&before)).await?;
         let reloaded = ReloadChanges::between(&before, &loaded);
         self.engines.secrets.replace(next.secrets.clone());
-        self.engines
-            .egress
-            .replace(next.network.proxy.clone(), next.network.root_certificates.clone());
-        *self.last_files.lock() = seen;
+        next.network.apply(&self.engines.egress);
         *self.current.write() = Arc::new(loaded);
-        *current = next;
+        *last = LastRead { configuration: next, files, is_unread: false };
         Ok(reloaded)
     }
 
@@ -149,20 +153,18 @@ impl Reloader {
     /// Waits until a file has changed and is unchanged at the following check, or until a
     /// configuration that could not be read can be, at two checks.
     async fn settled_change(&self, every: Duration) {
-        let (mut last, mut was_mended) = (None, false);
+        let mut before = None;
         loop {
             tokio::time::sleep(every).await;
-            let configuration = self.configuration.lock().await;
-            let now = Files::of(&configuration);
-            let is_changed = now != *self.last_files.lock();
-            let is_mended = !is_changed
-                && self.is_unread.load(Ordering::Relaxed)
-                && configuration.read_again().is_ok();
-            drop(configuration);
-            if is_mended && was_mended || is_changed && last.as_ref() == Some(&now) {
+            let last = self.last.lock().await;
+            let now = last.configuration.files();
+            let is_changed =
+                now != last.files || last.is_unread && last.configuration.read_again().is_ok();
+            drop(last);
+            if is_changed && before.as_ref() == Some(&now) {
                 return;
             }
-            (last, was_mended) = (Some(now), is_mended);
+            before = is_changed.then_some(now);
         }
     }
 }
@@ -183,29 +185,12 @@ impl ReloadChanges {
     }
 }
 
-/// The metadata of files.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Files(BTreeMap<PathBuf, Option<Stamp>>);
+/// The state of files.
+type Files = BTreeMap<PathBuf, Option<Stamp>>;
 
 /// The part of a file's metadata that changes when it is written or replaced: device, inode, size,
 /// and both times in nanoseconds.
 type Stamp = (u64, u64, u64, (i64, i64), (i64, i64));
-
-impl Files {
-    /// Returns the state of all files that a configuration is read from.
-    fn of(configuration: &Configuration) -> Self {
-        let paths = configuration.files();
-        Self(paths.into_iter().map(|path| (path.clone(), stamp(&path))).collect())
-    }
-
-    /// Returns the same files, with the earlier state where there is one.
-    fn with_earlier(mut self, before: Self) -> Self {
-        for (path, stamp) in before.0 {
-            self.0.entry(path).and_modify(|now| *now = stamp);
-        }
-        self
-    }
-}
 
 fn stamp(path: &Path) -> Option<Stamp> {
     let found = fs::metadata(path).ok()?;
@@ -215,18 +200,13 @@ fn stamp(path: &Path) -> Option<Stamp> {
 }
 
 impl Configuration {
-    /// Returns the files that it is read from: itself, its lock, its approvals, components,
-    /// signatures, secrets.
-    fn files(&self) -> BTreeSet<PathBuf> {
-        let own = self.source.iter().cloned().chain(self.path.is_some().then(|| self.lock.clone()));
-        let components = self.all().flat_map(|chosen| {
-            let signature = chosen.signature();
-            std::iter::once(chosen.path).chain(signature)
-        });
-        let secrets = self.secret_files();
+    /// Returns the state of the files that it is read from: itself, its lock, its approvals,
+    /// components, signatures, secrets.
+    fn files(&self) -> Files {
+        let guarded = self.guarded.unwritten.iter().chain(&self.guarded.unread).cloned();
+        let signatures = self.all().filter_map(|chosen| chosen.signature());
         let approvals = self.found.iter().filter_map(FoundConfiguration::records);
-        let keys = self.issuer.iter().filter_map(|issuer| issuer.keys.path().map(Path::to_owned));
-        let network = self.network.files.iter().chain(&self.network.unread).cloned();
-        own.chain(approvals).chain(keys).chain(network).chain(components).chain(secrets).collect()
+        let paths = guarded.chain(signatures).chain(approvals);
+        paths.map(|path| (path.clone(), stamp(&path))).collect()
     }
 }

@@ -6,8 +6,7 @@
 //! to tools; it does not hide a file above it. The skipped file is remembered, so that a command
 //! without any other configuration reports it with [`not_used`].
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::ReadOptions;
 use crate::error::Error;
@@ -50,10 +49,4 @@ pub(super) fn not_used(Ignored { file, reason: why }: &Ignored) -> Error {
         false => format!("`{}` is ignored: {why}", file.display()),
     };
     Error::file(message, "name a configuration of your own with `--config FILE`")
-}
-
-/// Returns true if both paths lead to the same file.
-pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
-    let other = fs::canonicalize(other);
-    fs::canonicalize(one).is_ok_and(|one| other.is_ok_and(|other| one == other))
 }

@@ -9,10 +9,8 @@
 //! that, as at the use itself. A tenant whose own value cannot be read does not get the shared
 //! value.
 
-use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 
 use toolcell::controls::enforced;
 use toolcell::grants::Rights;
@@ -22,8 +20,7 @@ use super::Configuration;
 use crate::file::resolved::ResolvedComponent;
 use crate::file::secrets::Origin;
 use crate::problem::Problem;
-use crate::serving::unset_secrets::{Stopped, TenantUnset, UnsetSecret, may_use_secret};
-use crate::tenants::settings::TenantSettings;
+use crate::serving::unset_secrets::{Stopped, UnsetSecret, may_use_secret};
 
 impl Configuration {
     /// Returns the names of the secrets that these components may use or read on behalf of a
@@ -58,11 +55,12 @@ impl Configuration {
         variables.collect::<Vec<_>>().into_iter()
     }
 
-    /// Returns the names of the secrets that a component may use or read on behalf of a tenant.
-    fn left_to(&self, tenant: &str) -> BTreeSet<&str> {
+    /// Returns true if a component may use or read the secret on behalf of a tenant.
+    fn is_left_to(&self, tenant: &str, name: &str) -> bool {
         let overlay = self.overlay_of(tenant);
         let components = self.components.values();
-        components.flat_map(|configured| configured.grants.secret_names(overlay)).collect()
+        let mut left = components.flat_map(|configured| configured.grants.secret_names(overlay));
+        left.any(|left| left == name)
     }
 
     fn overlay_of(&self, tenant: &str) -> Option<&Overlay> {
@@ -101,14 +99,10 @@ impl Configuration {
     /// If some tenants have their own value of a secret, the shared one is included only if another
     /// tenant may still use or read it.
     pub fn unset_values(&self) -> Vec<UnsetSecret<'_>> {
-        let left = LazyCell::new(|| {
-            let tenants = self.tenants.keys();
-            tenants.map(|tenant| (tenant, self.left_to(tenant))).collect::<Vec<_>>()
-        });
         let shared = self.unset.iter().filter(|(name, _)| {
             let (with, without): (Vec<_>, Vec<_>) =
-                left.iter().partition(|(tenant, _)| self.own_origin(tenant, name).is_some());
-            with.is_empty() || without.into_iter().any(|(_, names)| names.contains(name.as_str()))
+                self.tenants.keys().partition(|tenant| self.own_origin(tenant, name).is_some());
+            with.is_empty() || without.into_iter().any(|tenant| self.is_left_to(tenant, name))
         });
         let shared = shared.map(|(name, problem)| UnsetSecret { name, tenant: None, problem });
         let own = self.tenants.iter().flat_map(|(tenant, settings)| {
@@ -124,16 +118,13 @@ impl Configuration {
     /// Returns true if a tool with these rights may use the secret, for the tenant whose value it
     /// is.
     pub fn may_need(&self, unset: UnsetSecret<'_>, rights: &Rights) -> bool {
-        let UnsetSecret { name, tenant, .. } = unset;
-        let overlay = tenant.and_then(|tenant| self.tenants.get(tenant)?.tenant.overlay.clone());
-        may_use_secret(&rights.narrowed(overlay, None), name)
+        may_use_secret(&self.narrowed(rights, unset.tenant), unset.name)
     }
 
-    /// Returns the files with values of secrets: shared values, and tenants' own.
-    pub(super) fn secret_files(&self) -> impl Iterator<Item = PathBuf> {
-        let own = self.tenants.values().flat_map(|tenant| tenant.secrets.origins.values());
-        let origins = self.origins.values().chain(own);
-        origins.filter_map(|origin| origin.file().map(Path::to_owned))
+    /// Returns the rights that are left for calls of a tenant.
+    fn narrowed(&self, rights: &Rights, tenant: Option<&str>) -> Rights {
+        let overlay = tenant.and_then(|tenant| self.tenants.get(tenant)?.tenant.overlay.clone());
+        rights.narrowed(overlay, None)
     }
 
     fn own_origin(&self, tenant: &str, name: &str) -> Option<&Origin> {
@@ -142,19 +133,17 @@ impl Configuration {
 
     /// Wraps the tool: its calls are refused if they may use a secret without a value.
     pub fn stopped(&self, tool: Tool) -> Tool {
-        let Some(rights) = tool.rights().cloned() else { return tool };
-        let names = |tenant: Option<&str>| {
-            self.unset_of(&rights, tenant).map(|(name, _)| name.clone()).collect::<Vec<_>>()
+        let Some(rights) = tool.rights() else { return tool };
+        let names = |tenant: Option<&str>| -> Vec<String> {
+            let rights = self.narrowed(rights, tenant);
+            self.unset_of(&rights, tenant).map(|(name, _)| name.clone()).collect()
         };
         let unset = names(None);
-        let of_tenant = |(name, settings): (&String, &TenantSettings)| {
-            let overlay = settings.tenant.overlay.clone();
-            (name.clone(), TenantUnset { overlay, unset: names(Some(name)) })
-        };
-        let tenants: BTreeMap<_, _> = self.tenants.iter().map(of_tenant).collect();
-        if unset.is_empty() && tenants.values().all(|tenant| tenant.unset.is_empty()) {
+        let of_tenant = |tenant: &String| (tenant.clone(), names(Some(tenant)));
+        let tenants: BTreeMap<_, _> = self.tenants.keys().map(of_tenant).collect();
+        if unset.is_empty() && tenants.values().all(Vec::is_empty) {
             return tool;
         }
-        tool.with_middleware(Stopped { rights, unset, tenants })
+        tool.with_middleware(Stopped { unset, tenants })
     }
 }

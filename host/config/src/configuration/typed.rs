@@ -52,24 +52,17 @@ impl Configuration {
         let name = self.unused_name(component);
         let items = items(typed)?;
         let (text, lines) = to_text(&name, component, &items);
-        let own = self.path.iter().chain(&self.source).chain([&self.lock]);
-        let mut unwritten: Vec<_> = own.cloned().collect();
-        unwritten.extend(self.components.values().map(|configured| configured.path.clone()));
-        unwritten.extend(self.network.files.iter().cloned());
-        let issuer_keys = self.issuer.iter().filter_map(|issuer| issuer.keys.path());
-        unwritten.extend(issuer_keys.map(Path::to_owned));
-        unwritten.retain(|path| !path.as_os_str().is_empty());
         // If the configuration is not approved, no secret was read.
         let secrets = match self.approval {
             Approval::Given => {
-                let (origins, stored) = (self.origins.clone(), self.secrets.clone());
-                Secrets { origins, stored, unset: self.unset.clone(), ..Secrets::default() }
+                let (origins, unset) = (self.origins.clone(), self.unset.clone());
+                let (shared, stored) = (OwnSecrets { origins, unset }, self.secrets.clone());
+                Secrets { shared, stored, ..Secrets::default() }
             }
             Approval::Missing => Secrets::default(),
         };
         let base = self.options.current_dir.clone().unwrap_or_default();
-        let unread = self.network.unread.iter().cloned().chain(self.secret_files()).collect();
-        let places = Places { base, own: None, unwritten, unread, secrets };
+        let places = Places { base, guarded: self.guarded.clone(), secrets };
         let mut problems = Problems::new(FILE, &text);
         let parsed = Self::parsed(&mut problems, places, None, &self.options);
         let about = |line: usize| {
@@ -111,8 +104,8 @@ impl Configuration {
                 (unset.file, unset.line, unset.column) =
                     (format!("`{FILE} {}`", about(unset.line)), 0, 0);
             }
-            (self.origins, self.secrets, self.unset) =
-                (parsed.origins, parsed.secrets, parsed.unset);
+            (self.origins, self.secrets, self.unset, self.guarded) =
+                (parsed.origins, parsed.secrets, parsed.unset, parsed.guarded);
             if self.approval == Approval::Missing {
                 self.tenants
                     .values_mut()

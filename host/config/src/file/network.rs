@@ -2,15 +2,14 @@
 //! authorities.
 //!
 //! Reading a configuration passes the section `[network]` to `Network::of`, which reads the files
-//! that it names and reports invalid settings with their lines. `egress` returns an [`Egress`], the
-//! part of the library that sends tools' requests, with these settings; a reload replaces them in a
-//! running one.
+//! that it names and reports invalid settings with their lines. `apply` gives them to an [`Egress`],
+//! the part of the library that sends tools' requests, also to a running one after a reload.
 //!
 //! The proxy's password is in no message, no page and no `Debug`. A configuration that is not
-//! approved has no network settings (`unused`). A file that other users can write to is not read,
+//! approved has no network settings. A file that other users can write to is not read,
 //! since its writer could read the requests of tools.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toolcell::http::{Egress, Proxy, RootCertificates};
 
@@ -30,36 +29,21 @@ pub(crate) struct Network {
     /// The source of the proxy's URL, if it is not in the configuration itself.
     pub(crate) origin: Option<Origin>,
     pub(crate) root_certificates: RootCertificates,
-    /// The files of the certificate authorities, also of a section that is not used.
-    pub(crate) files: Vec<PathBuf>,
-    /// Files with the proxy's password, also of a section that is not used.
-    pub(crate) unread: Vec<PathBuf>,
 }
 
 impl Network {
-    /// Returns only the files that a section names, which tools must not be granted.
-    pub(crate) fn unused(base: &Path, said: &schema::Network) -> Self {
-        let mut network = Self::default();
-        network.files.extend(said.root_certificates.iter().map(|root| base.join(&root.value)));
-        if let Some(At { value: Either::Table(schema::From { file: Some(file), .. }), .. }) =
-            &said.proxy
-        {
-            network.unread.push(base.join(&file.value));
-        }
-        network
-    }
-
     /// Returns the settings of a section. Invalid ones are left out and reported.
     pub(crate) fn of(
         problems: &mut Problems<'_>,
         (base, options): (&Path, &ReadOptions),
         said: &schema::Network,
     ) -> Self {
-        let mut network = Self::unused(base, said);
+        let mut network = Self::default();
         if let Some(proxy) = &said.proxy {
             network.set_proxy(problems, (base, options), proxy);
         }
-        for (root, path) in said.root_certificates.iter().zip(network.files.clone()) {
+        for root in &said.root_certificates {
+            let path = base.join(&root.value);
             let read = files::authorities(&path).map_err(|error| (error.to_string(), error.hint()));
             let added = read.and_then(|text| {
                 let bad = |bad: toolcell::grants::InvalidRule| {
@@ -75,11 +59,9 @@ impl Network {
         network
     }
 
-    /// Returns an egress with the proxy and the certificate authorities.
-    pub(crate) fn egress(&self) -> Egress {
-        let egress = Egress::new();
+    /// Gives an egress the proxy and the certificate authorities.
+    pub(crate) fn apply(&self, egress: &Egress) {
         egress.replace(self.proxy.clone(), self.root_certificates.clone());
-        egress
     }
 
     fn set_proxy(

@@ -13,6 +13,7 @@
 use std::path::PathBuf;
 
 use crate::SecretSelection;
+use crate::paths::roots::Guarded;
 use crate::text::hint_command::HintCommand;
 
 /// Options for reading a configuration.
@@ -139,8 +140,9 @@ impl ReadOptions {
         }
     }
 
-    /// Returns the directories of toolcell itself.
-    pub(crate) fn own_directories(&self) -> Vec<PathBuf> {
-        self.own.iter().chain(&self.cache_dir).chain(&self.state_dir).cloned().collect()
+    /// Returns the paths that no tool is granted, whatever the configuration names.
+    pub(crate) fn guarded(&self) -> Guarded {
+        let own = self.own.iter().chain(&self.cache_dir).chain(&self.state_dir).cloned();
+        Guarded { home: self.home.clone(), own: own.collect(), ..Guarded::default() }
     }
 }

@@ -87,10 +87,9 @@ pub struct OwnSecrets {
 /// All secrets of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Secrets {
-    pub(crate) origins: BTreeMap<String, Origin>,
+    /// The values that all share. Tools that may use an unset one do not run; all others do.
+    pub(crate) shared: OwnSecrets,
     pub(crate) stored: StoredSecrets,
-    /// Problems with values, by name. Tools that may use such a secret do not run; all others do.
-    pub(crate) unset: BTreeMap<String, Problem>,
     /// The values of tenants' own.
     pub(crate) own: BTreeMap<String, OwnSecrets>,
 }
@@ -123,11 +122,11 @@ impl Secrets {
                 let look =
                     look(options.secrets.has(name, |reader| reader == Some(tenant.as_str())));
                 // With a misspelt name the tenant's calls would use the shared value.
-                if self.origins.contains_key(name) {
+                if self.shared.origins.contains_key(name) {
                     let source = (Some(from), &from.span);
                     self.fetch(problems, (base, options), (Some(tenant), name), source, look);
                 } else {
-                    let known: Vec<_> = self.origins.keys().map(String::as_str).collect();
+                    let known: Vec<_> = self.shared.origins.keys().map(String::as_str).collect();
                     let otherwise = match known.join(", ") {
                         none if none.is_empty() => "grant a component the secret first".to_owned(),
                         all => format!("the secrets that components are granted are: {all}"),
@@ -158,10 +157,9 @@ impl Secrets {
             Some(from) => origin(problems, base, &secret, (&from.value, &from.span)),
         };
         let Some((origin, span)) = found else { return };
-        let own = tenant.map(|tenant| self.own.entry(tenant.clone()).or_default());
-        let (origins, unset) = match own {
-            Some(own) => (&mut own.origins, &mut own.unset),
-            None => (&mut self.origins, &mut self.unset),
+        let OwnSecrets { origins, unset } = match tenant {
+            Some(tenant) => self.own.entry(tenant.clone()).or_default(),
+            None => &mut self.shared,
         };
         if let Some(first) = origins.insert(name.clone(), origin.clone()) {
             if first != origin {
@@ -198,8 +196,8 @@ impl Secrets {
 
     /// Returns the files that contain values.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
-        let own = self.own.values().flat_map(|own| own.origins.values());
-        self.origins.values().chain(own).filter_map(Origin::file)
+        let all = std::iter::once(&self.shared).chain(self.own.values());
+        all.flat_map(|secrets| secrets.origins.values()).filter_map(Origin::file)
     }
 }
 

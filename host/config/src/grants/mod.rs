@@ -288,10 +288,7 @@ fn secret(
     said: &schema::Grants,
     grants: &Grants,
 ) -> Option<SecretGrant> {
-    let placed = match &use_.value.injection {
-        None => Some(Injection::Bearer),
-        Some(placed) => self::injection(problems, placed),
-    };
+    let placed = injection(problems, use_.value.injection.as_ref());
     let Some(destination) = &use_.value.destination else {
         if !said.lists().any(|(kind, rule)| kind == GrantKind::Reveal && rule.value == name) {
             let message = format!(
@@ -319,8 +316,9 @@ fn secret(
 
 fn injection(
     problems: &mut Problems<'_>,
-    said: &At<Either<String, schema::InjectionTable>>,
+    said: Option<&At<Either<String, schema::InjectionTable>>>,
 ) -> Option<Injection> {
+    let Some(said) = said else { return Some(Injection::Bearer) };
     let placed = match &said.value {
         Either::Short(word) if word == "bearer" => return Some(Injection::Bearer),
         Either::Short(_) => None,

@@ -62,24 +62,9 @@ const OPEN_TO_OTHERS: u32 = 0o077;
 
 /// Reads a component.
 pub fn component(path: &Path) -> Result<Vec<u8>, Error> {
-    let limit = Engine::MAX_COMPONENT;
-    let too_large = |size: String| {
-        let (shown, limit) = (path.display(), Size(limit));
-        let message = format!("`{shown}` is too large for a component: {size}the limit is {limit}");
-        Err(Error::file(message, "build in release mode and strip debug info"))
-    };
     let file = open(path, COMPONENT_HINT)?;
-    let known = file.metadata().map_or(0, |metadata| metadata.len());
-    if known > limit {
-        return too_large(format!("{}, ", Size(known).rounded()));
-    }
-    // One byte more than the file has, so that the read that finds the end does not grow the
-    // buffer.
-    let mut bytes = Vec::with_capacity(known as usize + 1);
-    let read = read_bounded(&file, limit, &mut bytes).map_err(|error| {
-        Error::caused(format!("cannot read `{}`", path.display()), error, COMPONENT_HINT)
-    })?;
-    if read > limit { too_large(String::new()) } else { Ok(bytes) }
+    let hint = "build in release mode and strip debug info";
+    read(path, &file, "component", Engine::MAX_COMPONENT, hint)
 }
 
 /// Reads a configuration. Refuses a file that other users could have written.
@@ -134,22 +119,38 @@ fn own_text(
     hint: &str,
     instead: &str,
 ) -> Result<String, Error> {
-    let shown = path.display();
     let file = open(path, hint)?;
     let metadata = file.metadata().map_err(|error| not_opened(path, error))?;
     owned(path, &metadata, instead)?;
+    let bytes = read(path, &file, what, limit, hint)?;
+    utf8(path, bytes, "convert the file to UTF-8")
+}
+
+/// Reads a file of at most `limit` bytes. `what` names its kind, and `hint` is for one that is too
+/// large, which is not read.
+fn read(path: &Path, file: &File, what: &str, limit: u64, hint: &str) -> Result<Vec<u8>, Error> {
+    let known = file.metadata().map_or(0, |metadata| metadata.len());
     let mut bytes = Vec::new();
-    match read_bounded(file, limit, &mut bytes) {
-        Ok(size) if size > limit => {
-            let message =
-                format!("`{shown}` is too large for a {what}: the limit is {}", Size(limit));
-            Err(Error::file(message, hint))
-        }
-        Ok(_) => String::from_utf8(bytes).map_err(|_| {
-            Error::file(format!("`{shown}` is not UTF-8 text"), "convert the file to UTF-8")
-        }),
-        Err(error) => Err(Error::caused(format!("cannot read `{shown}`"), error, hint)),
+    if known <= limit {
+        // One byte more than the file has, so that the read that finds the end does not grow the
+        // buffer.
+        bytes.reserve_exact(known as usize + 1);
+        read_bounded(file, limit, &mut bytes).map_err(|error| {
+            Error::caused(format!("cannot read `{}`", path.display()), error, CHECK_PATH)
+        })?;
     }
+    let size = known.max(bytes.len() as u64);
+    if size > limit {
+        let (shown, size, limit) = (path.display(), Size(size).rounded(), Size(limit));
+        let message = format!("`{shown}` is too large for a {what}: {size}, the limit is {limit}");
+        return Err(Error::file(message, hint));
+    }
+    Ok(bytes)
+}
+
+fn utf8(path: &Path, bytes: Vec<u8>, hint: &str) -> Result<String, Error> {
+    String::from_utf8(bytes)
+        .map_err(|_| Error::file(format!("`{}` is not UTF-8 text", path.display()), hint))
 }
 
 /// A file or directory of another user.
@@ -228,34 +229,24 @@ fn owned(path: &Path, metadata: &fs::Metadata, instead: &str) -> Result<(), Erro
 /// Reads the value of a secret, without its final line break. The error is the problem with the
 /// file, and a hint.
 pub fn secret(path: &Path) -> Result<String, (String, String)> {
-    let shown = path.display();
-    let failed = |failure: Error| (failure.to_string(), failure.hint());
-    let file = open(path, "give a file that holds the value").map_err(failed)?;
-    let metadata = file.metadata().map_err(|error| failed(not_opened(path, error)))?;
-    if metadata.mode() & OPEN_TO_OTHERS != 0 && enforced!(SecretFile) {
-        let mode = metadata.mode() & 0o7777;
-        let message = format!("other users have access to `{shown}` (mode {mode:04o})");
-        return Err((message, format!("`chmod go= {}`", quoted(&path.to_string_lossy()))));
-    }
-    let mut bytes = Vec::new();
-    let size = read_bounded(file, MAX_SECRET, &mut bytes)
-        .map_err(|error| failed(not_opened(path, error)))?;
-    if size > MAX_SECRET {
-        return Err((
-            format!("`{shown}` is too large for a secret"),
-            format!("the limit is {}", Size(MAX_SECRET)),
-        ));
-    }
-    let not_text = |_| {
-        (
-            format!("`{shown}` is not UTF-8 text"),
-            "encode the value, for instance as base64".to_owned(),
-        )
-    };
-    let mut value = String::from_utf8(bytes).map_err(not_text)?;
+    let mut value = secret_text(path).map_err(|failure| (failure.to_string(), failure.hint()))?;
     let end = value.trim_end_matches(['\n', '\r']).len();
     value.truncate(end);
     Ok(value)
+}
+
+fn secret_text(path: &Path) -> Result<String, Error> {
+    let hint = "give a file that holds the value";
+    let file = open(path, hint)?;
+    let mode = file.metadata().map_err(|error| not_opened(path, error))?.mode();
+    if mode & OPEN_TO_OTHERS != 0 && enforced!(SecretFile) {
+        let message =
+            format!("other users have access to `{}` (mode {:04o})", path.display(), mode & 0o7777);
+        let hint = format!("`chmod go= {}`", quoted(&path.to_string_lossy()));
+        return Err(Error::file(message, hint));
+    }
+    let bytes = read(path, &file, "secret", MAX_SECRET, hint)?;
+    utf8(path, bytes, "encode the value, for instance as base64")
 }
 
 /// Reads up to one byte more than `limit`, and returns the number of bytes read.

@@ -19,7 +19,7 @@ use toolcell::grants::Access;
 const STARTING: [&str; 3] = [".config", ".local", "bin"];
 
 /// Paths that must not be granted, in addition to those that are forbidden on every machine.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Guarded {
     /// The user's home directory. Parts of it may be granted, but not the whole.
     pub(crate) home: Option<PathBuf>,

@@ -357,6 +357,16 @@ pub(crate) struct Narrowing {
     pub(crate) isolation: Option<At<Isolation>>,
 }
 
+impl Network {
+    /// Returns the file with the proxy's URL, if it is in one.
+    pub(crate) fn proxy_file(&self) -> Option<&At<String>> {
+        match &self.proxy.as_ref()?.value {
+            Either::Short(_) => None,
+            Either::Table(from) => from.file.as_ref(),
+        }
+    }
+}
+
 impl Narrowing {
     /// Returns the lists of rules, each with its kind.
     pub(crate) fn rules(&self) -> impl Iterator<Item = (GrantKind, &Vec<At<String>>)> {

@@ -55,16 +55,6 @@ pub enum IssuerKeys {
     Metadata,
 }
 
-impl IssuerKeys {
-    /// Returns the file, if the source is one.
-    pub(crate) fn path(&self) -> Option<&Path> {
-        match self {
-            Self::File { path, .. } => Some(path),
-            Self::Url(_) | Self::Metadata => None,
-        }
-    }
-}
-
 /// Returns the issuer of a section, unless it has problems.
 pub(crate) fn issuer(
     problems: &mut Problems<'_>,

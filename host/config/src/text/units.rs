@@ -38,12 +38,9 @@ fn parse_with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(*factor).filter(|value| *value > 0)
 }
 
-/// Formats with the largest unit that gives a whole number.
+/// Formats with the largest unit that gives a whole number. The units are in ascending order.
 fn shortest(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
-    let fits = units
-        .iter()
-        .filter(|(_, factor)| value.is_multiple_of(*factor))
-        .max_by_key(|(_, factor)| *factor);
+    let fits = units.iter().rfind(|(_, factor)| value.is_multiple_of(*factor));
     let (name, factor) = fits.unwrap_or(&("", 1));
     write!(f, "{}{name}", value / factor)
 }
