@@ -94,9 +94,8 @@ impl Registry {
             drop(toolbox);
             return Err(Error::duplicate_tool(name));
         }
-        let mut changed = IndexMap::clone(&toolbox.0);
-        changed.extend(tools.into_iter().map(|tool| (tool.definition().name.clone(), tool)));
-        *toolbox = Toolbox(Arc::new(changed));
+        let named = tools.into_iter().map(|tool| (tool.definition().name.clone(), tool));
+        Arc::make_mut(&mut toolbox.0).extend(named);
         Ok(())
     }
 
@@ -105,24 +104,17 @@ impl Registry {
     /// name, the tool is added.
     pub fn replace(&self, tool: Tool) -> Option<Tool> {
         let mut toolbox = self.0.write();
-        let mut changed = IndexMap::clone(&toolbox.0);
         let name = tool.definition().name.clone();
-        let tool = match changed.get(&name) {
+        let tool = match toolbox.get(&name) {
             Some(old) => tool.counting_with(old),
             None => tool,
         };
-        let replaced = changed.insert(name, tool);
-        *toolbox = Toolbox(Arc::new(changed));
-        replaced
+        Arc::make_mut(&mut toolbox.0).insert(name, tool)
     }
 
     /// Removes a tool and returns it. Runs that have started keep it to their end.
     pub fn unregister(&self, name: &str) -> Option<Tool> {
-        let mut toolbox = self.0.write();
-        let mut changed = IndexMap::clone(&toolbox.0);
-        let removed = changed.shift_remove(name)?;
-        *toolbox = Toolbox(Arc::new(changed));
-        Some(removed)
+        Arc::make_mut(&mut self.0.write().0).shift_remove(name)
     }
 
     /// Removes every tool.

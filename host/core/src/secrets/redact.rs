@@ -23,7 +23,6 @@ mod forms;
 mod inflation;
 
 use std::cell::LazyCell;
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -31,7 +30,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use tokio::task::yield_now;
 
 use super::secret::Secret;
-use forms::{Dropped, Forms, Patterns, Pieces, SEPARATORS, in_skeleton, without};
+use forms::{Dropped, Forms, Pattern, Patterns, Pieces, SEPARATORS, in_skeleton, without};
 
 pub(crate) use cache::Redactors;
 pub(crate) use inflation::{Inflated, Inflation, InflationWork};
@@ -62,29 +61,26 @@ struct Search {
 }
 
 struct Automaton {
-    patterns: AhoCorasick,
-    /// For each pattern, the indices of the values that it may be a form of.
-    owners: Vec<Vec<usize>>,
-    /// For each pattern, true if it counts only where it is spelled out.
-    spelled: Vec<bool>,
+    search: AhoCorasick,
+    /// By the number that a match names.
+    patterns: Vec<Pattern>,
 }
 
 impl Automaton {
-    fn new(patterns: Patterns, spelled: &BTreeSet<Vec<u8>>) -> Option<Self> {
-        let (patterns, owners): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
-        let spelled = patterns.iter().map(|pattern| spelled.contains(pattern)).collect();
-        let bytes: usize = patterns.iter().map(Vec::len).sum();
+    fn new(patterns: Patterns) -> Option<Self> {
+        let (texts, patterns): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
+        let bytes: usize = texts.iter().map(Vec::len).sum();
         let kind =
             if bytes <= MAX_TABLE { AhoCorasickKind::DFA } else { AhoCorasickKind::ContiguousNFA };
-        let patterns = AhoCorasick::builder()
+        let search = AhoCorasick::builder()
             .kind(Some(kind))
             // A prefilter would make text that resembles a form, such as base64, slower than other
             // text.
             .prefilter(false)
             .match_kind(MatchKind::Standard)
             .ascii_case_insensitive(true)
-            .build(patterns);
-        Some(Self { patterns: patterns.ok()?, owners, spelled })
+            .build(texts);
+        Some(Self { search: search.ok()?, patterns })
     }
 }
 
@@ -103,19 +99,18 @@ impl Redactor {
     fn build(mut values: Vec<Secret>, pieces: Pieces) -> Option<Self> {
         sort(&mut values);
         let texts: Vec<_> = values.iter().map(Secret::expose).collect();
-        let Forms { written, bare, skeleton, spelled } = Forms::of(&texts, pieces);
+        let Forms { written, bare, skeleton } = Forms::of(&texts, pieces);
         let longest = |patterns: &Patterns| patterns.keys().map(Vec::len).max().unwrap_or(0);
         let reach = longest(&written).max(SPREAD * longest(&bare).max(longest(&skeleton))).max(1);
-        let none = BTreeSet::new();
-        let (written, bare) = (Automaton::new(written, &none)?, Automaton::new(bare, &none)?);
-        let skeleton = Automaton::new(skeleton, &spelled)?;
+        let (written, bare) = (Automaton::new(written)?, Automaton::new(bare)?);
+        let skeleton = Automaton::new(skeleton)?;
         Some(Self(Arc::new(Search { values, written, bare, skeleton, reach })))
     }
 
     /// Returns the approximate size in memory, in bytes.
     fn size(&self) -> usize {
         let Search { written, bare, skeleton, .. } = &*self.0;
-        [written, bare, skeleton].map(|automaton| automaton.patterns.memory_usage()).iter().sum()
+        [written, bare, skeleton].map(|automaton| automaton.search.memory_usage()).iter().sum()
     }
 
     /// Returns true if the redactor looks for this value.
@@ -183,11 +178,11 @@ impl Search {
     /// Calls `tell` with the place and the owners of every match in these bytes, in no particular
     /// order.
     fn each_match(&self, bytes: &[u8], mut tell: impl FnMut(Range<usize>, &[usize])) {
-        if self.written.owners.is_empty() {
+        if self.written.patterns.is_empty() {
             return;
         }
-        for found in self.written.patterns.find_overlapping_iter(bytes) {
-            tell(found.range(), &self.written.owners[found.pattern().as_usize()]);
+        for found in self.written.search.find_overlapping_iter(bytes) {
+            tell(found.range(), &self.written.patterns[found.pattern().as_usize()].owners);
         }
         self.each_without(&self.bare, &SEPARATORS, bytes, &mut tell);
         self.each_without(&self.skeleton, in_skeleton(), bytes, &mut tell);
@@ -201,18 +196,19 @@ impl Search {
         bytes: &[u8],
         tell: &mut impl FnMut(Range<usize>, &[usize]),
     ) {
-        if automaton.owners.is_empty() {
+        if automaton.patterns.is_empty() {
             return;
         }
         let kept = without(bytes, dropped);
         let places = LazyCell::new(|| places(bytes, dropped));
         let gaps = LazyCell::new(|| gaps(&places));
-        for found in automaton.patterns.find_overlapping_iter(&kept) {
+        for found in automaton.search.find_overlapping_iter(&kept) {
             let (first, last) = (found.start(), found.end() - 1);
-            let (place, pattern) = (places[first]..places[last] + 1, found.pattern().as_usize());
+            let pattern = &automaton.patterns[found.pattern().as_usize()];
+            let place = places[first]..places[last] + 1;
             let is_spelled = || (gaps[last] - gaps[first] + 1) * GROUP > last - first;
-            if place.len() <= self.reach && (!automaton.spelled[pattern] || is_spelled()) {
-                tell(place, &automaton.owners[pattern]);
+            if place.len() <= self.reach && (!pattern.is_spelled || is_spelled()) {
+                tell(place, &pattern.owners);
             }
         }
     }

@@ -50,21 +50,19 @@ fn is_dashed(byte: &u8) -> bool {
     is_word(byte) || *byte == b'-'
 }
 
-/// Returns the kinds of secrets that these bytes seem to contain, each once, in the order of the
-/// table.
+/// Returns the kinds of secrets that these bytes seem to contain, each once.
 pub(crate) fn kinds(bytes: &[u8]) -> Vec<&'static str> {
     static BEGINNINGS: LazyLock<Option<AhoCorasick>> =
         LazyLock::new(|| AhoCorasick::new(PATTERNS.iter().map(|pattern| pattern.1)).ok());
-    let mut is_seen = [false; PATTERNS.len()];
+    let mut kinds = Vec::new();
     for found in BEGINNINGS.iter().flat_map(|beginnings| beginnings.find_iter(bytes)) {
-        let number = found.pattern().as_usize();
-        let TokenPattern(_, _, continues, at_least) = &PATTERNS[number];
+        let TokenPattern(kind, _, continues, at_least) = &PATTERNS[found.pattern().as_usize()];
         let rest = bytes[found.end()..].iter().take(*at_least);
-        is_seen[number] |= rest.take_while(|byte| continues(byte)).count() == *at_least;
+        let is_long = rest.take_while(|byte| continues(byte)).count() == *at_least;
+        if is_long && !kinds.contains(kind) {
+            kinds.push(*kind);
+        }
     }
-    let seen = PATTERNS.iter().zip(is_seen).filter(|(_, is_seen)| *is_seen);
-    let mut kinds: Vec<_> = seen.map(|(pattern, _)| pattern.0).collect();
-    kinds.dedup();
     kinds
 }
 

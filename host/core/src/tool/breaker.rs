@@ -10,18 +10,17 @@
 //! Source: docs/contract.md, section 4.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use serde::Serialize;
 use toolcell_contract::call::CallResult;
 use toolcell_contract::message::failure::Failure;
 use toolcell_contract::outcome::refusal::Refusal;
 use toolcell_contract::outcome::tool_error::{Crash, Exit, ToolError};
-use toolcell_contract::panic_guard::guarded;
+use toolcell_contract::panic_guard::{GuardedFuture, guarded};
 
 use super::handler::{Handler, HandlerFuture, Invocation};
 use super::{handler_wait, middleware::Middleware};
@@ -360,8 +359,7 @@ impl Middleware for Arc<Circuit> {
             };
             let (circuit, of_call) = (&**self, Arc::clone(&invocation));
             let mut pass = AdmittedCall { circuit, era, invocation: of_call, sign: None };
-            let answer =
-                AssertUnwindSafe(async { inner.call(invocation).await }).catch_unwind().await;
+            let answer = GuardedFuture::new(|| inner.call(invocation)).await;
             let panicked =
                 |panic| Failure::ToolError(ToolError::HandlerRaised(Crash::panicked(panic)));
             let failure =

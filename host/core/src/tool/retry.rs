@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use parking_lot::Mutex;
 use toolcell_contract::call::CallResult;
 use toolcell_contract::message::failure::Failure;
 use toolcell_contract::outcome::tool_error::ToolError;
@@ -154,26 +153,23 @@ impl Tool {
     /// and an open circuit refuses it without an attempt.
     #[must_use]
     pub fn with_retry(self, retry: Retry) -> Self {
-        self.with_middleware(Retrying { retry, rng: Mutex::new(Rng::new()) })
+        self.with_middleware(Retrying(retry))
     }
 }
 
 /// A middleware that calls its handler until it succeeds or a retry is not possible.
-struct Retrying {
-    retry: Retry,
-    rng: Mutex<Rng>,
-}
+struct Retrying(Retry);
 
 impl Retrying {
     /// Returns the time of the next attempt, or `None` if the call is not retried.
     fn next(&self, call: &Invocation, failed: u32, result: &CallResult) -> Option<Instant> {
         let failure = Failure::of(result).filter(Failure::is_retryable)?;
         let asked = failure.retry_after().unwrap_or_default();
-        if failed >= self.retry.attempts || asked > self.retry.max_delay {
+        if failed >= self.0.attempts || asked > self.0.max_delay {
             return None;
         }
-        let delay = self.retry.delay(failed, &mut self.rng.lock());
-        let at = self.retry.clock.now().checked_add(delay.max(asked))?;
+        let delay = self.0.delay(failed, &mut Rng::new());
+        let at = self.0.clock.now().checked_add(delay.max(asked))?;
         call.deadline().is_none_or(|deadline| at < deadline).then_some(at)
     }
 
@@ -183,15 +179,15 @@ impl Retrying {
         tokio::select! {
             biased;
             () = call.abort.raised() => None,
-            slept = clock::before(call.deadline(), self.retry.clock.sleep_until(at)) => slept,
+            slept = clock::before(call.deadline(), self.0.clock.sleep_until(at)) => slept,
         }
     }
 
     /// Makes the attempt that follows this many failed ones.
     async fn attempt(&self, inner: &dyn Handler, call: &Invocation, failed: u32) -> CallResult {
-        let attempt = Arc::new(call.attempt_after(failed, self.retry.attempt_timeout));
+        let attempt = Arc::new(call.attempt_after(failed, self.0.attempt_timeout));
         let answer = inner.call(Arc::clone(&attempt));
-        if self.retry.attempt_timeout.is_none() {
+        if self.0.attempt_timeout.is_none() {
             return answer.await;
         }
         let result = handler_wait::wait(inner, &attempt, answer).await.result();

@@ -9,15 +9,17 @@
 //! compression is refused, and so is one that contains a secret in compressed bytes. A truncated
 //! body is an error, never a short body. Errors of hyper are described in fixed words.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::{Body as _, Frame, Incoming as Received};
+use tokio::task::yield_now;
 use tokio_util::task::AbortOnDropHandle;
 use toolcell_contract::controls::enforced;
 
@@ -25,9 +27,8 @@ use super::connection::meter::Meter;
 use super::connection::threads::Threads;
 use super::outgoing::head_size;
 use super::{Budget, SendError, Share, TimeoutPhase};
+use crate::os::clock;
 use crate::secrets::redact::{Inflated, Inflation, REPLACEMENT, Redaction, Redactor};
-
-use crate::os::clock::{self, Sleep};
 
 /// Headers about the connection, which tools do not see.
 const OF_THE_CONNECTION: [HeaderName; 6] = [
@@ -52,17 +53,16 @@ pub(super) struct ResponseTerms {
 }
 
 /// A body that is still being received. Dropping it closes the connection.
-pub(crate) struct Body {
+pub(crate) type Body = UnsyncBoxBody<Bytes, SendError>;
+
+/// The reception of one body.
+struct Reception {
     received: Received,
     terms: ResponseTerms,
     redaction: Option<Redaction>,
     inflation: Option<Inflation>,
-    /// Completes when the wait for the next piece has been too long.
-    silence: Option<Sleep>,
     /// The received bytes that were not searched yet.
     rest: Bytes,
-    /// True if the next poll only gives others a turn.
-    is_pausing: bool,
     is_over: bool,
     _connection: AbortOnDropHandle<()>,
     _threads: Arc<Threads>,
@@ -96,19 +96,22 @@ pub(super) fn accept(
     if let Some(redactor) = &terms.redactor {
         headers = redacted(&headers, redactor)?;
     }
-    let body = Body {
+    let reception = Reception {
         received,
         redaction: terms.redactor.as_ref().map(Redactor::in_pieces),
         inflation: terms.redactor.clone().map(Inflation::new),
         terms,
-        silence: None,
         rest: Bytes::new(),
-        is_pausing: false,
         is_over: false,
         _connection: connection,
         _threads: threads,
     };
-    let mut response = Response::new(body);
+    let next = |mut reception: Reception| async move {
+        let piece = reception.next().await?;
+        Some((piece.map(Frame::data), reception))
+    };
+    let body = StreamBody::new(stream::unfold(reception, next).fuse());
+    let mut response = Response::new(body.boxed_unsync());
     *response.status_mut() = head.status;
     *response.headers_mut() = headers;
     Ok(response)
@@ -172,16 +175,41 @@ fn is_split_secret(headers: &HeaderMap, redactor: &Redactor) -> Vec<bool> {
     spread
 }
 
-impl Body {
-    fn receive(&mut self, piece: Bytes) -> Result<Bytes, SendError> {
-        self.terms.budget.take_received(piece.len() as u64)?;
-        self.rest = piece;
-        self.take()
+impl Reception {
+    /// Returns the next bytes for the tool, or `None` at the end of the body.
+    async fn next(&mut self) -> Option<Result<Bytes, SendError>> {
+        while !self.is_over {
+            let piece = self.piece().await;
+            self.is_over |= piece.is_err();
+            if !piece.as_ref().is_ok_and(Bytes::is_empty) {
+                return Some(piece);
+            }
+        }
+        None
     }
 
-    /// Searches the received bytes, and returns those that are final. If much was inflated, leaves a
-    /// rest, and the next poll pauses.
-    fn take(&mut self) -> Result<Bytes, SendError> {
+    /// Returns the bytes that are final after some more were received. There may be none.
+    async fn piece(&mut self) -> Result<Bytes, SendError> {
+        if self.rest.is_empty() {
+            let wait = self.terms.between_bytes.and_then(|time| Instant::now().checked_add(time));
+            let received = clock::before(wait, self.received.frame()).await;
+            let late = SendError::Timeout(TimeoutPhase::BetweenBytes);
+            let Some(frame) = received.ok_or(late)? else {
+                self.is_over = true;
+                return self.end();
+            };
+            let frame = frame.map_err(|error| self.terms.fault(&error))?;
+            // Trailers are dropped: few clients read them, and they would have to be checked like a
+            // head.
+            self.rest = frame.into_data().unwrap_or_default();
+            self.terms.budget.take_received(self.rest.len() as u64)?;
+        }
+        self.search().await
+    }
+
+    /// Searches the received bytes, and returns those that are final. If much was inflated, leaves
+    /// a rest, and gives others a turn.
+    async fn search(&mut self) -> Result<Bytes, SendError> {
         let (Some(inflation), Some(redaction)) = (&mut self.inflation, &mut self.redaction) else {
             return Ok(std::mem::take(&mut self.rest));
         };
@@ -190,7 +218,9 @@ impl Body {
         let left = rest.len();
         let problem = match found {
             Inflated::Clean => {
-                self.is_pausing = inflation.takes_pause();
+                if inflation.takes_pause() {
+                    yield_now().await;
+                }
                 let searched = self.rest.split_to(self.rest.len() - left);
                 return Ok(redaction.push(&searched).into());
             }
@@ -198,13 +228,6 @@ impl Body {
             Inflated::TooLarge => "its decompressed content is too large to search for secrets",
         };
         Err(SendError::broken(problem))
-    }
-
-    /// Completes when the wait for the next piece has been too long.
-    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(time) = self.terms.between_bytes else { return Poll::Pending };
-        let begun = || Box::pin(clock::until_deadline(Instant::now().checked_add(time))) as Sleep;
-        self.silence.get_or_insert_with(begun).as_mut().poll(cx)
     }
 
     /// Returns the bytes that remain after hyper's last frame.
@@ -216,52 +239,6 @@ impl Body {
             return Err(SendError::broken("it ended too soon"));
         }
         Ok(self.redaction.as_mut().map(Redaction::finish).unwrap_or_default().into())
-    }
-}
-
-impl hyper::body::Body for Body {
-    type Data = Bytes;
-    type Error = SendError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
-        while !self.is_over {
-            if std::mem::take(&mut self.is_pausing) {
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            let piece = if self.rest.is_empty() {
-                let received = Pin::new(&mut self.received).poll_frame(cx);
-                if received.is_ready() {
-                    self.silence = None;
-                }
-                match received {
-                    // Trailers are dropped: few clients read them, and they would have to be
-                    // checked like a head.
-                    Poll::Ready(Some(Ok(frame))) => {
-                        frame.into_data().map_or(Ok(Bytes::new()), |data| self.receive(data))
-                    }
-                    Poll::Ready(Some(Err(error))) => Err(self.terms.fault(&error)),
-                    Poll::Ready(None) => {
-                        self.is_over = true;
-                        self.end()
-                    }
-                    Poll::Pending => {
-                        ready!(self.poll_silence(cx));
-                        Err(SendError::Timeout(TimeoutPhase::BetweenBytes))
-                    }
-                }
-            } else {
-                self.take()
-            };
-            self.is_over |= piece.is_err();
-            if !piece.as_ref().is_ok_and(Bytes::is_empty) {
-                return Poll::Ready(Some(piece.map(Frame::data)));
-            }
-        }
-        Poll::Ready(None)
     }
 }
 

@@ -109,10 +109,9 @@ fn run_call(
         } else {
             shared.executor.uncounted(&tool, call, options, None).await
         };
-        match settle(&shared, (index, None), completion, counting) {
+        match settle(&shared, (index, None), completion, counting, (kept, &tool)) {
             Ok(ended) => ended,
-            // Boxed for the same reason.
-            Err(failed) => Box::pin(failed.decided(kept, &tool)).await,
+            Err(decided) => decided.await,
         }
     }
 }
@@ -136,9 +135,9 @@ async fn missing(
     } else {
         shared.executor.not_found(&tool, call, options, None)
     };
-    match settle(&shared, (index, Some(words)), completion, counting) {
+    match settle(&shared, (index, Some(words)), completion, counting, (kept, &tool)) {
         Ok(ended) => ended,
-        Err(failed) => failed.decided(kept, &tool).await,
+        Err(decided) => decided.await,
     }
 }
 

@@ -4,15 +4,16 @@
 //! A run calls [`settle`] for each call that has ended. It encodes the result, counts the call in
 //! the tool's statistics, and returns a [`CallSettlement`]: the message, the usage (the resources
 //! that the call took), and the reason to halt the loop, if there is one, such as a question to a
-//! person. A failure goes by the run's policy: `settle` returns a [`Failed`], which the run awaits.
-//! A policy function is called once for each failure and never about its own failure. If the
-//! encoder fails, the call counts as failed, and its message is still sent.
+//! person. A failure goes by the run's policy: `settle` returns the future of the decision, which
+//! the run awaits. A policy function is called once for each failure and never about its own
+//! failure. If the encoder fails, the call counts as failed, and its message is still sent.
 //!
 //! `Batch` builds one [`Shared`] for a run: the executor, the encoder, the options and the tools of
 //! all its calls.
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
 use toolcell_contract::call::{CallResult, Completion, ToolCall, usage::Usage};
 use toolcell_contract::json::Json;
@@ -72,20 +73,26 @@ impl CallSettlement {
     }
 }
 
-/// Settles one completion and counts it, or returns a [`Failed`] if the policy has to decide. For a
-/// tool that is not registered, the model gets the text `unknown`.
+/// Settles one completion and counts it. Returns the future of the decision if the policy has to
+/// decide about a failure. It is on the heap, because it is rare and would make every call's future
+/// larger. `call` is the copy for a policy function. For a tool that is not registered, the model
+/// gets the text `unknown`.
 pub(super) fn settle<'a>(
     shared: &'a Shared,
     (index, unknown): (usize, Option<String>),
     completion: Completion,
     counting: Counting<'_>,
-) -> Result<CallSettlement, Box<Failed<'a>>> {
+    (call, tool): (Option<Box<ToolCall>>, &'a Tool),
+) -> Result<CallSettlement, BoxFuture<'a, CallSettlement>> {
     let mut message = Message::new(completion.id, completion.tool, String::new());
     message.attributes = completion.attributes;
-    let end = End { shared, index, message, usage: completion.usage, unknown };
-    let ended = end.of(completion.result);
-    counting.end_as(completion.usage.wall, ended.as_ref().err().map(|failed| &failed.failure));
-    ended
+    let mut end = End { shared, index, message, usage: completion.usage, unknown };
+    let encoded = end.encode(completion.result);
+    counting.end_as(completion.usage.wall, encoded.as_ref().err());
+    match encoded {
+        Ok((content, halted)) => Ok(end.settled(content, halted)),
+        Err(failure) => Err(Box::pin(end.decided(failure, call, tool))),
+    }
 }
 
 /// The state of an end that is being made.
@@ -98,37 +105,10 @@ struct End<'a> {
     unknown: Option<String>,
 }
 
-/// A failed end, which the policy decides about.
-pub(super) struct Failed<'a> {
-    end: End<'a>,
-    failure: Failure,
-}
-
-impl Failed<'_> {
-    /// Applies the policy. `call` is the copy for a function.
-    pub(super) async fn decided(self, call: Option<Box<ToolCall>>, tool: &Tool) -> CallSettlement {
-        let Self { end, failure } = self;
-        let Shared { options, deciding, encoder, .. } = end.shared;
-        let (id, name) = (&*end.message.tool_call_id, &*end.message.name);
-        let stop = || (options.signal(id), options.call.stop_grace);
-        let call = || call.map_or_else(|| ToolCall::new(id, name, ""), |call| *call);
-        let limits = end.shared.executor.limits().tightened(&options.limits_of_a_call());
-        let asked = (deciding, tool.tightened(limits).timeout);
-        let encode = |value: &Json| encoder.encode(EncodeInput::Value(value)).map_err(not_encoded);
-        match decide(&options.on_tool_error, asked, call, failure, stop, encode).await {
-            Decision::Report(failure) => end.reported(&failure),
-            Decision::Replace(content) => end.settled(content, None),
-            Decision::Halt(failure, exception) => {
-                let halted = RunHalt::ToolError { tool_call_id: id.to_owned(), exception };
-                CallSettlement { halted: Some(halted), ..end.reported(&failure) }
-            }
-        }
-    }
-}
-
-impl<'a> End<'a> {
-    /// Returns the end of a result that is not a failure and can be encoded.
-    fn of(mut self, result: CallResult) -> Result<CallSettlement, Box<Failed<'a>>> {
+impl End<'_> {
+    /// Returns the text for the model and the reason of a halt, or the failure if the result is one
+    /// or cannot be encoded.
+    fn encode(&mut self, result: CallResult) -> Result<(String, Option<RunHalt>), Failure> {
         let encoder = &self.shared.encoder;
         let tool_call_id = || self.message.tool_call_id.clone();
         let encoded = match result {
@@ -153,20 +133,35 @@ impl<'a> End<'a> {
                     (content, Some(RunHalt::Handler { reason, tool_call_id, result }))
                 })
             }
-            CallResult::Outcome(Outcome::Error(error)) => {
-                return Err(self.failed(Failure::Error(error)));
-            }
-            CallResult::ToolError(error) => return Err(self.failed(Failure::ToolError(error))),
-            CallResult::Refusal(refusal) => return Err(self.failed(Failure::Refusal(refusal))),
+            CallResult::Outcome(Outcome::Error(error)) => return Err(Failure::Error(error)),
+            CallResult::ToolError(error) => return Err(Failure::ToolError(error)),
+            CallResult::Refusal(refusal) => return Err(Failure::Refusal(refusal)),
         };
-        match encoded {
-            Ok((content, halted)) => Ok(self.settled(content, halted)),
-            Err(error) => Err(self.failed(not_encoded(error))),
-        }
+        encoded.map_err(not_encoded)
     }
 
-    fn failed(self, failure: Failure) -> Box<Failed<'a>> {
-        Box::new(Failed { end: self, failure })
+    /// Applies the policy to a failure. `call` is the copy for a function.
+    async fn decided(
+        self,
+        failure: Failure,
+        call: Option<Box<ToolCall>>,
+        tool: &Tool,
+    ) -> CallSettlement {
+        let Shared { options, deciding, encoder, .. } = self.shared;
+        let (id, name) = (&*self.message.tool_call_id, &*self.message.name);
+        let stop = || (options.signal(id), options.call.stop_grace);
+        let call = || call.map_or_else(|| ToolCall::new(id, name, ""), |call| *call);
+        let limits = self.shared.executor.limits().tightened(&options.limits_of_a_call());
+        let asked = (deciding, tool.tightened(limits).timeout);
+        let encode = |value: &Json| encoder.encode(EncodeInput::Value(value)).map_err(not_encoded);
+        match decide(&options.on_tool_error, asked, call, failure, stop, encode).await {
+            Decision::Report(failure) => self.reported(&failure),
+            Decision::Replace(content) => self.settled(content, None),
+            Decision::Halt(failure, exception) => {
+                let halted = RunHalt::ToolError { tool_call_id: id.to_owned(), exception };
+                CallSettlement { halted: Some(halted), ..self.reported(&failure) }
+            }
+        }
     }
 
     /// Reports the failure to the model.

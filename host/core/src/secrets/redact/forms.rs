@@ -3,14 +3,14 @@
 //! `Redactor` calls [`Forms::of`] when it is built. The result has three sets of patterns, each
 //! with the values that it may be a form of: some are searched for in the original bytes, some in
 //! the bytes without separators (white space, quotes and the like), and most in the letters and
-//! digits alone. A pattern that is also in the set `spelled` has only letters or only digits, and
-//! counts only where it is spelled out. [`without`] drops the separators. Parts of a value are
+//! digits alone. A pattern of only letters or only digits counts only where it is spelled out,
+//! unless it is an encoding of a value. [`without`] drops the separators. Parts of a value are
 //! included only if [`Pieces::Searched`] asks for them.
 //! Invariants: pure. Text that is frequent by chance is no pattern: forms and parts have minimum
 //! lengths. If all patterns together would exceed 1 MiB, the rarer forms are left out, then all but
 //! the plain ones, which have no bound here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
@@ -73,8 +73,18 @@ const HTML_ENCODERS: [[&str; 3]; 8] = [
     ["&quot;", "&#x27;", "&#x2b;"],
 ];
 
-/// Patterns, each with the indices of the values that it may be a form of.
-pub(super) type Patterns = BTreeMap<Vec<u8>, Vec<usize>>;
+/// Texts that are searched for.
+pub(super) type Patterns = BTreeMap<Vec<u8>, Pattern>;
+
+/// The meaning of a text that is searched for.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    /// The indices of the values that it may be a form of.
+    pub(super) owners: Vec<usize>,
+    /// True if it consists of words or of a number alone and is no encoding: it counts only where
+    /// it is spelled out.
+    pub(super) is_spelled: bool,
+}
 
 /// The patterns, by the text that they are searched for in.
 #[derive(Debug, Default)]
@@ -85,9 +95,6 @@ pub(super) struct Forms {
     pub(super) bare: Patterns,
     /// Searched for in the letters and digits of the bytes.
     pub(super) skeleton: Patterns,
-    /// Patterns of `skeleton` that consist of words or of a number alone: they count only where
-    /// they are spelled out.
-    pub(super) spelled: BTreeSet<Vec<u8>>,
 }
 
 /// The set of forms that a value is searched for in.
@@ -124,7 +131,7 @@ impl Forms {
         let mut forms = Self::default();
         for (number, value) in values.iter().enumerate() {
             for form in written(value, extent, pieces) {
-                note(&mut forms.written, form, number);
+                note(&mut forms.written, form, number, false);
             }
             if enforced!(SpacedSecrets) {
                 forms.add_spaced(value.as_bytes(), number, extent);
@@ -144,26 +151,23 @@ impl Forms {
         }
         for form in plain {
             let skeleton = without(&form, in_skeleton());
-            let is_long = skeleton.len() >= MIN_PIECE;
-            if is_long && is_mixed(&skeleton) {
-                note(&mut self.skeleton, skeleton, number);
-                continue;
-            }
+            let (is_long, is_mixed) = (skeleton.len() >= MIN_PIECE, is_mixed(&skeleton));
             if is_long {
-                self.spelled.insert(skeleton.to_ascii_lowercase());
-                note(&mut self.skeleton, skeleton, number);
+                note(&mut self.skeleton, skeleton, number, !is_mixed);
+            }
+            if is_long && is_mixed {
+                continue;
             }
             let bare = without(&form, &SEPARATORS);
             if bare.len() >= MIN_PIECE {
-                note(&mut self.bare, bare, number);
+                note(&mut self.bare, bare, number, false);
             }
         }
         for form in encoded(value, extent) {
             let skeleton = without(&form, in_skeleton());
             if skeleton.len() >= MIN_PIECE {
                 // An encoding counts with any separators: it need not be spelled out.
-                self.spelled.remove(&skeleton.to_ascii_lowercase());
-                note(&mut self.skeleton, skeleton, number);
+                note(&mut self.skeleton, skeleton, number, false);
             }
         }
     }
@@ -177,11 +181,13 @@ impl Forms {
     }
 }
 
-fn note(patterns: &mut Patterns, form: Vec<u8>, number: usize) {
+fn note(patterns: &mut Patterns, form: Vec<u8>, number: usize, is_spelled: bool) {
     // Patterns are stored in lower case, since the search ignores case.
-    let owners = patterns.entry(form.to_ascii_lowercase()).or_default();
-    if owners.last() != Some(&number) {
-        owners.push(number);
+    let pattern = patterns.entry(form.to_ascii_lowercase());
+    let pattern = pattern.or_insert_with(|| Pattern { owners: Vec::new(), is_spelled });
+    pattern.is_spelled &= is_spelled;
+    if pattern.owners.last() != Some(&number) {
+        pattern.owners.push(number);
     }
 }
 

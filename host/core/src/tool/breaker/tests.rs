@@ -1,8 +1,10 @@
 //! Tests of the circuit breaker, with a scripted handler and a clock that the test moves: which
 //! failures count, which calls are admitted, and the record of every end.
 
+use std::panic::AssertUnwindSafe;
 use std::task::{Context, Waker};
 
+use futures_util::FutureExt as _;
 use toolcell_test_guests::rows;
 
 use super::*;
