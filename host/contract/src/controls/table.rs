@@ -36,7 +36,7 @@ controls! {
     /// A guest that neither uses fuel nor calls the host is checked every millisecond, or when its
     /// current instruction ends.
     Ticks = "ticks",
-    /// The ticker thread is replaced if it dies.
+    /// The ticker thread goes on after a panic.
     TickerWatch = "ticker-watch",
     /// A guest that waits for the host is ended at its deadline.
     Deadline = "deadline",

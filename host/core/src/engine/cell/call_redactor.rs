@@ -104,14 +104,9 @@ impl CallRedactor {
         self.known.read().redactor.clone()
     }
 
-    /// Returns true if a tool that led to the call has a secret that this tool was not granted to
-    /// read.
-    pub(crate) fn has_foreign(&self) -> bool {
-        self.foreign.is_some()
-    }
-
-    /// Returns true if these bytes hold the value of such a secret. Compressed bytes that are too
-    /// large to be searched count as such.
+    /// Returns true if these bytes hold the value of a secret of a tool that led to the call, which
+    /// this tool was not granted to read. Compressed bytes that are too large to be searched count
+    /// as such.
     pub(crate) fn is_foreign(&self, bytes: &[u8]) -> bool {
         let holds = |foreign: &Redactor| {
             let mut work = InflationWork::default();

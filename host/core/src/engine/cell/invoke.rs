@@ -109,22 +109,25 @@ pub(crate) async fn execute(
         };
         let toolbox = indices.load(&mut *store, &instance)?;
         let tool = toolbox.toolcell_tool_tool();
-        let wire = translate::Context::of(&invocation);
         if checks.visible {
-            let asked = translate::Context::with_arguments(&invocation);
-            if !tool.call_visible(&mut *store, &invocation.call.name, asked.context()).await? {
+            let extensions = translate::with_arguments(&invocation);
+            let context = translate::context(&invocation, &extensions);
+            if !tool.call_visible(&mut *store, &invocation.call.name, context).await? {
                 return Ok(CallResult::Refusal(Refusal::NotVisible));
             }
         }
         if checks.validate {
-            let problems = tool.call_validate(&mut *store, wire.call()).await?;
+            let problems = tool.call_validate(&mut *store, translate::call(&invocation)).await?;
             if !problems.is_empty() {
                 return Ok(CallResult::Refusal(Refusal::InvalidArguments(Fault::of_handler(
                     problems,
                 ))));
             }
         }
-        let said = tool.call_execute(&mut *store, wire.call(), wire.context()).await?;
+        let extensions = translate::extensions(&invocation);
+        let context = translate::context(&invocation, &extensions);
+        let call = translate::call(&invocation);
+        let said = tool.call_execute(&mut *store, call, context).await?;
         Ok(match translate::outcome(said) {
             Ok(outcome) => CallResult::Outcome(outcome),
             Err(rule) => CallResult::ToolError(ToolError::InvalidReturn(rule)),
@@ -164,8 +167,9 @@ pub(crate) async fn visible(
     run_state: Arc<RunState>,
 ) -> Result<bool, ToolError> {
     ask(&ready, &invocation, run_state, async |tool, store| {
-        let asked = translate::Context::with_arguments(&invocation);
-        tool.call_visible(store, &invocation.call.name, asked.context()).await
+        let extensions = translate::with_arguments(&invocation);
+        let context = translate::context(&invocation, &extensions);
+        tool.call_visible(store, &invocation.call.name, context).await
     })
     .await
 }
@@ -177,7 +181,7 @@ pub(crate) async fn validate(
     run_state: Arc<RunState>,
 ) -> Result<Vec<Fault>, ToolError> {
     let asked = ask(&ready, &invocation, run_state, async |tool, store| {
-        tool.call_validate(store, translate::Context::of(&invocation).call()).await
+        tool.call_validate(store, translate::call(&invocation)).await
     });
     asked.await.map(Fault::of_handler)
 }

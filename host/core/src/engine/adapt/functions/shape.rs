@@ -94,9 +94,10 @@ impl Integer {
 pub(super) struct Parts(usize);
 
 impl Parts {
-    /// Counts names: a name is a part, and a long one is several.
-    fn names<'a>(&mut self, names: impl Iterator<Item = &'a str>) -> Result<(), &'static str> {
-        names.map(|name| 1 + name.len() / NAME_BYTES).try_for_each(|parts| self.add(parts))
+    /// Counts a name, and returns it: a name is a part, and a long one is several.
+    fn name(&mut self, name: &str) -> Result<String, &'static str> {
+        self.add(1 + name.len() / NAME_BYTES)?;
+        Ok(name.to_owned())
     }
 
     fn add(&mut self, parts: usize) -> Result<(), &'static str> {
@@ -117,14 +118,6 @@ impl Shape {
 
     fn at(ty: &Type, parts: &mut Parts, levels: usize) -> Result<Self, &'static str> {
         parts.add(1)?;
-        #[expect(clippy::wildcard_enum_match_arm, reason = "the others have no names")]
-        match ty {
-            Type::Record(record) => parts.names(record.fields().map(|field| field.name))?,
-            Type::Variant(variant) => parts.names(variant.cases().map(|case| case.name))?,
-            Type::Enum(named) => parts.names(named.names())?,
-            Type::Flags(flags) => parts.names(flags.names())?,
-            _ => {}
-        }
         let Some(levels) = levels.checked_sub(1) else {
             return Err("types that nest deeper than 24 levels");
         };
@@ -146,28 +139,32 @@ impl Shape {
             Type::List(list) if matches!(list.ty(), Type::U8) => Self::Bytes,
             Type::List(list) => Self::List(Box::new(of(&list.ty())?)),
             Type::Record(record) => {
-                let fields = record
-                    .fields()
-                    .map(|field| of(&field.ty).map(|shape| (field.name.to_owned(), shape)));
-                Self::Record(fields.collect::<Result<_, _>>()?)
+                let fields = record.fields().map(|field| {
+                    Ok((parts.name(field.name)?, Self::at(&field.ty, parts, levels)?))
+                });
+                Self::Record(fields.collect::<Result<_, &str>>()?)
             }
             Type::Tuple(tuple) => {
                 Self::Tuple(tuple.types().map(|ty| of(&ty)).collect::<Result<_, _>>()?)
             }
             Type::Variant(variant) => {
                 let cases = variant.cases().map(|case| {
-                    let shape = case.ty.map(|ty| of(&ty)).transpose();
-                    shape.map(|shape| (case.name.to_owned(), shape))
+                    let name = parts.name(case.name)?;
+                    Ok((name, case.ty.map(|ty| Self::at(&ty, parts, levels)).transpose()?))
                 });
-                Self::Variant(cases.collect::<Result<_, _>>()?)
+                Self::Variant(cases.collect::<Result<_, &str>>()?)
             }
-            Type::Enum(named) => Self::Enum(named.names().map(str::to_owned).collect()),
+            Type::Enum(named) => {
+                Self::Enum(named.names().map(|name| parts.name(name)).collect::<Result<_, _>>()?)
+            }
             Type::Option(option) => Self::Option(Box::new(of(&option.ty())?)),
             Type::Result(result) => {
                 let mut boxed = |ty: Option<Type>| ty.map(|ty| of(&ty).map(Box::new)).transpose();
                 Self::Result(boxed(result.ok())?, boxed(result.err())?)
             }
-            Type::Flags(flags) => Self::Flags(flags.names().map(str::to_owned).collect()),
+            Type::Flags(flags) => {
+                Self::Flags(flags.names().map(|name| parts.name(name)).collect::<Result<_, _>>()?)
+            }
             Type::Own(_) | Type::Borrow(_) => return Err("a resource"),
             Type::Future(_) | Type::Stream(_) => return Err("a future or a stream"),
             Type::ErrorContext => return Err("an error context"),

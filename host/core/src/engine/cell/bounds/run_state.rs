@@ -11,7 +11,7 @@
 //! being polled, waits for the host. The guest sets no flag itself. Once the deadline has passed,
 //! the answer to whether the guest waited at that moment does not change.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 use std::{cell::Cell, future::poll_fn, pin::Pin, sync::Arc};
@@ -27,13 +27,6 @@ use super::ticker::TICK;
 /// interrupted at its first instruction.
 const SHORTEST: Duration = TICK.checked_div(2).expect("not by zero");
 
-/// The guest runs, or could run.
-const RUNS: u8 = 0;
-/// The guest waits for the host.
-const WAITS: u8 = 1;
-/// The guest was waiting for the host when its deadline passed.
-const WAITED_TOO_LONG: u8 = 2;
-
 thread_local! {
     /// The address of the run state that this thread polls.
     static POLLED: Cell<usize> = const { Cell::new(0) };
@@ -43,8 +36,9 @@ thread_local! {
 #[derive(Debug, Default)]
 pub(crate) struct RunState {
     deadline: Option<Instant>,
-    /// [`RUNS`], [`WAITS`] or [`WAITED_TOO_LONG`]; written only by the task that polls the guest.
-    activity: AtomicU8,
+    /// True if the guest waits for the host, or did when its deadline passed. Written only by the
+    /// task that polls the guest.
+    is_blocked: AtomicBool,
     /// True if the guest asked to be polled again during the current poll.
     yielded: AtomicBool,
     /// True if the guest ended after its deadline.
@@ -75,17 +69,19 @@ impl RunState {
     /// Records that the guest runs: it calls the host, a tick hits it, or it ends. Its wait is
     /// over. Steps of the host's own work, of which a request has many, do not count.
     pub(crate) fn runs(&self) {
-        if self.activity.load(Ordering::Relaxed) == WAITS {
-            let doing = if self.is_past() { WAITED_TOO_LONG } else { RUNS };
-            self.activity.store(doing, Ordering::Relaxed);
-        }
+        self.set_blocked(false);
     }
 
     /// Records that the guest has called the host, which has no answer yet. During the host's work
     /// the task may be woken as if by the guest.
     pub(crate) fn waits(&self) {
-        if self.activity.load(Ordering::Relaxed) == RUNS && !self.is_past() {
-            self.activity.store(WAITS, Ordering::Relaxed);
+        self.set_blocked(true);
+    }
+
+    fn set_blocked(&self, is_blocked: bool) {
+        // The clock is read only for a change.
+        if self.is_blocked.load(Ordering::Relaxed) != is_blocked && !self.is_past() {
+            self.is_blocked.store(is_blocked, Ordering::Relaxed);
         }
     }
 
@@ -102,7 +98,7 @@ impl RunState {
     /// Returns true if the guest waited for the host when its deadline passed. Called after the
     /// deadline.
     pub(crate) fn was_blocked(&self) -> bool {
-        self.activity.load(Ordering::Relaxed) != RUNS
+        self.is_blocked.load(Ordering::Relaxed)
     }
 
     /// Returns true if the guest ended after its deadline.

@@ -4,15 +4,14 @@
 //! its thread raises the epoch of the wasmtime engines every millisecond. The epoch is a counter
 //! that compiled guest code compares with its deadline; when it is reached, the tick function of
 //! the cell (the fresh store of one call) decides whether the guest continues. Without guests the
-//! thread sleeps. A second thread only waits for the first to die, and replaces it within a tick.
+//! thread sleeps. After a panic of its own it goes on within a tick.
 //! Invariants: the epoch is raised for all guests and never to stop one call. Fuel (the count of
 //! executed instructions) is a second, independent bound.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::{sync::Arc, thread, time::Duration};
 
-use parking_lot::{Condvar, Mutex};
-use toolcell_contract::{controls::enforced, error::Error};
+use toolcell_contract::{controls::enforced, error::Error, panic_guard::guarded};
 use wasmtime::EngineWeak;
 
 use crate::os::threads::shorten_slices;
@@ -24,7 +23,10 @@ pub(super) const TICK: Duration = Duration::from_millis(1);
 const LINGER: u32 = 100;
 
 /// Raises epochs while at least one [`Running`] exists.
-pub(crate) struct Ticker(Arc<Shared>);
+pub(crate) struct Ticker {
+    shared: Arc<Shared>,
+    thread: thread::Thread,
+}
 
 #[derive(Default)]
 struct Shared {
@@ -34,58 +36,57 @@ struct Shared {
     stopped: AtomicBool,
     #[cfg(test)]
     poisoned: AtomicBool,
-    gate: Mutex<()>,
-    wake: Condvar,
 }
 
 impl Ticker {
-    /// Starts to tick for these engines. The threads end when the ticker is dropped.
+    /// Starts to tick for these engines. The thread ends when the ticker is dropped.
     pub(crate) fn start(engines: Vec<EngineWeak>) -> Result<Self, Error> {
         let shared = Arc::<Shared>::default();
-        let watched = Arc::clone(&shared);
-        thread::Builder::new()
-            .name("toolcell-watch".into())
-            .spawn(move || watch(&watched, &engines))
-            .map_err(|error| {
-                Error::engine("the clock's thread cannot be started").with_source(error)
-            })?;
-        Ok(Self(shared))
+        let ticking = Arc::clone(&shared);
+        let spawned = thread::Builder::new().name("toolcell-tick".into()).spawn(move || {
+            shorten_slices();
+            while guarded(|| tick(&ticking, &engines)).is_none() && enforced!(TickerWatch) {
+                tracing::error!("the ticking thread panicked, and goes on");
+            }
+        });
+        let thread = spawned.map_err(|error| {
+            Error::engine("the clock's thread cannot be started").with_source(error)
+        })?;
+        Ok(Self { shared, thread: thread.thread().clone() })
     }
 
     /// Ticks until the returned guard is dropped.
     pub(crate) fn run(&self) -> Running {
-        self.0.running.fetch_add(1, Ordering::SeqCst);
+        self.shared.running.fetch_add(1, Ordering::SeqCst);
         // Pairs with the order in `Shared::sleep`: it first sets `asleep`, then checks for guests.
-        if self.0.asleep.load(Ordering::SeqCst) {
-            let _gate = self.0.gate.lock();
-            self.0.wake.notify_one();
+        if self.shared.asleep.load(Ordering::SeqCst) {
+            self.thread.unpark();
         }
-        Running(Arc::clone(&self.0))
+        Running(Arc::clone(&self.shared))
     }
 
     /// Returns the number of times that the epoch was raised.
     #[cfg(test)]
     pub(crate) fn ticks(&self) -> u64 {
-        self.0.ticks.load(Ordering::Relaxed)
+        self.shared.ticks.load(Ordering::Relaxed)
     }
 
     /// Makes the ticking thread panic at its next tick, as a bug would.
     #[cfg(test)]
     pub(super) fn poison(&self) {
-        self.0.poisoned.store(true, Ordering::SeqCst);
+        self.shared.poisoned.store(true, Ordering::SeqCst);
     }
 
     #[cfg(test)]
     fn is_asleep(&self) -> bool {
-        self.0.asleep.load(Ordering::SeqCst)
+        self.shared.asleep.load(Ordering::SeqCst)
     }
 }
 
 impl Drop for Ticker {
     fn drop(&mut self) {
-        self.0.stopped.store(true, Ordering::SeqCst);
-        let _gate = self.0.gate.lock();
-        self.0.wake.notify_all();
+        self.shared.stopped.store(true, Ordering::SeqCst);
+        self.thread.unpark();
     }
 }
 
@@ -102,35 +103,15 @@ impl Shared {
     /// Sleeps until a guest runs or the ticker is stopped.
     fn sleep(&self) {
         self.asleep.store(true, Ordering::SeqCst);
-        let mut gate = self.gate.lock();
         while self.running.load(Ordering::SeqCst) == 0 && !self.stopped.load(Ordering::SeqCst) {
-            self.wake.wait(&mut gate);
+            thread::park();
         }
-        drop(gate);
         self.asleep.store(false, Ordering::SeqCst);
     }
 }
 
-/// Replaces the ticking thread whenever it dies, until the ticker is stopped.
-fn watch(shared: &Arc<Shared>, engines: &[EngineWeak]) {
-    let mut replaced = true;
-    while replaced && !shared.stopped.load(Ordering::SeqCst) {
-        let (ticking, engines) = (Arc::clone(shared), engines.to_vec());
-        let spawned = thread::Builder::new()
-            .name("toolcell-tick".into())
-            .spawn(move || tick(&ticking, &engines));
-        match spawned.map(thread::JoinHandle::join) {
-            Ok(Ok(())) => {}
-            Ok(Err(_)) => tracing::error!("the ticking thread died and is replaced"),
-            // No thread can be started: try again after a tick.
-            Err(_) => thread::sleep(TICK),
-        }
-        replaced = enforced!(TickerWatch);
-    }
-}
-
+/// Ticks until the ticker is stopped.
 fn tick(shared: &Shared, engines: &[EngineWeak]) {
-    shorten_slices();
     let mut idle = 0;
     while !shared.stopped.load(Ordering::SeqCst) {
         if shared.running.load(Ordering::SeqCst) > 0 {
@@ -175,17 +156,17 @@ mod tests {
     }
 
     #[test]
-    fn dead_ticker_thread_is_replaced() {
+    fn ticker_goes_on_after_a_panic() {
         let ticker = Ticker::start(Vec::new()).unwrap();
         let _running = ticker.run();
         for _ in 0..3 {
             ticker.poison();
-            wait_until("poison not taken", || !ticker.0.poisoned.load(Ordering::SeqCst));
+            wait_until("poison not taken", || !ticker.shared.poisoned.load(Ordering::SeqCst));
             let before = ticker.ticks();
-            wait_until("not replaced", || ticker.ticks() > before + 2);
+            wait_until("does not go on", || ticker.ticks() > before + 2);
         }
     }
-    /// The ticking thread dies at its first tick, and fuel ends neither guest; the only cell is
+    /// The ticking thread panics at its first tick, and fuel ends neither guest; the only cell is
     /// still free for the next call. (A guest that spends fuel yields now and then in any case, and
     /// is dropped there; `BurnTime` spends next to none.)
     #[test]
@@ -221,13 +202,13 @@ mod tests {
             let CallResult::ToolError(ToolError::Timeout(Timeout::Deadline { .. })) = ended else {
                 panic!("{ended:?}")
             };
-            wait_until("poison not taken", || !ticker.0.poisoned.load(Ordering::SeqCst));
+            wait_until("poison not taken", || !ticker.shared.poisoned.load(Ordering::SeqCst));
             let answered = called(&behaves, Duration::from_secs(10));
             let is_free = matches!(answered, CallResult::Outcome(_));
             assert!(is_free, "its cell is not free: {answered:?}");
             let before = ticker.ticks();
             let _running = ticker.run();
-            wait_until("not replaced", || ticker.ticks() > before + 2);
+            wait_until("does not go on", || ticker.ticks() > before + 2);
         }
     }
 }

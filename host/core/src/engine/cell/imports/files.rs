@@ -27,14 +27,14 @@ use parking_lot::Mutex;
 use toolcell_contract::grants::{Access, SCRATCH, TEMPORARY, is_below, rights::Rights};
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::filesystem::{Descriptor, Dir};
+use wasmtime_wasi::p2::FsError;
 use wasmtime_wasi::p2::bindings::filesystem::{preopens, types as wasi, types::NewTimestamp};
-use wasmtime_wasi::p2::{FsError, FsResult};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
 use super::seeded_random::SeededRandom;
 use crate::capability::files::{Area, CallFiles, Mounts, OpenMark, Root, Scratch, is_exhausted};
+use crate::engine::cell::Cell;
 use crate::engine::cell::bounds::{blocking_pool::PoolAccess, host_memory::HostMemory};
-use crate::engine::cell::{Cell, recorder::joined};
 use crate::tenant::{descriptors, limit_reached::LimitReached, share::Reservation};
 use devices::Simulated;
 
@@ -144,25 +144,6 @@ impl Cell {
     fn slot(&self) -> Result<Arc<Reservation>, LimitReached> {
         descriptors::take(&self.scope.resources.descriptors, &self.scope.invocation.tenant)
             .map(Arc::new)
-    }
-
-    /// Refuses a path outside of all granted directories. In a dry run, records and returns the
-    /// full path.
-    fn note_path(
-        &mut self,
-        fd: &Resource<Descriptor>,
-        path: &str,
-        access: Access,
-        is_directory: bool,
-    ) -> FsResult<Option<Arc<str>>> {
-        self.refuse_ungranted(fd, path, access, is_directory)?;
-        let Some(recorder) = self.scope.resources.recorder.clone() else { return Ok(None) };
-        let directory = self.files().place_of(fd).and_then(|place| place.path.clone());
-        Ok(directory.map(|directory| {
-            let path = joined(&directory, path);
-            recorder.path(path.clone(), access, is_directory);
-            path.into()
-        }))
     }
 
     /// Adds a descriptor of a directory.

@@ -12,22 +12,25 @@
 
 use std::time::Duration;
 
+use toolcell_contract::grants::Access;
 use toolcell_contract::grants::rights::{Denial, Request};
-use toolcell_contract::grants::{Access, GrantKind};
 use tracing::Instrument as _;
 use wasmtime::component::{HasSelf, Linker};
 
 use super::secrets::denial_text;
 use crate::capability::kv::{KeyStore, Namespace, StoreError};
-use crate::engine::cell::{
-    Cell, bindings::toolcell::tool::kv, bounds::blocking_pool::Unserved, host_span::host_span,
-};
+use crate::engine::cell::{Cell, bindings::toolcell::tool::kv, host_span::host_span};
+use crate::engine::cell::{bounds::blocking_pool::Unserved, call_redactor::CallRedactor};
 
 type Answer<T> = wasmtime::Result<Result<T, kv::Fault>>;
 
 /// The text for a tool whose tenant's whole share of threads waits for a store that does not
 /// answer.
 const BLOCKED: &str = "blocked: earlier requests to the store have not ended; try again later";
+
+/// The end of an operation. `None`: it would have stored a secret that only a calling tool may
+/// read.
+type Done<T> = Option<Result<T, StoreError>>;
 
 /// Links the interface.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
@@ -38,7 +41,7 @@ impl kv::Host for Cell {
     async fn get(&mut self, key: String) -> Answer<Option<kv::Entry>> {
         let request = Request::Key { access: Access::Read, key: key.clone().into() };
         let found =
-            self.in_store("get", &request, false, move |store, own| store.get(own, &key)).await?;
+            self.in_store("get", &request, move |store, own| Some(store.get(own, &key))).await?;
         Ok(found
             .map(|entry| entry.map(|entry| kv::Entry { data: entry.data, version: entry.version })))
     }
@@ -46,19 +49,17 @@ impl kv::Host for Cell {
     async fn set(&mut self, key: String, data: Vec<u8>, ttl_ms: Option<u64>) -> Answer<u64> {
         let request = Request::Key { access: Access::Write, key: key.clone().into() };
         let ttl = ttl_ms.map(Duration::from_millis);
-        let (is_foreign, data) = match self.searched(&key, data).await? {
-            Ok(searched) => searched,
-            Err(fault) => return Ok(Err(fault)),
+        let redactor = self.scope.redactor.clone();
+        let set = move |store: &dyn KeyStore, own: &Namespace| {
+            let is_foreign = is_foreign(redactor.as_deref(), &key, &data);
+            (!is_foreign).then(|| store.set(own, &key, &data, ttl))
         };
-        self.in_store("set", &request, is_foreign, move |store, own| {
-            store.set(own, &key, &data, ttl)
-        })
-        .await
+        self.in_store("set", &request, set).await
     }
 
     async fn delete(&mut self, key: String) -> Answer<bool> {
         let request = Request::Key { access: Access::Write, key: key.clone().into() };
-        self.in_store("delete", &request, false, move |store, own| store.delete(own, &key)).await
+        self.in_store("delete", &request, move |store, own| Some(store.delete(own, &key))).await
     }
 
     async fn compare_and_swap(
@@ -70,14 +71,12 @@ impl kv::Host for Cell {
     ) -> Answer<Option<u64>> {
         let request = Request::Key { access: Access::Write, key: key.clone().into() };
         let ttl = ttl_ms.map(Duration::from_millis);
-        let (is_foreign, data) = match self.searched(&key, data).await? {
-            Ok(searched) => searched,
-            Err(fault) => return Ok(Err(fault)),
-        };
+        let redactor = self.scope.redactor.clone();
         let swap = move |store: &dyn KeyStore, own: &Namespace| {
-            store.compare_and_swap(own, &key, expected, &data, ttl)
+            let is_foreign = is_foreign(redactor.as_deref(), &key, &data);
+            (!is_foreign).then(|| store.compare_and_swap(own, &key, expected, &data, ttl))
         };
-        self.in_store("compare-and-swap", &request, is_foreign, swap).await
+        self.in_store("compare-and-swap", &request, swap).await
     }
 
     async fn list(
@@ -89,56 +88,31 @@ impl kv::Host for Cell {
         let request = Request::Keys { prefix: prefix.clone().into() };
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let list = move |store: &dyn KeyStore, own: &Namespace| {
-            store.list(own, &prefix, cursor.as_deref(), most)
+            Some(store.list(own, &prefix, cursor.as_deref(), most))
         };
-        let page = self.in_store("list", &request, false, list).await?;
+        let page = self.in_store("list", &request, list).await?;
         Ok(page.map(|page| kv::Page { keys: page.keys, cursor: page.cursor }))
     }
 }
 
 impl Cell {
-    /// Returns the data of a write, and true if the write has the value of a secret that only a tool
-    /// which led to this call may read. A stored value outlives the call, and later calls do not know
-    /// that secret. The search of compressed data takes long, so a thread that may block does it.
-    async fn searched(&mut self, key: &str, data: Vec<u8>) -> Answer<(bool, Vec<u8>)> {
-        let redactor = self.scope.redactor.as_ref().filter(|redactor| redactor.has_foreign());
-        let Some(redactor) = redactor.cloned() else { return Ok(Ok((false, data))) };
-        self.awaits(GrantKind::wait_of("kv"));
-        self.run_state.waits();
-        let key = key.to_owned();
-        let search =
-            move || (redactor.is_foreign(key.as_bytes()) || redactor.is_foreign(&data), data);
-        let way = self.scope.resources.for_keys.way(&self.scope.invocation.tenant);
-        match way.run(search).await {
-            Ok(searched) => Ok(Ok(searched)),
-            Err(Unserved::Blocked) => Ok(Err(kv::Fault::Unavailable(BLOCKED.into()))),
-            Err(Unserved::Failed(error)) => Err(error),
-        }
-    }
-
     /// Uses the store, if the tool may, on a thread of its tenant's share that may block. An
     /// operation that was started goes on to its end even if the call ends.
     async fn in_store<T: Send + 'static>(
         &mut self,
         function: &'static str,
         request: &Request<'_>,
-        is_foreign: bool,
-        work: impl FnOnce(&dyn KeyStore, &Namespace) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&dyn KeyStore, &Namespace) -> Done<T> + Send + 'static,
     ) -> Answer<T> {
         self.called("kv", function)?;
         self.run_state.waits();
         let span = host_span(&self.scope.invocation, "kv", function);
-        let allowed = self.scope.authorize(request).and_then(|()| {
-            if !is_foreign {
-                return Ok(());
-            }
-            let denial = Denial::by_secrets(request);
-            self.scope.invocation.denied(&denial);
-            Err(denial)
-        });
-        if let Err(denial) = allowed {
+        let denied = |denial: &Denial| {
             span.record("error", "denied");
-            return Ok(Err(kv::Fault::Denied(denial_text(&denial))));
+            Ok(Err(kv::Fault::Denied(denial_text(denial))))
+        };
+        if let Err(denial) = self.scope.authorize(request) {
+            return denied(&denial);
         }
         let Some(store) = self.scope.resources.keys.clone() else {
             return Ok(Err(kv::Fault::Unavailable("this host has no key-value store".into())));
@@ -146,16 +120,30 @@ impl Cell {
         let tenant = &self.scope.invocation.tenant;
         let own = Namespace::new(tenant.name(), self.scope.rights.store());
         let way = self.scope.resources.for_keys.way(tenant);
-        match way.run(move || work(&*store, &own)).instrument(span.clone()).await {
-            Ok(done) => Ok(done.map_err(|error| {
-                let (kind, fault) = fault(error);
-                span.record("error", kind);
-                fault
-            })),
-            Err(Unserved::Blocked) => Ok(Err(kv::Fault::Unavailable(BLOCKED.into()))),
-            Err(Unserved::Failed(error)) => Err(error),
-        }
+        let done = match way.run(move || work(&*store, &own)).instrument(span.clone()).await {
+            Ok(done) => done,
+            Err(Unserved::Blocked) => return Ok(Err(kv::Fault::Unavailable(BLOCKED.into()))),
+            Err(Unserved::Failed(error)) => return Err(error),
+        };
+        let Some(done) = done else {
+            let denial = Denial::by_secrets(request);
+            self.scope.invocation.denied(&denial);
+            return denied(&denial);
+        };
+        Ok(done.map_err(|error| {
+            let (kind, fault) = fault(error);
+            span.record("error", kind);
+            fault
+        }))
     }
+}
+
+/// Returns true if a write has the value of a secret that only a tool which led to this call may
+/// read. A stored value outlives the call, and later calls do not know that secret. The search of
+/// compressed data takes long, so a thread that may block does it.
+fn is_foreign(redactor: Option<&CallRedactor>, key: &str, data: &[u8]) -> bool {
+    redactor
+        .is_some_and(|redactor| redactor.is_foreign(key.as_bytes()) || redactor.is_foreign(data))
 }
 
 /// Returns the kind of an error, without its text, and the error for the tool.

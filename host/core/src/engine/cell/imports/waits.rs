@@ -19,7 +19,7 @@ use wasmtime::component::{HasSelf, Linker, Resource, ResourceTable};
 use wasmtime_wasi::p2::bindings::io::poll::{Host as _, HostPollable as _};
 use wasmtime_wasi::p2::bindings::io::streams::{self, Host as _, HostInputStream as _};
 use wasmtime_wasi::p2::{
-    DynInputStream, DynOutputStream, DynPollable, Pollable, StreamResult, subscribe,
+    DynInputStream, DynOutputStream, DynPollable, Pollable, StreamError, StreamResult, subscribe,
 };
 use wasmtime_wasi::{clocks::HostMonotonicClock as _, p2::bindings::clocks::monotonic_clock};
 use wasmtime_wasi_http::p2::{body::HostIncomingBody, types::HostFutureIncomingResponse};
@@ -33,6 +33,8 @@ const STREAMS: &str = "wasi:io/streams@0.2.12";
 const PIECE: usize = 4096;
 /// Bytes of a blocking write after which the guest can be interrupted.
 const AT_ONCE: usize = 64 << 10;
+/// The bytes of a write of zeroes.
+static ZEROES: [u8; AT_ONCE] = [0; AT_ONCE];
 
 /// Links the functions in place of wasmtime's own.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
@@ -84,13 +86,8 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
             Box::new(async move {
                 let cell = store.data_mut();
                 cell.called("streams", "[method]output-stream.blocking-write-and-flush")?;
-                for _ in 0..bytes.len() / PIECE {
-                    cell.count_host_call()?;
-                }
-                // Only files make a writer wait.
-                cell.awaits(BlockedOn::File);
-                let written = pieces(&mut cell.table, &stream, bytes.into()).await;
-                cell.awaits(None);
+                let (len, mut bytes) = (bytes.len() as u64, Bytes::from(bytes));
+                let written = pieces(cell, &stream, len, |size| bytes.split_to(size)).await;
                 Ok((stream_result(&mut cell.table, written)?,))
             })
         },
@@ -101,7 +98,8 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
             Box::new(async move {
                 let cell = store.data_mut();
                 cell.called("streams", "[method]output-stream.blocking-write-zeroes-and-flush")?;
-                let written = zeroes(cell, &stream, len).await;
+                let zeroes = |size: usize| Bytes::from_static(&ZEROES[..size]);
+                let written = pieces(cell, &stream, len, zeroes).await;
                 Ok((stream_result(&mut cell.table, written)?,))
             })
         },
@@ -148,42 +146,29 @@ fn stream_result<T>(
     answer.map_or_else(|error| table.convert_stream_error(error).map(Err), |answer| Ok(Ok(answer)))
 }
 
-/// Writes bytes piece by piece.
+/// Writes `len` bytes piece by piece; `next` returns each piece by its size.
 async fn pieces(
-    table: &mut ResourceTable,
-    stream: &Resource<DynOutputStream>,
-    mut bytes: Bytes,
-) -> StreamResult<()> {
-    loop {
-        let piece = bytes.split_to(bytes.len().min(AT_ONCE));
-        table.get_mut(stream)?.blocking_write_and_flush(piece).await?;
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        // Without this yield, a stream that never waits would delay the check of the deadline.
-        tokio::task::yield_now().await;
-    }
-}
-
-/// Writes zeroes piece by piece, so that the host never holds as many as the guest asks for.
-async fn zeroes(
     cell: &mut Cell,
     stream: &Resource<DynOutputStream>,
     mut len: u64,
+    mut next: impl FnMut(usize) -> Bytes,
 ) -> StreamResult<()> {
     loop {
-        cell.count_host_call().map_err(|stop| wasmtime_wasi::p2::StreamError::Trap(stop.into()))?;
-        let piece = len.min(PIECE as u64);
-        // Without this yield, a stream that never waits would delay the check of the deadline.
-        tokio::task::yield_now().await;
-        cell.table
-            .get_mut(stream)?
-            .blocking_write_and_flush(vec![0; piece as usize].into())
-            .await?;
-        len -= piece;
+        let size = len.min(AT_ONCE as u64) as usize;
+        for _ in 0..size / PIECE {
+            cell.count_host_call().map_err(|stop| StreamError::Trap(stop.into()))?;
+        }
+        // Only files make a writer wait.
+        cell.awaits(BlockedOn::File);
+        let written = cell.table.get_mut(stream)?.blocking_write_and_flush(next(size)).await;
+        cell.awaits(None);
+        written?;
+        len -= size as u64;
         if len == 0 {
             return Ok(());
         }
+        // Without this yield, a stream that never waits would delay the check of the deadline.
+        tokio::task::yield_now().await;
     }
 }
 

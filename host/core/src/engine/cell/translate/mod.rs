@@ -1,8 +1,8 @@
 //! Converts between the crate's own types and the generated types of the WIT package.
 //!
-//! `invoke` uses [`Context`] to pass a call and its context to a guest (the WebAssembly code of a
-//! tool) without copies, and [`outcome`] to read the guest's answer. The loader uses [`definition`]
-//! to read what a component says of its tools in `describe`. Only the form is checked: texts that
+//! `invoke` uses [`call`] and [`context`] to pass a call to a guest (the WebAssembly code of a tool)
+//! without copies, and [`outcome`] to read the guest's answer. The loader uses [`definition`] to
+//! read what a component says of its tools in `describe`. Only the form is checked: texts that
 //! should be JSON are JSON, of bounded depth. A fault of an answer names its field.
 //! Not here: the rules that an answer or a definition must fulfil, which the executor and
 //! `engine/compile/describe` check.
@@ -27,58 +27,49 @@ const LEVELS: usize = Json::MAX_DEPTH - 8;
 /// The extension of the context of `visible` that holds the call's arguments.
 const ARGUMENTS: &str = "arguments";
 
-/// The context of a call, borrowed for the boundary.
-pub(crate) struct Context<'a> {
-    extensions: Vec<(&'a str, &'a str)>,
-    invocation: &'a Invocation,
+/// Returns a call, borrowed for the boundary.
+pub(super) fn call(invocation: &Invocation) -> wire::ToolCall<'_> {
+    let call = &invocation.call;
+    wire::ToolCall { id: &call.id, name: &call.name, arguments: &call.arguments }
 }
 
-impl<'a> Context<'a> {
-    pub(super) fn of(invocation: &'a Invocation) -> Self {
-        let extensions = &invocation.context.extensions;
-        Self {
-            extensions: extensions
-                .iter()
-                .map(|(name, value)| (name.as_str(), value.as_str()))
-                .collect(),
-            invocation,
-        }
-    }
+/// Returns the extensions of a call's context.
+pub(super) fn extensions(invocation: &Invocation) -> Vec<(&str, &str)> {
+    let extensions = invocation.context.extensions.iter();
+    extensions.map(|(name, value)| (name.as_str(), value.as_str())).collect()
+}
 
-    /// Returns the context for `visible`, which has the arguments if there are any: a listing of
-    /// tools calls it with `null`.
-    pub(super) fn with_arguments(invocation: &'a Invocation) -> Self {
-        let mut asked = Self::of(invocation);
-        asked.extensions.retain(|(name, _)| *name != ARGUMENTS);
-        if invocation.call.arguments != "null" {
-            asked.extensions.push((ARGUMENTS, &invocation.call.arguments));
-        }
-        asked
+/// Returns the extensions of the context for `visible`, which has the arguments if there are any: a
+/// listing of tools calls it with `null`.
+pub(super) fn with_arguments(invocation: &Invocation) -> Vec<(&str, &str)> {
+    let mut extensions = extensions(invocation);
+    extensions.retain(|(name, _)| *name != ARGUMENTS);
+    if invocation.call.arguments != "null" {
+        extensions.push((ARGUMENTS, &invocation.call.arguments));
     }
+    extensions
+}
 
-    pub(crate) fn call(&self) -> wire::ToolCall<'_> {
-        let call = &self.invocation.call;
-        wire::ToolCall { id: &call.id, name: &call.name, arguments: &call.arguments }
-    }
-
-    pub(crate) fn context(&self) -> wire::Context<'_> {
-        let context = &self.invocation.context;
-        wire::Context {
-            session_id: context.session_id.as_deref(),
-            request_id: context.request_id.as_deref(),
-            thread_id: context.thread_id.as_deref(),
-            run_id: context.run_id.as_deref(),
-            tenant: context.tenant.as_deref(),
-            metadata: context.metadata.as_ref().map(Json::as_str),
-            remaining_ms: u64::try_from(self.invocation.remaining().as_millis())
-                .unwrap_or(u64::MAX),
-            attempt: context.attempt.unwrap_or(1),
-            resume: context.resume.as_ref().map(|resume| wire::Resume {
-                answer: resume.answer.as_str(),
-                state: resume.state.as_ref().map(Json::as_str),
-            }),
-            extensions: &self.extensions,
-        }
+/// Returns the context of a call with these extensions, borrowed for the boundary.
+pub(super) fn context<'a>(
+    invocation: &'a Invocation,
+    extensions: &'a [(&'a str, &'a str)],
+) -> wire::Context<'a> {
+    let context = &invocation.context;
+    wire::Context {
+        session_id: context.session_id.as_deref(),
+        request_id: context.request_id.as_deref(),
+        thread_id: context.thread_id.as_deref(),
+        run_id: context.run_id.as_deref(),
+        tenant: context.tenant.as_deref(),
+        metadata: context.metadata.as_ref().map(Json::as_str),
+        remaining_ms: u64::try_from(invocation.remaining().as_millis()).unwrap_or(u64::MAX),
+        attempt: context.attempt.unwrap_or(1),
+        resume: context.resume.as_ref().map(|resume| wire::Resume {
+            answer: resume.answer.as_str(),
+            state: resume.state.as_ref().map(Json::as_str),
+        }),
+        extensions,
     }
 }
 

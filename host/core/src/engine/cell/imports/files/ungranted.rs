@@ -10,6 +10,8 @@
 //! tries do not tell which grant is missing. A dry run (a call that records what it would need)
 //! records every path.
 
+use std::sync::Arc;
+
 use toolcell_contract::grants::Access;
 use toolcell_contract::grants::rights::{Decision, Denial, Layer, Request, Suggestion};
 use wasmtime::component::{Resource, ResourceTable};
@@ -49,20 +51,27 @@ impl Cell {
         Ok(answer)
     }
 
-    /// Refuses a path below one; returns `Ok` for other descriptors.
-    pub(super) fn refuse_ungranted(
+    /// Refuses a path outside of all granted directories. In a dry run, records and returns the
+    /// full path.
+    pub(super) fn note_path(
         &mut self,
         fd: &Resource<Descriptor>,
         path: &str,
         access: Access,
         is_directory: bool,
-    ) -> FsResult<()> {
-        let Some(name) = name(&self.table, fd) else { return Ok(()) };
-        self.count_host_call()?;
-        let path = joined(name, path);
+    ) -> FsResult<Option<Arc<str>>> {
+        let simulated = name(&self.table, fd);
+        let directory = match simulated {
+            Some(name) => Some(name.into()),
+            None => self.files().place_of(fd).and_then(|place| place.path.clone()),
+        };
+        let Some(directory) = directory else { return Ok(None) };
+        let path = joined(&directory, path);
         if let Some(recorder) = &self.scope.resources.recorder {
             recorder.path(path.clone(), access, is_directory);
         }
+        let Some(name) = simulated else { return Ok(Some(path.into())) };
+        self.count_host_call()?;
         if name == NAME && self.files().is_new_denial(&path, access) {
             self.tell_ungranted(&path, access, is_directory);
         }
