@@ -32,7 +32,6 @@ use toolcell_contract::error::Error;
 use super::schedule::placement::Scheduler;
 use crate::tenant::compile_quota::CompileQuota;
 use cache::Cache;
-use cache::single_flight::SingleFlight;
 use link::CodeLinker;
 use on_demand::Resident;
 use tier::{Background, Optimise};
@@ -49,7 +48,6 @@ pub(super) struct Compiler {
     pub(super) optimise: Optimise,
     pub(super) resident: Resident,
     pub(super) background: Background,
-    pub(super) single_flight: SingleFlight,
     pub(super) quota: CompileQuota,
     /// Permits to load a component: one for each core. Further loads wait.
     pub(super) loads: Arc<Semaphore>,

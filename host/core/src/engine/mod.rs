@@ -39,9 +39,8 @@ use crate::tenant::{compile_quota::CompileQuota, descriptors::descriptors, state
 use cell::bounds::ticker::Ticker;
 use cell::resources::EngineResources;
 use compile::{
-    Compiler, OnCompile, cache::Cache, cache::single_flight::SingleFlight, config::Allocation,
-    config::allocator::Allocator, link::CodeLinker, on_demand::Resident, tier::Background,
-    worker::Worker,
+    Compiler, OnCompile, cache::Cache, config::allocator::Allocator, link::CodeLinker,
+    on_demand::Resident, tier::Background, worker::Worker,
 };
 use schedule::{placement::Scheduler, queue::Queue, runtimes::Lanes};
 
@@ -292,8 +291,7 @@ impl EngineBuilder {
             resources.secrets = Arc::new(StoredSecrets::default());
         }
         let is_strict = self.isolation == Isolation::Strict && enforced!(StrictCells);
-        let on_demand =
-            Allocator::new(if is_strict { Allocation::Cleared } else { Allocation::OnDemand })?;
+        let on_demand = Allocator::on_demand(is_strict)?;
         // A pool reserves much address space, which some machines do not have.
         let pooled = if is_strict { None } else { Allocator::pooled(cells) };
         let (pool, cells) = pooled.map_or((None, cells), |(pool, cells)| (Some(pool), cells));
@@ -323,7 +321,6 @@ impl EngineBuilder {
             optimise: self.optimise,
             resident: Resident::new(self.linked_bytes),
             background: Background::default(),
-            single_flight: SingleFlight::default(),
             quota: CompileQuota::new(self.compiles, self.quota_clock),
             loads: Arc::new(Semaphore::new(cores())),
             links: Arc::new(Semaphore::new(cores())),

@@ -1,19 +1,25 @@
 //! Prepares the command that starts a worker process, which inherits nothing but its standard
-//! streams.
+//! streams, and the worker itself.
 //!
-//! The compiler and the process layer call [`worker`] with a program, and add arguments,
-//! environment variables and streams to the [`Command`] that it returns. The worker begins with an
-//! empty environment and in a process group of its own, so that Ctrl-C in a terminal reaches only
-//! the parent. All descriptors but the three standard ones are closed when the program starts. The
-//! signals that report a worker's end, or that end it at a limit, have their default disposition in
-//! it, whatever this process does with them.
+//! The compiler and the process layer call [`worker`] with a program, and add arguments and
+//! environment variables to the [`Command`] that it returns, whose input and output are pipes. The
+//! worker begins with an empty environment and in a process group of its own, so that Ctrl-C in a
+//! terminal reaches only the parent. All descriptors but the three standard ones are closed when
+//! the program starts. The signals that report a worker's end, or that end it at a limit, have
+//! their default disposition in it, whatever this process does with them. The worker begins with
+//! [`become_worker`], so that it ends with its parent.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use toolcell_contract::controls::enforced;
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
+use toolcell_contract::controls::{self, enforced};
+use toolcell_contract::error::Error;
+
+use super::signals::ignore_file_size_signal;
 
 /// The first descriptor after the standard streams.
 const FIRST: libc::c_int = libc::STDERR_FILENO + 1;
@@ -22,11 +28,12 @@ const MOST_DESCRIPTORS: u64 = 1 << 20;
 /// Signals that report a worker's end, or that end it at a limit.
 const RESET: [libc::c_int; 3] = [libc::SIGCHLD, libc::SIGXCPU, libc::SIGXFSZ];
 
-/// Returns a command that starts this program as a worker, in a process group of its own, so that
-/// Ctrl-C in a terminal reaches only the parent.
+/// Returns a command that starts this program as a worker, with pipes for its input and output, in
+/// a process group of its own, so that Ctrl-C in a terminal reaches only the parent.
 pub(crate) fn worker(program: &Path) -> Command {
     let mut command = Command::new(program);
-    command.env_clear().process_group(0);
+    command.env_clear().envs(controls::inherited()).process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let keeps_descriptors = !enforced!(WorkerDescriptors);
     let prepare = move || {
         reset_signals();
@@ -42,6 +49,22 @@ pub(crate) fn worker(program: &Path) -> Command {
         command.pre_exec(prepare)
     };
     command
+}
+
+/// Makes this process end with its parent, and turns core dumps and the signal of the file-size
+/// limit off.
+///
+/// # Errors
+/// [`Error::is_environment`] if the operating system refuses one of the first two.
+pub(crate) fn become_worker() -> Result<(), Error> {
+    let failed = |problem: &'static str| {
+        move |error: Errno| Error::engine(problem).with_source(io::Error::from(error))
+    };
+    ignore_file_size_signal();
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(failed("the worker process cannot be made to end with its parent"))?;
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })
+        .map_err(failed("the worker process cannot turn core dumps off"))
 }
 
 fn reset_signals() {

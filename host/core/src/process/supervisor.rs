@@ -12,7 +12,7 @@
 //! handlers receive their messages on their own threads.
 
 use std::io::{self, BufReader};
-use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, ExitStatus};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
-use toolcell_contract::controls::{self, bound};
+use toolcell_contract::controls::bound;
 use toolcell_contract::error::Error;
 use toolcell_contract::outcome::refusal::{Fault, Refusal};
 use toolcell_contract::panic_guard::guarded;
@@ -218,13 +218,7 @@ impl Supervisor {
             return Err(io::Error::other("the worker process is closed"));
         }
         let WorkerProcessBuilder { program, arguments, environment, grace: _ } = &self.settings;
-        let mut child = spawn::worker(program)
-            .args(arguments)
-            .envs(environment)
-            .envs(controls::inherited())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
+        let mut child = spawn::worker(program).args(arguments).envs(environment).spawn()?;
         let (Some(output), Some(input)) = (child.stdout.take(), child.stdin.take()) else {
             unreachable!("both were asked for");
         };

@@ -15,7 +15,6 @@ use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::AbortHandle;
 use toolcell_contract::call::{AbortSignal, CallResult};
@@ -29,7 +28,7 @@ use super::wire::{
 };
 use crate::capability::files::CallFiles;
 use crate::executor::Executor;
-use crate::os::signals::ignore_file_size_signal;
+use crate::os::spawn::become_worker;
 use crate::tenant::Tenant;
 use crate::tool::Tool;
 use crate::tool::handler::options::CallOptions;
@@ -47,17 +46,7 @@ impl Worker {
     /// # Errors
     /// [`Error::is_environment`] if the operating system refuses one of the two.
     pub fn begin() -> Result<Self, Error> {
-        let failed = |problem: &'static str| {
-            move |error: rustix::io::Errno| {
-                Error::engine(problem).with_source(io::Error::from(error))
-            }
-        };
-        ignore_file_size_signal();
-        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
-            .map_err(failed("the worker process cannot be made to end with its parent"))?;
-        setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })
-            .map_err(failed("the worker process cannot turn core dumps off"))?;
-        Ok(Self(()))
+        become_worker().map(|()| Self(()))
     }
 
     /// Tells the parent the reason why there are no tools.
@@ -171,36 +160,34 @@ impl FrameSender {
         Ok(())
     }
 
+    /// Starts a request. At its end it is answered, or reported as gone if it was cancelled or has
+    /// panicked.
     fn begin(&self, runtime: &Runtime, tool: Option<Tool>, asked: RequestMessage) {
         let (question, abort) = (asked.number, AbortSignal::new());
-        let mut speaking = RunningRequest { frames: self.clone(), question, is_done: false };
-        let signal = abort.clone();
+        let (speaker, signal) = (self.clone(), abort.clone());
         if asked.is_aborted {
             abort.raise();
         }
-        // Inserted under the lock, before the task can end.
-        let mut running = self.running.lock();
         let task = runtime.spawn(async move {
-            let answer = match tool {
-                Some(tool) => answer(&speaking.frames, &tool, asked, signal).await,
+            match tool {
+                Some(tool) => answer(&speaker, &tool, asked, signal).await,
                 None => called(CallResult::ToolError(ToolError::NotFound)),
-            };
-            speaking.done(answer);
+            }
         });
-        running.insert(question, Running { task: task.abort_handle(), abort });
+        self.running.lock().insert(question, Running { task: task.abort_handle(), abort });
+        let speaker = self.clone();
+        runtime.spawn(async move {
+            let ended = task.await;
+            speaker.running.lock().remove(&question);
+            match ended {
+                Ok(answer) => speaker.done(question, answer),
+                Err(_) => drop(speaker.send(&WorkerMessage::Gone(question))),
+            }
+        });
     }
-}
 
-/// One request. On drop it is reported as gone, unless it was answered.
-struct RunningRequest {
-    frames: FrameSender,
-    question: u64,
-    is_done: bool,
-}
-
-impl RunningRequest {
-    fn done(&mut self, answer: Answer) {
-        if let Err(bad) = self.frames.answer(&WorkerMessage::Done(self.question, answer)) {
+    fn done(&self, question: u64, answer: Answer) {
+        if let Err(bad) = self.answer(&WorkerMessage::Done(question, answer)) {
             let rule = match bad {
                 BadFrame::TooLong(got) => {
                     ReturnRule::TooLarge { limit: MAX_FRAME as u64, actual: got as u64 }
@@ -210,17 +197,7 @@ impl RunningRequest {
             };
             let answer = called(CallResult::ToolError(ToolError::InvalidReturn(rule)));
             // This answer is small enough.
-            let _ = self.frames.send(&WorkerMessage::Done(self.question, answer));
-        }
-        self.is_done = true;
-    }
-}
-
-impl Drop for RunningRequest {
-    fn drop(&mut self) {
-        self.frames.running.lock().remove(&self.question);
-        if !self.is_done {
-            let _ = self.frames.send(&WorkerMessage::Gone(self.question));
+            let _ = self.send(&WorkerMessage::Done(question, answer));
         }
     }
 }

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use tokio::sync::mpsc::UnboundedReceiver;
 use toolcell_contract::call::CallResult;
 use toolcell_contract::call::usage::Usage;
 use toolcell_contract::event::Event;
@@ -35,13 +34,6 @@ pub(super) struct WorkerHandler {
     always_visible: bool,
 }
 
-/// A pending request, until it is answered or dropped.
-struct PendingRequest<'a> {
-    guard: &'a KillOnDrop,
-    number: u64,
-    replies: UnboundedReceiver<CallerMessage>,
-}
-
 impl WorkerHandler {
     pub(super) fn new(guard: Arc<KillOnDrop>, offered: &OfferedTool) -> Self {
         let OfferedTool { definition, code, always_visible, limits: _ } = offered;
@@ -59,17 +51,17 @@ impl WorkerHandler {
         // Reads without side effects may be repeated.
         let again = if what == RequestKind::Call { self.resend } else { Resend::Once };
         let asked = keeper.requests().ask(what, Arc::clone(invocation), again, Instant::now());
-        let (number, replies) = match asked {
+        let (number, mut replies) = match asked {
             Ok(asked) => asked,
             Err(refusal) => return Reply::refused(refusal),
         };
         keeper.wake();
-        let mut pending = PendingRequest { guard: &self.guard, number, replies };
+        let _abandoned = scopeguard::guard((), |()| keeper.abandon(number));
         let (mut is_aborted, mut is_late) = (false, false);
         loop {
             tokio::select! {
                 biased;
-                message = pending.replies.recv() => match message {
+                message = replies.recv() => match message {
                     // An observer of the embedder may block here: it delays this call only.
                     Some(CallerMessage::Started) => invocation.open(),
                     Some(CallerMessage::Notification(said)) => invocation.events.emit(|| said.event(invocation.call.id.clone())),
@@ -132,12 +124,6 @@ impl Notification {
             Self::Log { source, level, message } => Event::Log { id, source, level, message },
             Self::Denied(denial) => Event::Denied { id, denial },
         }
-    }
-}
-
-impl Drop for PendingRequest<'_> {
-    fn drop(&mut self) {
-        self.guard.0.abandon(self.number);
     }
 }
 

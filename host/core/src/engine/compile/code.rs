@@ -26,7 +26,7 @@ use super::describe::describe;
 use super::link::LinkedCode;
 use super::tier::optimise::optimise_later;
 use super::tier::{CodeTier, Current, Optimise};
-use super::worker::{self, Watch};
+use super::worker;
 use crate::engine::cell::invoke::LinkOptions;
 use crate::tenant::compile_quota::LoadPermit;
 
@@ -42,9 +42,6 @@ pub(super) fn linked(
     wiring: &LinkOptions,
     turn: Option<&LoadPermit>,
 ) -> Result<LinkedCode<Current>, Error> {
-    // Without a cache there would be nothing to find after the wait.
-    let _alone = artifact.cache.is_some().then(|| compiler.single_flight.alone(&artifact.key));
-    let _turn = lock_entry(compiler, artifact, bytes.len());
     let kept = |tier| compiler.link_cached(artifact, tier, wiring);
     let compiled = |tier, known| {
         turn.map_or(Ok(()), LoadPermit::compile)?;
@@ -54,45 +51,49 @@ pub(super) fn linked(
             }
         })
     };
-    let quick = || kept(Tier::Quick).map_or_else(|| compiled(Tier::Quick, None), Ok);
-    let (found, tier) = match (kept(Tier::Optimised), compiler.optimise) {
-        (Some(found), Optimise::Later | Optimise::First | Optimise::Never) => {
-            (found, CodeTier::Optimised)
-        }
-        (None, Optimise::First) => {
+    let tiers: &[Tier] = match compiler.optimise {
+        Optimise::First => &[Tier::Optimised],
+        Optimise::Later | Optimise::Never => &[Tier::Optimised, Tier::Quick],
+    };
+    let find = || tiers.iter().find_map(|tier| Some((kept(*tier)?, *tier)));
+    let found = find();
+    let _lock = if found.is_none() { lock_entry(compiler, artifact, bytes.len()) } else { None };
+    // Another load may have compiled it during the wait, or the optimiser may have replaced quick
+    // code by optimised code between two looks.
+    let (found, tier) = match found.or_else(find) {
+        Some(cached) => cached,
+        None if compiler.optimise == Optimise::First => {
             // Reuses the cached definitions; does not call `describe` again.
             let known = kept(Tier::Quick).map(|quick| quick.definitions);
             let known = known.filter(|known| !known.is_empty());
-            (compiled(Tier::Optimised, known)?, CodeTier::Optimised)
+            (compiled(Tier::Optimised, known)?, Tier::Optimised)
         }
-        (None, Optimise::Never) => (quick()?, CodeTier::Unoptimised),
-        (None, Optimise::Later) => (quick()?, CodeTier::Quick),
+        None => (compiled(Tier::Quick, None)?, Tier::Quick),
     };
-    let LinkedCode { code: ready, mut definitions, pooled, compile_time } = found;
+    let LinkedCode { code: ready, mut definitions, compile_time } = found;
     if definitions.is_empty() {
         definitions = describe(&compiler.scheduler, &ready)?;
-        let entry = if tier == CodeTier::Optimised { Tier::Optimised } else { Tier::Quick };
-        artifact.add_definitions(entry, &definitions);
+        artifact.add_definitions(tier, &definitions);
     }
     let code = match tier {
-        CodeTier::Optimised | CodeTier::Unoptimised => Arc::new(Current::settled(ready, tier)),
-        CodeTier::Quick => {
+        Tier::Optimised => Arc::new(Current::settled(ready, CodeTier::Optimised)),
+        Tier::Quick if compiler.optimise == Optimise::Never => {
+            Arc::new(Current::settled(ready, CodeTier::Unoptimised))
+        }
+        Tier::Quick => {
             let (artifact, definitions) = (artifact.clone(), definitions.clone());
             let tenant = turn.map(LoadPermit::tenant);
             optimise_later(compiler, bytes, artifact, ready, definitions, tenant)
         }
     };
-    Ok(LinkedCode { code, definitions, pooled, compile_time })
+    Ok(LinkedCode { code, definitions, compile_time })
 }
 
-/// Locks the cache entry, so that other processes that share the cache wait for this compilation
-/// and use its result. Returns `None` if the entry exists, if there is nothing to lock, or if
-/// another process takes longer than a compiler may.
+/// Locks the cache entry, so that other loads, of any process that shares the cache, wait for this
+/// compilation and use its result. Returns `None` if there is nothing to lock, or if another load
+/// takes longer than a compiler may.
 fn lock_entry(compiler: &Compiler, artifact: &Artifact, bytes: usize) -> Option<EntryLock> {
     let wanted = if compiler.optimise == Optimise::First { Tier::Optimised } else { Tier::Quick };
-    if artifact.has(wanted) || artifact.has(Tier::Optimised) {
-        return None;
-    }
     let wall = compiler.worker.as_ref().map(|worker| worker.wall(Priority::Foreground, bytes));
     let until = Instant::now() + wall.unwrap_or(UNBOUNDED_COMPILER);
     artifact.lock(wanted, || Instant::now() < until)
@@ -109,10 +110,10 @@ fn compiled(
 ) -> Result<LinkedCode, Error> {
     compiler.on_compile.call(bytes);
     let started = Instant::now();
-    let (worker, watch) = (compiler.worker.as_ref(), Watch::unattended());
-    let code = worker::compile(worker, tier, Priority::Foreground, bytes, watch)?;
+    let worker = compiler.worker.as_ref();
+    let code = worker::compile(worker, tier, Priority::Foreground, bytes, || true)?;
     let compile_time = Some(started.elapsed());
-    let (ready, pooled) = compiler.linker.link_new(&code, wiring)?;
+    let ready = compiler.linker.link_new(&code, wiring)?;
     let asked = known.map_or_else(|| describe(&compiler.scheduler, &ready), Ok);
     let definitions = asked.inspect_err(|error| {
         // All cells are busy: the code is cached, so that the next load only calls `describe`.
@@ -121,5 +122,5 @@ fn compiled(
         }
     })?;
     artifact.put(tier, &code, &definitions);
-    Ok(LinkedCode { code: ready, pooled, definitions, compile_time })
+    Ok(LinkedCode { code: ready, definitions, compile_time })
 }

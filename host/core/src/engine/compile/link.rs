@@ -27,7 +27,6 @@ use crate::engine::cell::resources::EngineResources;
 /// Linked code and its tools.
 pub(super) struct LinkedCode<C = Ready> {
     pub(super) code: Arc<C>,
-    pub(super) pooled: bool,
     /// Empty if the code was cached when there was no free cell for `describe`.
     pub(super) definitions: Vec<Definition>,
     pub(super) compile_time: Option<Duration>,
@@ -59,10 +58,10 @@ impl Compiler {
             reason = "artifacts are made by this engine and never leave its keyed cache"
         )]
         let make = |engine: &Engine| unsafe { Component::deserialize_file(engine, &code) };
-        let linked = self.linker.link(wiring, make).and_then(|(ready, pooled)| {
+        let linked = self.linker.link(wiring, make).and_then(|code| {
             let definitions: Vec<Definition> = serde_json::from_slice(&tools)
                 .map_err(|error| Error::cache("unreadable definitions").with_source(error))?;
-            Ok(LinkedCode { code: ready, pooled, definitions, compile_time: None })
+            Ok(LinkedCode { code, definitions, compile_time: None })
         });
         let warn = |error: &Error| {
             tracing::warn!(%error, "a component in the cache could not be used and is compiled again");
@@ -73,11 +72,7 @@ impl Compiler {
 
 impl CodeLinker {
     /// Links code that was compiled now.
-    pub(super) fn link_new(
-        &self,
-        code: &[u8],
-        wiring: &LinkOptions,
-    ) -> Result<(Arc<Ready>, bool), Error> {
+    pub(super) fn link_new(&self, code: &[u8], wiring: &LinkOptions) -> Result<Arc<Ready>, Error> {
         // SAFETY: `code` was compiled a moment ago, here or by this program's own worker.
         #[expect(
             unsafe_code,
@@ -93,18 +88,23 @@ impl CodeLinker {
         &self,
         wiring: &LinkOptions,
         make: impl Fn(&Engine) -> wasmtime::Result<Component>,
-    ) -> Result<(Arc<Ready>, bool), Error> {
+    ) -> Result<Arc<Ready>, Error> {
         let malformed = |error: wasmtime::Error| Error::malformed(format!("{error:#}"));
         let on = |allocator| self.ready_on(allocator, wiring, &make, malformed);
         if let Some(pool) = &self.pool {
             match on(pool) {
-                Ok(ready) => return Ok((ready, true)),
+                Ok(ready) => return Ok(ready),
                 Err(error) => {
                     tracing::info!(%error, "the component cannot use the pool: it gets memory on demand")
                 }
             }
         }
-        Ok((on(&self.on_demand)?, false))
+        on(&self.on_demand)
+    }
+
+    /// Returns true if the cells of this code take a slot of the pool.
+    pub(super) fn is_pooled(&self, ready: &Ready) -> bool {
+        !Engine::same(&ready.engine, &self.on_demand.engine)
     }
 
     /// Returns the same code, linked for cells that take no slot of the pool, for calls that tools
@@ -120,7 +120,7 @@ impl CodeLinker {
         self: &Arc<Self>,
         ready: Arc<Ready>,
     ) -> Result<Arc<Ready>, Error> {
-        if Engine::same(&ready.engine, &self.on_demand.engine) {
+        if !self.is_pooled(&ready) {
             return Ok(ready);
         }
         let mut apart = Arc::clone(&ready.apart).lock_owned().await;

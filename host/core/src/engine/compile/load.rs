@@ -70,7 +70,8 @@ pub(in crate::engine) fn load(
         }
         None => {
             let linked = linked(&compiler, bytes, &artifact, &wiring, turn)?;
-            (linked.definitions, Ok(linked.code), linked.pooled, linked.compile_time)
+            let pooled = compiler.linker.is_pooled(&linked.code.ready());
+            (linked.definitions, Ok(linked.code), pooled, linked.compile_time)
         }
     };
     // The cached definitions of a command are of the settings that it had when it was cached.

@@ -7,8 +7,7 @@
 //! time and never goes back.
 
 use std::collections::BTreeMap;
-use std::future::Future;
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant, SystemTime};
@@ -82,6 +81,40 @@ impl ManualClock {
         Some(waker)
     }
 
+    /// Removes the sleeper. On an automatic clock, wakes the next sleeper, which may now be the
+    /// first.
+    fn remove(&self, place: Place) {
+        let mut timeline = self.0.lock();
+        let was_here = timeline.sleepers.remove(&place).is_some();
+        let wakes_next = was_here && timeline.is_automatic;
+        let next = timeline.sleepers.values().next().filter(|_| wakes_next).cloned();
+        drop(timeline);
+        next.iter().for_each(Waker::wake_by_ref);
+    }
+
+    /// Registers the sleeper, or re-checks its deadline. An automatic clock moves to the sleeper's
+    /// time if this sleeper is the next one and was registered before.
+    fn poll_sleeper(&self, place: Place, context: &Context<'_>) -> Poll<()> {
+        let mut timeline = self.0.lock();
+        let (at, waker) = (place.0, context.waker());
+        let is_new = timeline.sleepers.insert(place, waker.clone()).is_none();
+        let is_next = timeline.sleepers.keys().next() == Some(&place);
+        let is_automatic = timeline.is_automatic;
+        if is_automatic && !is_new && is_next {
+            timeline.now = timeline.now.max(at);
+        }
+        let is_due = timeline.now >= at;
+        drop(timeline);
+        if is_due {
+            return Poll::Ready(());
+        }
+        if is_automatic && is_new {
+            // Other futures of the task are polled first.
+            waker.wake_by_ref();
+        }
+        Poll::Pending
+    }
+
     /// The number of sleepers.
     #[cfg(test)]
     pub(crate) fn sleepers(&self) -> usize {
@@ -108,59 +141,11 @@ impl Clock for ManualClock {
     fn sleep_until(&self, at: Instant) -> Sleep {
         let mut timeline = self.0.lock();
         timeline.asked += 1;
-        Box::pin(Sleeper { clock: self.clone(), place: (at, timeline.asked) })
-    }
-}
-
-struct Sleeper {
-    clock: ManualClock,
-    place: Place,
-}
-
-impl Sleeper {
-    /// Removes the sleeper. On an automatic clock, wakes the next sleeper, which may now be the
-    /// first.
-    fn remove(&self) {
-        let mut timeline = self.clock.0.lock();
-        let was_here = timeline.sleepers.remove(&self.place).is_some();
-        let wakes_next = was_here && timeline.is_automatic;
-        let next = timeline.sleepers.values().next().filter(|_| wakes_next).cloned();
-        drop(timeline);
-        next.iter().for_each(Waker::wake_by_ref);
-    }
-}
-
-impl Future for Sleeper {
-    type Output = ();
-
-    /// Registers the sleeper, or re-checks its deadline. An automatic clock moves to the sleeper's
-    /// time if this sleeper is the next one and was registered before.
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let mut timeline = self.clock.0.lock();
-        let (at, waker) = (self.place.0, context.waker());
-        let is_new = timeline.sleepers.insert(self.place, waker.clone()).is_none();
-        let is_next = timeline.sleepers.keys().next() == Some(&self.place);
-        let is_automatic = timeline.is_automatic;
-        if is_automatic && !is_new && is_next {
-            timeline.now = timeline.now.max(at);
-        }
-        let is_due = timeline.now >= at;
-        drop(timeline);
-        if is_due {
-            self.remove();
-            return Poll::Ready(());
-        }
-        if is_automatic && is_new {
-            // Other futures of the task are polled first.
-            waker.wake_by_ref();
-        }
-        Poll::Pending
-    }
-}
-
-impl Drop for Sleeper {
-    fn drop(&mut self) {
-        self.remove();
+        let (clock, place) = (self.clone(), (at, timeline.asked));
+        Box::pin(async move {
+            let sleeper = scopeguard::guard(clock, |clock| clock.remove(place));
+            poll_fn(|context| sleeper.poll_sleeper(place, context)).await;
+        })
     }
 }
 

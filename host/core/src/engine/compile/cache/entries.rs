@@ -69,11 +69,6 @@ impl Artifact {
         format!("{}-given-up", self.key)
     }
 
-    /// Returns true if there is an entry for this tier, whole or not.
-    pub(in crate::engine::compile) fn has(&self, tier: Tier) -> bool {
-        self.cache.as_ref().is_some_and(|cache| cache.path(&self.name(tier), "mac").exists())
-    }
-
     /// Returns the entry of this tier, if it is whole.
     pub(in crate::engine::compile) fn get(&self, tier: Tier) -> Option<Entry> {
         self.cache.as_ref()?.get(&self.name(tier))
@@ -140,7 +135,7 @@ impl Artifact {
         std::str::from_utf8(&entry.tools).ok()?.parse().ok()
     }
 
-    /// Locks the entry of this tier against other processes. Waits for as long as `goes_on` returns
+    /// Locks the entry of this tier against other loads. Waits for as long as `goes_on` returns
     /// true.
     pub(in crate::engine::compile) fn lock(
         &self,

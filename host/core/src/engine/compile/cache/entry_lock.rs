@@ -1,5 +1,5 @@
-//! Lock by which one process at a time compiles a cache entry, while others wait and use its
-//! result.
+//! Lock by which one load at a time compiles a cache entry, while others, of this process or
+//! another, wait and use its result.
 //!
 //! A load that finds no entry calls [`wait`] with the path of a lock file. It returns an
 //! [`EntryLock`], or `None` if the caller's closure ends the wait or locks are not available; then
@@ -17,7 +17,7 @@ use crate::os::private;
 /// The interval between two attempts to lock.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The lock for one name. Other processes cannot take it while this exists.
+/// The lock for one name. No other load can take it while this exists.
 #[derive(Debug)]
 pub(in crate::engine) struct EntryLock {
     path: PathBuf,
@@ -32,7 +32,7 @@ impl Drop for EntryLock {
     }
 }
 
-/// Locks the file. While another process holds the lock, tries again for as long as `goes_on`
+/// Locks the file. While another load holds the lock, tries again for as long as `goes_on`
 /// returns true. Returns `None` if it returns false, or where locks are not available.
 pub(in crate::engine) fn wait(path: &Path, mut goes_on: impl FnMut() -> bool) -> Option<EntryLock> {
     loop {

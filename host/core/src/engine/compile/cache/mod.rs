@@ -21,7 +21,6 @@ pub(in crate::engine::compile) mod entries;
 mod entry_lock;
 mod eviction;
 mod hash;
-pub(in crate::engine) mod single_flight;
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};

@@ -12,7 +12,6 @@ use std::sync::OnceLock;
 use toolcell_contract::error::Error;
 use wasmtime::component::Linker;
 
-use super::Allocation;
 use crate::engine::{cell::Cell, cell::imports, compile::config};
 
 pub(in crate::engine) struct Allocator {
@@ -21,15 +20,18 @@ pub(in crate::engine) struct Allocator {
 }
 
 impl Allocator {
-    pub(in crate::engine) fn new(allocation: Allocation) -> Result<Self, Error> {
-        Ok(Self { engine: config::engine(allocation)?, linker: OnceLock::new() })
+    /// Builds an allocator that takes the memory of each cell from the operating system.
+    pub(in crate::engine) fn on_demand(clears_stacks: bool) -> Result<Self, Error> {
+        Ok(Self { engine: config::engine_on_demand(clears_stacks)?, linker: OnceLock::new() })
     }
 
     /// Builds a pool for this many cells, and returns it with its number of cells. Where the
     /// machine has no room for so many, the pool takes at most half of the room, so that the rest
     /// of the process has the other half. Returns `None` where there is no room for one cell.
     pub(in crate::engine) fn pooled(cells: u32) -> Option<(Self, u32)> {
-        let made = |cells| Self::new(Allocation::Pooled { cells });
+        let made = |cells| {
+            config::pooled_engine(cells).map(|engine| Self { engine, linker: OnceLock::new() })
+        };
         if let Ok(pool) = made(cells) {
             return Some((pool, cells));
         }

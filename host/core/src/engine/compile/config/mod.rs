@@ -1,10 +1,10 @@
 //! Builds the configurations of wasmtime: engines that run cells, and compilers of two tiers.
 //!
-//! A cell is the wasmtime store of one call. [`engine`] takes the way in which memory is allocated:
-//! pooled, the default, with slots that are reset and reused; on demand, for components that are
-//! larger than a slot; or cleared, for strict isolation, which also clears stacks. [`compiler`]
-//! takes the [`Tier`] (quick or optimised) and whether a caller waits. All sizes that bound a cell
-//! in the engine are constants here.
+//! A cell is the wasmtime store of one call. [`pooled_engine`] is the default: its memory has slots
+//! that are reset and reused. [`engine_on_demand`] is for components that are larger than a slot,
+//! and for strict isolation, which also clears stacks. [`compiler`] takes the [`Tier`] (quick or
+//! optimised) and whether a caller waits. All sizes that bound a cell in the engine are constants
+//! here.
 //! The engines differ in the allocator alone, so compiled code fits all of them. The compilers
 //! differ in their optimisation alone, so the code of each fits all engines. No other file builds a
 //! wasmtime engine.
@@ -68,20 +68,6 @@ pub enum Isolation {
     Strict,
 }
 
-/// The allocator of a cell's memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine) enum Allocation {
-    /// From `cells` slots that are allocated once.
-    Pooled {
-        /// The number of slots.
-        cells: u32,
-    },
-    /// From the operating system, for each cell.
-    OnDemand,
-    /// As `OnDemand`, and stacks are cleared.
-    Cleared,
-}
-
 /// The tier for which a component is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) enum Tier {
@@ -116,35 +102,42 @@ pub(in crate::engine) enum Priority {
     Background,
 }
 
-/// Builds a compiler. Its code runs on every [`engine`].
+/// Builds a compiler. Its code runs on every engine.
 ///
 /// # Errors
-/// As [`engine`].
+/// As [`pooled_engine`].
 pub(super) fn compiler(tier: Tier, haste: Priority) -> Result<Engine, Error> {
     let mut config = base();
     config.parallel_compilation(haste == Priority::Foreground).cranelift_opt_level(match tier {
         Tier::Quick => OptLevel::None,
         Tier::Optimised => OptLevel::Speed,
     });
-    Engine::new(&config).map_err(|error| Error::engine(format!("{error:#}")))
+    build(&config)
 }
 
-/// Builds an engine.
+/// Builds an engine whose cells get their memory from this many slots that are allocated once.
 ///
 /// # Errors
 /// [`Error::is_environment`] if the machine cannot run it.
-pub(in crate::engine) fn engine(allocation: Allocation) -> Result<Engine, Error> {
+fn pooled_engine(cells: u32) -> Result<Engine, Error> {
     let mut config = base();
-    match allocation {
-        Allocation::Pooled { cells } => {
-            config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(cells)));
-        }
-        Allocation::OnDemand => {}
-        Allocation::Cleared => {
-            config.async_stack_zeroing(true);
-        }
-    }
-    Engine::new(&config).map_err(|error| Error::engine(format!("{error:#}")))
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(cells)));
+    build(&config)
+}
+
+/// Builds an engine whose cells get their memory from the operating system, each for itself, and
+/// their stacks cleared on request.
+///
+/// # Errors
+/// As [`pooled_engine`].
+fn engine_on_demand(clears_stacks: bool) -> Result<Engine, Error> {
+    let mut config = base();
+    config.async_stack_zeroing(clears_stacks);
+    build(&config)
+}
+
+fn build(config: &Config) -> Result<Engine, Error> {
+    Engine::new(config).map_err(|error| Error::engine(format!("{error:#}")))
 }
 
 fn base() -> Config {

@@ -103,19 +103,15 @@ impl<R> Default for Queue<R> {
 }
 
 impl<R> Queue<R> {
-    /// Adds a job. If the queue is full, first removes the jobs of dropped components.
+    /// Adds a job, and removes those of dropped components. Returns the job if the queue is full.
     fn enter(&mut self, job: Job<R>) -> Result<(), Job<R>> {
+        self.jobs.retain(Job::is_wanted);
         let is_of_tenant = |other: &&Job<R>| other.tenant.is_some() && other.tenant == job.tenant;
+        let jobs = || self.jobs.iter().chain([&job]);
         let bytes = |job: &Job<R>| job.component.len();
-        let fits = |jobs: &VecDeque<Job<R>>| {
-            let all: usize = jobs.iter().chain([&job]).map(bytes).sum();
-            let tenants: usize = jobs.iter().chain([&job]).filter(is_of_tenant).map(bytes).sum();
-            all <= MAX_WAITING && tenants <= bound!(OptimiserShare, OF_TENANT)
-        };
-        if !fits(&self.jobs) {
-            self.jobs.retain(Job::is_wanted);
-        }
-        if !fits(&self.jobs) {
+        let all: usize = jobs().map(bytes).sum();
+        let tenants: usize = jobs().filter(is_of_tenant).map(bytes).sum();
+        if all > MAX_WAITING || tenants > bound!(OptimiserShare, OF_TENANT) {
             return Err(job);
         }
         self.jobs.push_back(job);
@@ -188,9 +184,7 @@ mod tests {
     #[test]
     fn queue_is_bounded_and_drops_unwanted_jobs() {
         let mut queue = Queue::<()> { is_worked_on: true, ..Queue::default() };
-        assert!(queue.enter(job(MAX_WAITING - 1)).is_ok() && queue.enter(job(1)).is_ok());
-        assert_eq!(queue.jobs.len(), 2);
-        assert!(queue.enter(job(1)).is_ok());
+        assert!(queue.enter(job(MAX_WAITING)).is_ok() && queue.enter(job(1)).is_ok());
         assert_eq!(queue.jobs.len(), 1);
         assert!(queue.enter(job(MAX_WAITING + 1)).is_err());
         assert!(queue.next().is_none() && !queue.is_worked_on);

@@ -5,8 +5,7 @@
 //! code, or `settle_unoptimised` if there will be none; the first of these calls counts. `last`
 //! waits for that decision.
 //! Invariants: a call ends on the code that it began on, which lives until then. Settled code costs
-//! a call one load of an atomic, and no lock. When the last owner is dropped, a worker process that
-//! still compiles for it is killed.
+//! a call one load of an atomic, and no lock.
 
 use std::sync::Arc;
 
@@ -15,27 +14,24 @@ use tokio::sync::SetOnce;
 
 use super::CodeTier;
 use crate::engine::cell::invoke::Ready;
-use crate::engine::compile::worker::KillOnDrop;
 
 /// The code of a component.
 pub(in crate::engine) struct Current<R = Ready> {
     /// The code for calls until it is settled.
     now: RwLock<Arc<R>>,
     settled: SetOnce<(Arc<R>, CodeTier)>,
-    /// Ends the compiler when the last handle to the component is dropped.
-    _leash: Option<KillOnDrop>,
 }
 
 impl<R> Current<R> {
     /// Builds code that is not replaced.
     pub(in crate::engine) fn settled(ready: Arc<R>, code: CodeTier) -> Self {
         let settled = SetOnce::new_with(Some((Arc::clone(&ready), code)));
-        Self { now: RwLock::new(ready), settled, _leash: None }
+        Self { now: RwLock::new(ready), settled }
     }
 
-    /// Builds code that is replaced when the compiler on this leash has better code.
-    pub(in crate::engine) fn unoptimised(ready: Arc<R>, leash: KillOnDrop) -> Self {
-        Self { now: RwLock::new(ready), settled: SetOnce::new(), _leash: Some(leash) }
+    /// Builds code that is replaced when the compiler has better code.
+    pub(in crate::engine) fn unoptimised(ready: Arc<R>) -> Self {
+        Self { now: RwLock::new(ready), settled: SetOnce::new() }
     }
 
     /// Returns the code for a call that begins now.
@@ -82,12 +78,11 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
-    use crate::engine::compile::worker::leash;
 
     #[test]
     fn call_ends_on_the_code_it_started_with() {
         let quick = Arc::new("quick");
-        let current = Current::unoptimised(Arc::clone(&quick), leash().0);
+        let current = Current::unoptimised(Arc::clone(&quick));
         let in_flight = current.ready();
         assert_eq!((current.code(), current.last().now_or_never()), (CodeTier::Quick, None));
         current.replace(Arc::new("optimised"));
@@ -100,7 +95,7 @@ mod tests {
 
     #[test]
     fn first_tier_decision_is_final() {
-        let current = Current::unoptimised(Arc::new("quick"), leash().0);
+        let current = Current::unoptimised(Arc::new("quick"));
         current.settle_unoptimised();
         current.settle_unoptimised();
         assert_eq!(*current.ready(), "quick");

@@ -18,16 +18,9 @@ use toolcell_contract::error::Error;
 use super::{CodeTier, Current, Job};
 use crate::engine::cell::invoke::Ready;
 use crate::engine::compile::Compiler;
-use crate::engine::compile::cache::EntryLock;
 use crate::engine::compile::cache::entries::Artifact;
 use crate::engine::compile::config::{Priority, Tier};
-use crate::engine::compile::worker::{self, NoCode, Watch, Worker};
-
-/// Returns the seconds of CPU time for optimising a component of this many bytes; unlimited without
-/// a worker.
-fn seconds(compiler: &Compiler, bytes: usize) -> u64 {
-    compiler.worker.as_ref().map_or(u64::MAX, |worker| worker.seconds(Priority::Background, bytes))
-}
+use crate::engine::compile::worker::{self, NoCode, Worker};
 
 /// Returns true if an attempt with at least as much time has failed.
 fn is_given_up(compiler: &Compiler, artifact: &Artifact, seconds: u64) -> bool {
@@ -44,29 +37,35 @@ pub(in crate::engine::compile) fn optimise_later(
     definitions: Vec<Definition>,
     tenant: Option<&str>,
 ) -> Arc<Current> {
-    let seconds = seconds(compiler, component.len());
+    let (worker, bytes) = (compiler.worker.clone(), component.len());
+    // Without a worker nothing bounds the time.
+    let seconds =
+        worker.as_ref().map_or(u64::MAX, |worker| worker.seconds(Priority::Background, bytes));
     if is_given_up(compiler, &artifact, seconds) {
         return Arc::new(Current::settled(ready, CodeTier::Unoptimised));
     }
-    let (leash, watch) = worker::leash();
-    let current = Arc::new(Current::unoptimised(ready, leash));
-    let (weak, worker) = (Arc::downgrade(&current), compiler.worker.clone());
+    let current = Arc::new(Current::unoptimised(ready));
     let optimisation = Optimisation {
         compiler: Arc::downgrade(compiler),
-        current: Weak::clone(&weak),
+        worker,
+        current: Arc::downgrade(&current),
         artifact,
         definitions,
         seconds,
     };
-    let work = move |component: &[u8]| optimisation.run(worker.as_ref(), component, watch);
-    let (tenant, work) = (tenant.map(str::to_owned), Box::new(work));
-    compiler.background.push(Job { component, tenant, current: weak, work });
+    compiler.background.push(Job {
+        component,
+        tenant: tenant.map(str::to_owned),
+        current: Arc::downgrade(&current),
+        work: Box::new(move |component: &[u8]| optimisation.run(component)),
+    });
     current
 }
 
 /// The optimisation of one component.
 struct Optimisation {
     compiler: Weak<Compiler>,
+    worker: Option<Worker>,
     current: Weak<Current>,
     artifact: Artifact,
     definitions: Vec<Definition>,
@@ -75,30 +74,27 @@ struct Optimisation {
 }
 
 impl Optimisation {
-    fn run(&self, worker: Option<&Worker>, component: &[u8], watch: Watch) {
+    fn run(&self, component: &[u8]) {
+        let (tier, priority, began) = (Tier::Optimised, Priority::Background, Instant::now());
+        let is_wanted = || self.current.strong_count() > 0;
+        // Other processes that share the cache do not do the same work meanwhile. Waits no longer
+        // than the compilation would take here.
+        let _turn =
+            self.artifact.lock(tier, || is_wanted() && began.elapsed().as_secs() < self.seconds);
         if self.is_done() {
             return;
         }
-        let turn = self.lock_entry();
-        // Another process may have done it meanwhile.
-        if turn.is_some() && self.is_done() {
-            return;
-        }
-        let (tier, priority) = (Tier::Optimised, Priority::Background);
-        let compiled = worker::compile(worker, tier, priority, component, watch);
+        let compiled = worker::compile(self.worker.as_ref(), tier, priority, component, is_wanted);
         // If the component was dropped, its worker was killed, which tells nothing about the
         // component.
         let Some((compiler, current)) = self.upgraded() else { return };
         let linked = compiled.and_then(|code| {
             let wiring = current.ready().wiring.clone();
-            let (ready, _) =
-                compiler.linker.link_new(&code, &wiring).map_err(NoCode::Interrupted)?;
+            let ready = compiler.linker.link_new(&code, &wiring).map_err(NoCode::Interrupted)?;
             Ok((code, ready))
         });
         match linked {
             Ok((code, ready)) => {
-                // A load of this engine must not lose the quick code between finding and using it.
-                let _alone = compiler.single_flight.alone(&self.artifact.key);
                 self.artifact.put(tier, &code, &self.definitions);
                 current.replace(ready);
             }
@@ -111,17 +107,6 @@ impl Optimisation {
                 current.settle_unoptimised();
             }
         }
-    }
-
-    /// Locks the cache entry, so that other processes that share the cache do not do the same work.
-    /// Returns `None` if there is nothing to lock, if the code is not needed any more, or if
-    /// another process takes longer than a compiler may.
-    fn lock_entry(&self) -> Option<EntryLock> {
-        let began = Instant::now();
-        // Waits no longer than the compilation would take here.
-        self.artifact.lock(Tier::Optimised, || {
-            began.elapsed().as_secs() < self.seconds && self.upgraded().is_some()
-        })
     }
 
     /// Returns true if another compilation has finished first, or has failed. Keeps nothing alive

@@ -1,13 +1,14 @@
 //! Compiles components to native code, in this process or in a worker process with limits.
 //!
-//! Loads and the background optimiser call [`compile`] with the bytes, the tier and a [`Watch`], by
-//! which the work can be cancelled. It returns native code, or a [`NoCode`]: refused, if the
+//! Loads and the background optimiser call [`compile`] with the bytes, the tier and a function that
+//! says for how long the code is wanted. It returns native code, or a [`NoCode`]: refused, if the
 //! component is the cause and another attempt would end in the same way, or interrupted by an
 //! outside cause.
 //! Compiling untrusted bytes can take hours on purpose (a few hundred kilobytes of nested blocks
 //! are enough), and the compiler contains the largest parser of the project. So a program may start
 //! itself as a worker: the child process runs [`compile_worker`] with bounds on its CPU time and
-//! memory, and can hang or crash alone. It is killed when its wall time is over.
+//! memory, and can hang or crash alone. It is killed when its wall time is over, or when its code
+//! is not wanted any more.
 //! Not here: which bytes reach the compiler (`scan`), where the code is kept (`cache`), when it is
 //! optimised (`tier`).
 
@@ -17,16 +18,16 @@ use std::io::{self, Read, Write};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::time::Duration;
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
-use toolcell_contract::controls::{self, bound};
+use toolcell_contract::controls::bound;
 use toolcell_contract::error::Error;
 
 use super::config::{self, Priority, Tier, proposals};
 use crate::engine::Engine;
-use crate::os::{signals, spawn};
+use crate::os::spawn;
 
 /// Bytes of a component up to which a worker has the CPU time that was set. A larger component has
 /// more in proportion, because a language runtime takes more than a second for each MiB.
@@ -72,6 +73,9 @@ const FAILED: i32 = 4;
 const MAGIC: &[u8] = b"\x7fELF";
 /// Bytes of a worker's standard error that are kept.
 const COMPLAINT: u64 = 2048;
+/// The longest interval between two looks at a running worker: little of the time of any
+/// compilation.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// A program that compiles in a process of its own.
 #[derive(Debug, Clone)]
@@ -98,7 +102,8 @@ impl From<NoCode> for Error {
     }
 }
 
-/// Compiles a component, in the worker if there is one. In this process nothing ends it early.
+/// Compiles a component, in the worker if there is one. The worker is killed when `is_wanted`
+/// returns false. In this process nothing ends it early.
 ///
 /// # Errors
 /// [`Error::is_component`] if the component is refused or costs too much.
@@ -107,10 +112,10 @@ pub(in crate::engine) fn compile(
     tier: Tier,
     haste: Priority,
     component: &[u8],
-    watch: Watch,
+    is_wanted: impl Fn() -> bool,
 ) -> Result<Vec<u8>, NoCode> {
     match worker {
-        Some(worker) => worker.compile(tier, haste, component, watch),
+        Some(worker) => worker.compile(tier, haste, component, is_wanted),
         None => {
             let compiler = config::compiler(tier, haste).map_err(NoCode::Interrupted)?;
             // The compiler also validates.
@@ -122,42 +127,6 @@ pub(in crate::engine) fn compile(
             })
         }
     }
-}
-
-/// A message that ends the wait for a worker: it has ended, or its result is not needed any more.
-enum WaitEnd {
-    Ended,
-    Cancelled,
-}
-
-/// Kills the worker when dropped.
-pub(in crate::engine) struct KillOnDrop(Sender<WaitEnd>);
-
-impl Drop for KillOnDrop {
-    fn drop(&mut self) {
-        // The receiver is gone if the worker has ended.
-        let _ = self.0.send(WaitEnd::Cancelled);
-    }
-}
-
-/// Waits for one worker: receives the message of its [`KillOnDrop`].
-pub(in crate::engine) struct Watch {
-    messages: Receiver<WaitEnd>,
-    end: Sender<WaitEnd>,
-}
-
-impl Watch {
-    /// One without a leash, for a compilation that goes on to its end.
-    pub(super) fn unattended() -> Self {
-        let (end, news) = mpsc::channel();
-        Self { messages: news, end }
-    }
-}
-
-/// Returns a leash and the watch that it ends.
-pub(super) fn leash() -> (KillOnDrop, Watch) {
-    let watch = Watch::unattended();
-    (KillOnDrop(watch.end.clone()), watch)
 }
 
 impl Worker {
@@ -184,11 +153,11 @@ impl Worker {
         tier: Tier,
         haste: Priority,
         component: &[u8],
-        watch: Watch,
+        is_wanted: impl Fn() -> bool,
     ) -> Result<Vec<u8>, NoCode> {
         let seconds = self.seconds(haste, component.len());
         let (order, wall) = (order(tier, seconds), self.wall(haste, component.len()));
-        let ended = self.run(&order, component, wall, watch).map_err(|error| {
+        let ended = self.run(&order, component, wall, is_wanted).map_err(|error| {
             NoCode::Interrupted(Error::engine("no compiler process").with_source(error))
         })?;
         let WorkerExit { status, code, complaint } = ended;
@@ -214,51 +183,57 @@ impl Worker {
         })
     }
 
-    /// Runs the program until it ends, its wall time is over, or its leash is dropped.
+    /// Runs the program until it ends, its wall time is over, or its code is not wanted.
     fn run(
         &self,
         order: &str,
         component: &[u8],
         wall: Duration,
-        watch: Watch,
+        is_wanted: impl Fn() -> bool,
     ) -> io::Result<WorkerExit> {
+        let (started, wall) = (Instant::now(), bound!(CompileWall, wall));
         let mut child = spawn::worker(&self.program)
             .args(&self.arguments)
             .arg(order)
-            .envs(controls::inherited())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(mut input), Some(output), Some(complaints)) = pipes else {
             unreachable!("all three were asked for");
         };
-        std::thread::scope(|scope| {
-            let Watch { messages: news, end } = watch;
-            let watch = scope.spawn(move || {
-                match news.recv_timeout(bound!(CompileWall, wall)) {
-                    Ok(WaitEnd::Ended) => {}
-                    Ok(WaitEnd::Cancelled) | Err(_) => child.kill()?,
-                }
-                child.wait()
-            });
+        thread::scope(|scope| {
             // A worker that died early has closed its end; its status has the reason.
             scope.spawn(move || input.write_all(component));
+            let waiting = thread::current();
+            let code = scope.spawn(move || {
+                let code = bounded(output, MAX_CODE);
+                // A worker closes its output when it ends.
+                waiting.unpark();
+                code
+            });
             let complaint = scope.spawn(move || bounded(complaints, COMPLAINT));
-            let code = bounded(output, MAX_CODE);
-            let complaint = complaint.join().unwrap_or_else(|_| Ok(Vec::new()));
-            let _ = end.send(WaitEnd::Ended);
-            let status = watch.join().unwrap_or_else(|_| {
-                Err(io::Error::other("the thread that watches the compiler ended"))
-            })?;
+            let status = loop {
+                if let Some(status) = child.try_wait()? {
+                    break status;
+                }
+                if started.elapsed() >= wall || !is_wanted() {
+                    child.kill()?;
+                }
+                thread::park_timeout(PAUSE);
+            };
+            let (code, complaint) = (bytes_of(code)?, bytes_of(complaint)?);
             Ok(WorkerExit {
                 status,
-                code: code?,
-                complaint: String::from_utf8_lossy(&complaint?).trim().to_owned(),
+                code,
+                complaint: String::from_utf8_lossy(&complaint).trim().to_owned(),
             })
         })
     }
+}
+
+/// Returns the bytes that a thread has read.
+fn bytes_of(thread: ScopedJoinHandle<'_, io::Result<Vec<u8>>>) -> io::Result<Vec<u8>> {
+    thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread of a pipe has panicked")))
 }
 
 /// The end of a worker: its status and its output.
@@ -324,15 +299,13 @@ fn bounded_compile(
     fn failed(error: impl fmt::Display) -> (i32, String) {
         (FAILED, error.to_string())
     }
-    signals::ignore_file_size_signal();
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed)?;
+    spawn::become_worker().map_err(failed)?;
     let _ = rustix::process::nice(NICENESS);
     let seconds = bound!(CompileTime, seconds);
     let memory = bound!(CompileMemory, WORKER_MEMORY);
     for (resource, soft, hard) in [
         (Resource::Cpu, seconds, seconds.saturating_add(LAST_SECOND)),
         (Resource::As, memory, memory),
-        (Resource::Core, 0, 0),
     ] {
         // A machine may have set a lower limit, which cannot be raised and need not be.
         let within =

@@ -17,8 +17,7 @@ fn worker_exit_maps_to_compile_result() {
     // `is_lasting`: the component's fault, which another attempt would repeat.
     let exits = rows::<(&str, Result<&str, &str>, bool)>("engine/compile/worker", "exits");
     for (script, expected, is_lasting) in exits {
-        let (worker, watch) = (worker(script), Watch::unattended());
-        let ended = worker.compile(Tier::Quick, Foreground, b"bytes", watch);
+        let ended = worker(script).compile(Tier::Quick, Foreground, b"bytes", || true);
         assert_eq!(!matches!(ended, Err(NoCode::Interrupted(_))), is_lasting, "{script}");
         let ended =
             ended.map_err(|none| Error::from(none).to_string().replace(" (core dumped)", ""));
@@ -45,7 +44,7 @@ fn awaited_compile_ends_within_30_seconds() {
         let wall = worker.wall(haste, bytes);
         assert!(wall > starved, "a compiler that has a tenth of a core is killed");
         let component = vec![0; bytes];
-        let told = worker.compile(Tier::Quick, haste, &component, Watch::unattended()).unwrap();
+        let told = worker.compile(Tier::Quick, haste, &component, || true).unwrap();
         assert_eq!(String::from_utf8(told).unwrap(), order);
     }
 }
@@ -59,17 +58,13 @@ fn worker_output_is_bounded() {
 #[test]
 fn idle_worker_is_killed_at_the_wall_limit() {
     let wall = Duration::from_millis(10);
-    let ended =
-        worker("exec sleep 5").run(QUICK, &[0; 1 << 20], wall, Watch::unattended()).unwrap();
+    let ended = worker("exec sleep 5").run(QUICK, &[0; 1 << 20], wall, || true).unwrap();
     assert_eq!(ended.status.signal(), Some(SIGKILL));
 }
 
-/// The leash is dropped before the worker starts.
 #[test]
-fn worker_is_killed_when_its_leash_drops() {
-    let (leash, watch) = leash();
-    drop(leash);
-    let ended = worker("exec sleep 600").run(QUICK, b"", Duration::MAX, watch).unwrap();
+fn unwanted_worker_is_killed() {
+    let ended = worker("exec sleep 600").run(QUICK, b"", Duration::MAX, || false).unwrap();
     assert_eq!(ended.status.signal(), Some(SIGKILL));
 }
 
@@ -91,8 +86,8 @@ fn compile_worker_inherits_only_its_streams() {
     let file = tempfile::tempfile().unwrap();
     // This descriptor lacks the flag that would close it in the child.
     let _inherited = rustix::io::dup(&file).unwrap();
-    let (worker, watch) = (worker("echo /proc/self/fd/*"), Watch::unattended());
-    let told = worker.compile(Tier::Quick, Foreground, b"", watch).unwrap();
+    let worker = worker("echo /proc/self/fd/*");
+    let told = worker.compile(Tier::Quick, Foreground, b"", || true).unwrap();
     // The last one is the directory that the shell lists.
     assert_eq!(String::from_utf8(told).unwrap().split_whitespace().count(), 4);
 }
