@@ -27,10 +27,8 @@ const VALUE: &str = "1";
 /// The root of the tool's files.
 pub(crate) struct DryRunFiles {
     dir: TemporaryDirectory,
-    /// Directories that exist from the start.
-    initial: BTreeSet<String>,
-    /// Paths that were added since; true for a file.
-    added: BTreeSet<(String, bool)>,
+    /// Paths that exist when a run begins; true for a file. The directories are made first.
+    paths: BTreeSet<(bool, String)>,
     grants: Grants,
 }
 
@@ -44,8 +42,9 @@ impl DryRunFiles {
         let dir = dir.map_err(|error| Failure::environment(error, hint))?;
         let written =
             grants.directories.iter().filter(|directory| directory.access == Access::Write);
-        let mut initial: BTreeSet<_> = written.map(|directory| directory.name.clone()).collect();
-        initial.extend(declared_directories(definition).map(str::to_owned));
+        let written = written.map(|directory| directory.name.as_str());
+        let paths = written.chain(declared_directories(definition));
+        let paths = paths.map(|path| (false, path.to_owned())).collect();
         grants.directories.retain(|directory| directory.access == Access::Read);
         if !grants.directories.iter().any(|directory| directory.name == "/") {
             let root = Directory::new("/", dir.path(), Access::Write);
@@ -58,7 +57,7 @@ impl DryRunFiles {
         grants.clear_secrets();
         // The sections of tools are removed: the command reports them beside the requests.
         grants.tools.clear();
-        let made = Self { dir, initial, added: BTreeSet::new(), grants };
+        let made = Self { dir, paths, grants };
         made.recreate()?;
         Ok(made)
     }
@@ -71,7 +70,7 @@ impl DryRunFiles {
     /// Empties the directory and adds the paths that the tool looked for. Returns false if all
     /// existed already.
     pub(crate) fn extend(&mut self, recorded: &Recording) -> Result<bool> {
-        let before = self.added.len();
+        let before = self.paths.len();
         for (path, PathUse { access, is_directory, .. }) in &recorded.paths {
             let is_read = *access == Access::Read;
             let is_file =
@@ -79,16 +78,16 @@ impl DryRunFiles {
             match path.rsplit_once('/') {
                 _ if path == "/" => {}
                 Some((above, _)) if is_file || !is_read => {
-                    self.added.insert((above.to_owned(), false));
+                    self.paths.insert((false, above.to_owned()));
                     if is_read {
-                        self.added.insert((path.clone(), true));
+                        self.paths.insert((true, path.clone()));
                     }
                 }
-                Some(_) | None => drop(self.added.insert((path.clone(), false))),
+                Some(_) | None => drop(self.paths.insert((false, path.clone()))),
             }
         }
-        self.added.remove(&(String::new(), false));
-        let is_more = self.added.len() > before;
+        self.paths.remove(&(false, String::new()));
+        let is_more = self.paths.len() > before;
         if is_more {
             self.recreate()?;
         }
@@ -98,12 +97,10 @@ impl DryRunFiles {
     fn recreate(&self) -> Result<()> {
         let fill = || -> io::Result<()> {
             self.clear()?;
-            let initial = self.initial.iter().map(|path| (path, false));
-            let added = self.added.iter().map(|(path, is_file)| (path, *is_file));
-            for (path, is_file) in initial.chain(added) {
+            for (is_file, path) in &self.paths {
                 // A name that this file system rejects, or that conflicts with another, is left
                 // out.
-                let _ = self.made_one(path, is_file);
+                let _ = self.made_one(path, *is_file);
             }
             Ok(())
         };

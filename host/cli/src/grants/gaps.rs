@@ -97,15 +97,9 @@ impl Gap {
         clean::line(&format!("declares {kind} {pattern} (reason: {reason}): {granted}"))
     }
 
-    /// Returns the need as the rest of a sentence about the tool, if no part of it is granted.
-    pub(crate) fn clause(&self) -> Option<String> {
-        let Need { kind, pattern, .. } = &self.need;
-        let why = match &self.narrowed_by {
-            None => "is not granted".to_owned(),
-            Some(narrowing) => format!("the component is granted, but {narrowing} takes it away"),
-        };
-        let clause = || clean::line(&format!("declares {kind} {pattern}, which {why}"));
-        self.granted.is_empty().then(clause)
+    /// Returns true if no part of the need is granted.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.granted.is_empty()
     }
 }
 
@@ -203,116 +197,97 @@ fn allows(
 fn useless_rule(config: &Config, components: &[Loaded<'_>], rule: &ConfiguredRule) -> Problem {
     let ConfiguredRule { of, kind, only, place } = rule;
     let kind = *kind;
-    let (about, scope) = match of {
+    let (about, name, scope) = match of {
         RuleSection::Component(name) | RuleSection::Tool(name, _) => {
-            (found(components, name).map(std::slice::from_ref).unwrap_or_default(), String::new())
+            let about = found(components, name).map(std::slice::from_ref).unwrap_or_default();
+            (about, name.as_str(), String::new())
         }
-        RuleSection::Tenant(name) => (components, format!(" for the tenant `{name}`")),
+        RuleSection::Tenant(name) => (components, "COMPONENT", format!(" for the tenant `{name}`")),
     };
-    let sections: Vec<_> =
-        about.iter().flat_map(|component| sections(config, component, kind, only)).collect();
+    let narrowing = about.iter().find_map(|component| narrowing(config, component, kind, only));
     let is_granted = about.iter().any(|component| is_granted(component, kind, only));
-    let inspect = |name: &str| config.hint.command("inspect", &[], &[name]);
-    let (reason, hint) = match of {
-        RuleSection::Component(name) if about.iter().any(|found| allows(rule, found, None)) => (
+    let inspect = config.hint.command("inspect", &[], &[name]);
+    let tools = || about.iter().flat_map(|component| &component.tools);
+    let needs = tools().flat_map(|(tool, _)| &tool.needs).filter_map(layer);
+    let declared = needs.filter(|(of, ..)| *of == kind).map(|(_, rule, _)| rule);
+    let declared: BTreeSet<_> =
+        declared.map(|rule| format!("`{}`", clean::escaped(&rule))).collect();
+    // Without a grant of each kind that it imports, a component cannot be called.
+    let is_removable =
+        declared.is_empty() || tools().any(|(_, rights)| !rights.effective(kind).is_empty());
+    let undeclared = if is_removable {
+        format!("remove the rule; {inspect} shows what the tools declare")
+    } else {
+        let declared = Vec::from_iter(declared).join(", ");
+        format!(
+            "in place of it, write what the tools declare: {declared}; {inspect} shows all of it"
+        )
+    };
+    let ungranted = |whom: &str| {
+        format!("remove the rule, or grant it to {whom} first: a section can only take away")
+    };
+    let (reason, hint) = match (of, narrowing) {
+        (RuleSection::Component(_), _) if about.iter().any(|found| allows(rule, found, None)) => (
             uses::NO_IMPORT_TEXT.to_owned(),
-            format!("remove the rule; {} shows what the component imports", inspect(name)),
+            format!("remove the rule; {inspect} shows what the component imports"),
         ),
-        RuleSection::Component(name) => {
-            let tools = || about.iter().flat_map(|component| &component.tools);
-            let needs = tools().flat_map(|(tool, _)| &tool.needs).filter_map(layer);
-            let rules = needs.filter(|(of, ..)| *of == kind).map(|(_, rule, _)| rule);
-            let declared: BTreeSet<_> =
-                rules.map(|rule| format!("`{}`", clean::escaped(&rule))).collect();
-            // Without a grant of each kind that it imports, a component cannot be called.
-            let is_granted_more = tools().any(|(_, rights)| !rights.effective(kind).is_empty());
-            let undeclared = format!("no tool of `{name}` declares it");
-            match (sections.as_slice(), declared.is_empty() || is_granted_more) {
-                // Removing the grant is no advice: without it the component may be unusable.
-                ([first, ..], _) => (
-                    listed(&sections),
-                    format!(
-                        "write it in [{}] too, or remove the list there: a tool's section can only take away",
-                        first.section
-                    ),
-                ),
-                ([], false) => {
-                    let declared = declared.into_iter().collect::<Vec<_>>().join(", ");
-                    let inspect = inspect(name);
-                    let hint = format!(
-                        "in place of it, write what the tools declare: {declared}; {inspect} shows all of it"
-                    );
-                    (undeclared, hint)
-                }
-                ([], true) => (
-                    undeclared,
-                    format!("remove the rule; {} shows what the tools declare", inspect(name)),
-                ),
-            }
+        (RuleSection::Component(_) | RuleSection::Tenant(_), Some(narrowing)) => {
+            let section = &narrowing.section;
+            // The list there narrows the calls of other tenants too.
+            let other = match of {
+                RuleSection::Tenant(_) => "it here",
+                RuleSection::Component(_) | RuleSection::Tool(..) => "the list there",
+            };
+            let hint = format!(
+                "write it in [{section}] too, or remove {other}: a section can only take away"
+            );
+            (format!("{narrowing} takes it away"), hint)
         }
-        RuleSection::Tool(name, tool) if is_granted => (
-            format!("the tool `{tool}` does not declare it"),
-            format!("remove the rule; {} shows what the tool declares", inspect(name)),
-        ),
-        RuleSection::Tool(name, _) => (
-            format!("the component `{name}` is not granted it"),
-            "remove the rule, or grant it to the component first: a tool's section can only narrow those grants"
-                .to_owned(),
-        ),
-        RuleSection::Tenant(_) => match sections.first() {
-            Some(first) => (
-                listed(&sections),
-                format!(
-                    "write it in [{}] too, or remove it here: sections can only take away",
-                    first.section
-                ),
-            ),
-            None if is_granted => (
-                "no tool that is granted it declares it".to_owned(),
-                "remove the rule: a tool can use only what it declares".to_owned(),
-            ),
-            None => (
-                "no component is granted it".to_owned(),
-                "remove the rule, or grant it to a component: a tenant's section can only take away"
-                    .to_owned(),
-            ),
-        },
+        (RuleSection::Component(name), None) => {
+            (format!("no tool of `{name}` declares it"), undeclared)
+        }
+        (RuleSection::Tool(_, tool), _) if is_granted => {
+            (format!("the tool `{tool}` does not declare it"), undeclared)
+        }
+        (RuleSection::Tool(name, _), _) => {
+            (format!("the component `{name}` is not granted it"), ungranted("the component"))
+        }
+        (RuleSection::Tenant(_), None) if is_granted => {
+            ("no tool that is granted it declares it".to_owned(), undeclared)
+        }
+        (RuleSection::Tenant(_), None) => {
+            ("no component is granted it".to_owned(), ungranted("a component"))
+        }
     };
     let text = clean::escaped(&place.message);
     let message = format!("the rule `{text}` in {} has no effect{scope}: {reason}", kind.key());
     Problem { message, hint, ..place.clone() }
 }
 
-/// Returns the sections of a component's tools that keep a rule from having an effect.
-fn sections(
+/// Returns the first section of a component's tools that keeps a rule from having an effect.
+fn narrowing(
     config: &Config,
     component: &Loaded<'_>,
     kind: GrantKind,
     only: &Overlay,
-) -> Vec<Narrowing> {
+) -> Option<Narrowing> {
     let is_narrowed = |(_, rights): &&(&Definition, Rights)| {
         remaining_rules(rights, kind, only).is_empty()
             && !remaining_rules(&without_sections(rights), kind, only).is_empty()
     };
-    let narrowing = |(definition, _): &(&Definition, Rights)| {
-        Narrowing::of(config, component.name, &definition.name, kind)
-    };
-    component.tools.iter().filter(is_narrowed).filter_map(narrowing).collect()
-}
-
-/// Returns the clause that names the sections which take a rule away.
-fn listed(sections: &[Narrowing]) -> String {
-    let sections: Vec<_> = sections.iter().map(ToString::to_string).collect();
-    format!("{} takes it away", sections.join(" and "))
+    component
+        .tools
+        .iter()
+        .filter(is_narrowed)
+        .find_map(|(definition, _)| Narrowing::of(config, component.name, &definition.name, kind))
 }
 
 /// Returns true if the component is granted any part of a rule, whatever its tools declare.
 fn is_granted(component: &Loaded<'_>, kind: GrantKind, only: &Overlay) -> bool {
-    let Some((definition, rights)) = component.tools.first() else { return false };
-    let Ok(silent) = Definition::new(&definition.name, "") else { return false };
-    let granted = without_sections(rights).granted().clone();
-    Rights::new(granted.into(), &silent)
-        .is_ok_and(|rights| !remaining_rules(&rights, kind, only).is_empty())
+    component.tools.first().is_some_and(|(_, rights)| {
+        let granted = Rights::default().with_granted(rights.granted().clone().into());
+        !remaining_rules(&granted, kind, only).is_empty()
+    })
 }
 
 #[cfg(test)]

@@ -7,29 +7,30 @@
 //! with these lines in this place is valid TOML, and no existing grant is lost. Lines that replace
 //! old ones are the old text with the additions in it. Where that is not possible, for example
 //! because a part has a header of its own, the line is a comment that says what to add.
+//!
+//! The section of a tool or of a tenant can list which of the component's grants remain. If such a
+//! list denies a request, [`narrowed_lines`] returns the lists with the request added.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
 use toolcell::Grants;
 use toolcell::component::ComponentKind;
-use toolcell::grants::{Access, Directory, GrantKind, Suggestion, toml_text};
+use toolcell::grants::{Access, Directory, GrantKind, Request, Suggestion, toml_text};
 
+use super::decision;
 use super::rule_lines::{Edit, Item, REPLACED, RuleLines};
 use crate::config::{
     self, ComponentConfig, Config, Development, ResolvedComponent, Section, quoted,
 };
 use crate::os::env;
 
-mod narrow;
-
-pub(crate) use narrow::narrowed_lines;
-
 /// Lines to paste, and their place.
 pub(crate) struct Pasted {
-    /// The end of a sentence: "add LINES to `toolcell.toml`".
-    place: String,
+    /// The end of a sentence: "add these lines to `toolcell.toml`".
+    pub(crate) order: String,
     pub(crate) lines: Vec<String>,
 }
 
@@ -50,23 +51,14 @@ impl Change {
     }
 }
 
-/// The placeholder for the lines in a place.
-const LINES: &str = "LINES";
-
-impl Pasted {
-    /// Returns the instruction for the lines, with `lines` as their name: "add these lines to
-    /// `toolcell.toml`".
-    pub(crate) fn order(&self, lines: &str) -> String {
-        self.place.replacen(LINES, lines, 1)
-    }
-}
-
-/// Returns the lines that add the suggested grants to a component and apply the changes.
+/// Returns the lines that add the suggested grants to a component and apply the changes. The order
+/// calls them `shown`, such as "these lines".
 pub(crate) fn pasted(
     config: &Config,
     chosen: &ResolvedComponent<'_>,
     suggestion: &Suggestion,
     changes: &[Change],
+    shown: &str,
 ) -> Pasted {
     let file = config.file.as_deref().unwrap_or(config::NAME);
     let lines = suggestion.to_paste();
@@ -81,22 +73,22 @@ pub(crate) fn pasted(
             let is_below = lines.iter().any(|line| line.starts_with("# "));
             let below =
                 if is_below { " and below (a comment names the line that it is for)" } else { "" };
-            let place = format!(
-                "apply {LINES} to the grants of [components.{name}] in `{file}`, line {line}{below}"
+            let order = format!(
+                "apply {shown} to the grants of [components.{name}] in `{file}`, line {line}{below}"
             );
-            Pasted { place, lines }
+            Pasted { order, lines }
         }
         Some((name, ComponentConfig { section: Section { line, has_grants: false }, .. })) => {
             let rules = RuleLines::read(config);
             if let Some(lines) = rules.and_then(|rules| inline_lines(&rules, name, suggestion)) {
-                let place =
-                    format!("apply {LINES} to [components.{name}] in `{file}`, line {line}");
-                return Pasted { place, lines };
+                let order =
+                    format!("apply {shown} to [components.{name}] in `{file}`, line {line}");
+                return Pasted { order, lines };
             }
-            let place = format!(
-                "add {LINES} to `{file}`, below the last line of the component's section, which begins in line {line}"
+            let order = format!(
+                "add {shown} to `{file}`, below the last line of the component's section, which begins in line {line}"
             );
-            Pasted { place, lines: section(name, lines) }
+            Pasted { order, lines: section(name, lines) }
         }
         None => {
             let name = free_name(config, &chosen.path);
@@ -106,12 +98,12 @@ pub(crate) fn pasted(
                 (kind != ComponentKind::Tools).then(|| format!("as = {}", toml_text(kind.word())));
             let head = [format!("[components.{name}]"), format!("path = {path}")];
             let head = head.into_iter().chain(used_as);
-            let place = match &config.file {
-                Some(_) => format!("add {LINES} to `{file}`"),
-                None => format!("create `{file}` with {LINES}"),
+            let order = match &config.file {
+                Some(_) => format!("add {shown} to `{file}`"),
+                None => format!("create `{file}` with {shown}"),
             };
             let lines = head.chain(section(&name, lines)).collect();
-            Pasted { place, lines }
+            Pasted { order, lines }
         }
     }
 }
@@ -131,11 +123,10 @@ pub(crate) fn advice(
     if let Some(Development::CommandLine) = development {
         return format!("to allow it, add to the command:\n{}{steps}", options(suggestion));
     }
-    let pasted = pasted(config, chosen, suggestion, &[]);
+    let Pasted { order, lines } = pasted(config, chosen, suggestion, &[], "these lines");
     let approve =
         approval(config, chosen).map(|approve| format!(", and {approve}")).unwrap_or_default();
-    let (order, lines) = (pasted.order("these lines"), pasted.lines.join("\n"));
-    let file = format!("to allow it, {order}{approve}:\n{lines}");
+    let file = format!("to allow it, {order}{approve}:\n{}", lines.join("\n"));
     if chosen.configured.is_some() {
         return format!("{file}{steps}");
     }
@@ -172,7 +163,28 @@ fn section(name: &str, lines: Vec<String>) -> Vec<String> {
 /// header for a part of it. None for another component.
 fn inline_lines(rules: &RuleLines, name: &str, suggestion: &Suggestion) -> Option<Vec<String>> {
     rules.part(&["components", name]).filter(|part| part.text.starts_with('{'))?;
-    merged(rules, name, suggestion, &[])
+    merged(rules, &["components", name, "grants"], suggestion.additions(), &[])
+}
+
+/// Returns the lists of the section at this place of the configuration, with these requests added.
+/// A kind that the section does not list is not narrowed by it, and gets no line.
+pub(crate) fn narrowed_lines(
+    config: &Config,
+    section: &[&str],
+    requests: &[Request<'_>],
+) -> Vec<String> {
+    let Some(rules) = RuleLines::read(config) else { return Vec::new() };
+    let mut added = BTreeMap::<_, BTreeSet<String>>::new();
+    for request in requests {
+        let key = request.kind().row().section;
+        let list = [section, &[key]].concat();
+        let is_there = |item: &Item| decision::covers(request, &item.text);
+        if rules.part(&list).is_some() && !rules.items(&list).iter().any(is_there) {
+            added.entry(key).or_default().insert(toml_text(&request.rule()));
+        }
+    }
+    let added = added.into_iter().map(|(key, items)| (key, Vec::from_iter(items)));
+    merged(&rules, section, added.collect(), &[]).unwrap_or_default()
 }
 
 /// Returns the lines for a section that has grants. A directory that overlaps with a granted one
@@ -208,7 +220,8 @@ fn widened_lines(
         format!("# in line {line}, set for the directory {shown}: access = \"{access}\"")
     });
     let left_out: Vec<_> = clashes.iter().map(|(wanted, _, _)| *wanted).collect();
-    let rest = merged(&rules, name, &suggestion.without_directories(&left_out), changed)?;
+    let rest = suggestion.without_directories(&left_out).additions();
+    let rest = merged(&rules, &["components", name, "grants"], rest, changed)?;
     Some(changes.chain(rest).collect())
 }
 
@@ -232,14 +245,14 @@ fn clash<'a>(grants: &'a Grants, wanted: &str, access: Access) -> Option<&'a Dir
     })
 }
 
-/// Returns the lines for a section that has grants.
+/// Returns the lines that add items, by their key, to the section at this place of the
+/// configuration, and apply the changes.
 fn merged(
     rules: &RuleLines,
-    name: &str,
-    suggestion: &Suggestion,
+    section: &[&str],
+    mut additions: Vec<(&'static str, Vec<String>)>,
     changes: &[Change],
 ) -> Option<Vec<String>> {
-    let mut additions = suggestion.additions();
     for change in changes {
         if !additions.iter().any(|(kind, _)| *kind == change.kind) {
             additions.push((change.kind, Vec::new()));
@@ -247,22 +260,20 @@ fn merged(
     }
     let (mut by_hand, mut replaced, mut new) = (Vec::new(), Vec::new(), Vec::new());
     for (kind, mut items) in additions {
-        let place = ["components", name, "grants", kind];
-        let row = GrantKind::of_word(kind)?.row();
-        if row.is_table() {
-            let there: Vec<_> = rules.items(&place).into_iter().map(|item| item.text).collect();
-            let is_new = |item: &String| {
-                item.split(" = ").next().is_none_or(|key| !there.iter().any(|old| old == key))
-            };
-            items.retain(is_new);
-        }
+        let place = [section, &[kind]].concat();
+        // A table has one item of a name. The items of a list are in quotes or braces.
+        let there = rules.items(&place);
+        items.retain(|item| {
+            let name = item.split(" = ").next().unwrap_or_default();
+            !there.iter().any(|old| old.text == name)
+        });
         let changes: Vec<_> = changes.iter().filter(|change| change.kind == kind).collect();
         if items.is_empty() && changes.is_empty() {
             continue;
         }
         let text = items.join(", ");
         let Some(old) = rules.part(&place) else {
-            let (open, close) = row.brackets;
+            let (open, close) = GrantKind::of_word(kind)?.row().brackets;
             new.push(format!("{kind} = {open}{text}{close}"));
             continue;
         };
@@ -286,18 +297,17 @@ fn merged(
             continue;
         }
         let span = span(&old);
-        if row.is_table() && old.text.starts_with('[') {
-            by_hand.push(format!("# add below [components.{name}.grants.{kind}], {span}:"));
+        if old.text.starts_with('[') && !old.text.starts_with("[[") {
+            by_hand.push(format!("# add below [{}], {span}:", place.join(".")));
             by_hand.extend(items);
         } else {
             // The user has to edit an item in dotted keys, or with a header for each part.
             by_hand.push(format!("# add to `{kind}`, {span}: {text}"));
         }
     }
-    let place = ["components", name, "grants"];
-    // The grants or the whole component can be one inline table.
+    // The section or the whole component can be one inline table.
     let inline =
-        [(&place[..], ""), (&place[..2], "grants.")].into_iter().find_map(|(place, key)| {
+        [(section, ""), (section.get(..2)?, "grants.")].into_iter().find_map(|(place, key)| {
             Some((rules.part(place).filter(|part| part.text.starts_with('{'))?, place, key))
         });
     if let Some((whole, place, key)) = inline
@@ -314,32 +324,20 @@ fn merged(
     for (old, edits) in replaced {
         lines.push(replacement(rules, &old, edits)?);
     }
-    if !new.is_empty() && has_only_parts(rules, name) {
-        lines.push(format!("[components.{name}.grants]"));
+    // New lines are written like an old key beside them: in dotted keys they begin with `grants.`.
+    let keys = rules.items(section);
+    let beside = keys.iter().map(|key| rules.before(key)).find(|before| !before.starts_with('['));
+    let header = rules.part(section).map(|part| part.text.trim().to_owned()).unwrap_or_default();
+    let has_header = header.starts_with('[')
+        && header.trim_end_matches([']', ' ', '"', '\'']).ends_with("grants");
+    // If only parts have headers, such as `[components.NAME.grants.secrets]`, a line for the
+    // grants themselves needs their header first.
+    if !new.is_empty() && beside.is_none() && !keys.is_empty() && !has_header {
+        lines.push(format!("[{}]", section.join(".")));
     }
-    let prefix = prefix(rules, name);
+    let prefix = beside.unwrap_or_default();
     lines.extend(new.into_iter().map(|line| format!("{prefix}{line}")));
     Some(lines)
-}
-
-/// Returns true if only parts of a component's grants have headers, such as
-/// `[components.NAME.grants.secrets]`. A line for the grants themselves needs their header first.
-fn has_only_parts(rules: &RuleLines, name: &str) -> bool {
-    let keys = rules.items(&["components", name, "grants"]);
-    let header = rules.part(&["components", name, "grants"]).map(|part| part.text);
-    let header = header.as_deref().unwrap_or_default().trim();
-    let is_own = header.starts_with('[')
-        && header.trim_end_matches([']', ' ', '"', '\'']).ends_with("grants");
-    !is_own && !keys.is_empty() && keys.iter().all(|key| rules.before(key).starts_with('['))
-}
-
-/// Returns the prefix of the keys of a component's grants: nothing below a header, `grants.` in
-/// dotted keys.
-fn prefix(rules: &RuleLines, name: &str) -> String {
-    let keys = rules.items(&["components", name, "grants"]);
-    let mut before =
-        keys.iter().map(|key| rules.before(key)).filter(|before| !before.starts_with('['));
-    before.next().unwrap_or_default().to_owned()
 }
 
 /// Returns the lines of an item with these edits, and a comment with the lines that they replace.
@@ -356,22 +354,17 @@ fn span(item: &Item) -> String {
     }
 }
 
-/// Returns an unused name for a component that is not in the configuration: the name of its file,
-/// with a number if needed.
+/// Returns a name for a component that is not in the configuration: the name of its file, if that
+/// can be one and is not in use.
 fn free_name(config: &Config, path: &Path) -> String {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let name: String =
         stem.chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).take(60).collect();
-    let name = if name.is_empty() { "NAME".to_owned() } else { name };
-    let numbered = (2..).map(|number| format!("{name}-{number}"));
-    let mut names = std::iter::once(name.clone()).chain(numbered);
-    let is_written = |name: &str| {
-        config
-            .components
-            .get(name)
-            .is_some_and(|written| written.development != Some(Development::CommandLine))
-    };
-    names.find(|name| !is_written(name)).unwrap_or(name)
+    let is_written = config
+        .components
+        .get(&name)
+        .is_some_and(|written| written.development != Some(Development::CommandLine));
+    if name.is_empty() || is_written { "NAME".to_owned() } else { name }
 }
 
 /// Returns a component's path as the configuration has to write it: relative to the configuration's

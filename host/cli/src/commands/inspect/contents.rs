@@ -1,4 +1,4 @@
-//! Describes a component's parts, and its abilities without any grant, as text and JSON.
+//! Describes a component's parts, and its abilities without any grant.
 //!
 //! `inspect` calls it with the library's analysis of a component file: its imports (`Inspection`),
 //! and its sections, modules and producers (`Contents`; a producer is a program that made it). It
@@ -7,7 +7,6 @@
 //! module, another module, or a language runtime such as CPython, which imports everything that any
 //! tool may use. Names from the file are escaped.
 
-use serde_json::{Value, json};
 use toolcell::component::{Contents, Inspection, Producer};
 
 use crate::print::{Size, clean};
@@ -124,19 +123,4 @@ pub(crate) fn brought_by(contents: &Contents, import: &str) -> Option<String> {
     let is_other = !callers.is_empty() && !callers.contains(&0);
     is_other
         .then(|| format!("the module {}", callers.iter().map(named).collect::<Vec<_>>().join(", ")))
-}
-
-/// Adds the members to the output of `--json`.
-pub(super) fn add_to(
-    shown: &mut Value,
-    (examination, contents): (&Inspection, &Contents),
-    barred: &[String],
-    is_refused: bool,
-) {
-    shown["producers"] = json!(contents.producers);
-    shown["modules"] = json!(contents.modules);
-    shown["sections"] = json!(contents.sections);
-    let can = without_grants(examination, barred).filter(|_| !is_refused);
-    shown["without_grants"] =
-        json!({ "callable": can.is_some(), "capabilities": can.unwrap_or_default() });
 }

@@ -88,12 +88,13 @@ pub(crate) async fn inspect(cli: &Cli, args: &InspectArgs) -> Result<ExitStatus>
     let tool = args.tool.as_deref();
     let seen = Facts { chosen, inspection, contents, signer, kind, missing, barred, grants, tool };
     let chosen = &seen.chosen;
-    let usable = match &loaded {
-        Ok(component) => components::ungranted(&config, chosen, component).map_or(Ok(()), Err),
-        Err(failure) => Err(Failure::of_words(&failure.to_json().to_string())),
+    let ungranted = match &loaded {
+        Ok(component) => components::ungranted(&config, chosen, component),
+        Err(_) => None,
     };
     if args.json {
-        printer.json(&to_json(&seen, loaded.as_ref().ok(), &usable)?)?;
+        let error = loaded.as_ref().err().or(ungranted.as_ref());
+        printer.json(&to_json(&seen, loaded.as_ref().ok(), error)?)?;
     } else {
         printer.text(&to_text(&seen, loaded.as_ref().ok())?)?;
     }
@@ -130,7 +131,7 @@ pub(crate) async fn inspect(cli: &Cli, args: &InspectArgs) -> Result<ExitStatus>
             "call it with {run}, or write `as = \"{word}\"` in its section of `toolcell.toml`"
         ));
     }
-    if let Err(failure) = usable {
+    if let Some(failure) = ungranted {
         printer.note(format!("the component cannot be called yet: {}", failure.message()));
         printer.hint(&failure.hint);
         if component.definitions().any(|tool| !tool.needs.is_empty()) {
@@ -168,13 +169,14 @@ pub(crate) fn warn(printer: &Printer, of: &str, tool: &Definition) {
 fn to_json(
     seen: &Facts<'_>,
     loaded: Option<&Component>,
-    usable: &Result<()>,
+    error: Option<&Failure>,
 ) -> Result<serde_json::Value> {
     let Facts { chosen, inspection, contents, signer, kind, barred, .. } = seen;
     let imports = inspection.imports.iter().map(|(name, standing)| {
         let modules: Vec<_> = contents.callers(name).collect();
         json!({ "name": name, "status": standing, "modules": modules })
     });
+    let can = contents::without_grants(inspection, barred).filter(|_| loaded.is_some());
     let mut shown = json!({
         "component": chosen.path.to_string_lossy(),
         "digest": inspection.digest,
@@ -182,10 +184,13 @@ fn to_json(
         "size": inspection.size,
         "imports": imports.collect::<Vec<_>>(),
         "isolation": chosen.isolation,
-        "loadable": usable.is_ok(),
+        "loadable": error.is_none(),
+        "producers": contents.producers,
+        "modules": contents.modules,
+        "sections": contents.sections,
+        "without_grants": { "callable": can.is_some(), "capabilities": can.unwrap_or_default() },
     });
-    contents::add_to(&mut shown, (inspection, contents), barred, loaded.is_none());
-    if let Err(failure) = usable {
+    if let Some(failure) = error {
         shown["error"] = failure.to_json();
     }
     if *kind != ComponentKind::Tools {

@@ -36,7 +36,7 @@ use crate::args::{DEFAULT_ID, LearnArgs, target};
 use crate::config::{self, Config, SecretSelection};
 use crate::grants::advice;
 use crate::grants::dry_run_files::{DryRunFiles, directory_of};
-use crate::grants::grant_text::{self, Change};
+use crate::grants::grant_text::{self, Change, Pasted};
 use crate::grants::offered::NotOffered;
 use crate::host::Cli;
 use crate::print::{ExitStatus, Result, clean};
@@ -177,7 +177,6 @@ pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus> {
         }
     }
     let declared = components::needs(std::iter::once(definition));
-    let pasted = grant_text::pasted(&config, &chosen, &asked, &changes);
     if args.json {
         let denied: Vec<_> = denials.iter().chain(tried.iter().map(|(_, denial)| denial)).collect();
         printer.json(&json!({
@@ -194,8 +193,9 @@ pub(crate) async fn learn(cli: &Cli, args: &LearnArgs) -> Result<ExitStatus> {
         printer.note("the tool asked for nothing that needs a further grant");
     }
     if is_added {
-        printer.text(&pasted.lines.join("\n"))?;
-        let order = pasted.order("the lines printed above");
+        let shown = "the lines printed above";
+        let Pasted { order, lines } = grant_text::pasted(&config, &chosen, &asked, &changes, shown);
+        printer.text(&lines.join("\n"))?;
         printer.hint(format!("to allow this call, {order}; then:"));
         grant_text::steps(&chosen, &asked).iter().for_each(|step| printer.print_item("hint", step));
         let approve = config.hint.command("approve", &[], &[]);

@@ -26,6 +26,7 @@ use super::ungranted::not_granted;
 use super::{TypedCall, argument_faults, resume};
 use crate::built;
 use crate::grants::advice::RequestOrigin;
+use crate::grants::gaps::Gap;
 use crate::grants::secrets;
 use crate::print::{Count, Printer, Result, Size, Time, clean, schema, table};
 
@@ -244,7 +245,7 @@ fn hint(typed: &TypedCall<'_>, error: &ToolError) -> String {
         "tell its author"
     };
     // A need of which no part is granted.
-    let lacks_grants = || typed.origin.missing_needs().iter().any(|gap| gap.clause().is_some());
+    let lacks_grants = || typed.origin.missing_needs().iter().any(Gap::is_whole);
     let bug = if typed.is_denied || lacks_grants() {
         format!("what is not granted may be the cause; otherwise it is a bug in the tool: {tell}")
     } else {

@@ -28,7 +28,8 @@ pub(super) fn not_granted(printer: &Printer, typed: &TypedCall<'_>, words: &str)
     let is_of_files = FILE_ERRORS.iter().any(|error| words.to_ascii_lowercase().contains(error));
     let named = path(words, rights).filter(|_| is_command && is_of_files);
     let named = named.map(|path| clean::line(&format!("names `{path}`, which is not granted")));
-    let clauses: Vec<_> = gaps.iter().filter_map(Gap::clause).chain(named).collect();
+    let gaps = gaps.iter().filter(|gap| gap.is_whole()).map(Gap::text);
+    let clauses: Vec<_> = gaps.chain(named).collect();
     for clause in &clauses {
         printer.note(format!("`{}` {clause}", definition.name));
     }

@@ -3,10 +3,12 @@
 //! TOML allows lists in one or several lines, inline tables, dotted keys, and headers for parts of
 //! a section. For each, the lines to paste must keep the old grants and give valid TOML.
 
-use toolcell::grants::Request;
 use toolcell_test_guests::rows;
 
 use super::*;
+
+/// The place of the grants in the rows.
+const GRANTS: [&str; 3] = ["components", "x", "grants"];
 
 /// Below the header of a part, another kind would count as a member of that part.
 #[test]
@@ -16,7 +18,8 @@ fn grants_with_only_subtables_get_own_header() {
     {
         let text = format!("[components.x]\npath = \"x\"\n{old}\n");
         let asked = Suggestion::of(&Request::parse("kv read b").unwrap());
-        let lines = merged(&RuleLines::of(text.clone()), "x", &asked, &[]).unwrap().join("\n");
+        let rules = RuleLines::of(text.clone());
+        let lines = merged(&rules, &GRANTS, asked.additions(), &[]).unwrap().join("\n");
         assert_eq!(lines, expected, "{old}");
         let header = if lines.starts_with('[') { "" } else { "[components.x.grants]\n" };
         let pasted = match text.split_once("[components.x.grants]\n") {
@@ -38,8 +41,8 @@ fn merge_keeps_old_grants() {
             _ => "[components.x.grants]",
         };
         let rules = RuleLines::of(format!("{header}\n{old}\n"));
-        let lines =
-            merged(&rules, "x", &Suggestion::of(&Request::parse(asked).unwrap()), &[]).unwrap();
+        let asked = Suggestion::of(&Request::parse(asked).unwrap());
+        let lines = merged(&rules, &GRANTS, asked.additions(), &[]).unwrap();
         assert_eq!(lines.join("\n"), expected, "{old}");
         let pasted = format!("{header}\n{expected}\n");
         assert!(pasted.parse::<toml::Table>().is_ok(), "{pasted}");
