@@ -1,9 +1,11 @@
-//! Creates the engines of every command, and loads components on them.
+//! Reads the configuration with the options of every command, creates the engines, and loads
+//! components on them.
 //!
-//! An engine compiles and runs WebAssembly. A command calls [`engines`] with the number of
-//! concurrent calls and the configuration. It gets [`Engines`], which creates one engine for each
-//! kind of isolation when it is first needed: those of `toolcell-config`, with the options of the
-//! command line. [`Engines::load`] loads a component with a spinner if that takes long.
+//! [`Cli::config`] finds and reads the configuration. An engine compiles and runs WebAssembly. A
+//! command calls [`engines`] with the number of concurrent calls and the configuration. It gets
+//! [`Engines`], which creates one engine for each kind of isolation when it is first needed: those
+//! of `toolcell-config`, with the options of the command line. [`Engines::load`] loads a component
+//! with a spinner if that takes long.
 //!
 //! An untrusted component is compiled in a child process or not at all. An unusable cache causes a
 //! warning, never an error. Background optimisation ends with the command; only commands that
@@ -22,10 +24,10 @@ use toolcell::component::{CodeTier, ComponentBytes, LoadOptions, OnMissingGrant}
 use toolcell::http::{Egress, Proxy};
 use toolcell::runtime::{Deterministic, EngineBuilder, Optimise, Placement, Recorder};
 use toolcell::{Component, Engine, Grants};
-use toolcell_config::Engines as ConfiguredEngines;
+use toolcell_config::{Engines as ConfiguredEngines, ReadOptions};
 
 use crate::args::{self, Global};
-use crate::config::{self, Config, Isolation, ResolvedComponent, SecretSelection};
+use crate::config::{self, Config, HintCommand, Isolation, ResolvedComponent, SecretSelection};
 use crate::grants::rule_lines::RuleLines;
 use crate::os::interrupt::Interrupt;
 use crate::os::traces::Traces;
@@ -47,9 +49,48 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// Finds and reads the configuration, with the values of the wanted secrets only.
+    /// Finds and reads the configuration, with the values of the wanted secrets only. The file is
+    /// the one that `--config` names, else the variable `TOOLCELL_CONFIG`, else the first that is
+    /// found in this directory or above.
     pub(crate) fn config(&self, wanted: SecretSelection) -> Result<Config> {
-        config::read((&self.global).into(), wanted)
+        let Global { config, cache_dir, state_dir, .. } = &self.global;
+        let mut options = ReadOptions::from_environment()
+            .with_wanted(wanted)
+            .with_hint_command(self.hint_command());
+        if let Some(dir) = cache_dir {
+            options = options.with_cache_dir(dir);
+        }
+        if let Some(dir) = state_dir {
+            options = options.with_state_dir(dir);
+        }
+        match (config, env::config()) {
+            (Some(named), _) => Ok(Config::read_with(named, options)?),
+            (None, Some(named)) => {
+                let read = Config::read_with(named, options).map_err(Failure::from);
+                read.map_err(|failure| {
+                    failure.about("the configuration that the variable `TOOLCELL_CONFIG` names")
+                })
+            }
+            (None, None) => Ok(Config::find(options)?),
+        }
+    }
+
+    /// Returns the program and global options for hints that repeat the command. `TOOLCELL_CONFIG`
+    /// is repeated as `--config`, because the variable may have been set for one command alone.
+    fn hint_command(&self) -> HintCommand {
+        let Global { config, state_dir, max_compile_time, .. } = &self.global;
+        let path = |path: &Path| path.to_string_lossy().into_owned();
+        let config = config.clone().or_else(env::config);
+        let compile_time =
+            Some(max_compile_time).filter(|time| time.0 != Engine::DEFAULT_COMPILE_TIME);
+        let typed = [
+            ("--config", config.as_deref().map(path)),
+            ("--state-dir", state_dir.as_deref().map(path)),
+            ("--max-compile-time", compile_time.map(ToString::to_string)),
+        ];
+        let options =
+            typed.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?])).flatten();
+        HintCommand::new(env::program(), options)
     }
 }
 

@@ -12,12 +12,13 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use clap::{ArgMatches, CommandFactory as _, Parser as _};
+use clap::{ArgMatches, CommandFactory as _};
 use clap_complete::env::Shells;
 use clap_complete::{ArgValueCompleter, CompleteEnv, CompletionCandidate, PathCompleter, Shell};
+use toolcell_config::ReadOptions;
 
-use super::{Args, Global};
-use crate::config::{self, Config, Lock, SecretSelection};
+use super::Args;
+use crate::config::{Config, Lock, SecretSelection};
 use crate::os::env;
 use crate::print::Result;
 
@@ -88,7 +89,9 @@ fn config(matches: &Option<ArgMatches>) -> Option<Config> {
     let named =
         |command: &ArgMatches| command.try_get_one::<PathBuf>("config").ok().flatten().cloned();
     let (_, command) = matches.as_ref()?.subcommand()?;
-    let Args { global, .. } = Args::try_parse_from(["toolcell", "check"]).ok()?;
-    let global = Global { config: named(command), ..global };
-    config::read((&global).into(), SecretSelection::None).ok()
+    let options = ReadOptions::from_environment().with_wanted(SecretSelection::None);
+    match named(command).or_else(env::config) {
+        Some(file) => Config::read_with(file, options).ok(),
+        None => Config::find(options).ok(),
+    }
 }

@@ -26,7 +26,6 @@ use clap::{ArgAction, Parser, Subcommand, ValueHint};
 use toolcell::Engine;
 
 use crate::built::CURRENT_DIR;
-use crate::config;
 use crate::os::lines;
 use crate::print::units::{Date, number};
 use crate::print::{Format, Size, Time, exit, format};
@@ -137,17 +136,6 @@ pub(crate) struct Global {
     /// No notes, warnings, hints, progress or log lines.
     #[arg(short, long, global = true, help_heading = "Global options")]
     pub(crate) quiet: bool,
-}
-
-impl<'a> From<&'a Global> for config::Options<'a> {
-    fn from(global: &'a Global) -> Self {
-        Self {
-            config: global.config.as_deref(),
-            cache_dir: global.cache_dir.as_deref(),
-            state_dir: global.state_dir.as_deref(),
-            compile_time: global.max_compile_time,
-        }
-    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -12,13 +12,9 @@ use std::time::{Duration, SystemTime};
 
 pub(crate) use toolcell_config::text::units::{Count, Size, Time};
 
-/// Returns a number of things in words: `1 tool`, `2 tools`, `0 components or tenants`.
+/// Returns a number of things in words: `1 tool`, `2 tools`.
 pub(crate) fn counted(count: usize, thing: &str) -> String {
-    if count == 1 {
-        return format!("1 {thing}");
-    }
-    let things: Vec<_> = thing.split(" or ").map(|word| format!("{word}s")).collect();
-    format!("{count} {}", things.join(" or "))
+    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
 }
 
 /// Parses a whole number, for `--seed`.
@@ -66,10 +62,7 @@ mod tests {
 
     #[test]
     fn counted_uses_singular_for_one() {
-        assert_eq!(
-            [0, 1, 2].map(|count| counted(count, "component or tenant")),
-            ["0 components or tenants", "1 component or tenant", "2 components or tenants"]
-        );
+        assert_eq!([0, 1, 2].map(|count| counted(count, "tool")), ["0 tools", "1 tool", "2 tools"]);
     }
 
     #[test]

@@ -43,21 +43,6 @@ pub(super) struct List {
     pub(super) unreadable: Vec<UnreadableCall>,
 }
 
-/// The halt by a call that cannot be read. A call earlier in the list that halts takes precedence.
-pub(super) struct UnreadableHalt {
-    halt: RunHalt,
-    /// The ids of the calls before it.
-    before: HashSet<String>,
-}
-
-impl UnreadableHalt {
-    /// Returns the earlier of this halt and the halt of the calls that were made.
-    pub(super) fn earlier(&self, made: Option<RunHalt>) -> RunHalt {
-        made.filter(|made| self.before.contains(made.tool_call_id()))
-            .unwrap_or_else(|| self.halt.clone())
-    }
-}
-
 impl List {
     fn len(&self) -> usize {
         self.calls.len() + self.unreadable.len()
@@ -78,12 +63,13 @@ impl List {
         self.unreadable.iter().filter_map(UnreadableCall::message)
     }
 
-    /// Returns the halt of the first call that cannot be read, for a run that halts at failures.
-    pub(super) fn halt(&self) -> Option<UnreadableHalt> {
+    /// Returns the halt by the first call that cannot be read, for a run that halts at failures, and
+    /// the ids of the calls before it.
+    pub(super) fn halt(&self) -> Option<(RunHalt, HashSet<String>)> {
         let first = self.unreadable.first()?;
         let tool_call_id = first.id.clone().unwrap_or_default();
         let before = self.calls.iter().take(first.index).map(|call| call.id.clone()).collect();
-        Some(UnreadableHalt { halt: RunHalt::ToolError { tool_call_id, exception: None }, before })
+        Some((RunHalt::ToolError { tool_call_id, exception: None }, before))
     }
 
     /// Returns the ids of all calls in order, including those that cannot be read.

@@ -23,7 +23,7 @@ use serde::Serialize;
 use serde_json::json;
 use toolcell::message::Message;
 use toolcell::provider::agui_events;
-use toolcell::run::{RunEvent, RunFailure, RunHalt, SettledCall};
+use toolcell::run::{RunEvent, RunFailure, RunHalt};
 use toolcell::{CallContext, CallOptions, Event, Provider, Registry, RunOptions, Runner, Sealer};
 
 use crate::args::{BatchArgs, WorkerArgs, context};
@@ -212,8 +212,7 @@ async fn messages(
 ) -> Result<Option<RunHalt>> {
     let bar = printer.bar(calls.calls.len() as u64, "calls");
     let (order, count) = (calls.ids(), bar.counter());
-    let unread = calls.unreadable_messages().map(|message| (message.tool_call_id.clone(), message));
-    let mut messages: HashMap<_, _> = unread.collect();
+    let mut messages = HashMap::new();
     let mut run = start(calls);
     while let Some(event) = run.next().await {
         match event {
@@ -260,12 +259,6 @@ impl Form {
     ) -> Result<ControlFlow<ExitStatus, Option<RunHalt>>> {
         let gone = ControlFlow::Break(ExitStatus::Ok);
         let mut finished = Finished { kind: "run_finished", calls: calls.ids().len(), failed: 0 };
-        for message in calls.unreadable_messages() {
-            finished.failed += 1;
-            if self.print(printer, &unreadable_event(message))?.is_break() {
-                return Ok(gone);
-            }
-        }
         let mut run = start(calls);
         while let Some(event) = run.next().await {
             if let RunEvent::Settled { message, .. } = &event {
@@ -325,11 +318,4 @@ impl Form {
             }
         }
     }
-}
-
-/// Returns the event of a call that cannot be read.
-fn unreadable_event(message: Message) -> RunEvent {
-    let settled =
-        SettledCall::Encoded { id: message.tool_call_id.clone(), content: message.content.clone() };
-    RunEvent::Settled { settled, message }
 }

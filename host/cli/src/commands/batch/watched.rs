@@ -1,18 +1,20 @@
 //! A run of calls that yields a last event for every call, also if the run is given up.
 //!
-//! `batch` creates a [`Watched`] and reads its events until there are none. It passes on the events
-//! of the library's run. If the user presses Ctrl-C again, the signal that gives the run up is
-//! raised. The calls that have not ended are then dropped, and a second run, which is aborted from
-//! the beginning, yields the events of cancelled calls for them. A call that had ended before keeps
-//! its own end, and no call has two start events. If the list had a call that could not be read and
-//! failures halt the run, the earlier of the two halts counts.
+//! `batch` creates a [`Watched`] and reads its events until there are none. First are the answers
+//! of the calls that could not be read, then the events of the library's run. If the user presses
+//! Ctrl-C again, the signal that gives the run up is raised. The calls that have not ended are then
+//! dropped, and a second run, which is aborted from the beginning, yields the events of cancelled
+//! calls for them. A call that had ended before keeps its own end, and no call has two start
+//! events. If the list had a call that could not be read and failures halt the run, the earlier of
+//! the two halts counts.
 
 use std::collections::HashSet;
 
-use toolcell::run::{RunEvent, RunHalt, RunStream};
+use toolcell::message::Message;
+use toolcell::run::{RunEvent, RunHalt, RunStream, SettledCall};
 use toolcell::{AbortSignal, Event, OnToolError, RunOptions, Runner, ToolCall};
 
-use super::calls::{List, UnreadableHalt};
+use super::calls::List;
 
 /// A run, and the state of its calls.
 pub(super) struct Watched {
@@ -21,13 +23,16 @@ pub(super) struct Watched {
     /// All calls in order, until the run is given up.
     calls: Vec<ToolCall>,
     run: RunStream,
+    /// The answers of the calls that cannot be read. They come first.
+    unread: std::vec::IntoIter<Message>,
     given_up: AbortSignal,
     is_given_up: bool,
     started: HashSet<String>,
     ended: HashSet<String>,
     /// The halt of the run before it was given up.
     halted: Option<RunHalt>,
-    unreadable: Option<UnreadableHalt>,
+    /// The halt by a call that cannot be read, and the ids of the calls before it.
+    unreadable: Option<(RunHalt, HashSet<String>)>,
     /// True once the event of the halt was returned.
     is_halt_sent: bool,
 }
@@ -40,6 +45,7 @@ impl Watched {
         given_up: AbortSignal,
     ) -> Self {
         let unreadable = list.halt().filter(|_| matches!(options.on_tool_error, OnToolError::Halt));
+        let unread = list.unreadable_messages().collect::<Vec<_>>().into_iter();
         let calls = list.calls;
         let run = runner.stream(calls.clone(), options.clone());
         let (started, ended) = (HashSet::new(), HashSet::new());
@@ -48,6 +54,7 @@ impl Watched {
             options,
             calls,
             run,
+            unread,
             given_up,
             is_given_up: false,
             started,
@@ -60,6 +67,11 @@ impl Watched {
 
     /// Returns the next event; none after the last.
     pub(super) async fn next(&mut self) -> Option<RunEvent> {
+        if let Some(message) = self.unread.next() {
+            let (id, content) = (message.tool_call_id.clone(), message.content.clone());
+            let settled = SettledCall::Encoded { id, content };
+            return Some(RunEvent::Settled { settled, message });
+        }
         loop {
             let event = tokio::select! {
                 biased;
@@ -111,7 +123,11 @@ impl Watched {
     pub(super) fn halted(&self) -> Option<RunHalt> {
         let made = self.halted.clone().or_else(|| self.run.halted().cloned());
         match &self.unreadable {
-            Some(unreadable) => Some(unreadable.earlier(made)),
+            // The first call of the list that halts counts.
+            Some((halt, before)) => {
+                let earlier = made.filter(|made| before.contains(made.tool_call_id()));
+                Some(earlier.unwrap_or_else(|| halt.clone()))
+            }
             None => made,
         }
     }
