@@ -123,30 +123,24 @@ pub(super) async fn get(
                 format!("the range begins after the end of the artifact, which has {size} bytes");
             let problem = Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "invalid_range", detail);
             let problem = problem.with_hint("request a range that begins within the artifact");
-            let mut response = problem.into_response();
-            response.headers_mut().insert(CONTENT_RANGE, text(&format!("bytes */{size}")));
-            return Ok(response);
+            let size = [(CONTENT_RANGE, format!("bytes */{size}"))];
+            return Ok((size, problem).into_response());
         }
     };
     let name = artifact.info.name.as_deref().unwrap_or("artifact");
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = status;
-    let given = response.headers_mut();
-    given.insert(CONTENT_TYPE, text(&artifact.info.mime_type));
-    given.insert(CONTENT_LENGTH, HeaderValue::from(range.end - range.start));
-    // A page that a tool made must not run with this server's origin.
-    given.insert(CONTENT_DISPOSITION, text(&format!("attachment; filename=\"{name}\"")));
-    given.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
-    given.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    given.insert(ETAG, text(&tag));
-    if status == StatusCode::PARTIAL_CONTENT {
-        given.insert(
-            CONTENT_RANGE,
-            text(&format!("bytes {}-{}/{size}", range.start, range.end - 1)),
-        );
-    }
-    *response.body_mut() = stream_content(artifact, range);
-    Ok(response)
+    let headers = [
+        (CONTENT_TYPE, text(&artifact.info.mime_type)),
+        (CONTENT_LENGTH, HeaderValue::from(range.end - range.start)),
+        // A page that a tool made must not run with this server's origin.
+        (CONTENT_DISPOSITION, text(&format!("attachment; filename=\"{name}\""))),
+        (CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox")),
+        (ACCEPT_RANGES, HeaderValue::from_static("bytes")),
+        (ETAG, text(&tag)),
+    ];
+    let part = (status == StatusCode::PARTIAL_CONTENT)
+        .then(|| format!("bytes {}-{}/{size}", range.start, range.end - 1))
+        .map(|part| [(CONTENT_RANGE, part)]);
+    Ok((status, headers, part, stream_content(artifact, range)).into_response())
 }
 
 /// Removes an artifact of the tenant.
@@ -234,22 +228,18 @@ fn range(headers: &HeaderMap, size: u64) -> Ranged {
     let Some((first, last)) = asked.and_then(|text| text.trim().split_once('-')) else {
         return Ranged::Whole;
     };
-    let number = |text: &str| {
-        text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().unwrap_or(u64::MAX))
-    };
-    let asked = match (first, last) {
-        ("", "") => return Ranged::Whole,
-        ("", last) => number(last).map(|last| (size.saturating_sub(last), size)),
-        (first, "") => number(first).map(|first| (first, size)),
-        (first, last) => {
-            number(first).zip(number(last)).map(|(first, last)| (first, last.saturating_add(1)))
-        }
-    };
-    match asked {
-        None => Ranged::Whole,
-        Some((first, end)) if first >= end.min(size) => Ranged::Unsatisfiable,
-        Some((first, end)) => Ranged::Part(first..end.min(size)),
+    let has_digits_only = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if !has_digits_only(first) || !has_digits_only(last) {
+        return Ranged::Whole;
     }
+    let number = |text: &str| text.parse().unwrap_or(u64::MAX);
+    let part = match (first, last) {
+        ("", "") => return Ranged::Whole,
+        ("", last) => size.saturating_sub(number(last))..size,
+        (first, "") => number(first)..size,
+        (first, last) => number(first)..number(last).saturating_add(1).min(size),
+    };
+    if part.is_empty() { Ranged::Unsatisfiable } else { Ranged::Part(part) }
 }
 
 fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {

@@ -21,7 +21,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE, EXPECT};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use http_body::Body as _;
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Limited};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
@@ -37,10 +37,8 @@ use crate::tenants::share::rule;
 
 /// The code of the problem for a body over the limit.
 const TOO_LARGE: &str = "body_too_large";
-/// Characters of a member's path in an error.
-const MAX_PATH: usize = 200;
-/// Characters of the beginning and the end of a parser's message in an error.
-const MESSAGE_ENDS: [usize; 2] = [80, 160];
+/// Characters of the beginning and the end of an error.
+const DETAIL_ENDS: [usize; 2] = [240, 160];
 
 /// Time limit for a whole body.
 const BODY_TIME: Duration = Duration::from_secs(60);
@@ -122,18 +120,13 @@ pub(super) async fn read_bytes(
 /// Reads and discards the rest of a body over the limit, if it is at most about as much again. Many
 /// clients read no answer before they have sent the whole body, and would see only a closed
 /// connection.
-async fn discard_rest(mut body: Body, limit: usize) {
+async fn discard_rest(body: Body, limit: usize) {
     if body.size_hint().lower() > 2 * limit as u64 {
         return;
     }
     let rest = async {
-        let mut left = limit;
-        while let Some(Ok(frame)) = body.frame().await {
-            let Some(less) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else {
-                break;
-            };
-            left = less;
-        }
+        let mut rest = Limited::new(body, limit);
+        while let Some(Ok(_)) = rest.frame().await {}
     };
     let _ = tokio::time::timeout(REST_TIME, rest).await;
 }
@@ -189,8 +182,7 @@ async fn read_within(
 /// Parses the body. Duplicate members, deep nesting and trailing text are refused.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let text = std::str::from_utf8(bytes).map_err(|_| bad("the body is not UTF-8".into()))?;
-    Json::check(text)
-        .map_err(|fault| bad(format!("the body is {}", shorten(&fault.to_string()))))?;
+    Json::check(text).map_err(|fault| bad(format!("the body is {fault}")))?;
     // Derived code would also accept an array, by the order of the members.
     if !text.trim_ascii_start().starts_with('{') {
         return Err(bad("the body does not fit: an object is expected".into()));
@@ -206,24 +198,24 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 
 /// Returns the problem of a member that does not fit, at this path; `.` is the whole body.
 pub(super) fn invalid_member(path: &str, error: &serde_json::Error) -> Problem {
-    let path: String = path.chars().take(MAX_PATH).flat_map(char::escape_debug).collect();
-    let member = if ["", "."].contains(&&*path) { String::new() } else { format!("`{path}`: ") };
-    bad(format!("the body does not fit: {member}{}", shorten(&error.to_string())))
+    let member = match path {
+        "" | "." => String::new(),
+        path => format!("`{}`: ", path.escape_debug()),
+    };
+    bad(format!("the body does not fit: {member}{error}"))
 }
 
-/// Cuts the middle out of a parser's message, which can repeat a member of the body. Its end says
-/// what is expected, and where.
-fn shorten(message: &str) -> String {
-    let [beginning, end] = MESSAGE_ENDS;
-    let cut = message.chars().count().saturating_sub(beginning + end);
-    if cut == 0 {
-        return message.to_owned();
-    }
-    let kept = message.chars().take(beginning).chain(['…']);
-    kept.chain(message.chars().skip(beginning + cut)).collect()
-}
-
+/// Returns the problem of a body. The middle of a long detail is cut out, because it can repeat
+/// members of the body. Its end says what is expected, and where.
 fn bad(detail: String) -> Problem {
+    let [beginning, end] = DETAIL_ENDS;
+    let cut = detail.chars().count().saturating_sub(beginning + end);
+    let detail = if cut == 0 {
+        detail
+    } else {
+        let kept = detail.chars().take(beginning).chain(['…']);
+        kept.chain(detail.chars().skip(beginning + cut)).collect()
+    };
     Problem::bad_request("invalid_body", detail).with_hint("GET /openapi.json describes the body")
 }
 

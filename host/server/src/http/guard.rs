@@ -56,42 +56,39 @@ pub(super) async fn finish(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let given = single_header(request.headers(), REQUEST_ID).and_then(|id| match id {
-        Some(id) => id.parse().map_err(drop),
-        None => Ok(RequestId::generate()),
-    });
-    let origin = cors::listed(&shared.options, request.headers());
-    let (id, mut response) = match given {
+    let given = single_header(request.headers(), REQUEST_ID)
+        .and_then(|id| id.map(str::parse::<RequestId>).transpose().map_err(drop));
+    let (id, checked) = match given {
+        Ok(id) => (id.unwrap_or_else(RequestId::generate), Ok(())),
         Err(()) => {
             let detail = "the header `x-request-id` is repeated, or is not 1 to 128 of the characters A-Z a-z 0-9 . _ : -";
             let problem = Problem::bad_request("invalid_request_id", detail)
                 .with_hint("leave the header out, or correct it");
-            (RequestId::generate(), problem.into_response())
-        }
-        Ok(id) => {
-            request.extensions_mut().insert(id.clone());
-            let span = span(&id, &request);
-            request.extensions_mut().insert(RequestSpan(span.clone()));
-            let answer = async {
-                let checked = check_coding(&request)
-                    .and_then(|()| check_origin(&shared, &request, origin.is_some()));
-                match checked {
-                    Ok(()) if origin.is_some() && cors::is_preflight(&request) => {
-                        cors::preflight(request.headers())
-                    }
-                    Ok(()) => next.run(request).await,
-                    Err(problem) => problem.into_response(),
-                }
-            };
-            let answer = AssertUnwindSafe(answer).catch_unwind().instrument(span.clone()).await;
-            let answer = answer.unwrap_or_else(|_| {
-                tracing::error!(%id, "a route panicked");
-                Problem::internal().into_response()
-            });
-            span.record("status", answer.status().as_u16());
-            (id, answer)
+            (RequestId::generate(), Err(problem))
         }
     };
+    let origin = cors::listed(&shared.options, request.headers());
+    request.extensions_mut().insert(id.clone());
+    let span = span(&id, &request);
+    request.extensions_mut().insert(RequestSpan(span.clone()));
+    let answer = async {
+        let checked = checked
+            .and_then(|()| check_coding(&request))
+            .and_then(|()| check_origin(&shared, &request, origin.is_some()));
+        match checked {
+            Ok(()) if origin.is_some() && cors::is_preflight(&request) => {
+                cors::preflight(request.headers())
+            }
+            Ok(()) => next.run(request).await,
+            Err(problem) => problem.into_response(),
+        }
+    };
+    let answer = AssertUnwindSafe(answer).catch_unwind().instrument(span.clone()).await;
+    let mut response = answer.unwrap_or_else(|_| {
+        tracing::error!(%id, "a route panicked");
+        Problem::internal().into_response()
+    });
+    span.record("status", response.status().as_u16());
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         problem.write(&id, &mut response);
     }

@@ -65,24 +65,15 @@ pub(crate) struct Idempotency {
 struct Entry {
     request: Fingerprint,
     since: Instant,
-    /// `None` while the first request runs.
-    answer: Option<Stored>,
+    /// The answer, or the refusal if it has more than [`MOST_BYTES`]. `None` while the first
+    /// request runs.
+    answer: Option<Result<Bytes, Problem>>,
 }
 
-/// The result of a request whose calls were made.
-#[derive(Debug)]
-enum Stored {
-    Answer(Bytes),
-    /// The answer has more than [`MOST_BYTES`].
-    TooLong,
-}
-
-impl Stored {
+impl Entry {
+    /// Returns the bytes of the stored answer.
     fn bytes(&self) -> usize {
-        match self {
-            Self::Answer(answer) => answer.len(),
-            Self::TooLong => 0,
-        }
+        self.answer.as_ref().and_then(|answer| answer.as_ref().ok()).map_or(0, Bytes::len)
     }
 }
 
@@ -155,18 +146,12 @@ impl Idempotency {
                     Err(Problem::new(StatusCode::CONFLICT, "idempotency_in_flight", detail)
                         .with_retry_after(RETRY))
                 }
-                Some(Stored::Answer(answer)) => Ok(BeginResult::Repeated(answer.clone())),
-                Some(Stored::TooLong) => {
-                    let detail = "the request with this idempotency key was made, and its answer was too long to be stored";
-                    let (status, code) = (StatusCode::UNPROCESSABLE_ENTITY, "idempotency_not_kept");
-                    Err(Problem::new(status, code, detail)
-                        .with_hint("use a new key to make the calls again, fewer in each request"))
-                }
+                Some(answer) => answer.clone().map(BeginResult::Repeated),
             };
         }
         for of in KeyScope::both(principal) {
             if of.usage(&entries).running >= of.times(MOST_RUNNING)
-                || !of.make_room(&mut entries, |used| used.keys < of.times(MAX_KEYS))
+                || !of.make_room(&mut entries, 1, 0)
             {
                 let detail = "too many requests with idempotency keys are running";
                 return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "overloaded", detail)
@@ -181,14 +166,21 @@ impl Idempotency {
 impl Claim {
     /// Stores the answer, or that it was too long.
     pub(super) fn store(self, answer: Bytes) {
-        let kept = if answer.len() > MOST_BYTES { Stored::TooLong } else { Stored::Answer(answer) };
+        let answer = if answer.len() <= MOST_BYTES {
+            Ok(answer)
+        } else {
+            let detail = "the request with this idempotency key was made, and its answer was too long to be stored";
+            let (status, code) = (StatusCode::UNPROCESSABLE_ENTITY, "idempotency_not_kept");
+            Err(Problem::new(status, code, detail)
+                .with_hint("use a new key to make the calls again, fewer in each request"))
+        };
+        let bytes = answer.as_ref().map_or(0, Bytes::len);
         let mut entries = self.entries.lock();
         for of in KeyScope::both(&self.key.0) {
-            let room = of.times(MOST_BYTES).saturating_sub(kept.bytes());
-            of.make_room(&mut entries, |used| used.bytes <= room);
+            of.make_room(&mut entries, 0, bytes);
         }
         if let Some(entry) = entries.get_mut(&self.key) {
-            entry.answer = Some(kept);
+            entry.answer = Some(answer);
         }
     }
 }
@@ -245,17 +237,21 @@ impl<'a> KeyScope<'a> {
 
     fn usage(self, entries: &Entries) -> KeyUsage {
         let mut used = KeyUsage::default();
-        for (_, Entry { answer, .. }) in self.entries(entries) {
+        for (_, entry) in self.entries(entries) {
             used.keys += 1;
-            used.running += usize::from(answer.is_none());
-            used.bytes += answer.as_ref().map_or(0, Stored::bytes);
+            used.running += usize::from(entry.answer.is_none());
+            used.bytes += entry.bytes();
         }
         used
     }
 
-    /// Removes the oldest answers until the rest fits. Returns true if it does.
-    fn make_room(self, entries: &mut Entries, fits: impl Fn(&KeyUsage) -> bool) -> bool {
+    /// Removes the oldest answers until there is room for more keys and bytes. Returns true if
+    /// there is.
+    fn make_room(self, entries: &mut Entries, keys: usize, bytes: usize) -> bool {
         let mut used = self.usage(entries);
+        let fits = |used: &KeyUsage| {
+            used.keys + keys <= self.times(MAX_KEYS) && used.bytes + bytes <= self.times(MOST_BYTES)
+        };
         if fits(&used) {
             return true;
         }
@@ -263,9 +259,8 @@ impl<'a> KeyScope<'a> {
         let mut oldest: Vec<_> = answered.map(|(key, entry)| (entry.since, key.clone())).collect();
         oldest.sort_by_key(|(since, _)| *since);
         for (_, key) in oldest {
-            let answer = entries.remove(&key).and_then(|entry| entry.answer);
+            used.bytes -= entries.remove(&key).map_or(0, |entry| entry.bytes());
             used.keys -= 1;
-            used.bytes -= answer.map_or(0, |answer| answer.bytes());
             if fits(&used) {
                 return true;
             }

@@ -11,7 +11,7 @@
 
 mod engines;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -82,7 +82,7 @@ struct ToolMetrics {
     fuel: Histogram,
     host_calls: Counter,
     /// By ending.
-    calls: Mutex<Vec<(&'static str, Counter)>>,
+    calls: Mutex<BTreeMap<&'static str, Counter>>,
 }
 
 /// Counts an open session, until it is dropped.
@@ -239,15 +239,11 @@ impl TenantMetrics {
 impl ToolMetrics {
     /// Counts a call with this ending.
     fn count(&self, inner: &Inner, ending: &'static str, usage: &Usage) {
-        let mut calls = self.calls.lock();
-        let known = calls.iter().position(|(known, _)| *known == ending);
-        let at = known.unwrap_or_else(|| {
+        let made = || {
             let ended = [self.labels.clone(), vec![("outcome", ending.to_owned())]].concat();
-            calls.push((ending, inner.calls.get_or_create_owned(&ended)));
-            calls.len() - 1
-        });
-        calls[at].1.inc();
-        drop(calls);
+            inner.calls.get_or_create_owned(&ended)
+        };
+        self.calls.lock().entry(ending).or_insert_with(made).inc();
         self.duration.observe(usage.wall.as_secs_f64());
         if let Some(fuel) = usage.fuel {
             self.fuel.observe(fuel as f64);

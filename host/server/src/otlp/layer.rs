@@ -28,8 +28,8 @@ use super::names::{self, Fields};
 /// A span that has not ended.
 struct OpenSpan {
     context: SpanContext,
-    parent: SpanId,
-    is_remote: bool,
+    /// The span above it, or the caller's.
+    parent: Option<SpanContext>,
     start: SystemTime,
     fields: Fields,
 }
@@ -62,17 +62,9 @@ impl SpanLayer {
             && names::NAMES.contains(&metadata.name())
     }
 
-    /// Returns the context and the parent of a new span with this id.
-    fn context_and_parent(
-        &self,
-        id: SpanId,
-        fields: &Fields,
-        parent: Option<&SpanContext>,
-    ) -> (SpanContext, SpanId, bool) {
-        let remote = remote(fields);
-        let is_remote = remote.is_some();
-        let parent = remote.as_ref().or(parent);
-        let context = match parent {
+    /// Returns the context of a span with this id and parent.
+    fn context(&self, id: SpanId, parent: Option<&SpanContext>) -> SpanContext {
+        match parent {
             Some(parent) => SpanContext::new(
                 parent.trace_id(),
                 id,
@@ -84,8 +76,7 @@ impl SpanLayer {
                 let trace = self.ids.new_trace_id();
                 SpanContext::new(trace, id, TraceFlags::SAMPLED, false, TraceState::NONE)
             }
-        };
-        (context, parent.map_or(SpanId::INVALID, SpanContext::span_id), is_remote)
+        }
     }
 }
 
@@ -110,16 +101,11 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
         let above = above.and_then(|above| {
             above.extensions().get::<OpenSpan>().map(|open| open.context.clone())
         });
-        let (context, parent, is_remote) =
-            self.context_and_parent(self.ids.new_span_id(), &fields, above.as_ref());
+        let parent = remote(&fields).or(above);
+        let context = self.context(self.ids.new_span_id(), parent.as_ref());
         self.open.send_modify(|open| *open += 1);
-        span.extensions_mut().insert(OpenSpan {
-            context,
-            parent,
-            is_remote,
-            start: SystemTime::now(),
-            fields,
-        });
+        let start = SystemTime::now();
+        span.extensions_mut().insert(OpenSpan { context, parent, start, fields });
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
@@ -131,8 +117,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
         // A request's caller is known after its headers, or its body, are read: before any child
         // span begins.
         if before.as_deref() != open.fields.text("parent_id") {
-            (open.context, open.parent, open.is_remote) =
-                self.context_and_parent(open.context.span_id(), &open.fields, None);
+            open.parent = remote(&open.fields);
+            open.context = self.context(open.context.span_id(), open.parent.as_ref());
         }
     }
 
@@ -142,8 +128,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
         let described = names::described(span.name(), &open.fields);
         self.processor.on_end(SpanData {
             span_context: open.context,
-            parent_span_id: open.parent,
-            parent_span_is_remote: open.is_remote,
+            parent_span_id: open.parent.as_ref().map_or(SpanId::INVALID, SpanContext::span_id),
+            parent_span_is_remote: open.parent.is_some_and(|parent| parent.is_remote()),
             span_kind: described.kind,
             name: described.name.into(),
             start_time: open.start,

@@ -81,12 +81,7 @@ impl Fields {
 impl Visit for Fields {
     fn record_str(&mut self, field: &Field, value: &str) {
         let limit = if TRACE.contains(&field.name()) { usize::MAX } else { MAX_TEXT };
-        let end = value
-            .char_indices()
-            .map(|(start, c)| start + c.len_utf8())
-            .take_while(|end| *end <= limit)
-            .last();
-        self.set(field, value[..end.unwrap_or(0)].to_owned());
+        self.set(field, value[..value.floor_char_boundary(limit)].to_owned());
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {

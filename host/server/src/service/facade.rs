@@ -95,33 +95,35 @@ pub(crate) fn is_part(name: &str) -> bool {
 /// Converts a call of `tools_call` with readable arguments to a call of the tool that it names.
 /// Returns other calls unchanged.
 pub(crate) fn resolve_call(mut call: ToolCall) -> ToolCall {
-    // Checking against the schema of `tools_call` reports the fault of other arguments.
     if call.name == CALL
-        && let Ok(Called { name, arguments }) = serde_json::from_str(&call.arguments)
-        && is_object(arguments.as_str())
+        && let Some((name, arguments)) = called(&call.arguments)
     {
-        (call.name, call.arguments) = (name, arguments.into_string());
+        (call.name, call.arguments) = (name, arguments);
     }
     call
 }
 
 /// Like [`resolve_call`], for a call as a model wrote it.
 pub(crate) fn resolve_raw_call(mut call: RawCall) -> RawCall {
-    if call.name.as_deref() != Some(CALL) {
-        return call;
-    }
-    let called = match &call.arguments {
-        Some(Value::String(text)) => serde_json::from_str(text).ok(),
-        Some(arguments) => Called::deserialize(arguments).ok(),
-        None => None,
-    };
-    if let Some(Called { name, arguments }) = called
-        && is_object(arguments.as_str())
+    if call.name.as_deref() == Some(CALL)
+        && let Some(arguments) = &call.arguments
+        && let Some((name, arguments)) = called(&text(arguments))
     {
-        let arguments = Value::String(arguments.into_string());
-        (call.name, call.arguments) = (Some(name), Some(arguments));
+        (call.name, call.arguments) = (Some(name), Some(Value::String(arguments)));
     }
     call
+}
+
+/// Returns the text of arguments, which a model may have sent as a string instead of JSON.
+pub(crate) fn text(arguments: &Value) -> String {
+    arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned)
+}
+
+/// Returns the name and the arguments of the tool that these arguments of `tools_call` name. `None`
+/// for other arguments: checking against the schema of `tools_call` reports their fault.
+fn called(arguments: &str) -> Option<(String, String)> {
+    let Called { name, arguments } = serde_json::from_str(arguments).ok()?;
+    is_object(arguments.as_str()).then(|| (name, arguments.into_string()))
 }
 
 /// Arguments of `tools_call`. Those of the tool stay text: a tree would round long numbers, and
@@ -205,17 +207,15 @@ impl Catalogue {
         let mut found = Budget::new(self.bytes);
         let mut left_out = 0;
         for tool in names.iter().filter_map(|name| self.tools.get(name)) {
-            if found.results.len() + left_out < most && self.is_visible_tool(tool, context).await {
+            if found.results.len() + left_out < most
+                && self.executor.is_visible(tool, None, context).await == Some(true)
+            {
                 left_out += usize::from(!found.add(summary(tool.definition())));
             }
         }
         let hint = "no tool has one of these words: try other words";
         let hint = found.results.is_empty().then(|| json!(hint));
         found.answer([("omitted", (left_out > 0).then(|| json!(left_out))), ("hint", hint)])
-    }
-
-    async fn is_visible_tool(&self, tool: &Tool, context: &CallContext) -> bool {
-        self.executor.is_visible(tool, None, context).await == Some(true)
     }
 
     async fn describe(self: Arc<Self>, arguments: Value, context: &CallContext) -> Outcome {
@@ -225,7 +225,7 @@ impl Catalogue {
         let (mut left_out, mut unknown) = (Vec::new(), Vec::new());
         for name in names {
             match self.tools.get(&name) {
-                Some(tool) if self.is_visible_tool(tool, context).await => {
+                Some(tool) if self.executor.is_visible(tool, None, context).await == Some(true) => {
                     let Definition { name, description, parameters, output, .. } =
                         tool.definition();
                     let mut shown =

@@ -6,7 +6,7 @@
 //! random bits; a thread requests them from the system for 64 ids at once.
 
 use std::cell::RefCell;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ const RANDOM_BYTES: usize = 16;
 const IDS_AT_ONCE: usize = 64;
 
 thread_local! {
-    /// Random bytes, and the number of ids that they still suffice for. Used from the end.
-    static RANDOM: RefCell<([u8; RANDOM_BYTES * IDS_AT_ONCE], usize)> = const { RefCell::new(([0; _], 0)) };
+    /// Random bytes of ids that were not generated yet.
+    static RANDOM: RefCell<Vec<[u8; RANDOM_BYTES]>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The id of a request, for logs and for cancellation. Cheap to clone.
@@ -34,11 +34,8 @@ impl RequestId {
     #[must_use]
     pub fn generate() -> Self {
         let mut id = String::with_capacity("req_".len() + 2 * RANDOM_BYTES);
-        id.push_str("req_");
-        for byte in random() {
-            id.push(char::from_digit(u32::from(byte >> 4), 16).unwrap_or('0'));
-            id.push(char::from_digit(u32::from(byte & 15), 16).unwrap_or('0'));
-        }
+        // Writing to a string does not fail.
+        let _ = write!(id, "req_{:032x}", u128::from_be_bytes(random()));
         Self(id.into())
     }
 
@@ -51,16 +48,16 @@ impl RequestId {
 
 /// Returns random bytes that were not returned before.
 fn random() -> [u8; RANDOM_BYTES] {
-    RANDOM.with_borrow_mut(|(bytes, unused)| {
-        if *unused == 0 {
-            // Without randomness all requests have the same id. A second concurrent one is then
-            // refused as a duplicate.
-            *unused = getrandom::fill(bytes).map_or(1, |()| IDS_AT_ONCE);
+    RANDOM.with_borrow_mut(|unused| {
+        if unused.is_empty() {
+            let mut bytes = [[0_u8; RANDOM_BYTES]; IDS_AT_ONCE];
+            if getrandom::fill(bytes.as_flattened_mut()).is_ok() {
+                unused.extend(bytes);
+            }
         }
-        *unused -= 1;
-        let mut taken = [0; RANDOM_BYTES];
-        taken.copy_from_slice(&bytes[*unused * RANDOM_BYTES..][..RANDOM_BYTES]);
-        taken
+        // Without randomness all requests have the same id. A second concurrent one is then refused
+        // as a duplicate.
+        unused.pop().unwrap_or_default()
     })
 }
 

@@ -11,7 +11,6 @@
 //! at most one running request of an id, and only that principal can cancel it.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,22 +72,21 @@ impl Running {
     ) -> Result<RunningRequest, RequestError> {
         let rule = request_rule(is_shared);
         let mut share = self.room.hold(principal.state());
+        let key = (principal.clone(), id.clone());
         let mut table = self.table.lock();
         if table.is_draining {
             return Err(RequestError::Draining);
         }
-        match table.requests.entry((principal.clone(), id.clone())) {
-            Entry::Occupied(_) => Err(RequestError::DuplicateRequest),
-            // A request without a call also takes a slot, because it can be cancelled.
-            Entry::Vacant(_) if share.grow_to(calls.max(1) as u64, rule).is_err() => {
-                Err(RequestError::Overloaded { retry_after: RETRY })
-            }
-            Entry::Vacant(place) => {
-                let signal = place.insert(AbortSignal::new()).clone();
-                let key = (principal.clone(), id.clone());
-                Ok(RunningRequest { running: Arc::clone(self), key, signal, _share: share })
-            }
+        if table.requests.contains_key(&key) {
+            return Err(RequestError::DuplicateRequest);
         }
+        // A request without a call also takes a slot, because it can be cancelled.
+        if share.grow_to(calls.max(1) as u64, rule).is_err() {
+            return Err(RequestError::Overloaded { retry_after: RETRY });
+        }
+        let signal = AbortSignal::new();
+        table.requests.insert(key.clone(), signal.clone());
+        Ok(RunningRequest { running: Arc::clone(self), key, signal, _share: share })
     }
 
     /// Raises the abort signal of the request.

@@ -19,11 +19,11 @@ use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, Stream, StreamExt as _, stream};
-use serde_json::Value;
 use toolcell::run::{RunEvent, RunOutcome, RunStream, UnknownTools};
 use toolcell::step::{RawCall, Step};
 use toolcell::{CallContext, Registry, RunOptions, Runner, Stepper, ToolCall, Turn};
 
+use super::facade::text;
 use super::request_id::RequestId;
 use super::served::{View, registry};
 use crate::service::{Admitted, Service};
@@ -228,11 +228,6 @@ async fn visible_to(
     }
     let visible = view.tools.iter().filter(|(name, _)| !hidden.contains(*name));
     Some(registry(visible.map(|(_, tool)| tool.clone())))
-}
-
-/// Returns the text of arguments, which a model may have sent as a string instead of JSON.
-fn text(arguments: &Value) -> String {
-    arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned)
 }
 
 /// The events of a run, as [`Runner::stream`] yields them.
