@@ -131,14 +131,10 @@ impl Error {
         Self { faults, ..self }
     }
 
+    /// The error for a bug. The alternate form of some errors has their causes.
     pub(crate) fn internal(message: impl fmt::Display) -> Self {
         let hint = "this is a bug in toolcell: please report it";
-        Self::new(ErrorKind::Internal, message.to_string(), hint)
-    }
-
-    /// As [`internal`](Self::internal), for an error whose alternate form has its causes.
-    pub(crate) fn internal_chain(error: impl fmt::Display) -> Self {
-        Self::internal(format!("{error:#}"))
+        Self::new(ErrorKind::Internal, format!("{message:#}"), hint)
     }
 
     /// Returns the kind of the error.

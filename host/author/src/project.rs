@@ -22,8 +22,9 @@ use crate::languages::js::{modules, snapshot};
 use crate::languages::{c, python, rust, tools};
 use crate::{Error, ErrorKind, Language, Result};
 
-/// Candidates for the main file of a tool in a language other than Rust, in this order.
-const ENTRIES: [(&str, Language); 9] = [
+/// Candidates for the main file of a project, in this order.
+const ENTRIES: [(&str, Language); 10] = [
+    ("Cargo.toml", Language::Rust),
     ("src/tool.ts", Language::TypeScript),
     ("src/tool.js", Language::JavaScript),
     ("tool.ts", Language::TypeScript),
@@ -87,29 +88,29 @@ pub fn build_with(
     };
     check_output(&out)?;
     let (mut tools, mut warnings) = (Vec::new(), String::new());
-    let component = match (&entry, language) {
-        (Some(entry), Language::JavaScript | Language::TypeScript) => {
-            let modules = modules::collect(&folder, entry)?;
+    let component = match language {
+        Language::JavaScript | Language::TypeScript => {
+            let modules = modules::collect(&folder, &entry)?;
             let made = snapshot::snapshot(&modules)?;
             let said = [modules.absent.warnings(), made.warnings].concat();
             (tools, warnings) = (made.tools, said.join("\n"));
             let name = if language == Language::TypeScript { "TypeScript" } else { "JavaScript" };
             described(&made.component, name, &["QuickJS-ng"])?
         }
-        (Some(entry), Language::C) => {
-            let (component, said) = c::build(&folder, entry, source.is_dir(), tell)?;
+        Language::C => {
+            let (component, said) = c::build(&folder, &entry, source.is_dir(), tell)?;
             let hint = "correct the name, `TC_JSON` or `TC_NEEDS` of the tool in `TOOLCELL_TOOL`";
             let (names, unenforced) = tools::names(&component, hint)?;
             let texts = std::iter::once(said).chain(unenforced).filter(|text| !text.is_empty());
             (tools, warnings) = (names, texts.collect::<Vec<_>>().join("\n"));
             described(&component, "C", &[])?
         }
-        (Some(entry), Language::Python | Language::Rust) => {
+        Language::Python => {
             let component;
-            (component, warnings) = python::build(&folder, entry, tell)?;
+            (component, warnings) = python::build(&folder, &entry, tell)?;
             component
         }
-        (None, _) => rust::build(&folder)?,
+        Language::Rust => rust::build(&folder)?,
     };
     write(&out, &component)?;
     Ok(BuildOutput {
@@ -131,8 +132,8 @@ pub fn component_of(source: &Path) -> Result<PathBuf, Error> {
     Ok(folder.join(format!("{}.wasm", name(&folder, source)?)))
 }
 
-/// Returns the folder, the main file except for Rust, and the language.
-fn project(source: &Path) -> Result<(PathBuf, Option<String>, Language)> {
+/// Returns the folder, the main file, and the language.
+fn project(source: &Path) -> Result<(PathBuf, String, Language)> {
     if source.is_file() {
         let folder = source
             .parent()
@@ -153,15 +154,12 @@ fn project(source: &Path) -> Result<(PathBuf, Option<String>, Language)> {
                 ));
             }
         };
-        return Ok((folder.to_owned(), Some(name.to_owned()), language));
-    }
-    if source.join("Cargo.toml").is_file() {
-        return Ok((source.to_owned(), None, Language::Rust));
+        return Ok((folder.to_owned(), name.to_owned(), language));
     }
     if let Some((entry, language)) =
         ENTRIES.into_iter().find(|(entry, _)| source.join(entry).is_file())
     {
-        return Ok((source.to_owned(), Some(entry.to_owned()), language));
+        return Ok((source.to_owned(), entry.to_owned(), language));
     }
     if !source.exists() {
         let message = format!("`{}` does not exist", source.display());
@@ -171,10 +169,11 @@ fn project(source: &Path) -> Result<(PathBuf, Option<String>, Language)> {
             "correct the path, or make a project with `toolcell new NAME --language js`",
         ));
     }
+    let others: Vec<_> = ENTRIES[1..].iter().map(|(entry, _)| format!("`{entry}`")).collect();
     let message = format!(
         "there is no project in `{}`: no {} or `Cargo.toml`",
         source.display(),
-        ENTRIES.map(|(entry, _)| format!("`{entry}`")).join(", ")
+        others.join(", ")
     );
     Err(Error::new(
         ErrorKind::File,
@@ -203,7 +202,7 @@ fn described(component: &[u8], language: &str, sdk: &[&str]) -> Result<Vec<u8>> 
     added.processed_by =
         vec![(env!("CARGO_PKG_NAME").to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
     added.sdk = sdk.iter().map(|sdk| ((*sdk).to_owned(), String::new())).collect();
-    added.to_wasm(component).map_err(Error::internal_chain)
+    added.to_wasm(component).map_err(Error::internal)
 }
 
 /// Refuses, before the build starts, to overwrite a file that is not WebAssembly.

@@ -1,9 +1,9 @@
 //! Computes the coverage of a component's test cases: the endings, parameters and values that no
 //! case has.
 //!
-//! It is part of the report if the option `coverage` is set. [`coverage`] takes the component's
-//! tools and the reports of the cases that ran, each with its arguments. For each tool it counts
-//! the cases by ending (`ok`, `error` and so on, zero included). It lists the top-level parameters
+//! It is part of the report if the option `coverage` is set. [`coverage`] takes a tool of the
+//! component and the reports of the cases that ran, each with its arguments. It counts the cases of
+//! the tool by ending (`ok`, `error` and so on, zero included). It lists the top-level parameters
 //! of the tool's schema that no case passes, and the values of an `enum` that no case passes. It
 //! looks at no deeper level of the schema, and measures no coverage of source lines.
 
@@ -36,25 +36,15 @@ pub struct Coverage {
     pub uncovered_values: Vec<String>,
 }
 
-/// Returns the coverage of each tool by the cases with these reports and arguments.
+/// Returns the coverage of a tool by the cases with these reports and arguments.
 pub(super) fn coverage(
-    tools: &[Definition],
+    tool: &Definition,
     reports: &[CaseReport],
     arguments: &[Option<Value>],
-) -> Vec<Coverage> {
-    let ran = reports.iter().zip(arguments);
-    tools
-        .iter()
-        .map(|tool| of(tool, ran.clone().filter(|(report, _)| report.tool == tool.name)))
-        .collect()
-}
-
-fn of<'a>(
-    tool: &Definition,
-    ran: impl Iterator<Item = (&'a CaseReport, &'a Option<Value>)>,
 ) -> Coverage {
     let mut endings: BTreeMap<_, _> = ENDINGS.into_iter().map(|ending| (ending, 0)).collect();
     let mut seen: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    let ran = reports.iter().zip(arguments).filter(|(report, _)| report.tool == tool.name);
     for (report, arguments) in ran {
         *endings.entry(ending(&report.outcome)).or_default() += 1;
         for (name, value) in arguments.iter().filter_map(Value::as_object).flatten() {

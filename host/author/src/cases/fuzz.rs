@@ -157,22 +157,16 @@ impl Cases {
         mut failure: FuzzFailure,
         fits: impl Fn(&Value) -> bool,
     ) -> Result<FuzzFailure> {
-        let mut left = SHRINKING;
-        'simplify: loop {
-            for arguments in simplified(&failure.arguments).into_iter().filter(|value| fits(value))
-            {
-                if left == 0 {
-                    return Ok(failure);
-                }
-                left -= 1;
-                let simpler = self.failure(tool, &arguments).await?;
-                if let Some(simpler) = simpler.filter(|simpler| simpler.is_same_failure(&failure)) {
-                    failure = simpler;
-                    continue 'simplify;
-                }
+        let mut candidates = simplified(&failure.arguments).into_iter();
+        for _ in 0..SHRINKING {
+            let Some(arguments) = candidates.find(|value| fits(value)) else { break };
+            let simpler = self.failure(tool, &arguments).await?;
+            if let Some(simpler) = simpler.filter(|simpler| simpler.is_same_failure(&failure)) {
+                candidates = simplified(&simpler.arguments).into_iter();
+                failure = simpler;
             }
-            return Ok(failure);
         }
+        Ok(failure)
     }
 
     async fn failure(&self, tool: &Definition, arguments: &Value) -> Result<Option<FuzzFailure>> {
@@ -193,8 +187,8 @@ impl Cases {
         let secrets = tool.needs.iter().filter(|need| kinds.contains(&need.kind.as_str()));
         let secrets = secrets.map(|need| (need.pattern.clone(), PLACEHOLDER.to_owned())).collect();
         let case = Case { arguments: Some(arguments.clone()), secrets, ..Case::default() };
-        let completion = self.complete(&case, tool).await.map_err(|(problem, hint)| {
-            Error::cases(format!("`{}` cannot be called: {problem}", tool.name), hint)
+        let completion = self.complete(&case, tool).await.map_err(|error| {
+            Error::cases(format!("`{}` cannot be called: {error}", tool.name), error.hint())
         })?;
         Ok(completion.result)
     }

@@ -18,13 +18,13 @@ use toolcell::tool::Need;
 use toolcell::{Definition, Executor, Outcome, Question, Tool};
 
 use super::file::OtherTool;
+use crate::{Error, Result};
 
 /// The pattern in a need of a tool that calls any tool that it is granted.
 const ANY_TOOL: &str = "*";
 
-/// Returns an executor whose tools can call the tools of the case and those of their component. An
-/// error is a problem and a hint.
-pub(super) fn executor(answers: &[OtherTool], own: &[Tool]) -> Result<Executor, (String, String)> {
+/// Returns an executor whose tools can call the tools of the case and those of their component.
+pub(super) fn executor(answers: &[OtherTool], own: &[Tool]) -> Result<Executor> {
     let mut known = BTreeMap::<String, Vec<OtherTool>>::new();
     for answer in answers {
         known.entry(answer.name.clone()).or_default().push(answer.clone());
@@ -33,7 +33,7 @@ pub(super) fn executor(answers: &[OtherTool], own: &[Tool]) -> Result<Executor, 
         own.iter().map(|tool| (tool.definition().name.clone(), tool.clone())).collect();
     for (name, answers) in known {
         let tool = scripted_tool(&name, answers)
-            .map_err(|error| (format!("`tools`: {error}"), error.hint()))?;
+            .map_err(|error| Error::cases(format!("`tools`: {error}"), error.hint()))?;
         tools.insert(name, tool);
     }
     // The case contains the state of a question in the clear, and there is no untrusted client.

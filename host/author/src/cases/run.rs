@@ -131,7 +131,8 @@ impl Cases {
             }
         }
         if options.coverage {
-            report.coverage = Some(coverage(&tools, &report.cases, &arguments));
+            let covered = tools.iter().map(|tool| coverage(tool, &report.cases, &arguments));
+            report.coverage = Some(covered.collect());
         }
         Ok(report)
     }
@@ -175,8 +176,10 @@ impl Cases {
             let known: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
             fault(problem, &format!("name one of: {}", known.join(", ")))
         })?;
-        let completion =
-            self.complete(case, tool).await.map_err(|(problem, hint)| fault(problem, &hint))?;
+        let completion = self
+            .complete(case, tool)
+            .await
+            .map_err(|error| fault(error.to_string(), &error.hint()))?;
         let lines = self.lines(&completion.result);
         let expect = case.expect.clone().unwrap_or_default();
         let judge =
@@ -219,24 +222,16 @@ impl Cases {
         }
     }
 
-    /// Makes the call of a case in its own engine. An error is a problem and a hint.
-    pub(super) async fn complete(
-        &self,
-        case: &Case,
-        tool: &Definition,
-    ) -> Result<Completion, (String, String)> {
-        let problem_of = |error: toolcell::Error| {
-            (format!("the component cannot be used: {error}"), error.hint())
-        };
-        let engine = self
-            .engine_of(case, &tool.name)
-            .map_err(|(problem, hint)| (problem, hint.to_owned()))?;
-        let grants = grants(&tool.needs, &case.tools)
-            .map_err(|problem| (problem, "correct what the tool declares as `needs`".to_owned()))?;
+    /// Makes the call of a case in its own engine. The message of an error does not name the case.
+    pub(super) async fn complete(&self, case: &Case, tool: &Definition) -> Result<Completion> {
+        let engine = self.engine_of(case, &tool.name)?;
+        let grants = grants(&tool.needs, &case.tools).map_err(|problem| {
+            Error::cases(problem, "correct what the tool declares as `needs`")
+        })?;
         let options =
             LoadOptions { grants, missing: OnMissingGrant::Denied, ..LoadOptions::default() };
         let component = Component::load_with(&engine, self.loaded(), options).await;
-        let component = component.map_err(problem_of)?;
+        let component = component.map_err(unusable_component)?;
         let executor = others::executor(&case.tools, component.tools())?;
         let arguments = case.arguments.as_ref().map_or("{}".to_owned(), ToString::to_string);
         let call = ToolCall::new(CALL, tool.name.as_str(), arguments);
@@ -244,14 +239,16 @@ impl Cases {
             context: Arc::new(context(case.context.clone().unwrap_or_default())),
             ..CallOptions::default()
         };
-        Ok(executor.call(component.tool(&tool.name).map_err(problem_of)?, call, options).await)
+        let tool = component.tool(&tool.name).map_err(unusable_component)?;
+        Ok(executor.call(tool, call, options).await)
     }
 
-    fn engine_of(&self, case: &Case, tool: &str) -> Result<Engine, (String, &'static str)> {
+    fn engine_of(&self, case: &Case, tool: &str) -> Result<Engine> {
         let mut secrets = StoredSecrets::default();
         for (name, value) in &case.secrets {
-            let value = Secret::new(value.as_str())
-                .map_err(|error| (format!("the secret `{name}`: {error}"), "use another value"))?;
+            let value = Secret::new(value.as_str()).map_err(|error| {
+                Error::cases(format!("the secret `{name}`: {error}"), "use another value")
+            })?;
             secrets = secrets.with(name.as_str(), value);
         }
         let keys = SqliteStore::in_memory();
@@ -260,20 +257,13 @@ impl Cases {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             let kept = keys.set(&Namespace::new(tenant, STORE), key, value.as_bytes(), None);
             kept.map_err(|error| {
-                (format!("the key `{key}`: {error}"), "correct the key or its value")
+                Error::cases(format!("the key `{key}`: {error}"), "correct the key or its value")
             })?;
         }
         let answers = lookup_answers(&case.http)?;
-        let now = case.now.as_deref().map(|now| {
-            date(now).ok_or_else(|| {
-                (
-                    format!("`now` is not a date: `{now}`"),
-                    "write it as in RFC 3339, for instance 2026-01-31T12:00:00Z",
-                )
-            })
-        });
+        let now = case.now.as_deref().map(date).transpose()?;
         let seed = Some(case.seed.unwrap_or_default());
-        let fixed = Deterministic { now: now.transpose()?, seed, ..Deterministic::default() };
+        let fixed = Deterministic { now, seed, ..Deterministic::default() };
         self.engine
             .clone()
             .secrets(secrets)
@@ -281,25 +271,26 @@ impl Cases {
             .egress(Egress::new().with_canned_responses(answers))
             .deterministic(fixed)
             .build()
-            .map_err(|error| (format!("`{tool}` cannot be run: {error}"), "see the message"))
+            .map_err(|error| {
+                Error::cases(format!("`{tool}` cannot be run: {error}"), "see the message")
+            })
     }
 }
 
 /// Returns a function that looks up the answer to a request among the case's exchanges.
 fn lookup_answers(
     exchanges: &[Exchange],
-) -> Result<
-    impl Fn(Method, &Target) -> Option<CannedResponse> + Send + Sync + 'static,
-    (String, &'static str),
-> {
+) -> Result<impl Fn(Method, &Target) -> Option<CannedResponse> + Send + Sync + 'static> {
     let mut known = Vec::new();
     for exchange in exchanges {
         let method = Method::parse(&exchange.method).ok_or_else(|| {
-            (format!("there is no method `{}`", exchange.method), "use GET, POST and so on")
+            let message = format!("there is no method `{}`", exchange.method);
+            Error::cases(message, "use GET, POST and so on")
         })?;
         let hint = "write an absolute URL, for instance `https://api.example.com/v1`";
-        let target = Target::parse(&exchange.url)
-            .map_err(|problem| (format!("`{}` is not a URL: {problem}", exchange.url), hint))?;
+        let target = Target::parse(&exchange.url).map_err(|problem| {
+            Error::cases(format!("`{}` is not a URL: {problem}", exchange.url), hint)
+        })?;
         let mut headers: Vec<_> =
             exchange.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         let body = match (&exchange.body, &exchange.json) {
@@ -363,8 +354,12 @@ fn context(from: Context) -> CallContext {
 }
 
 /// Parses an RFC 3339 time.
-fn date(text: &str) -> Option<SystemTime> {
-    humantime::parse_rfc3339(text).ok().filter(|date| *date >= SystemTime::UNIX_EPOCH)
+fn date(text: &str) -> Result<SystemTime> {
+    let date = humantime::parse_rfc3339(text).ok().filter(|date| *date >= SystemTime::UNIX_EPOCH);
+    date.ok_or_else(|| {
+        let hint = "write it as in RFC 3339, for instance 2026-01-31T12:00:00Z";
+        Error::cases(format!("`now` is not a date: `{text}`"), hint)
+    })
 }
 
 fn unusable_component(error: toolcell::Error) -> Error {

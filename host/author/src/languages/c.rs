@@ -146,13 +146,13 @@ fn component(module: &[u8], folder: &Path, files: &[PathBuf]) -> Result<Vec<u8>>
     let mut resolve = Resolve::default();
     let mut package = None;
     for (name, text) in WIT {
-        package = Some(resolve.push_str(name, text).map_err(Error::internal_chain)?);
+        package = Some(resolve.push_str(name, text).map_err(Error::internal)?);
     }
     let world = resolve.select_world(package.as_slice(), Some(WORLD));
-    let world = world.map_err(Error::internal_chain)?;
+    let world = world.map_err(Error::internal)?;
     let mut module = names::only_needed(module, folder, files)?;
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)
-        .map_err(Error::internal_chain)?;
+        .map_err(Error::internal)?;
     let adapter = names::without_producers(ADAPTER)?;
     let encoded = ComponentEncoder::default()
         .validate(true)

@@ -11,6 +11,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind as IoError, Write as _};
 use std::path::{Path, PathBuf};
 
+use regex::Regex;
 use rust_embed::RustEmbed;
 
 use crate::languages::{c, python, venv};
@@ -65,8 +66,8 @@ const README: &str = include_str!("../templates/README.md");
 /// compiler.
 const PYTHON_SETUP: &str = include_str!("../templates/python/setup.md");
 const C_SETUP: &str = include_str!("../templates/c/setup.md");
-/// Maximum characters of a project's name.
-const MAX_NAME: usize = 64;
+/// The names that a project can have.
+const NAME: &str = "^[a-z][a-z0-9_-]{0,63}$";
 
 /// The guest SDK for Rust. A project gets a copy, so that it builds with the version that belongs
 /// to this program.
@@ -97,13 +98,7 @@ pub fn create(folder: &Path, language: Language) -> Result<NewProject, Error> {
         return Err(Error::usage(message, "give the project a name: `toolcell new greeter`"));
     };
     let name = &*name.to_string_lossy();
-    let is_plain = |char: char| {
-        char.is_ascii_lowercase() || char.is_ascii_digit() || matches!(char, '-' | '_')
-    };
-    if name.len() > MAX_NAME
-        || !name.chars().all(is_plain)
-        || !name.starts_with(|char: char| char.is_ascii_lowercase())
-    {
+    if !Regex::new(NAME).is_ok_and(|allowed| allowed.is_match(name)) {
         let message = format!("`{}` cannot be the name of a project", name.escape_debug());
         let hint = "use at most 64 characters of a-z, 0-9, - and _, and begin with a letter";
         return Err(Error::usage(message, hint));

@@ -119,7 +119,7 @@ impl Stopped {
         match error.downcast_ref::<Trap>() {
             Some(Trap::OutOfFuel) => Self::Fuel,
             Some(trap) => Self::Trap(*trap),
-            None => Self::Other(Error::internal_chain(error)),
+            None => Self::Other(Error::internal(error)),
         }
     }
 }

@@ -156,7 +156,7 @@ fn collected(project: &Path, entry: &str, pages: &BTreeSet<String>) -> Result<Mo
             read(&mut reader, &root, &name, &mut bytes, &mut absent)?
         };
         let (mut meanings, mut missing) = (BTreeMap::new(), BTreeMap::new());
-        for specifier in text.specifiers().filter(|specifier| *specifier != SDK) {
+        for specifier in text.specifiers().into_iter().filter(|specifier| *specifier != SDK) {
             match (resolver.resolve(&name, specifier, text.import_kind()), &text) {
                 (Ok(target), _) => {
                     open.push(target.clone());
@@ -211,27 +211,19 @@ fn render(files: &BTreeMap<String, File>, entry: &str) -> Result<Modules> {
     let names = commonjs::names(files)?;
     for (name, file) in files {
         let mut meanings = file.meanings.clone();
+        for (specifier, target) in &mut meanings {
+            if !file.requires(specifier) && names.contains_key(target.as_str()) {
+                *target = commonjs::front_name(target);
+            }
+        }
         let source = match &file.text {
             Text::Module { source, lines, .. } => {
-                for target in
-                    meanings.values_mut().filter(|target| names.contains_key(target.as_str()))
-                {
-                    *target = commonjs::front_name(target);
-                }
                 if !lines.is_empty() {
                     done.lines.insert(name.clone(), lines.clone());
                 }
                 source.clone()
             }
-            Text::CommonJs { source, facts, dynamic } => {
-                for specifier in dynamic.iter().filter_map(|import| import.specifier.as_ref()) {
-                    if let Some(target) = meanings.get_mut(specifier)
-                        && !facts.requires.contains(specifier)
-                        && names.contains_key(target.as_str())
-                    {
-                        *target = commonjs::front_name(target);
-                    }
-                }
+            Text::CommonJs { source, facts, .. } => {
                 commonjs::module(name, source, &facts.requires, file, files)
             }
             Text::Json(text) => format!("export default JSON.parse({});", json!(text)),
@@ -247,6 +239,13 @@ fn render(files: &BTreeMap<String, File>, entry: &str) -> Result<Modules> {
     Ok(done)
 }
 
+impl File {
+    /// Returns true if it gets the target of this specifier itself, not its front: by `require`.
+    fn requires(&self, specifier: &str) -> bool {
+        matches!(&self.text, Text::CommonJs { facts, .. } if facts.requires.contains(specifier))
+    }
+}
+
 impl Text {
     /// Returns the module that replaces one that a package excludes in browsers.
     fn empty() -> Self {
@@ -260,13 +259,12 @@ impl Text {
         }
     }
 
-    fn specifiers(&self) -> impl Iterator<Item = &String> {
-        let (imports, requires) = match self {
-            Self::Module { imports, .. } => (Some(imports), None),
-            Self::CommonJs { facts, .. } => (None, Some(&facts.requires)),
-            Self::Json(_) => (None, None),
-        };
-        imports.into_iter().flat_map(BTreeMap::keys).chain(requires.into_iter().flatten())
+    fn specifiers(&self) -> Vec<&String> {
+        match self {
+            Self::Module { imports, .. } => imports.keys().collect(),
+            Self::CommonJs { facts, .. } => facts.requires.iter().collect(),
+            Self::Json(_) => Vec::new(),
+        }
     }
 
     fn import_kind(&self) -> ImportKind {

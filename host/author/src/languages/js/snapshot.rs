@@ -116,7 +116,7 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot> {
         .validate(false)
         .module(&module)
         .and_then(|mut encoder| encoder.encode());
-    let component = encoded.map_err(Error::internal_chain)?;
+    let component = encoded.map_err(Error::internal)?;
     if component.len() as u64 > Engine::MAX_COMPONENT {
         let message = format!(
             "the component has {} bytes, and at most {} can be loaded",

@@ -8,7 +8,6 @@
 //! The module is named after the SDK, and its functions have no names. The host leaves frames of
 //! the SDK out of a backtrace, so that an author sees no frames of the runtime.
 
-mod reached;
 mod segments;
 
 use std::collections::BTreeSet;
@@ -16,12 +15,12 @@ use std::convert::Infallible;
 
 use wasm_encoder::reencode::{self, Reencode, utils};
 use wasm_encoder::{
-    CodeSection, ConstExpr, DataSection, Function, FunctionSection, ImportSection, Instruction,
-    Module, NameSection,
+    CodeSection, ConstExpr, DataSection, ExportSection, Function, FunctionSection, ImportSection,
+    Instruction, Module, NameSection,
 };
 use wasmparser::{
-    CodeSectionReader, DataSectionReader, ExportSectionReader, FunctionBody, FunctionSectionReader,
-    ImportSectionReader, Parser, Payload, TypeRef,
+    CodeSectionReader, CustomSectionReader, DataSectionReader, Export, FunctionBody,
+    FunctionSectionReader, ImportSectionReader, Parser, Payload, TypeRef,
 };
 
 use crate::{Error, Result};
@@ -36,13 +35,18 @@ const BUILDER: &str = "toolcell_js_";
 pub(crate) fn trim(module: &[u8], unused: &BTreeSet<String>) -> Result<Vec<u8>> {
     let mut trimmer = Trimmer::of(module, unused)?;
     let mut written = Module::new();
-    trimmer
-        .parse_core_module(&mut written, Parser::new(0), module)
-        .map_err(|error| Error::internal(format!("{error:?}")))?;
+    trimmer.parse_core_module(&mut written, Parser::new(0), module).map_err(failed)?;
     let mut names = NameSection::new();
     names.module(NAME);
     written.section(&names);
     Ok(written.finish())
+}
+
+/// The result of writing a part of a module anew.
+type Reencoded<T = ()> = Result<T, reencode::Error<Infallible>>;
+
+fn failed(error: reencode::Error<Infallible>) -> Error {
+    Error::internal(format!("{error:?}"))
 }
 
 /// The decision for each function, while the module is rewritten.
@@ -69,32 +73,30 @@ fn trap() -> Function {
 
 impl<'a> Trimmer<'a> {
     fn of(module: &[u8], unused: &'a BTreeSet<String>) -> Result<Self> {
-        let reached = reached::reachable(module, |name| !name.starts_with(BUILDER))
-            .map_err(Error::internal)?;
-        let mut found =
-            Self { unused, imports: Vec::new(), defined: 0, reached, bodies: 0, data: None };
+        let (mut imports, mut bodies, mut data) = (Vec::new(), Vec::new(), None);
         for payload in Parser::new(0).parse_all(module) {
             #[expect(
                 clippy::wildcard_enum_match_arm,
-                reason = "the other sections say nothing about imports"
+                reason = "the other sections have no function and no data"
             )]
             match payload.map_err(Error::internal)? {
                 Payload::ImportSection(section) => {
                     for import in section.into_imports() {
                         let import = import.map_err(Error::internal)?;
                         if let TypeRef::Func(ty) = import.ty {
-                            found.imports.push((ty, !unused.contains(import.module)));
+                            imports.push((ty, !unused.contains(import.module)));
                         }
                     }
                 }
-                Payload::FunctionSection(section) => found.defined = section.count(),
+                Payload::CodeSectionEntry(body) => bodies.push(body),
                 Payload::DataSection(section) => {
-                    found.data = segments::join_active(section).map_err(Error::internal)?
+                    data = segments::join_active(section).map_err(Error::internal)?
                 }
                 _ => {}
             }
         }
-        Ok(found)
+        let reached = reachable(module, imports.len(), &bodies).map_err(failed)?;
+        Ok(Self { unused, imports, defined: bodies.len() as u32, reached, bodies: 0, data })
     }
 
     fn kept_imports(&self) -> u32 {
@@ -107,12 +109,10 @@ impl<'a> Trimmer<'a> {
     }
 }
 
-type Result2 = Result<(), reencode::Error<Infallible>>;
-
 impl Reencode for Trimmer<'_> {
     type Error = Infallible;
 
-    fn function_index(&mut self, index: u32) -> Result<u32, reencode::Error<Infallible>> {
+    fn function_index(&mut self, index: u32) -> Reencoded<u32> {
         let before = |stays: bool, index: usize| {
             self.imports[..index].iter().filter(|(_, kept)| *kept == stays).count() as u32
         };
@@ -127,7 +127,7 @@ impl Reencode for Trimmer<'_> {
         &mut self,
         imports: &mut ImportSection,
         section: ImportSectionReader<'_>,
-    ) -> Result2 {
+    ) -> Reencoded {
         for import in section.into_imports() {
             let import = import?;
             if !self.unused.contains(import.module) {
@@ -141,7 +141,7 @@ impl Reencode for Trimmer<'_> {
         &mut self,
         functions: &mut FunctionSection,
         section: FunctionSectionReader<'_>,
-    ) -> Result2 {
+    ) -> Reencoded {
         utils::parse_function_section(self, functions, section)?;
         for ty in self.removed_types() {
             functions.function(ty);
@@ -153,7 +153,7 @@ impl Reencode for Trimmer<'_> {
         &mut self,
         code: &mut CodeSection,
         section: CodeSectionReader<'_>,
-    ) -> Result2 {
+    ) -> Reencoded {
         utils::parse_code_section(self, code, section)?;
         for _ in self.removed_types() {
             code.function(&trap());
@@ -161,7 +161,7 @@ impl Reencode for Trimmer<'_> {
         Ok(())
     }
 
-    fn parse_function_body(&mut self, code: &mut CodeSection, body: FunctionBody<'_>) -> Result2 {
+    fn parse_function_body(&mut self, code: &mut CodeSection, body: FunctionBody<'_>) -> Reencoded {
         let function = self.imports.len() + self.bodies;
         self.bodies += 1;
         if self.reached.get(function).is_none_or(|reached| *reached) {
@@ -171,7 +171,7 @@ impl Reencode for Trimmer<'_> {
         Ok(())
     }
 
-    fn data_count(&mut self, count: u32) -> Result<u32, reencode::Error<Infallible>> {
+    fn data_count(&mut self, count: u32) -> Reencoded<u32> {
         Ok(self.data.as_ref().map_or(count, |(empty, segments)| (empty + segments.len()) as u32))
     }
 
@@ -179,7 +179,7 @@ impl Reencode for Trimmer<'_> {
         &mut self,
         data: &mut DataSection,
         section: DataSectionReader<'_>,
-    ) -> Result2 {
+    ) -> Reencoded {
         let Some((empty, segments)) = self.data.take() else {
             return utils::parse_data_section(self, data, section);
         };
@@ -192,17 +192,59 @@ impl Reencode for Trimmer<'_> {
         Ok(())
     }
 
-    fn parse_export_section(
-        &mut self,
-        exports: &mut wasm_encoder::ExportSection,
-        section: ExportSectionReader<'_>,
-    ) -> Result2 {
-        for export in section {
-            let export = export?;
-            if !export.name.starts_with(BUILDER) {
-                utils::parse_export(self, exports, export)?;
-            }
+    fn parse_export(&mut self, exports: &mut ExportSection, export: Export<'_>) -> Reencoded {
+        if export.name.starts_with(BUILDER) {
+            return Ok(());
         }
+        utils::parse_export(self, exports, export)
+    }
+}
+
+/// Returns for each function true if it can be called: the `imported` ones first, then those with
+/// these bodies. It follows references from the exports that stay, the start function, the tables
+/// and the globals through the bodies of functions. A function in a table counts as called, since an
+/// indirect call names no function.
+fn reachable(module: &[u8], imported: usize, bodies: &[FunctionBody<'_>]) -> Reencoded<Vec<bool>> {
+    let mut references = References(Vec::new());
+    references.parse_core_module(&mut Module::new(), Parser::new(0), module)?;
+    let mut reached = vec![false; imported + bodies.len()];
+    while let Some(function) = references.0.pop() {
+        let function = function as usize;
+        let Some(seen) = reached.get_mut(function).filter(|seen| !**seen) else { continue };
+        *seen = true;
+        if let Some(body) = function.checked_sub(imported).and_then(|at| bodies.get(at)) {
+            utils::parse_function_body(&mut references, &mut CodeSection::new(), body.clone())?;
+        }
+    }
+    Ok(reached)
+}
+
+/// Collects the functions that a part of a module refers to, while it is written anew. The written
+/// form is dropped.
+struct References(Vec<u32>);
+
+impl Reencode for References {
+    type Error = Infallible;
+
+    fn function_index(&mut self, index: u32) -> Reencoded<u32> {
+        self.0.push(index);
+        Ok(index)
+    }
+
+    fn parse_export(&mut self, exports: &mut ExportSection, export: Export<'_>) -> Reencoded {
+        if export.name.starts_with(BUILDER) {
+            return Ok(());
+        }
+        utils::parse_export(self, exports, export)
+    }
+
+    /// The body of a function counts only if the function can be called.
+    fn parse_code_section(&mut self, _: &mut CodeSection, _: CodeSectionReader<'_>) -> Reencoded {
+        Ok(())
+    }
+
+    /// A name of a function is no reference.
+    fn parse_custom_section(&mut self, _: &mut Module, _: CustomSectionReader<'_>) -> Reencoded {
         Ok(())
     }
 }

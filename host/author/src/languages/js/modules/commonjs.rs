@@ -18,9 +18,6 @@ use crate::{Error, Result};
 /// Maximum number of names that all fronts export, without those that are imported.
 const MAX_NAMES: usize = 100_000;
 
-/// The names that a call of `import()` requests.
-static NO_NAMES: BTreeSet<String> = BTreeSet::new();
-
 /// Returns the name of the front of a module.
 pub(super) fn front_name(name: &str) -> String {
     // No file path contains two slashes in a row.
@@ -38,24 +35,19 @@ pub(super) fn names(files: &BTreeMap<String, File>) -> Result<BTreeMap<&str, BTr
     let mut names: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut count = 0;
     for file in files.values() {
-        let imports =
-            if let Text::Module { imports, .. } = &file.text { Some(imports) } else { None };
-        let dynamic = file
-            .text
-            .dynamic()
-            .iter()
-            .filter_map(|import| Some((import.specifier.as_ref()?, &NO_NAMES)));
-        for (specifier, imported) in imports.into_iter().flatten().chain(dynamic) {
-            let Some(target) = file.meanings.get(specifier).filter(|target| is_common(target))
-            else {
+        for (specifier, target) in &file.meanings {
+            if file.requires(specifier) || !is_common(target) {
                 continue;
-            };
+            }
             let known = names.entry(target).or_insert_with(|| {
                 let exported = all_exports(files, target);
                 count += exported.len();
                 exported
             });
-            known.extend(imported.iter().map(String::as_str));
+            // A call of `import()` requests no names.
+            if let Text::Module { imports, .. } = &file.text {
+                known.extend(imports.get(specifier).into_iter().flatten().map(String::as_str));
+            }
         }
         if count > MAX_NAMES {
             let message = format!(

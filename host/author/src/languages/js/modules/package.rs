@@ -94,14 +94,12 @@ pub(super) enum Target {
 impl Package {
     /// Reads the file. `name` is used in errors. Returns `None` if the file does not exist.
     pub(super) fn read(path: &Path, name: &str) -> Result<Option<Self>> {
-        match fs::metadata(path) {
-            Ok(metadata) if metadata.is_file() && metadata.len() <= MAX_BYTES => {}
-            Ok(metadata) if metadata.is_file() => {
-                let (file, message) =
-                    (name.to_owned(), format!("the file is larger than {MAX_BYTES} bytes"));
-                return Err(Error::faults(vec![Fault { file, line: 1, column: 1, message }]));
-            }
-            _ => return Ok(None),
+        let found = fs::metadata(path).ok().filter(fs::Metadata::is_file);
+        let Some(found) = found else { return Ok(None) };
+        if found.len() > MAX_BYTES {
+            let (file, message) =
+                (name.to_owned(), format!("the file is larger than {MAX_BYTES} bytes"));
+            return Err(Error::faults(vec![Fault { file, line: 1, column: 1, message }]));
         }
         let text = fs::read_to_string(path).map_err(Error::file("read", path))?;
         let members: IndexMap<String, &RawValue> =

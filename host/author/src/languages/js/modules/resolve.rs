@@ -297,16 +297,14 @@ impl<'p> Resolver<'p> {
 
     /// Returns the package that a file is in, and its folder.
     fn package_of(&mut self, file: &str) -> Result<Option<(String, Rc<Package>)>> {
-        if !is_of_package(file) {
-            return Ok(None);
-        }
-        let mut place = folder(file);
-        while is_of_package(&place.to_string_lossy()) && !place.ends_with(PACKAGES) {
+        for place in folder(file).ancestors().take_while(|place| !place.ends_with(PACKAGES)) {
             let home = place.to_string_lossy().into_owned();
+            if !is_of_package(&home) {
+                break;
+            }
             if let Some(package) = self.manifest(&home)? {
                 return Ok(Some((home, package)));
             }
-            place = place.parent().unwrap_or(Path::new("")).to_owned();
         }
         Ok(None)
     }
