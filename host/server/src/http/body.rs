@@ -200,7 +200,11 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 pub(super) fn invalid_member(path: &str, error: &serde_json::Error) -> Problem {
     let member = match path {
         "" | "." => String::new(),
-        path => format!("`{}`: ", path.escape_debug()),
+        path => {
+            // Cut before it is escaped, which can make it six times as long.
+            let beginning: String = path.chars().take(DETAIL_ENDS[0]).collect();
+            format!("`{}`: ", beginning.escape_debug())
+        }
     };
     bad(format!("the body does not fit: {member}{error}"))
 }
