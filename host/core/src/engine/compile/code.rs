@@ -53,13 +53,13 @@ pub(super) fn linked(
     };
     let tiers: &[Tier] = match compiler.optimise {
         Optimise::First => &[Tier::Optimised],
-        Optimise::Later | Optimise::Never => &[Tier::Optimised, Tier::Quick],
+        // Once more, because the optimiser may have replaced quick code during the look at it.
+        Optimise::Later | Optimise::Never => &[Tier::Optimised, Tier::Quick, Tier::Optimised],
     };
     let find = || tiers.iter().find_map(|tier| Some((kept(*tier)?, *tier)));
     let found = find();
     let _lock = if found.is_none() { lock_entry(compiler, artifact, bytes.len()) } else { None };
-    // Another load may have compiled it during the wait, or the optimiser may have replaced quick
-    // code by optimised code between two looks.
+    // Another load may have compiled it during the wait.
     let (found, tier) = match found.or_else(find) {
         Some(cached) => cached,
         None if compiler.optimise == Optimise::First => {

@@ -12,6 +12,7 @@
 //! Not here: which bytes reach the compiler (`scan`), where the code is kept (`cache`), when it is
 //! optimised (`tier`).
 
+use std::error::Error as _;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -299,7 +300,10 @@ fn bounded_compile(
     fn failed(error: impl fmt::Display) -> (i32, String) {
         (FAILED, error.to_string())
     }
-    spawn::become_worker().map_err(failed)?;
+    spawn::become_worker().map_err(|error| {
+        let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+        failed(format!("{error}{cause}"))
+    })?;
     let _ = rustix::process::nice(NICENESS);
     let seconds = bound!(CompileTime, seconds);
     let memory = bound!(CompileMemory, WORKER_MEMORY);
