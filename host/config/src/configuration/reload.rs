@@ -110,7 +110,11 @@ impl Reloader {
             return Err(Error::not_approved(Unapproved::Configuration, message, hint));
         }
         let before = self.loaded();
-        let loaded = next.load_over(&self.engines, Some(&before)).await?;
+        // If this is dropped, the next check finds the files changed again.
+        let seen = std::mem::take(&mut last.files);
+        let loaded = next.load_over(&self.engines, Some(&before)).await;
+        last.files = seen;
+        let loaded = loaded?;
         let reloaded = ReloadChanges::between(&before, &loaded);
         self.engines.secrets.replace(next.secrets.clone());
         next.network.apply(&self.engines.egress);

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::file::resolved::{ComponentConfig, name_of_file};
 use crate::file::secrets::{OwnSecrets, Secrets};
 use crate::grants::typed_grants::{items, store, to_text};
+use crate::paths::roots::Guarded;
 use crate::problem::{Problem, Problems};
 use crate::text::hint_command::quoted;
 
@@ -62,7 +63,10 @@ impl Configuration {
             Approval::Missing => Secrets::default(),
         };
         let base = self.options.current_dir.clone().unwrap_or_default();
-        let places = Places { base, guarded: self.guarded.clone(), secrets };
+        // The list of a configuration that was not read is empty.
+        let Guarded { unread, unwritten, .. } = self.guarded.clone();
+        let guarded = Guarded { unread, unwritten, ..self.options.guarded() };
+        let places = Places { base, guarded, secrets };
         let mut problems = Problems::new(FILE, &text);
         let parsed = Self::parsed(&mut problems, places, None, &self.options);
         let about = |line: usize| {
