@@ -213,8 +213,9 @@ fn useless_rule(config: &Config, components: &[Loaded<'_>], rule: &ConfiguredRul
     let declared: BTreeSet<_> =
         declared.map(|rule| format!("`{}`", clean::escaped(&rule))).collect();
     // Without a grant of each kind that it imports, a component cannot be called.
-    let is_removable =
-        declared.is_empty() || tools().any(|(_, rights)| !rights.effective(kind).is_empty());
+    let is_removable = !matches!(of, RuleSection::Component(_))
+        || declared.is_empty()
+        || tools().any(|(_, rights)| !rights.effective(kind).is_empty());
     let undeclared = if is_removable {
         format!("remove the rule; {inspect} shows what the tools declare")
     } else {

@@ -354,17 +354,22 @@ fn span(item: &Item) -> String {
     }
 }
 
-/// Returns a name for a component that is not in the configuration: the name of its file, if that
-/// can be one and is not in use.
+/// Returns an unused name for a component that is not in the configuration: the name of its file,
+/// with a number if needed.
 fn free_name(config: &Config, path: &Path) -> String {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let name: String =
         stem.chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).take(60).collect();
-    let is_written = config
-        .components
-        .get(&name)
-        .is_some_and(|written| written.development != Some(Development::CommandLine));
-    if name.is_empty() || is_written { "NAME".to_owned() } else { name }
+    let name = if name.is_empty() { "NAME".to_owned() } else { name };
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    let mut names = std::iter::once(name.clone()).chain(numbered);
+    let is_written = |name: &str| {
+        config
+            .components
+            .get(name)
+            .is_some_and(|written| written.development != Some(Development::CommandLine))
+    };
+    names.find(|name| !is_written(name)).unwrap_or(name)
 }
 
 /// Returns a component's path as the configuration has to write it: relative to the configuration's
