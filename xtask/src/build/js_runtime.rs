@@ -1,5 +1,5 @@
 //! Builds the JavaScript runtimes, without and with `Intl`, and the module reader, which are
-//! checked in as WebAssembly.
+//! checked in as compressed WebAssembly.
 //!
 //! QuickJS is C: Zig's compiler, from the Python package `ziglang`, compiles it. `ZIG_PYTHON` names
 //! the Python that has it. A file beside the modules holds the digest of their sources, so that a
@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
+use miniz_oxide::deflate::compress_to_vec_zlib;
 use sha2::{Digest as _, Sha256};
 
 use crate::shell::{print, root};
@@ -19,10 +20,12 @@ use xtask::guests::rustlib;
 const TARGET: &str = "wasm32-unknown-unknown";
 /// A package, its features, and the name of its file in `host/author/runtime`.
 const MODULES: [(&str, &str, &str); 3] = [
-    ("toolcell-js-runtime", "", "runtime.wasm"),
-    ("toolcell-js-runtime", "intl", "runtime_intl.wasm"),
-    ("toolcell-js-modules", "", "modules.wasm"),
+    ("toolcell-js-runtime", "", "runtime.wasm.zlib"),
+    ("toolcell-js-runtime", "intl", "runtime_intl.wasm.zlib"),
+    ("toolcell-js-modules", "", "modules.wasm.zlib"),
 ];
+/// The level of the compression that makes them smallest.
+const LEVEL: u8 = 10;
 /// The C stack of a cell: twice what JavaScript may use of it (`STACK` of the runtime). The pool
 /// scans the whole memory after each call, so a megabyte, the default, would make each slower.
 const STACK_SIZE: &str = "-Clink-arg=-zstack-size=327680";
@@ -73,6 +76,7 @@ pub(crate) fn run() -> Result<()> {
         ensure!(status.success(), "{kept} does not build");
         let built = format!("{}.wasm", package.replace('-', "_"));
         let new = fs::read(workspace.join("target").join(TARGET).join("release").join(built))?;
+        let new = compress_to_vec_zlib(&new, LEVEL);
         let kept = root.join("host/author/runtime").join(kept);
         let is_same = fs::read(&kept).is_ok_and(|old| old == new);
         fs::write(&kept, &new)?;
@@ -142,6 +146,8 @@ fn script(path: &Path, text: &str) -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use miniz_oxide::inflate::decompress_to_vec_zlib;
+
     use super::*;
 
     #[test]
@@ -161,7 +167,8 @@ mod tests {
         let homes = ["root", "home", "Users"].map(|folder| format!("/{folder}/"));
         let shared = [".cargo/registry", "/registry/src/", "/rustlib/src/", sources];
         for (_, _, name) in MODULES {
-            let module = fs::read(root().join("host/author/runtime").join(name)).expect("a module");
+            let packed = fs::read(root().join("host/author/runtime").join(name)).expect("a module");
+            let module = decompress_to_vec_zlib(&packed).expect("a module");
             let homes = homes.iter().map(String::as_str);
             for path in homes.chain(shared).chain([toolchain.as_str()]) {
                 let places = module.windows(path.len()).enumerate();

@@ -6,10 +6,11 @@
 //! instantiates a module; [`Machine::exchange`] passes it JSON and returns its answer, or a
 //! [`Stopped`] with the reason why there is none. The imports of the module are traps, so that it
 //! can only compute. Its memory is at most 512 MiB, and its fuel (instruction units) is enough for
-//! some seconds. A process compiles each module once, however often `toolcell dev` builds.
+//! some seconds. A process unpacks and compiles each module once, however often `toolcell dev` builds.
 
 use std::sync::{LazyLock, OnceLock};
 
+use miniz_oxide::inflate::decompress_to_vec_zlib;
 use wasmtime::{
     Engine, Instance, Linker, Module, OptLevel, Store, StoreLimits, StoreLimitsBuilder, Strategy,
     Trap,
@@ -53,18 +54,38 @@ pub(crate) enum Stopped {
     Other(Error),
 }
 
-/// The compiled form of one module. It is compiled at the first start.
-pub(crate) type Compiled = OnceLock<Module>;
+/// A module that `cargo xtask js-runtime` built. It is part of the crate in the format of zlib, and
+/// is unpacked and compiled when it is first needed.
+pub(crate) struct Embedded {
+    packed: &'static [u8],
+    unpacked: OnceLock<Vec<u8>>,
+    compiled: OnceLock<Module>,
+}
+
+impl Embedded {
+    pub(crate) const fn new(packed: &'static [u8]) -> Self {
+        Self { packed, unpacked: OnceLock::new(), compiled: OnceLock::new() }
+    }
+
+    /// Returns the WebAssembly.
+    pub(crate) fn wasm(&self) -> Result<&[u8]> {
+        if let Some(unpacked) = self.unpacked.get() {
+            return Ok(unpacked);
+        }
+        let unpacked = decompress_to_vec_zlib(self.packed).map_err(Error::internal)?;
+        Ok(self.unpacked.get_or_init(|| unpacked))
+    }
+}
 
 impl Machine {
-    /// Starts a module. `kept` must always be used with the same `wasm`.
-    pub(crate) fn start(wasm: &[u8], kept: &Compiled) -> Result<Self> {
+    /// Starts a module. `wasm` is the embedded one, or always the same change of it.
+    pub(crate) fn start(embedded: &Embedded, wasm: &[u8]) -> Result<Self> {
         let engine = ENGINE.as_ref().map_err(Error::internal)?;
-        let module = match kept.get() {
+        let module = match embedded.compiled.get() {
             Some(module) => module,
             None => {
                 let module = Module::new(engine, wasm).map_err(Error::internal)?;
-                kept.get_or_init(|| module)
+                embedded.compiled.get_or_init(|| module)
             }
         };
         let mut store = Store::new(engine, StoreLimitsBuilder::new().memory_size(MEMORY).build());

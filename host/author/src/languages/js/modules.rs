@@ -20,7 +20,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::machine::{Compiled, Machine, Stopped};
+use super::machine::{Embedded, Machine, Stopped};
 use crate::{Error, Fault, Result};
 use missing_names::Absent;
 use package::ImportKind;
@@ -28,9 +28,7 @@ use resolve::Resolver;
 
 /// The reader, which parses modules and strips types: `guest-sdk/js/typescript`, built by `cargo
 /// xtask js-runtime`.
-const READER: &[u8] = include_bytes!("../../../runtime/modules.wasm");
-/// The compiled reader.
-static COMPILED: Compiled = Compiled::new();
+static READER: Embedded = Embedded::new(include_bytes!("../../../runtime/modules.wasm.zlib"));
 /// The specifier of the SDK, which is part of the runtime.
 const SDK: &str = "toolcell";
 /// Bytes of one file of source.
@@ -141,7 +139,7 @@ pub(crate) fn collect(project: &Path, entry: &str) -> Result<Modules> {
 /// Reads the modules. `pages` are packages whose browser files are not used.
 fn collected(project: &Path, entry: &str, pages: &BTreeSet<String>) -> Result<Modules> {
     let root = project.canonicalize().map_err(Error::file("read the folder", project))?;
-    let mut reader = Machine::start(READER, &COMPILED)?;
+    let mut reader = Machine::start(&READER, READER.wasm()?)?;
     let mut resolver = Resolver::new(&root, pages);
     let mut files = BTreeMap::new();
     let mut open = vec![entry.to_owned()];

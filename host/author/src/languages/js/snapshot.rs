@@ -26,23 +26,20 @@ use wasmtime::StoreLimits;
 use wasmtime_wizer::{InstanceState, SnapshotVal, Wizer};
 use wit_component::ComponentEncoder;
 
-use super::machine::{Compiled, Machine, Stopped};
+use super::machine::{Embedded, Machine, Stopped};
 use super::modules::Modules;
 use super::trim;
 use crate::cases::grants;
 use crate::languages::tools;
 use crate::{Error, Result};
 
-/// The runtimes: `guest-sdk/js`, built by `cargo xtask js-runtime`, with the compiled form of the
-/// output of [`Wizer::instrument`].
-static PLAIN: Runtime = Runtime(include_bytes!("../../../runtime/runtime.wasm"), Compiled::new());
+/// The runtime without `Intl`: `guest-sdk/js`, built by `cargo xtask js-runtime`.
+static PLAIN: Embedded = Embedded::new(include_bytes!("../../../runtime/runtime.wasm.zlib"));
 /// The runtime with `Intl`.
-static WITH_INTL: Runtime =
-    Runtime(include_bytes!("../../../runtime/runtime_intl.wasm"), Compiled::new());
+static WITH_INTL: Embedded =
+    Embedded::new(include_bytes!("../../../runtime/runtime_intl.wasm.zlib"));
 /// The runtime's export that ends the loading.
 const SEAL: &str = "toolcell_js_seal";
-
-struct Runtime(&'static [u8], Compiled);
 
 /// The runtime's answer.
 #[derive(Deserialize)]
@@ -78,9 +75,9 @@ pub(crate) struct Snapshot {
 pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot> {
     let mut wizer = Wizer::new();
     wizer.init_func(SEAL);
-    let Runtime(runtime, compiled) = if modules.absent.uses_intl { &WITH_INTL } else { &PLAIN };
-    let (context, instrumented) = wizer.instrument(runtime).map_err(Error::internal)?;
-    let mut machine = Machine::start(&instrumented, compiled)?;
+    let runtime = if modules.absent.uses_intl { &WITH_INTL } else { &PLAIN };
+    let (context, instrumented) = wizer.instrument(runtime.wasm()?).map_err(Error::internal)?;
+    let mut machine = Machine::start(runtime, &instrumented)?;
     let given = serde_json::to_vec(modules).map_err(Error::internal)?;
     let answer = machine.exchange(&given).map_err(|error| stopped(error, &modules.entry))?;
     let (definitions, drawn) = match serde_json::from_slice(&answer).map_err(Error::internal)? {
