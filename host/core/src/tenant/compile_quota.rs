@@ -10,7 +10,6 @@
 //!
 //! Source: docs/threat-model.md, rows 8 and 10.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,6 +18,7 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use toolcell_contract::controls::bound;
 use toolcell_contract::error::Error;
 
+use super::state::{PerTenant, TenantPart, TenantState};
 use crate::os::clock::Clock;
 
 /// The period of the quota.
@@ -39,14 +39,14 @@ pub(crate) struct CompileQuota {
     /// The time in which one compilation becomes available again.
     interval: Duration,
     clock: Arc<dyn Clock>,
-    /// The lines that are remembered, by the tenant's name.
-    lines: Mutex<HashMap<Arc<str>, Arc<Line>>>,
+    tenants: PerTenant<Line>,
+    /// The lines that are remembered.
+    lines: Mutex<Vec<Arc<TenantPart<Line>>>>,
 }
 
 /// The line of one tenant.
 #[derive(Debug)]
 struct Line {
-    tenant: Arc<str>,
     free: Arc<Semaphore>,
     /// The time at which the quota is full again. `None`: it was never used.
     whole: Mutex<Option<Instant>>,
@@ -55,7 +55,7 @@ struct Line {
 /// A load's turn in its tenant's line.
 #[derive(Debug)]
 pub(crate) struct LoadPermit {
-    line: Arc<Line>,
+    line: Arc<TenantPart<Line>>,
     interval: Duration,
     clock: Arc<dyn Clock>,
     /// Never an error: the semaphore is never closed.
@@ -65,7 +65,8 @@ pub(crate) struct LoadPermit {
 impl CompileQuota {
     /// Builds a quota of this many compilations a minute for each tenant, and at least one.
     pub(crate) fn new(per_minute: u32, clock: Arc<dyn Clock>) -> Self {
-        Self { interval: MINUTE / per_minute.max(1), clock, lines: Mutex::default() }
+        let (tenants, lines) = (PerTenant::default(), Mutex::default());
+        Self { interval: MINUTE / per_minute.max(1), clock, tenants, lines }
     }
 
     /// Waits for the tenant's turn.
@@ -87,21 +88,22 @@ impl CompileQuota {
     }
 
     /// Returns the tenant's line, if it has a place left.
-    fn line(&self, tenant: &str) -> Result<Arc<Line>, Error> {
+    fn line(&self, tenant: &str) -> Result<Arc<TenantPart<Line>>, Error> {
+        let tenant = TenantState::of(Some(tenant));
         let mut lines = self.lines.lock();
-        if let Some(line) = lines.get(tenant) {
-            // The map has one reference, and each load one.
-            if Arc::strong_count(line) > bound!(CompileLine, MAX_IN_LINE) {
+        if let Some(line) = self.tenants.find(&tenant) {
+            // The list has one reference, each load one, and this call one.
+            if Arc::strong_count(&line) - 1 > bound!(CompileLine, MAX_IN_LINE) {
                 return Err(Error::quota(
                     "too many components of the tenant wait to be loaded",
                     RETRY_AFTER,
                 ));
             }
-            return Ok(Arc::clone(line));
+            return Ok(line);
         }
         if lines.len() >= MAX_TENANTS {
             let now = self.clock.now();
-            lines.retain(|_, line| {
+            lines.retain(|line| {
                 Arc::strong_count(line) > 1 || line.whole.lock().is_some_and(|whole| whole > now)
             });
         }
@@ -111,24 +113,23 @@ impl CompileQuota {
                 RETRY_AFTER,
             ));
         }
-        let line = Arc::new(Line::new(tenant));
-        lines.insert(Arc::clone(&line.tenant), Arc::clone(&line));
+        let line = self.tenants.get(&tenant, Line::new);
+        lines.push(Arc::clone(&line));
         Ok(line)
     }
 }
 
 impl Line {
-    fn new(tenant: &str) -> Self {
+    fn new() -> Self {
         let at_once = bound!(CompileTurn, AT_ONCE).min(Semaphore::MAX_PERMITS);
-        let free = Arc::new(Semaphore::new(at_once));
-        Self { tenant: tenant.into(), free, whole: Mutex::default() }
+        Self { free: Arc::new(Semaphore::new(at_once)), whole: Mutex::default() }
     }
 }
 
 impl LoadPermit {
     /// Returns the tenant of the load.
     pub(crate) fn tenant(&self) -> &str {
-        &self.line.tenant
+        self.line.tenant().name().unwrap_or_default()
     }
 
     /// Counts one compilation.

@@ -10,7 +10,6 @@
 //! costs time, never an answer. Idle tenants are forgotten.
 //! Source: docs/threat-model.md, rows 1 and 56.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -50,8 +49,9 @@ pub(in crate::engine) struct LatencyClass {
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Habits {
     without_tenant: Arc<LatencyClass>,
-    /// The classes that are remembered, by the tenants' names.
-    classes: Mutex<HashMap<String, Arc<LatencyClass>>>,
+    tenants: PerTenant<Arc<LatencyClass>>,
+    /// The classes that are remembered.
+    classes: Mutex<Vec<Arc<TenantPart<Arc<LatencyClass>>>>>,
 }
 
 impl LatencyClass {
@@ -80,18 +80,21 @@ impl Habits {
         tenant: &Arc<TenantState>,
         flows: &PerTenant<Flow>,
     ) -> Arc<LatencyClass> {
-        let Some(name) = tenant.name() else { return Arc::clone(&self.without_tenant) };
+        if tenant.name().is_none() {
+            return Arc::clone(&self.without_tenant);
+        }
         let mut classes = self.classes.lock();
-        if let Some(known) = classes.get(name) {
-            return Arc::clone(known);
+        if let Some(known) = self.tenants.find(tenant) {
+            return Arc::clone(&**known);
         }
         if classes.len() >= TENANTS {
-            classes.retain(|_, class| Arc::strong_count(class) > 1);
+            classes.retain(|class| Arc::strong_count(&***class) > 1);
         }
         let flow = flows.get(tenant, Flow::default);
-        let class = Arc::new(LatencyClass { flow, ..LatencyClass::default() });
-        classes.insert(name.to_owned(), Arc::clone(&class));
-        class
+        let class = || Arc::new(LatencyClass { flow, ..LatencyClass::default() });
+        let part = self.tenants.get(tenant, class);
+        classes.push(Arc::clone(&part));
+        Arc::clone(&**part)
     }
 }
 
