@@ -6,7 +6,8 @@
 //! instantiates a module; [`Machine::exchange`] passes it JSON and returns its answer, or a
 //! [`Stopped`] with the reason why there is none. The imports of the module are traps, so that it
 //! can only compute. Its memory is at most 512 MiB, and its fuel (instruction units) is enough for
-//! some seconds. A process unpacks and compiles each module once, however often `toolcell dev` builds.
+//! some seconds. A process unpacks and compiles each module once, however often `toolcell dev`
+//! builds.
 
 use std::sync::{LazyLock, OnceLock};
 
