@@ -20,7 +20,6 @@ pub(crate) mod runs;
 mod search;
 pub(crate) mod served;
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +29,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use toolcell::clock::{Clock, SystemClock};
 use toolcell::runtime::InUse;
+use toolcell::tenant::{PerTenant, TenantPart, TenantState};
 use toolcell::{CallOptions, Error, Executor, Sealer};
 
 use crate::artifacts::{Artifacts, probe::Probe};
@@ -46,6 +46,13 @@ pub use facade::ManyTools;
 pub use health::{Health, Readiness};
 pub use request_id::{InvalidRequestId, RequestId};
 pub use runs::{RunEvents, RunRequest, StepRequest};
+
+/// The accounts of the tenants that are or were served.
+#[derive(Debug, Default)]
+struct Accounts {
+    tenants: PerTenant<Arc<Account>>,
+    all: Mutex<Vec<Arc<TenantPart<Arc<Account>>>>>,
+}
 
 /// Makes calls, runs and steps for principals. Cheap to clone; clones share the service.
 ///
@@ -73,8 +80,7 @@ struct Inner {
     version: ArcSwap<Version>,
     /// Notified when the version has changed.
     versions: watch::Sender<()>,
-    /// The accounts of the tenants that are or were served, by name.
-    accounts: Mutex<HashMap<Option<String>, Arc<Account>>>,
+    accounts: Accounts,
     running: Arc<Running>,
     reports: Reports,
     limits: ServiceLimits,
@@ -179,7 +185,7 @@ impl ServiceBuilder {
         let service = Service(Arc::new(Inner {
             version: ArcSwap::default(),
             versions: watch::Sender::new(()),
-            accounts: Mutex::default(),
+            accounts: Accounts::default(),
             running: Running::new(limits.in_flight),
             reports: Reports::default(),
             limits,
@@ -211,11 +217,7 @@ impl Service {
     /// Serves a new version from now on. Running requests finish on the version with which they
     /// began. Quotas and totals of tenants are kept.
     pub fn replace(&self, served: ServedTools) {
-        let account = |tenant: Option<&str>| {
-            let mut accounts = self.0.accounts.lock();
-            let account = accounts.entry(tenant.map(str::to_owned));
-            Arc::clone(account.or_insert_with(|| Arc::new(Account::new(self.clock()))))
-        };
+        let account = |tenant: &Arc<TenantState>| account(&self.0.accounts, &self.0.clock, tenant);
         let version = served.version(self.0.artifacts.as_ref(), &self.0.metrics, account);
         self.0.version.store(Arc::new(version));
         self.0.versions.send_replace(());
@@ -372,6 +374,18 @@ impl Service {
         let executor = view.executor.clone().with_sealer(self.sealer(principal));
         executor.with_additional_events(view.metrics.wait_timer())
     }
+}
+
+/// Returns the account of a tenant, created when it is first needed.
+fn account(accounts: &Accounts, clock: &Arc<dyn Clock>, tenant: &Arc<TenantState>) -> Arc<Account> {
+    let mut all = accounts.all.lock();
+    let account = accounts.tenants.find(tenant).unwrap_or_else(|| {
+        let made = || Arc::new(Account::new(Arc::clone(clock)));
+        let account = accounts.tenants.get(tenant, made);
+        all.push(Arc::clone(&account));
+        account
+    });
+    Arc::clone(&**account)
 }
 
 /// An admitted request, until it is dropped.

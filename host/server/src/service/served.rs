@@ -86,7 +86,7 @@ impl ServedTools {
         self,
         artifacts: Option<&Artifacts>,
         metrics: &Metrics,
-        account: impl Fn(Option<&str>) -> Arc<Account>,
+        account: impl Fn(&Arc<TenantState>) -> Arc<Account>,
     ) -> Version {
         let Self { executor: mut defined, tools, many } = self;
         let around = |tool: &Tool| match artifacts {
@@ -109,12 +109,13 @@ impl ServedTools {
         }
         let tenants = PerTenant::default();
         let view = |(name, tenant): (Option<&str>, &Tenant)| {
+            let state = TenantState::of(name);
             let measured =
                 metrics.of_tenant(name, tools.iter().map(|tool| tool.definition().name.clone()));
             let observers = (measured, CallLog::of_tenant(name));
             let executor = executor.clone();
-            let view = View::new(&tools, tenant, executor, account(name), observers, many);
-            tenants.get(&TenantState::of(name), || Arc::new(view))
+            let view = View::new(&tools, tenant, executor, account(&state), observers, many);
+            tenants.get(&state, || Arc::new(view))
         };
         let views = defined.tenants().map(view).collect();
         Version { tenants, views }
