@@ -6,6 +6,7 @@ that is imported late is compiled from its source.
 
 import builtins
 import contextlib
+import functools
 import importlib.util
 import io
 import os
@@ -39,7 +40,7 @@ _IMPORT = re.compile(
 )
 # The compressed content and the size by path, and the names in each folder.
 _files, _folders = {}, {}
-_real = {name: getattr(os, name) for name in ("listdir", "lstat", "scandir", "stat")}
+_real = {name: getattr(os, name) for name in ("listdir", "scandir", "stat")}
 _real_open, _real_get_data = io.open, _bootstrap_external.FileLoader.get_data
 
 
@@ -132,7 +133,9 @@ def _too_large(name, size, most):
 def serve():
     """Has a call find the files."""
     builtins.open = io.open = _open
-    os.listdir, os.stat, os.lstat, os.scandir = _listdir, _stat, _stat, _scandir
+    os.listdir, os.stat, os.scandir = _listdir, _stat, _scandir
+    os.lstat = functools.partial(_stat, follow_symlinks=False)
+    os.supports_follow_symlinks.add(_stat)
     _bootstrap_external.FileLoader.get_data = _get_data
     sys.meta_path.append(_Late)
 

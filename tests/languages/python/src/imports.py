@@ -106,6 +106,21 @@ def data():
     return [set(texts) == {"Grüße\n"}, path.stat().st_size, os.path.exists(path.parent / "none"), sorted(os.listdir(path.parent))]
 
 
+def links():
+    """What `os.lstat` asks of the system: a call of these tests has no folder with links."""
+    import os
+
+    from toolcell import _files
+
+    asked, real = [], _files._real["stat"]
+    _files._real["stat"] = lambda path, **options: asked.append(options)
+    try:
+        os.lstat("/data")
+    finally:
+        _files._real["stat"] = real
+    return [asked, os.stat in os.supports_follow_symlinks]
+
+
 def late_in_a_package(name="".join(["par", "ts.un", "named"])):
     import importlib
 
@@ -134,6 +149,6 @@ ENDINGS = {
     f"import {function.__name__}": function
     for function in (
         submodule, module_of_a_package, attribute, by_name, by_relative_name, by_builtin, fallback, suppressed, executor, message,
-        zone, zones, data, late_in_a_package, encodings, computed, looked_for, computed_encoding,
+        zone, zones, data, links, late_in_a_package, encodings, computed, looked_for, computed_encoding,
     )
 } | {"import relative": whole}
