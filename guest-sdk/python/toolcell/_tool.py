@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import re
+import types
 import typing
 from typing import Any, Optional
 
@@ -92,7 +93,7 @@ def _make(function, name, description, needs, options):
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise TypeError(f"{about}: the parameter {parameter} cannot be passed by name: use neither *args, **kwargs nor `/`")
         hint = hints.get(parameter.name, Any)
-        if hint is Context:
+        if _is_context(hint):
             context = parameter.name
         else:
             fields.append((parameter.name, hint, parameter.default))
@@ -105,6 +106,12 @@ def _make(function, name, description, needs, options):
         from . import _loop  # noqa: F401
     kept = {name: hint for name, hint, _ in fields}
     TOOLS[name] = Tool(name, function, description or text, parameters, kept, context, needs, options)
+
+
+def _is_context(hint):
+    """Whether a parameter of this hint gets the context: `Context | None` too, or the model would fill it in."""
+    is_of_others = typing.get_origin(hint) in (typing.Annotated, typing.Union, types.UnionType)
+    return hint is Context or is_of_others and any(map(_is_context, typing.get_args(hint)))
 
 
 def _documented(text):

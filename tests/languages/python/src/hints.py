@@ -5,7 +5,7 @@ import enum
 import math
 from typing import Annotated, Any, Literal, NotRequired, Optional, TypedDict
 
-from toolcell import tool
+from toolcell import Context, tool
 from toolcell._tool import TOOLS
 
 
@@ -63,6 +63,7 @@ async def hinted(
     flag: bool = False,
     nothing: Optional[str] = None,
     most: float = math.inf,
+    context: Context | None = None,
 ):
     """Has hints.
 
@@ -80,5 +81,5 @@ GIVEN = {
 }
 ENDINGS = {
     "hints": lambda: HINTED.parameters,
-    "values": lambda: {name: repr(value) for name, value in HINTED.arguments(GIVEN, None).items()},
+    "values": lambda: {name: repr(value) for name, value in HINTED.arguments(GIVEN, "that of the call").items()},
 }
