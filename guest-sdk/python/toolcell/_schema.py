@@ -6,7 +6,7 @@ import inspect
 import math
 import types
 import typing
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal, NotRequired, ReadOnly, Required, Union
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 _UNIONS = (Union, types.UnionType)
@@ -39,10 +39,8 @@ def schema_of(hint):
         fields = [(field.name, hints[field.name], _default(field)) for field in dataclasses.fields(hint) if field.init]
         return object_of(fields)
     if typing.is_typeddict(hint):
-        hints = typing.get_type_hints(hint)
-        schema = object_of([(name, of, inspect.Parameter.empty) for name, of in hints.items()])
-        schema["required"] = [name for name in hints if name in hint.__required_keys__]
-        return schema
+        hints = typing.get_type_hints(hint, include_extras=True)
+        return object_of([(name, *_unqualified(of, name in hint.__required_keys__)) for name, of in hints.items()])
     raise TypeError(
         f"the type {hint!r} has no JSON Schema; use str, int, float, bool, list, dict, Optional, Literal, "
         "an Enum, a dataclass or a TypedDict"
@@ -64,6 +62,18 @@ def object_of(fields, descriptions=None):
         if default is None or isinstance(default, (str, int)) or (isinstance(default, float) and math.isfinite(default)):
             properties[name]["default"] = default
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _unqualified(hint, is_required):
+    """The hint of a TypedDict's member without `NotRequired` and the like, and what `object_of` takes as its default. The class
+    itself does not know what a hint says that is a text, as after `from __future__ import annotations`."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        inner, default = _unqualified(arguments[0], is_required)
+        return Annotated[inner, *arguments[1:]], default
+    if origin in (Required, NotRequired, ReadOnly):
+        return _unqualified(arguments[0], is_required if origin is ReadOnly else origin is Required)
+    return hint, inspect.Parameter.empty if is_required else dataclasses.MISSING
 
 
 def _default(field):

@@ -39,7 +39,7 @@ class Circle:
 
 class Options(TypedDict):
     unit: Unit
-    digits: NotRequired[int]
+    digits: "NotRequired[Annotated[int, 'How many']]"
 
 
 @tool
