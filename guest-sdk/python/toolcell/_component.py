@@ -45,6 +45,14 @@ class Tool:
                 return _outcome(_settled(tool.function(**tool.arguments(json.loads(call.arguments), given))))
             except _endings.ToolFailure as failure:
                 return _failure(failure)
+            except ExceptionGroup as group:
+                # A `TaskGroup` has its tasks' errors in one.
+                failure, others = group.split(_endings.ToolFailure)
+                if others:
+                    raise
+                while isinstance(failure, ExceptionGroup):
+                    failure = failure.exceptions[0]
+                return _failure(failure)
 
         return _in_cell(execute)
 
@@ -71,8 +79,8 @@ def _settled(value):
 
 
 def described(error, depth=0):
-    """The error's type and message, the author's lines of its traceback, the innermost first, and the error that it was
-    raised from."""
+    """The error's type and message, the author's lines of its traceback, the innermost first, and the errors that it was
+    raised from or that are in its group."""
     try:
         message = str(error)
     except BaseException as failed:
@@ -94,8 +102,9 @@ def described(error, depth=0):
         shown += [line, f"    … {count - 1} more times"] if count > 2 else [line] * count
     if len(shown) > 20:
         shown = shown[:10] + [f"    … {len(shown) - 20} more"] + shown[-10:]
-    cause = error.__cause__
-    caused = [f"caused by: {described(cause, depth + 1)}"] if cause is not None and depth < _MAX_CAUSES else []
+    causes = [error.__cause__, *(error.exceptions if isinstance(error, BaseExceptionGroup) else ())]
+    causes = [cause for cause in causes if cause is not None][:_MAX_CAUSES] if depth < _MAX_CAUSES else []
+    caused = [f"caused by: {described(cause, depth + 1)}" for cause in causes]
     return "\n".join([f"{type(error).__name__}: {message}" if message else type(error).__name__, *shown, *caused])
 
 

@@ -33,6 +33,20 @@ async def grouped():
     return [tasks[0].result().json(), tasks[1].result()]
 
 
+async def grouped_denied():
+    async with asyncio.TaskGroup() as group:
+        group.create_task(fetch_async("https://elsewhere.example.com/"))
+
+
+async def grouped_faults():
+    async def fails():
+        raise ValueError("out of cheese")
+
+    async with asyncio.TaskGroup() as group:
+        for work in (fails(), fetch_async("https://elsewhere.example.com/")):
+            group.create_task(work)
+
+
 async def cancelled():
     """What a task is that was cancelled while its request was on its way, and the answer of the next one."""
     task = asyncio.create_task(fetch_async(PLACE + "a"))
@@ -56,6 +70,8 @@ ENDINGS = {
     "flights of the page": lambda: weather(["Bern", "Chur"]),
     "flights together": together,
     "flights grouped": grouped,
+    "flights grouped denied": grouped_denied,
+    "flights grouped faults": grouped_faults,
     "flights cancelled": cancelled,
     "flights left": left,
     "flights listed": listed,
