@@ -58,7 +58,11 @@ def preload(path, package):
     What a `try` or `suppress` is around may be missing.
     """
     with open(path, encoding="utf-8") as file:
-        tree = ast.parse(file.read())
+        text = file.read()
+    if "async" in text:
+        # A function that is not async itself can return a coroutine.
+        importlib.import_module("toolcell._loop")
+    tree = ast.parse(text)
     functions = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)]
     excused = {id(node) for block in ast.walk(tree) if _excuses(block) for node in ast.walk(block)}
     nodes = {id(node): node for function in functions for node in ast.walk(function)}

@@ -46,10 +46,11 @@ const NPM_WORK: &str = "console.log(JSON.stringify(await work()));\n";
 const NPM_TOOL: &str = "import { tool } from \"toolcell\";\n\
                         const handler = async () => JSON.stringify(await work());\n\
                         export default tool({ name: \"run\", description: \"Works.\", handler });\n";
-/// Prints the answer of the module `work` in CPython; the next one returns it in a tool.
+/// Prints the answer of the module `work` in CPython; the next one returns it in a tool, whose
+/// function returns a coroutine and is not `async` itself.
 const WORK: &str = "import work\nprint('\\n'.join(map(str, work.work())))\n";
-const TOOL: &str = "import work\nfrom toolcell import tool\n\n\n@tool\ndef run() -> str:\n    \"\"\"Works.\"\"\"\n    \
-                    return '\\n'.join(map(str, work.work()))\n";
+const TOOL: &str = "import work\nfrom toolcell import tool\n\n\nasync def worked():\n    \
+                    return '\\n'.join(map(str, work.work()))\n\n\n@tool\ndef run():\n    \"\"\"Works.\"\"\"\n    return worked()\n";
 /// The limits of a call, which are as high as SymPy needs.
 const BOUNDS: [&str; 6] = ["--fuel", "1000G", "--timeout", "5m", "--memory", "1GiB"];
 
