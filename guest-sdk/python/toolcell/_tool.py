@@ -83,13 +83,14 @@ def _make(function, name, description, needs, options):
         raise TypeError(f"{about}: a name has 1 to 64 of the characters A-Z, a-z, 0-9, _ and -")
     if name in TOOLS:
         raise TypeError(f"{about}: two tools have this name")
-    text, descriptions = _documented(inspect.getdoc(function) or "")
+    signature = inspect.signature(function).parameters
+    text, descriptions = _documented(inspect.getdoc(function) or "", signature)
     if not (description or text):
         raise TypeError(f"{about}: the docstring is missing: the model reads it to choose the tool")
     needs = [need if isinstance(need, Need) else Need(*need) for need in needs]
     hints = typing.get_type_hints(function, include_extras=True)
     fields, context = [], None
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in signature.values():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise TypeError(f"{about}: the parameter {parameter} cannot be passed by name: use neither *args, **kwargs nor `/`")
         hint = hints.get(parameter.name, Any)
@@ -114,8 +115,8 @@ def _is_context(hint):
     return hint is Context or is_of_others and any(map(_is_context, typing.get_args(hint)))
 
 
-def _documented(text):
-    """The first paragraph, and the descriptions of the parameters."""
+def _documented(text, names):
+    """The first paragraph, and the descriptions of the parameters with these names."""
     paragraph, _, _ = text.partition("\n\n")
     first = [line.strip() for line in paragraph.splitlines()]
     descriptions, name, is_in = {}, None, False
@@ -124,7 +125,7 @@ def _documented(text):
             is_in = True
         elif is_in and line.strip() and not line.startswith((" ", "\t")):
             is_in = False
-        elif is_in and (found := _ARGUMENT.fullmatch(line.strip())):
+        elif is_in and (found := _ARGUMENT.fullmatch(line.strip())) and found[1] in names:
             name = found[1]
             descriptions[name] = found[2]
         elif is_in and name and line.strip():

@@ -69,7 +69,8 @@ async def hinted(
 
     Args:
         text: A text
-            of two lines.
+            of two lines, see
+            https://example.com/texts
     """
 
 
