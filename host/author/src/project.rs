@@ -16,6 +16,7 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use toolcell::Engine;
 use wasm_metadata::AddMetadata;
 
 use crate::languages::js::{modules, snapshot};
@@ -112,15 +113,14 @@ pub fn build_with(
         }
         Language::Rust => rust::build(&folder)?,
     };
+    let (size, most) = (component.len() as u64, Engine::MAX_COMPONENT);
+    if size > most {
+        let message = format!("the component has {size} bytes, and at most {most} can be loaded");
+        let hint = "import less: one function by its path, where a package offers it";
+        return Err(Error::source(message, hint));
+    }
     write(&out, &component)?;
-    Ok(BuildOutput {
-        size: component.len() as u64,
-        component: out,
-        language,
-        tools,
-        warnings,
-        time: begun.elapsed(),
-    })
+    Ok(BuildOutput { size, component: out, language, tools, warnings, time: begun.elapsed() })
 }
 
 /// Returns the path of the component that [`build`] writes for a project.

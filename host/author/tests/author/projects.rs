@@ -276,15 +276,33 @@ fn rust_project_locks_the_tested_versions() {
     }
 }
 
-/// Writes the project's Python as a script that answers like Zig.
-fn zig(folder: &Path, version: &str, compile: &str) {
+/// Writes a script as a program of the project.
+fn program(folder: &Path, name: &str, script: &str) {
     let programs = folder.join(".venv/bin");
     fs::create_dir_all(&programs).expect("a folder");
-    let program = programs.join("python");
-    let script =
-        format!("#!/bin/sh\nif [ \"$3\" = version ]; then echo {version}; exit; fi\n{compile}\n");
-    fs::write(&program, script).expect("written");
+    let program = programs.join(name);
+    fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("written");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a program");
+}
+
+/// Writes the project's Python as a script that answers like Zig.
+fn zig(folder: &Path, version: &str, compile: &str) {
+    let script = format!("if [ \"$3\" = version ]; then echo {version}; exit; fi\n{compile}");
+    program(folder, "python", &script);
+}
+
+#[test]
+fn component_that_is_too_large_is_not_written() {
+    let place = project(&[("tool.py", "")]);
+    let (folder, most) = (place.path(), Engine::MAX_COMPONENT);
+    let version = "if [ \"$1\" = --version ]; then echo componentize-py 0.25.1; exit; fi";
+    let made = format!("while [ \"$1\" != -o ]; do shift; done\ntruncate -s {} \"$2\"", most + 1);
+    program(folder, "componentize-py", &format!("{version}\n{made}"));
+    let error = build(folder, None).expect_err("no host loads it");
+    let expected =
+        format!("the component has {} bytes, and at most {most} can be loaded", most + 1);
+    assert!(error.to_string().contains(&expected), "{error}");
+    assert!(!component_of(folder).expect("a project").exists());
 }
 
 #[test]

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use toolcell::grants::{GrantKind, Rights};
 use toolcell::tool::Need;
-use toolcell::{Definition, Engine, Tool};
+use toolcell::{Definition, Tool};
 use wasmparser::ValType;
 use wasmtime::StoreLimits;
 use wasmtime_wizer::{InstanceState, SnapshotVal, Wizer};
@@ -114,15 +114,6 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot> {
         .module(&module)
         .and_then(|mut encoder| encoder.encode());
     let component = encoded.map_err(Error::internal)?;
-    if component.len() as u64 > Engine::MAX_COMPONENT {
-        let message = format!(
-            "the component has {} bytes, and at most {} can be loaded",
-            component.len(),
-            Engine::MAX_COMPONENT
-        );
-        let hint = "import less: one function by its path, where a package offers it";
-        return Err(Error::source(message, hint));
-    }
     let warnings =
         drawn.into_iter().chain(definitions.iter().flat_map(tools::unenforced)).collect();
     Ok(Snapshot {
