@@ -15,11 +15,20 @@ _ALWAYS = (
     "encodings.utf_16", "encodings.utf_16_be", "encodings.utf_16_le", "encodings.utf_32", "encodings.utf_32_be",
     "encodings.utf_32_le", "encodings.utf_7", "encodings.utf_8_sig", "heapq", "re", "stringprep", "unicodedata", "warnings",
 )
+# Those of mail in other languages: a header in one that `email` does not find silently loses its letters.
+_OF_MAIL = (
+    "big5", "cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "cp874", "euc_jp", "euc_kr",
+    "gb18030", "gb2312", "gbk", "iso2022_jp", "iso8859_2", "iso8859_5", "iso8859_7", "iso8859_9", "koi8_r", "koi8_u", "shift_jis",
+)
 # The same, where the module before the colon is loaded.
 _BESIDE = {
     "argparse": ("_colorize", "difflib", "shutil", "textwrap"),
     "concurrent.futures": ("concurrent.futures.thread",),
-    "email": ("email.charset", "email.generator", "email.message", "email.parser", "email.policy"),
+    "dbm": ("dbm.dumb", "dbm.sqlite3"),
+    "email": (
+        "email.charset", "email.generator", "email.message", "email.parser", "email.policy",
+        *(f"encodings.{name}" for name in _OF_MAIL),
+    ),
     "fractions": ("decimal",),
     "functools": ("annotationlib", "typing"),
     "gettext": ("locale", "struct"),
@@ -28,6 +37,7 @@ _BESIDE = {
     "importlib.resources": ("importlib.readers", "importlib.resources._adapters"),
     "pathlib": ("urllib.parse",),
     "pprint": ("dataclasses",),
+    "sqlite3": ("sqlite3.dump",),
     "tarfile": ("bz2", "gzip", "lzma", "zlib"),
     "uuid": ("hashlib",),
     "xml.dom.minidom": ("xml.dom.expatbuilder", "xml.dom.pulldom"),

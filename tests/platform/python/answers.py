@@ -12,6 +12,7 @@ import copy
 import csv
 import dataclasses
 import datetime
+import dbm
 import decimal
 import difflib
 import email
