@@ -30,6 +30,8 @@ pub(crate) const SEARCH: &str = "tools_search";
 pub(crate) const DESCRIBE: &str = "tools_describe";
 /// The tool that calls a tool by its name.
 pub(crate) const CALL: &str = "tools_call";
+/// The names of the three tools.
+pub(crate) const NAMES: [&str; 3] = [SEARCH, DESCRIBE, CALL];
 
 /// The most tools in one search result, and in one call of `tools_describe`.
 const MAX_RESULTS: usize = 20;
@@ -89,7 +91,7 @@ pub(crate) fn facade(
 
 /// Returns true if this is the name of one of the three tools.
 pub(crate) fn is_part(name: &str) -> bool {
-    [SEARCH, DESCRIBE, CALL].contains(&name)
+    NAMES.contains(&name)
 }
 
 /// Converts a call of `tools_call` with readable arguments to a call of the tool that it names.

@@ -110,8 +110,9 @@ impl ServedTools {
         let tenants = PerTenant::default();
         let view = |(name, tenant): (Option<&str>, &Tenant)| {
             let state = TenantState::of(name);
-            let measured =
-                metrics.of_tenant(name, tools.iter().map(|tool| tool.definition().name.clone()));
+            let names = tools.iter().map(|tool| tool.definition().name.clone());
+            let names = names.chain(facade::NAMES.map(str::to_owned));
+            let measured = metrics.of_tenant(name, names);
             let observers = (measured, CallLog::of_tenant(name));
             let executor = executor.clone();
             let view = View::new(&tools, tenant, executor, account(&state), observers, many);

@@ -97,6 +97,10 @@ async fn tool_is_found_described_and_called() {
     assert_eq!(answer, json!({"tool": "invoice_delete", "arguments": {"id": 7}}));
     let direct = value(&service, "invoice_delete", json!({"id": 7})).await;
     assert_eq!(direct, answer, "its own name works too");
+
+    let metrics = service.metrics_text();
+    let counted = r#"toolcell_calls_total{tenant="",tool="tools_search",outcome="ok"} 1"#;
+    assert!(metrics.lines().any(|line| line == counted), "{metrics}");
 }
 
 #[tokio::test]
