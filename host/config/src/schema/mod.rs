@@ -264,6 +264,7 @@ pub(crate) struct From {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Limits {
     /// Wall time, waiting included: `500ms`, `2s`, `1m`.
+    #[schemars(with = "Option<String>", example = "5s")]
     pub(crate) timeout: Option<At<Amount>>,
     /// Instruction units: `500M`.
     pub(crate) fuel: Option<At<Amount>>,

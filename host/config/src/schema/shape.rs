@@ -192,14 +192,17 @@ impl<'a> Shape<'a, '_, '_> {
     }
 }
 
-/// Shows how to write a key: with one of its words if it has some, otherwise with a value of an
-/// allowed type.
+/// Shows how to write a key: with one of its words or its example if it has some, otherwise with a
+/// value of an allowed type.
 fn example_of(key: Option<&String>, forms: &[&Value], place: Place) -> String {
     let words: Vec<_> = words(forms).iter().map(|word| format!("`\"{word}\"`")).collect();
     if !words.is_empty() {
         return format!("write one of: {}", words.join(", "));
     }
     let key = key.map_or("…", String::as_str);
+    if let Some(example) = forms.iter().find_map(|form| form.get("examples")?.get(0)) {
+        return format!("write `{key} = {example}`");
+    }
     let line = |name| match place {
         Place::Key => format!("`{key} = {}`", described(name).1),
         Place::List => format!("`{key} = [{}]`", described(name).1),
