@@ -97,8 +97,10 @@ pub(crate) async fn check(cli: &Cli, args: &CheckArgs) -> Result<ExitStatus> {
         tools.filter_map(|(name, settings)| Some((name, texts(settings.tenant.tools.as_ref()?))));
     let tools: BTreeMap<_, _> = tools.collect();
     if args.json {
-        let approved =
-            config.approval == Approval::Given && unapproved.is_empty() && developed.is_empty();
+        let approved = config.approval == Approval::Given
+            && unapproved.is_empty()
+            && developed.is_empty()
+            && failures.is_empty();
         let form = |unset: &UnsetSecret<'_>| {
             let tools = users(&config, *unset, &components);
             let UnsetSecret { name, tenant, problem } = unset;
