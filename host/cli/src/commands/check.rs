@@ -170,10 +170,11 @@ fn offered_line(tenant: &str, tools: &[String]) -> String {
 /// Returns a quota in words: `60 calls a minute, 10G fuel a minute, 4 calls at once, 64MiB of
 /// artifacts`.
 fn quota_text(quota: &Quota) -> String {
+    let calls = |most| format!("{} call{}", Count(most), if most == 1 { "" } else { "s" });
     let parts = [
-        quota.calls_per_minute.map(|calls| format!("{} calls a minute", Count(calls))),
+        quota.calls_per_minute.map(|most| format!("{} a minute", calls(most))),
         quota.fuel_per_minute.map(|fuel| format!("{} fuel a minute", Count(fuel))),
-        quota.concurrent_calls.map(|calls| format!("{} calls at once", Count(calls))),
+        quota.concurrent_calls.map(|most| format!("{} at once", calls(most))),
         quota.artifact_bytes.map(|bytes| format!("{} of artifacts", Size(bytes))),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")

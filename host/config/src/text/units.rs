@@ -40,7 +40,8 @@ fn parse_with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 
 /// Formats with the largest unit that gives a whole number. The units are in ascending order.
 fn shortest(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
-    let fits = units.iter().rfind(|(_, factor)| value.is_multiple_of(*factor));
+    // Zero is a multiple of every unit.
+    let fits = units.iter().rfind(|(_, factor)| value > 0 && value.is_multiple_of(*factor));
     let (name, factor) = fits.unwrap_or(&("", 1));
     write!(f, "{}{name}", value / factor)
 }
@@ -164,6 +165,7 @@ mod tests {
         assert_eq!("64mib".parse(), Ok(Size(64 << 20)));
         assert_eq!("10G".parse::<Count>().unwrap().to_string(), "10G");
         assert_eq!(Count(1_000_001).to_string(), "1000001");
+        assert_eq!(Count(0).to_string(), "0");
         assert_eq!(Size((3 << 20) + (1 << 19)).rounded(), "3.5 MiB");
         assert_eq!(Size(1023).rounded(), "1023 B");
     }

@@ -141,9 +141,8 @@ fn coverage(of: &Coverage) -> String {
 
 /// Returns the result of the calls with generated arguments, as lines.
 fn fuzz_summary(of: &FuzzReport) -> String {
-    let failures = counted(of.failures.len(), "failure");
-    let mut lines =
-        vec![format!("fuzz {}: {} calls, {failures} (seed {})", of.tool, of.calls, of.seed)];
+    let (calls, failures) = (counted(of.calls, "call"), counted(of.failures.len(), "failure"));
+    let mut lines = vec![format!("fuzz {}: {calls}, {failures} (seed {})", of.tool, of.seed)];
     if of.calls == 0 {
         let none = "         no arguments were found that match the tool's schema: give `examples` in the schema";
         lines.push(none.to_owned());
