@@ -108,7 +108,8 @@ impl Mounts {
         let scratch_root = |room| {
             ScratchRoot::new(room).map_err(|error| {
                 let problem = "the temporary directory for it cannot be made";
-                Error::directory(SCRATCH, Path::new(""), problem, "see the cause")
+                let hint = "set `TMPDIR` to a directory that you can write to";
+                Error::directory(SCRATCH, &tempfile::env::temp_dir(), problem, hint)
                     .with_source(error)
             })
         };
