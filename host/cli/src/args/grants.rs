@@ -201,10 +201,11 @@ impl ExplainArgs {
             (0..before.len()).find(is_request).filter(|from| *from <= 2)
         };
         let from = from.unwrap_or(before.len().min(2));
-        let operand = |at: usize| words.get(at).filter(|_| at < from).cloned();
+        // As it was typed: the name of a file need not be UTF-8.
+        let component = self.component.clone().filter(|_| from > 0);
         Some((
-            operand(0).unwrap_or_else(|| CURRENT_DIR.to_owned()).into(),
-            operand(1),
+            component.unwrap_or_else(|| CURRENT_DIR.into()),
+            words.get(1).filter(|_| from > 1).cloned(),
             words[from..].join(" "),
         ))
     }
