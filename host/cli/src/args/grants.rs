@@ -79,7 +79,7 @@ Examples:
 Exit status: 0 everything is approved, 21 something is not, 2 bad usage, 1 anything else")]
 pub(crate) struct ApproveArgs {
     /// The components, by name in `toolcell.toml`; default: all of them
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = complete::components())]
     pub(crate) components: Vec<String>,
     /// Approve without a question. Required without a terminal, or if there are more than 2000
     /// lines to approve
