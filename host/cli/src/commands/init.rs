@@ -54,12 +54,12 @@ pub(crate) fn init(cli: &Cli, args: &InitArgs) -> Result<ExitStatus> {
             anyhow!(error).context(format!("cannot read the folder `{}`", folder.display()));
         Failure::file(message, "make the folder first, or correct the path")
     })?;
-    write(&path, &text(&found))?;
     let config = match &global.config {
         Some(path) => format!(" --config {}", quoted(&path.to_string_lossy())),
         None => String::new(),
     };
     let next = ["check", "approve", "serve"].map(|command| format!("toolcell {command}{config}"));
+    write(&path, &text(&found), &next[0])?;
     if args.json {
         let files: BTreeMap<_, _> = found.iter().map(|(name, found)| (name, &found.file)).collect();
         printer.json(
@@ -80,8 +80,8 @@ pub(crate) fn init(cli: &Cli, args: &InitArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Ok)
 }
 
-/// Writes a file that does not exist yet.
-fn write(path: &Path, text: &str) -> Result<()> {
+/// Writes a file that does not exist yet. The hint for one that exists names the command `check`.
+fn write(path: &Path, text: &str, check: &str) -> Result<()> {
     let written = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path).and_then(
         |mut file| {
             let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
@@ -95,7 +95,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
     written.map_err(|error| {
         let shown = path.display();
         if error.kind() == ErrorKind::AlreadyExists {
-            let hint = "edit it, or move it away first; `toolcell check` validates it";
+            let hint = format!("edit it, or move it away first; `{check}` validates it");
             return Failure::file(anyhow!("`{shown}` exists, and was not changed"), hint);
         }
         let message = anyhow!(error).context(format!("cannot write `{shown}`"));
