@@ -94,6 +94,7 @@ fn add(printer: &Printer, config: &Config, name: &str) -> Result<bool> {
     };
     let unwritable = |error| {
         Failure::file(error, format!("add the line `[tenants.{name}]` to the configuration"))
+            .about(format_args!("cannot write `{file}`"))
     };
     let mut written = OpenOptions::new().read(true).append(true).open(path).map_err(unwritable)?;
     // Another `add` waits here, unless the file system has no locks.
