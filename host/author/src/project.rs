@@ -161,7 +161,7 @@ fn project(source: &Path) -> Result<(PathBuf, String, Language)> {
     {
         return Ok((source.to_owned(), entry.to_owned(), language));
     }
-    if !source.exists() {
+    if !source.try_exists().map_err(Error::file("open", source))? {
         let message = format!("`{}` does not exist", source.display());
         return Err(Error::new(
             ErrorKind::File,
