@@ -322,6 +322,10 @@ pub fn read(path: &Path) -> Result<Suite, Error> {
 /// Parses the text of a file of cases.
 pub(super) fn parse(path: &Path, text: &str) -> Result<Suite, String> {
     if has_extension(path, &["json"]) {
+        // The parser would take a list for the members in their order.
+        if text.trim_start().starts_with('[') {
+            return Err("it is a list, expected {\"cases\": […]}".to_owned());
+        }
         serde_json::from_str(text).map_err(|error| error.to_string())
     } else {
         bounds::check(text)?;

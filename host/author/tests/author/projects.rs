@@ -179,6 +179,10 @@ fn faulty_case_files_are_refused() {
         let error = read(&file).expect_err("it is at fault");
         assert!(error.to_string().contains(told), "{text}: {error}");
     }
+    let list = place.path().join("list.json");
+    fs::write(&list, r#"[{"name": "a"}]"#).expect("written");
+    let error = read(&list).expect_err("a list").to_string();
+    assert!(error.ends_with(r#": it is a list, expected {"cases": […]}"#), "{error}");
     fs::File::create(&file).and_then(|file| file.set_len((16 << 20) + 1)).expect("written");
     let error = read(&file).expect_err("it is too large").to_string();
     assert!(error.contains("it has 16777217 bytes, and at most 16777216 are read"), "{error}");
