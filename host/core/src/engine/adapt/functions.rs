@@ -260,13 +260,15 @@ pub(in crate::engine) async fn call<T: Send + 'static>(
     let Some((function, exported)) = found else {
         return Ok(CallResult::ToolError(ToolError::NotFound));
     };
-    let arguments = match function.arguments(invocation.checked_arguments()) {
-        Ok(arguments) => arguments,
-        Err(fault) => return Ok(CallResult::Refusal(Refusal::InvalidArguments(vec![*fault]))),
-    };
-    let bytes = arguments.iter().map(value::bytes_of).sum();
+    let given = invocation.checked_arguments();
+    let bytes = function.params.iter();
+    let bytes = bytes.map(|(name, shape)| value::bytes_of(shape, &given[name])).sum();
     let Some(_held) = shared_bytes::take(&VALUES, &invocation.tenant, bytes) else {
         return Ok(CallResult::Refusal(Refusal::overloaded()));
+    };
+    let arguments = match function.arguments(given) {
+        Ok(arguments) => arguments,
+        Err(fault) => return Ok(CallResult::Refusal(Refusal::InvalidArguments(vec![*fault]))),
     };
     let mut returned = vec![Val::Bool(false); usize::from(function.result.is_some())];
     exported.call_async(&mut *store, &arguments, &mut returned).await?;

@@ -18,7 +18,7 @@ use toolcell_test_guests::rows;
 use super::schema;
 use super::shape::Integer::{self, S8, S16, S32, S64, U8, U16, U32, U64};
 use super::shape::Shape;
-use super::value::{from_json, to_json};
+use super::value::{bytes_of, from_json, to_json};
 use super::{VALUE_BYTES, VALUES};
 use crate::engine::adapt::component_kind::{ComponentBytes, ComponentKind};
 use crate::engine::{Engine, LoadOptions, Optimise};
@@ -270,6 +270,17 @@ fn echo_of(wrapped: &Value) -> Arc<Invocation> {
     let call = ToolCall::with_value("1", "echo_echo", &arguments);
     let (context, limits) = (CallContext::default(), Limits::default());
     Arc::new(Invocation::outside_call(call, arguments, context, limits))
+}
+
+/// Fails without: the bytes of options that are left out, and of the names of a record.
+#[test]
+fn values_are_counted_before_they_are_made() {
+    let option = Shape::Option(Box::new(Shape::Bool));
+    let record = Shape::Record(with_unique_names("o", vec![option.clone(); 100]));
+    let records = Shape::List(Box::new(record));
+    assert_eq!(bytes_of(&records, &json!([{}, {}])) / (2 * 100), 96);
+    let tagged = Shape::Result(Some(Box::new(Shape::Option(Box::new(option)))), None);
+    assert_eq!(bytes_of(&tagged, &json!({ "ok": { "some": true } })), 4 * 40);
 }
 
 /// Fails without: the count of the arguments' bytes; their release.

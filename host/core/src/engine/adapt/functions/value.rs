@@ -243,15 +243,38 @@ pub(super) fn to_json(shape: &Shape, value: &Val) -> Option<Value> {
     })
 }
 
-/// Returns the bytes that a value takes in the host's memory, without its texts.
-pub(super) fn bytes_of(value: &Val) -> u64 {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "no other value has values in it")]
-    let inside: u64 = match value {
-        Val::List(items) | Val::Tuple(items) => items.iter().map(bytes_of).sum(),
-        Val::Record(fields) => fields.iter().map(|(_, value)| bytes_of(value)).sum(),
-        Val::Variant(_, Some(value))
-        | Val::Option(Some(value))
-        | Val::Result(Ok(Some(value)) | Err(Some(value))) => bytes_of(value),
+/// Returns the bytes that a value takes in the host's memory once it is converted, without the texts
+/// of the caller. It is counted before that: `{}` becomes a record with all of its options.
+pub(super) fn bytes_of(shape: &Shape, value: &Value) -> u64 {
+    /// Bytes of the memory of a short text.
+    const ALLOCATED: usize = 32;
+    let inside: u64 = match (shape, value) {
+        (Shape::Bytes, Value::String(text)) => (text.len() / 4 * 3 * size_of::<Val>()) as u64,
+        (Shape::List(item), Value::Array(items)) => {
+            items.iter().map(|value| bytes_of(item, value)).sum()
+        }
+        (Shape::Tuple(shapes), Value::Array(items)) => {
+            shapes.iter().zip(items).map(|(shape, value)| bytes_of(shape, value)).sum()
+        }
+        (Shape::Record(fields), Value::Object(members)) => {
+            let field = |(name, shape): &(String, Shape)| {
+                let named = size_of::<String>() + name.len().max(ALLOCATED);
+                named as u64 + bytes_of(shape, members.get(name).unwrap_or(&Value::Null))
+            };
+            fields.iter().map(field).sum()
+        }
+        (Shape::Option(some), value) if some.has_null() => {
+            tag(value).map_or(0, |(_, value)| bytes_of(some, value))
+        }
+        (Shape::Option(some), value) if !value.is_null() => bytes_of(some, value),
+        (Shape::Result(ok, error), value) => tag(value).map_or(0, |(name, value)| {
+            let case = if name == OK { ok } else { error };
+            case.as_deref().map_or(0, |shape| bytes_of(shape, value))
+        }),
+        (Shape::Variant(cases), value) => tag(value).map_or(0, |(name, value)| {
+            let case = cases.iter().find(|(case, _)| case == name);
+            case.and_then(|(_, shape)| shape.as_ref()).map_or(0, |shape| bytes_of(shape, value))
+        }),
         _ => 0,
     };
     inside + size_of::<Val>() as u64
