@@ -5,7 +5,7 @@
 //! approval. The options are converted to the text of a configuration and read by its parser, so
 //! that a rule means the same in both and is refused with the same message; lines of problems are
 //! mapped back to the options. A component that the configuration names has only the grants of the
-//! configuration, so `--grant` for it is an error.
+//! configuration, so `--grant` or `--as` for it is an error.
 
 use std::path::Path;
 
@@ -41,12 +41,16 @@ impl Configuration {
                 return Ok(self);
             }
             (Some((name, _)), Some(file)) => {
-                let message =
-                    format!("`--grant` cannot be used for `{name}`, which `{file}` configures");
-                let hint = format!(
-                    "add the grants to [components.{name}.grants], or give the path of a file that is not in `{file}`"
-                );
-                return Err(Error::usage(message, hint));
+                let is_grant = typed.iter().any(|typed| !typed.starts_with("as="));
+                let (option, instead) = if is_grant {
+                    ("--grant", format!("add the grants to [components.{name}.grants]"))
+                } else {
+                    ("--as", format!("leave it out: `as` in [components.{name}] says it"))
+                };
+                return Err(Error::usage(
+                    format!("`{option}` cannot be used for `{name}`, which `{file}` configures"),
+                    format!("{instead}, or give the path of a file that is not in `{file}`"),
+                ));
             }
             (Some(_) | None, _) => {}
         }
