@@ -253,7 +253,9 @@ fn hint(typed: &TypedCall<'_>, error: &ToolError) -> String {
     };
     let memory = |limits: &Limits| Size(limits.memory);
     match error {
-        ToolError::HandlerRaised(Crash { kind: CrashKind::LimitAtStart, limit, .. }) => {
+        ToolError::HandlerRaised(Crash { kind: CrashKind::LimitAtStart, limit, .. })
+            if limit.is_none_or(|limit| limit.kind == LimitKind::Memory) =>
+        {
             let asked = limit.map_or(0, |limit| limit.requested.div_ceil(MIB).saturating_mul(MIB));
             let enough = Size(asked.max(Limits::DEFAULT_MEMORY));
             let place = limit_place(typed, ("memory", "memory"), memory);
