@@ -101,17 +101,21 @@ impl Executor {
                 let asked = GuardedFuture::new(|| handler.validate(Arc::clone(&invocation)));
                 let waited = handler_wait::wait(handler, &invocation, asked).await;
                 invocation.meter.tell_check();
-                let faults = match waited {
+                let answer = match waited {
                     WaitResult::InTime(answer) => {
-                        answer.unwrap_or_else(|panic| Err(panicked(panic)))?
+                        answer.unwrap_or_else(|panic| Err(panicked(panic)))
                     }
-                    WaitResult::Late(_, timeout) => return Err(ToolError::Timeout(timeout)),
-                    WaitResult::Unanswered(error) => return Err(error),
+                    WaitResult::Late(_, timeout) => Err(ToolError::Timeout(timeout)),
+                    WaitResult::Unanswered(error) => Err(error),
                 };
-                if faults.is_empty() {
-                    return Ok(faults);
+                // The embedder's rules have shown the tool; the handler's own check has not run.
+                let is_shown = handler.always_visible();
+                match answer {
+                    Ok(faults) if faults.is_empty() && is_shown => return Ok(faults),
+                    Err(error) if is_shown || invocation.abort.is_raised() => return Err(error),
+                    Ok(faults) => invalid(faults).into(),
+                    Err(error) => Rejection::Failed(error),
                 }
-                invalid(faults).into()
             }
         };
         match self.visible_refusal(tool, refused, &invocation).await {

@@ -217,11 +217,16 @@ fn validate_reports_every_fault_without_a_call() {
     let spins = wasm(Hostile::new(Place::Validate, Misdeed::Spin));
     // A caller that may not see a tool does not learn its parameters.
     let hides = wasm(Hostile { visible: false, ..closed });
+    let hides_all = wasm(Hostile { visible: false, ..Hostile::answering(Answer::Echo) });
+    let hides_spin =
+        wasm(Hostile { visible: false, ..Hostile::new(Place::Validate, Misdeed::Spin) });
     let hidden = checked.clone().with_visibility(|_, _| false);
     let not_visible = "this tool is not available in this context";
     for (tool, arguments, expected) in [
         (&hides, "{}", Ok(vec![not_visible])),
         (&hides, "[]", Ok(vec![not_visible])),
+        (&hides_all, "{}", Ok(vec![not_visible])),
+        (&hides_spin, "{}", Ok(vec![not_visible])),
         (&hidden, r#"{"n": 1}"#, Ok(vec![not_visible])),
         (&hidden, "[]", Ok(vec![not_visible])),
         (&checked, r#"{"n": 1}"#, Ok(vec!["one", "two"])),
