@@ -13,10 +13,14 @@ mod events;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use toolcell_contract::call::CallResult;
 use toolcell_contract::definition::Definition;
 use toolcell_contract::event::Event;
 use toolcell_contract::json::{Json, parse_strict};
+use toolcell_contract::message::encode::{EncodeInput, Encoder as _, JsonEncoder};
+use toolcell_contract::message::failure::Failure;
 use toolcell_contract::message::{Message, RunEvent, RunHalt, SettledCall};
+use toolcell_contract::outcome::Outcome;
 
 use super::openai::chat_list;
 use super::set;
@@ -77,8 +81,9 @@ fn message_id(call: &str) -> String {
 
 /// Converts an event of a run to AG-UI events, in order. A call is shown when it starts. An event
 /// without an AG-UI counterpart, such as a halt, becomes `CUSTOM` with its own name, and its own
-/// JSON as the value. Every call ends with one `TOOL_CALL_RESULT`: the message with the id that
-/// [`Provider::results`](crate::Provider::results) produces, parts included.
+/// JSON as the value. Every call, also one that a tool made, ends with one `TOOL_CALL_RESULT`: the
+/// message with the id that [`Provider::results`](crate::Provider::results) produces, parts
+/// included.
 ///
 /// # Shape
 /// A list of events, ready to be sent.
@@ -90,14 +95,13 @@ pub fn agui_events(event: &RunEvent) -> Vec<Value> {
             json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": arguments}),
             json!({"type": "TOOL_CALL_END", "toolCallId": id}),
         ],
+        RunEvent::Call(Event::Completed { id, name, result, parent: Some(_), .. }) => {
+            let mut message = Message::new(id, name, sub_call_text(result));
+            message.parts = result.output().map_or_else(Vec::new, |output| output.parts.clone());
+            vec![custom(event), result_event(&message)]
+        }
         RunEvent::Settled { settled, message } => {
-            let result = json!({
-                "type": "TOOL_CALL_RESULT",
-                "messageId": message_id(&message.tool_call_id),
-                "toolCallId": message.tool_call_id,
-                "role": "tool",
-                "content": content(message, &mut Vec::new()),
-            });
+            let result = result_event(message);
             match settled {
                 SettledCall::Encoded { .. } => vec![result],
                 SettledCall::AskUser { .. } | SettledCall::Halt { .. } => {
@@ -114,6 +118,28 @@ pub fn agui_events(event: &RunEvent) -> Vec<Value> {
         // see `agui_run_end`.
         RunEvent::Call(_) | RunEvent::Halted(_) | _ => vec![custom(event)],
     }
+}
+
+fn result_event(message: &Message) -> Value {
+    json!({
+        "type": "TOOL_CALL_RESULT",
+        "messageId": message_id(&message.tool_call_id),
+        "toolCallId": message.tool_call_id,
+        "role": "tool",
+        "content": content(message, &mut Vec::new()),
+    })
+}
+
+/// Returns the text of a call that a tool made. The run has no message for it.
+fn sub_call_text(result: &CallResult) -> String {
+    let failure = Failure::of(result);
+    let said = match (&failure, result) {
+        (Some(failure), _) => EncodeInput::Failure(failure),
+        (None, CallResult::Outcome(Outcome::Ok(output))) => EncodeInput::Ok(output),
+        (None, CallResult::Outcome(Outcome::Halt(halt))) => EncodeInput::Value(&halt.result),
+        (None, _) => return Message::AWAITING_USER.to_owned(),
+    };
+    JsonEncoder.encode(said).unwrap_or_default()
 }
 
 /// Returns the last event of an agent's run, for a front end that does not know toolcell. No event
