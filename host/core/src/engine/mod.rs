@@ -35,14 +35,16 @@ use crate::capability::kv::{KeyStore, SqliteStore};
 use crate::os::clock::{self, Clock, SystemClock};
 use crate::os::cores::cores;
 use crate::secrets::secret::{SecretSource, StoredSecrets};
-use crate::tenant::{compile_quota::CompileQuota, descriptors::descriptors, state::PerTenant};
+use crate::tenant::{
+    compile_quota::CompileQuota, descriptors::descriptors, queue::Queue, state::PerTenant,
+};
 use cell::bounds::ticker::Ticker;
 use cell::resources::EngineResources;
 use compile::{
     Compiler, OnCompile, cache::Cache, config::allocator::Allocator, link::CodeLinker,
     on_demand::Resident, tier::Background, worker::Worker,
 };
-use schedule::{placement::Scheduler, queue::Queue, runtimes::Lanes};
+use schedule::{placement::Scheduler, runtimes::Lanes};
 
 pub use cell::imports::ImportStatus;
 pub use cell::recorder::{PathUse, Recorder, Recording};

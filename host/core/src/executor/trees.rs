@@ -18,7 +18,7 @@ use toolcell_contract::controls::{bound, enforced};
 use toolcell_contract::json::{Json, Size, measure};
 use toolcell_contract::outcome::refusal::Refusal;
 
-use crate::engine::schedule::queue::{Queue, Slot};
+use crate::tenant::queue::{Queue, Slot};
 use crate::tenant::share::{Reservation, Share};
 use crate::tenant::shared_bytes::{self, shared_bytes};
 use crate::tenant::state::TenantState;

@@ -5,13 +5,14 @@
 //! rights) and a list of tools, all applied to every call that names the tenant, and a quota, which
 //! a server enforces. `state` has one object for each tenant, and `share` divides a bounded
 //! resource by a rule. The other modules divide resources of the host between tenants: loads of
-//! components, open files, bytes in memory, connections. A call without a tenant is the embedder's
-//! own.
+//! components, cells and threads, open files, bytes in memory, connections. A call without a tenant
+//! is the embedder's own.
 
 pub(crate) mod api_keys;
 pub(crate) mod compile_quota;
 pub(crate) mod descriptors;
 pub(crate) mod limit_reached;
+pub(crate) mod queue;
 pub(crate) mod share;
 pub(crate) mod shared_bytes;
 pub(crate) mod slots;

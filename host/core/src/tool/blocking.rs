@@ -4,8 +4,9 @@
 //! the code that answers a tool's calls. A call waits for a free thread until its deadline, and is
 //! then refused as overloaded. At the deadline, a running closure cannot be stopped: the call ends
 //! as a timeout, and the closure keeps its thread until it returns. So a pool never runs more
-//! closures at once than it has threads, those that outlive their calls included. A tool that may
-//! hang can get a [`BlockingPool`] of its own.
+//! closures at once than it has threads, those that outlive their calls included. Tenants share the
+//! threads as they share cells, so none takes them all. A tool that may hang can get a
+//! [`BlockingPool`] of its own.
 
 use std::marker::PhantomData;
 use std::sync::{Arc, LazyLock};
@@ -13,7 +14,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 use tokio::runtime::Handle as RuntimeHandle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
 use toolcell_contract::call::CallResult;
 use toolcell_contract::definition::Definition;
@@ -25,6 +26,7 @@ use toolcell_contract::panic_guard::resume_panic;
 use super::handler::{Handler, HandlerFuture, Invocation};
 use super::handler_wait;
 use crate::os::{clock::before, threads::BlockingThreads};
+use crate::tenant::queue::{Queue, Slot};
 use crate::tool::Tool;
 
 /// A closure that can answer calls and may block: `f(arguments)` or `f(arguments, invocation)`,
@@ -74,7 +76,7 @@ pub struct BlockingPool(Arc<Pool>);
 #[derive(Debug)]
 struct Pool {
     threads: usize,
-    free: Arc<Semaphore>,
+    free: Arc<Queue>,
     running: BlockingThreads,
 }
 
@@ -89,7 +91,7 @@ impl BlockingPool {
         let threads = threads.clamp(1, Semaphore::MAX_PERMITS);
         Self(Arc::new(Pool {
             threads,
-            free: Arc::new(Semaphore::new(threads)),
+            free: Queue::new(threads),
             running: BlockingThreads::default(),
         }))
     }
@@ -106,7 +108,7 @@ impl BlockingPool {
     /// ready. If the handle is dropped before the work starts, it never starts.
     fn start(
         &self,
-        place: OwnedSemaphorePermit,
+        place: Slot,
         work: impl FnOnce() -> Outcome + Send + 'static,
     ) -> Option<AbortOnDropHandle<(Outcome, Instant)>> {
         // The closure runs in the caller's runtime and span, so code that uses them works as in the
@@ -143,11 +145,12 @@ impl Tool {
     /// ```
     ///
     /// # Time
-    /// A call waits for a thread until its deadline and is then refused as `overloaded`. Its
-    /// `started` event is emitted when it has a thread. If the closure has not returned at the
-    /// deadline, the call ends as `timeout`; a cancelled call ends at once. The closure itself
-    /// cannot be stopped: it runs on, and keeps its thread until it returns. A long closure should
-    /// check [`Invocation::abort`] and [`Invocation::remaining`].
+    /// A call waits for a thread until its deadline and is then refused as `overloaded`. A tenant
+    /// leaves as many threads to the others as it holds. The `started` event of a call is emitted
+    /// when it has a thread. If the closure has not returned at the deadline, the call ends as
+    /// `timeout`; a cancelled call ends at once. The closure itself cannot be stopped: it runs on,
+    /// and keeps its thread until it returns. A long closure should check [`Invocation::abort`] and
+    /// [`Invocation::remaining`].
     ///
     /// # Errors
     /// [`Error::is_definition`] if a schema is not usable.
@@ -185,11 +188,9 @@ impl<F: BlockingFn<Shape>, Shape: 'static> Handler for Blocking<F, Shape> {
         Box::pin(async move {
             let deadline = invocation.deadline();
             let overloaded = CallResult::Refusal(Refusal::overloaded());
-            let Some(Ok(place)) =
-                before(deadline, Arc::clone(&self.pool.0.free).acquire_owned()).await
-            else {
-                return overloaded;
-            };
+            let (free, text) = (&self.pool.0.free, invocation.text_bytes());
+            let place = free.take(&invocation.tenant, invocation.is_shared, deadline, text).await;
+            let Some(place) = place else { return overloaded };
             // A thread can come free just at the deadline. The handler has not run, so this is no
             // timeout.
             if invocation.remaining().is_zero() {

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use toolcell::tool::{BlockingPool, Invocation};
 use toolcell::{
-    AbortSignal, CallOptions, Completion, Definition, Event, Executor, Limits, Registry,
-    RunOptions, Runner, Tool, ToolCall,
+    AbortSignal, CallContext, CallOptions, Completion, Definition, Event, Executor, Limits,
+    Registry, RunOptions, Runner, Tenant, Tool, ToolCall,
 };
 use toolcell_tests::{ending, wait};
 
@@ -123,6 +123,29 @@ fn stuck_closure_holds_only_its_own_thread() {
     assert_eq!(run_ending(&other, CallOptions::default()), "ok", "another pool");
     drop(opens);
     assert_eq!(run_ending(&tool, CallOptions::default()), "ok", "its thread is back");
+}
+
+/// Closures that never return keep half of a pool's threads at most. Fails without: `tenant-cells`.
+#[test]
+fn tenant_leaves_threads_of_a_pool_to_others() {
+    let pool = BlockingPool::new(2);
+    let (stuck, begun, _opens) = stuck(&pool);
+    let quick = Tool::native_blocking_on(&pool, definition(), |_: Value| json!(1)).expect("a tool");
+    let executor = Executor::new()
+        .with_tenant("hog", Tenant::default())
+        .with_tenant("other", Tenant::default());
+    let end_for = |tenant: &str, tool: &Tool, options: CallOptions| {
+        let (executor, tool) = (executor.clone(), tool.clone());
+        let mut context = CallContext::default();
+        context.tenant = Some(tenant.to_owned());
+        let options = CallOptions { context: context.into(), ..options };
+        let call = ToolCall::new("1", "t", "{}");
+        ending(&wait(async move { executor.call(&tool, call, options).await }).result)
+    };
+    assert_eq!(end_for("hog", &stuck, short()), "timeout/deadline");
+    begun.recv_timeout(PATIENCE).expect("it began");
+    assert_eq!(end_for("hog", &stuck, short()), "refusal/overloaded");
+    assert_eq!(end_for("other", &quick, CallOptions::default()), "ok");
 }
 
 #[test]

@@ -31,12 +31,12 @@ use toolcell_contract::panic_guard::dispose;
 use super::guest::{Guest, Remote};
 use super::latency_class::{Flow, LatencyClass};
 use super::quarantine::Quarantine;
-use super::queue::{Queue, Slot};
 use super::runtimes::Lanes;
 use crate::engine::cell::bounds::run_state::RunState;
 use crate::engine::cell::output::lines::Lines;
 use crate::engine::cell::{invoke, translate};
 use crate::os::clock::{Clock, before};
+use crate::tenant::queue::{Queue, Slot};
 use crate::tenant::state::PerTenant;
 use crate::tool::handler::Invocation;
 

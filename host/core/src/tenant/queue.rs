@@ -1,9 +1,10 @@
 //! Queue of calls for a bounded number of cells, fair among tenants.
 //!
-//! A cell is the wasmtime store of one call, and takes memory. `placement` calls [`Queue::take`]
-//! with the tenant of a call, its deadline, and the bytes of its text. It returns a [`Slot`], which
-//! is given back on drop, or `None` if too much waits already or the deadline passes. Another
-//! queue gives turns to large JSON trees (`executor/trees`). Invariants:
+//! A cell is the fresh WebAssembly instance of one call, and takes memory. `placement` calls
+//! [`Queue::take`] with the tenant of a call, its deadline, and the bytes of its text. It returns a
+//! [`Slot`], which is given back on drop, or `None` if too much waits already or the deadline
+//! passes. Other queues give turns to large JSON trees (`executor/trees`) and threads to blocking
+//! closures (`tool/blocking`). Invariants:
 //!
 //! - A tenant takes a cell only while it has fewer than are free: one busy tenant leaves half of
 //!   them, two leave a third, and a call of another tenant need not wait. The same goes for the
@@ -15,7 +16,7 @@
 //! - No call waits that may have a cell.
 //! - A cell that becomes free goes to the waiting tenant with the fewest cells.
 //! - At most 10,000 calls wait, and their text is bounded in bytes.
-//! - A cell is taken here before wasmtime is asked for one, so a full pool is a wait or a refusal,
+//! - A cell is taken here before the engine is asked for one, so a full pool is a wait or a refusal,
 //!   never an error of the engine.
 //!
 //! Source: docs/threat-model.md, row 56.
@@ -28,10 +29,10 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use toolcell_contract::controls::{bound, enforced};
 
+use super::share::{Reservation, Share};
+use super::shared_bytes::{self, shared_bytes};
+use super::state::{PerTenant, TenantPart, TenantState};
 use crate::os::clock::before;
-use crate::tenant::share::{Reservation, Share};
-use crate::tenant::shared_bytes::{self, shared_bytes};
-use crate::tenant::state::{PerTenant, TenantPart, TenantState};
 
 /// Calls that may wait for a cell; one more is refused at once. A waiting call holds no cell.
 const MAX_WAITING: usize = 10_000;

@@ -39,7 +39,7 @@ fn is_as_new(queue: &Queue, cells: usize) -> bool {
 /// without: a tenant's bound.
 #[test]
 fn tenant_leaves_others_as_many_cells_as_it_holds() {
-    for (cells, calls) in rows::<(_, &str)>("engine/schedule/queue", "taken") {
+    for (cells, calls) in rows::<(_, &str)>("tenant/queue", "taken") {
         let queue = Queue::new(cells);
         let mut taken = Vec::new();
         for (number, tenant) in calls.chars().enumerate() {
@@ -79,7 +79,7 @@ fn tenant_leaves_cells_to_other_defined_tenants() {
 /// served).
 #[test]
 fn freed_cell_goes_to_tenant_with_fewest_cells() {
-    let freed = rows::<(_, &str, &str, &str, &str)>("engine/schedule/queue", "freed");
+    let freed = rows::<(_, &str, &str, &str, &str)>("tenant/queue", "freed");
     for (cells, have, wait, end, next) in freed {
         let queue = Queue::new(cells);
         let mut held: Vec<_> =
