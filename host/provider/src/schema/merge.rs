@@ -22,6 +22,10 @@ impl Rewrite<'_, '_> {
     /// Adds a schema that must hold as well. A rule that does not fit into one keyword goes into
     /// the description.
     pub(crate) fn merge(&mut self, into: &mut Keywords, mut other: Keywords, at: &str) {
+        if restricts_members(into, &other) || restricts_members(&other, into) {
+            let change = "`additionalProperties` now allows the members that another part declares";
+            self.changes.note(at, change, "the parts are written as one object");
+        }
         for rule in RULES {
             // The `else` of one `if` must not end up beside the `then` of another.
             let (held, added) = (taken(into, rule), taken(&mut other, rule));
@@ -52,6 +56,15 @@ impl Rewrite<'_, '_> {
             }
         }
     }
+}
+
+/// Returns true if the `additionalProperties` of one schema is a rule for members that only the
+/// other schema declares.
+fn restricts_members(one: &Keywords, other: &Keywords) -> bool {
+    let own = |name: &str| one.get("properties").is_some_and(|own| own.get(name).is_some());
+    let declared = other.get("properties").and_then(Value::as_object);
+    one.get("additionalProperties").is_some_and(|rest| *rest != json!(true))
+        && declared.is_some_and(|declared| declared.keys().any(|name| !own(name)))
 }
 
 /// Removes and returns the keywords of a rule; none if they are not a rule.
