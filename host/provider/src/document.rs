@@ -62,7 +62,7 @@ fn read(text: &str, levels: usize) -> Result<Value, JsonFault> {
             let value = value.get();
             let is_arguments = ARGUMENTS.contains(&name.as_str());
             let kept = if is_arguments {
-                whole(value).unwrap_or_else(|_| value.into())
+                whole(value).unwrap_or_else(|_| text_of(value).into())
             } else {
                 read(value, levels)?
             };
@@ -72,6 +72,29 @@ fn read(text: &str, levels: usize) -> Result<Value, JsonFault> {
     } else {
         Ok(Value::Null)
     }
+}
+
+/// Returns the text of arguments that no tree can hold. In a string, half of a surrogate pair stays
+/// an escape: a stream may cut the text of arguments between the halves, and the next piece may
+/// have the other one.
+fn text_of(arguments: &str) -> String {
+    let half = |at: usize| {
+        let digits = arguments.get(at..)?.strip_prefix("\\u")?.get(..4)?;
+        u16::from_str_radix(digits, 16).ok().filter(|unit| (0xd800..0xe000).contains(unit))
+    };
+    let (mut kept, mut at) = (String::with_capacity(arguments.len()), 0);
+    while let Some(next) = arguments[at..].find('\\').map(|length| at + length) {
+        kept.push_str(&arguments[at..next]);
+        let is_pair = half(next).is_some_and(|unit| unit < 0xdc00)
+            && half(next + 6).is_some_and(|unit| unit >= 0xdc00);
+        if half(next).is_some() && !is_pair {
+            kept.push('\\');
+        }
+        at = next + if is_pair { 12 } else { 2 };
+        kept.push_str(&arguments[next..at]);
+    }
+    kept.push_str(&arguments[at..]);
+    serde_json::from_str(&kept).unwrap_or_else(|_| arguments.to_owned())
 }
 
 /// Parses a whole text as a tree.
