@@ -2,15 +2,17 @@
 //!
 //! A redactor is a search automaton of some megabytes for one set of values. Each engine has a
 //! [`Redactors`]. The call redactor and the outbound scan ask `of` or `of_whole` with the values;
-//! they get the cached redactor, or one that is built on a blocking thread, or `None` if the values
-//! are too many. `of_whole` is for values that the tool may not know: only whole values match, so
-//! that a tool cannot learn parts of them.
+//! they get the cached redactor, or one that is built on a blocking thread, once for all calls that
+//! ask for it meanwhile, or `None` if the values are too many. `of_whole` is for values that the
+//! tool may not know: only whole values match, so that a tool cannot learn parts of them.
 //! The total size is bounded, and the least recently used redactors are removed first. A set of
 //! values is identified by a hash.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::sync::SetOnce;
 
 use super::forms::Pieces;
 use super::{Redactor, sort};
@@ -20,10 +22,13 @@ use crate::secrets::secret::Secret;
 /// values some twenty million.
 const ROOM: usize = 128 << 20;
 
+/// The place of a redactor: empty while it is built, `None` if there is none.
+type Place = Arc<SetOnce<Option<Redactor>>>;
+
 /// Redactors by the values that they look for.
 pub(crate) struct Redactors {
     room: usize,
-    cached: Mutex<VecDeque<(blake3::Hash, Redactor)>>,
+    cached: Mutex<VecDeque<(blake3::Hash, Place)>>,
 }
 
 impl Redactors {
@@ -44,27 +49,44 @@ impl Redactors {
 
     async fn get_or_build(&self, mut values: Vec<Secret>, pieces: Pieces) -> Option<Redactor> {
         sort(&mut values);
-        let name = name(&values, pieces);
-        if let Some(found) = self.cached(name) {
-            return Some(found);
+        let (place, is_new) = self.place(name(&values, pieces));
+        if let Some(made) = place.get() {
+            return made.clone();
         }
-        let made =
-            tokio::task::spawn_blocking(move || Redactor::build(values, pieces)).await.ok()??;
+        if is_new {
+            let unmade = |place: Place| drop(place.set(None));
+            let place = scopeguard::guard(Arc::clone(&place), unmade);
+            // It goes on if the call ends, so that later calls need not begin again.
+            drop(tokio::task::spawn_blocking(move || {
+                let _ = place.set(Redactor::build(values, pieces));
+            }));
+        }
+        let made = place.wait().await.clone();
+        self.make_room();
+        made
+    }
+
+    /// Returns the place of the redactor of this name, and true if nobody builds it yet.
+    fn place(&self, name: blake3::Hash) -> (Place, bool) {
         let mut kept = self.cached.lock();
-        kept.push_front((name, made.clone()));
-        let size = |(_, redactor): &(_, Redactor)| redactor.size();
+        kept.retain(|(_, place)| !matches!(place.get(), Some(None)));
+        let found = kept.iter().position(|(other, _)| *other == name);
+        match found {
+            // The first entry is the one that was used last.
+            Some(at) => kept.make_contiguous()[..=at].rotate_right(1),
+            None => kept.push_front((name, Arc::new(SetOnce::new()))),
+        }
+        (Arc::clone(&kept[0].1), found.is_none())
+    }
+
+    fn make_room(&self) {
+        let mut kept = self.cached.lock();
+        let size = |(_, place): &(_, Place)| {
+            place.get().and_then(Option::as_ref).map_or(0, Redactor::size)
+        };
         while kept.len() > 1 && kept.iter().map(size).sum::<usize>() > self.room {
             kept.pop_back();
         }
-        Some(made)
-    }
-
-    fn cached(&self, name: blake3::Hash) -> Option<Redactor> {
-        let mut kept = self.cached.lock();
-        let at = kept.iter().position(|(other, _)| *other == name)?;
-        // The first entry is the one that was used last.
-        kept.make_contiguous()[..=at].rotate_right(1);
-        kept.front().map(|(_, redactor)| redactor.clone())
     }
 }
 
@@ -87,6 +109,8 @@ impl Default for Redactors {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::{FutureExt as _, future::join};
+
     use super::*;
 
     #[tokio::test]
@@ -94,7 +118,7 @@ mod tests {
         let secrets = |number: usize| vec![Secret::new(format!("secret-{number:04}")).unwrap()];
         let size = Redactor::new(secrets(0)).unwrap().size();
         let redactors = Redactors::with_room(4 * size + size / 2);
-        let is_same = |one: &Redactor, other: &Redactor| std::sync::Arc::ptr_eq(&one.0, &other.0);
+        let is_same = |one: &Redactor, other: &Redactor| Arc::ptr_eq(&one.0, &other.0);
         let first = redactors.of(secrets(0)).await.unwrap();
         for number in 1..8 {
             redactors.of(secrets(number)).await.unwrap();
@@ -106,5 +130,19 @@ mod tests {
             redactors.of(secrets(number)).await.unwrap();
         }
         assert!(!is_same(&first, &redactors.of(secrets(0)).await.unwrap()));
+    }
+
+    /// Fails without: the place that calls share.
+    #[tokio::test]
+    async fn redactor_is_built_once_for_calls_at_one_time() {
+        let values = || vec![Secret::new("secret-of-all-calls").unwrap()];
+        let redactors = Redactors::default();
+        // The work goes on though this call has left.
+        drop(redactors.of(values()).now_or_never());
+        let (one, other) = join(redactors.of(values()), redactors.of(values())).await;
+        assert!(Arc::ptr_eq(&one.unwrap().0, &other.unwrap().0));
+        assert_eq!(redactors.cached.lock().len(), 1);
+        let whole = redactors.of_whole(values()).await.unwrap();
+        assert!(!Arc::ptr_eq(&whole.0, &redactors.of(values()).await.unwrap().0));
     }
 }
