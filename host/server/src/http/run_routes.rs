@@ -121,7 +121,12 @@ fn lines(events: RunEvents) -> impl Stream<Item = String> + Send {
 /// Streams events. A proxy forwards each one immediately.
 pub(crate) fn sse(events: impl Stream<Item = Event> + Send + 'static) -> Response {
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
-    let events = Sse::new(events.map(Ok::<_, Infallible>)).keep_alive(keep_alive);
+    // Lets other tasks run now and then: a tool may report progress as fast as the client reads.
+    let events = events.then(|event| async {
+        tokio::task::coop::consume_budget().await;
+        Ok::<_, Infallible>(event)
+    });
+    let events = Sse::new(events).keep_alive(keep_alive);
     ([("x-accel-buffering", "no")], events).into_response()
 }
 
@@ -212,4 +217,19 @@ where
 
 fn json_response(body: Bytes) -> Response {
     ([(CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tasks of this runtime share one thread.
+    #[tokio::test]
+    async fn stream_without_pauses_lets_other_tasks_run() {
+        let other = tokio::spawn(std::future::ready(()));
+        let events = stream::repeat_with(|| Event::default().data("1")).take(1_000);
+        let events = sse(events).into_body().into_data_stream();
+        assert_eq!(events.count().await, 1_000);
+        assert!(other.is_finished());
+    }
 }
