@@ -7,14 +7,15 @@
 //! two turns of the process, and is parsed on a separate pool of threads, while the caller's thread
 //! serves other tasks. The rules of the embedder (the program that uses this library) always run in
 //! the call's task. A panic of a check is caught. `checked` also opens the sealed state (encrypted
-//! for the client) that comes with an answer, and `check_result` seals the state of a question.
+//! for the client) that comes with an answer to a question, and checks the answer, in turn and on
+//! that pool; `check_result` seals the state of a question.
 //!
 //! Not here: the checks themselves, in [`checks`](super::checks); the turns, in
 //! [`trees`](super::trees).
 
 use std::sync::Arc;
 
-use toolcell_contract::call::CallResult;
+use toolcell_contract::call::{CallResult, Resume};
 use toolcell_contract::json::{Json, Size, measure};
 use toolcell_contract::outcome::refusal::{Fault, Refusal, ResumeFault};
 use toolcell_contract::outcome::tool_error::{Crash, ToolError};
@@ -45,7 +46,38 @@ impl Executor {
             (None, None)
         };
         let check = |invocation| guarded(|| self.check(tool, invocation, parsed, room));
-        Arc::get_mut(invocation).and_then(check).unwrap_or_else(|| Err(check_failed().into()))
+        let checked = Arc::get_mut(invocation).and_then(check);
+        checked.unwrap_or_else(|| Err(check_failed().into()))?;
+        if let Some(resume) = invocation.context.resume.clone() {
+            Box::pin(self.open_answer(tool, invocation, resume)).await?;
+        }
+        Ok(())
+    }
+
+    /// Opens the sealed state of an answer, and compares the answer with the schema of its
+    /// question. The tool wrote that schema, and compiling its patterns may take a second: it waits
+    /// for its turn, and runs on a separate thread.
+    async fn open_answer(
+        &self,
+        tool: &Tool,
+        invocation: &mut Arc<Invocation>,
+        resume: Resume,
+    ) -> Result<(), Refusal> {
+        let Some(sealer) = self.sealer() else { return Ok(()) };
+        let sealer = sealer.map_err(|_| Refusal::Resume(ResumeFault::Tampered))?.clone();
+        let turn = trees::acquire_slot(invocation, invocation.text_bytes()).await;
+        let turn = turn.ok_or_else(Refusal::overloaded)?;
+        let (tool, of_call) = (tool.clone(), Arc::clone(invocation));
+        let open = move || {
+            let opened = guarded(|| sealer.open(&origin(&tool, &of_call), &resume));
+            // The caller changes the invocation next, and needs the only reference to it.
+            drop((of_call, turn));
+            opened.unwrap_or_else(|| Err(check_failed()))
+        };
+        let resume = while_wanted(invocation, open).await??;
+        let invocation = Arc::get_mut(invocation).ok_or_else(check_failed)?;
+        Arc::make_mut(&mut invocation.context).resume = Some(resume);
+        Ok(())
     }
 
     /// Waits for the turn of large arguments. The largest are parsed and compared with the schema
@@ -61,30 +93,21 @@ impl Executor {
         if room.turn.is_none() {
             return Ok((None, Some(room)));
         }
-        let (deadline, abort, stop_grace) =
-            (invocation.deadline(), invocation.abort.clone(), invocation.stop_grace);
-        let (tool, invocation, is_sealed) =
+        let (tool, of_call, is_sealed) =
             (tool.clone(), Arc::clone(invocation), self.sealer().is_some());
         let parse = move || {
-            let parsed = guarded(|| Ok(Parsed::new(&invocation.call, is_sealed)?.compared(&tool)));
+            let parsed = guarded(|| Ok(Parsed::new(&of_call.call, is_sealed)?.compared(&tool)));
             // The caller changes the invocation next, and needs the only reference to it.
-            drop(invocation);
+            drop(of_call);
             // The room is returned together with the tree. If the call is over, the turn ends only
             // after the tree is freed.
             (parsed.unwrap_or_else(|| Err(check_failed())), room)
         };
-        let parsed = tokio::select! {
-            biased;
-            parsed = before(deadline, off_thread(parse)) => parsed,
-            () = handler_wait::forced(&abort, stop_grace) => None,
-        };
-        // A check whose call no longer waits for it goes on, and keeps its turn.
-        let (parsed, room) = parsed.ok_or_else(Refusal::overloaded)?.ok_or_else(check_failed)?;
+        let (parsed, room) = while_wanted(invocation, parse).await?;
         Ok((Some(parsed?), Some(room)))
     }
 
-    /// Checks everything that can be checked before the handler runs. Opens the sealed state of an
-    /// answer, and keeps those parts of the arguments that are needed later.
+    /// Checks the arguments, and keeps those parts of them that are needed later.
     fn check(
         &self,
         tool: &Tool,
@@ -102,14 +125,7 @@ impl Executor {
             }
         };
         parsed.check(tool, &invocation.call, &invocation.context)?;
-        if let Some(sealer) = self.sealer() {
-            invocation.fingerprint = parsed.fingerprint;
-            if let Some(resume) = &invocation.context.resume {
-                let sealer = sealer.map_err(|_| Refusal::Resume(ResumeFault::Tampered))?;
-                let resume = sealer.open(&origin(tool, invocation), resume)?;
-                Arc::make_mut(&mut invocation.context).resume = Some(resume);
-            }
-        }
+        invocation.fingerprint = parsed.fingerprint;
         if trees::is_kept_for(tool) {
             invocation.tree =
                 Arguments::with_tree(parsed.arguments, room.and_then(|room| room.held));
@@ -139,6 +155,20 @@ impl Executor {
         let sealed = judged.and_then(|judged| guarded(|| self.sealed(tool, judged, invocation)));
         sealed.unwrap_or_else(by_the_host)
     }
+}
+
+/// Runs a check of a call that has its turn on a separate thread, until the deadline or the forced
+/// end of the call. A check whose call no longer waits for it goes on, and keeps its turn.
+async fn while_wanted<T: Send + 'static>(
+    invocation: &Invocation,
+    check: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Refusal> {
+    let checked = tokio::select! {
+        biased;
+        checked = before(invocation.deadline(), off_thread(check)) => checked,
+        () = handler_wait::forced(&invocation.abort, invocation.stop_grace) => None,
+    };
+    checked.ok_or_else(Refusal::overloaded)?.ok_or_else(check_failed)
 }
 
 /// Runs long work on the answer of a handler in turn, on a separate thread.

@@ -8,10 +8,11 @@ use std::task::{Context, Waker};
 
 use futures_executor::block_on;
 use serde_json::{Value, json};
+use toolcell::call::Resume;
 use toolcell::step::Step;
 use toolcell::{
-    CallOptions, Definition, Engine, Executor, Json, Limits, Registry, Sealer, Stepper, Tool,
-    ToolCall, Turn,
+    CallContext, CallOptions, CallResult, Definition, Engine, Executor, Json, Limits, Outcome,
+    Question, Registry, Sealer, Stepper, Tool, ToolCall, Turn,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, own_process, wait};
@@ -190,6 +191,32 @@ fn largest_checks_run_off_the_callers_thread() {
         assert!(call.as_mut().poll(&mut context).is_pending(), "the caller's poll checks");
         assert_eq!(ending(&block_on(call).result), "ok");
     }
+}
+
+/// The tool wrote the schema of the answer to its question: compiling it may take a second.
+#[test]
+fn answers_to_questions_are_checked_off_the_thread() {
+    let asks = async |_: Value, invocation: Arc<toolcell::tool::Invocation>| {
+        if invocation.context.resume.is_some() {
+            return Outcome::ok(json!(true));
+        }
+        Outcome::AskUser(Question::new("?").with_answer_schema(json!({"type": "string"})))
+    };
+    let tool = Tool::native(Definition::new("t", "").expect("a name"), asks).expect("a tool");
+    let executor = Executor::new().with_sealer(Sealer::new([7; 32]));
+    let call = |resume: Option<Resume>| {
+        let mut context = CallContext::default();
+        context.resume = resume;
+        let options = CallOptions { context: context.into(), ..CallOptions::default() };
+        Box::pin(executor.call(&tool, ToolCall::new("1", "t", "{}"), options))
+    };
+    let CallResult::Outcome(Outcome::AskUser(asked)) = block_on(call(None)).result else {
+        panic!("no question")
+    };
+    let mut call = call(Some(Resume { answer: json!("yes").into(), state: asked.state }));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(call.as_mut().poll(&mut context).is_pending(), "the caller's poll checks");
+    assert_eq!(ending(&block_on(call).result), "ok");
 }
 
 #[test]
