@@ -25,6 +25,7 @@ use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use toolcell::clock::Clock;
 use toolcell::controls::bound;
+use toolcell::tenant::{PerTenant, TenantPart, TenantState};
 
 use super::problem::Problem;
 use crate::auth::single_header;
@@ -36,6 +37,8 @@ pub(super) const HEADER: HeaderName = HeaderName::from_static("idempotency-key")
 pub(super) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// The time for which an answer is stored.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
+/// The time between two searches for old answers of all tenants.
+const SWEEP: Duration = Duration::from_secs(60);
 /// The most keys of one principal.
 const MAX_KEYS: usize = 256;
 /// The most bytes of stored answers of one principal.
@@ -53,12 +56,43 @@ type Fingerprint = [u8; 32];
 /// A principal, and a key that it has chosen.
 type OwnedKey = (Principal, String);
 type Entries = HashMap<OwnedKey, Entry>;
+/// The keys of one tenant.
+type TenantKeys = Arc<TenantPart<Mutex<Entries>>>;
 
-/// The store of answers.
+/// The store of answers. A request looks at the keys of its own tenant only.
 #[derive(Debug)]
 pub(crate) struct Idempotency {
     clock: Arc<dyn Clock>,
-    entries: Arc<Mutex<Entries>>,
+    tenants: PerTenant<Mutex<Entries>>,
+    kept: Mutex<Kept>,
+}
+
+/// The tenants that have keys, held for as long as they have some.
+#[derive(Debug, Default)]
+struct Kept {
+    keys: Vec<TenantKeys>,
+    swept: Option<Instant>,
+}
+
+impl Kept {
+    /// Removes the old answers of all tenants, from time to time.
+    fn sweep(&mut self, now: Instant) {
+        if self.swept.is_none_or(|swept| now.saturating_duration_since(swept) >= SWEEP) {
+            self.swept = Some(now);
+            self.keys.retain(|keys| {
+                let mut entries = keys.lock();
+                remove_old(&mut entries, now);
+                !entries.is_empty()
+            });
+        }
+    }
+}
+
+/// Removes the answers that were stored for their lifetime.
+fn remove_old(entries: &mut Entries, now: Instant) {
+    entries.retain(|_, entry| {
+        entry.answer.is_none() || now.saturating_duration_since(entry.since) < LIFETIME
+    });
 }
 
 #[derive(Debug)]
@@ -87,7 +121,7 @@ pub(super) enum BeginResult {
 
 /// A key whose request is running.
 pub(super) struct Claim {
-    entries: Arc<Mutex<Entries>>,
+    keys: TenantKeys,
     key: OwnedKey,
 }
 
@@ -108,7 +142,7 @@ pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 
 impl Idempotency {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, entries: Arc::default() }
+        Self { clock, tenants: PerTenant::default(), kept: Mutex::default() }
     }
 
     /// Begins a request: claims its key, or returns the stored answer.
@@ -129,10 +163,16 @@ impl Idempotency {
         // Copied before the lock is taken: one for the map, one for the claim.
         let key = (principal.clone(), key.to_owned());
         let own = key.clone();
-        let mut entries = self.entries.lock();
-        entries.retain(|_, entry| {
-            entry.answer.is_none() || now.saturating_duration_since(entry.since) < LIFETIME
-        });
+        // Locked until the key is claimed, so that the tenant's keys are not forgotten before.
+        let mut kept = self.kept.lock();
+        kept.sweep(now);
+        let tenant = TenantState::of(principal.tenant());
+        let keys = self.tenants.get(&tenant, Mutex::default);
+        if !kept.keys.iter().any(|other| Arc::ptr_eq(other, &keys)) {
+            kept.keys.push(Arc::clone(&keys));
+        }
+        let mut entries = keys.lock();
+        remove_old(&mut entries, now);
         if let Some(entry) = entries.get(&key) {
             return match &entry.answer {
                 _ if entry.request != request => {
@@ -159,7 +199,8 @@ impl Idempotency {
             }
         }
         entries.insert(own, Entry { request, since: now, answer: None });
-        Ok(BeginResult::First(Claim { entries: Arc::clone(&self.entries), key }))
+        drop(entries);
+        Ok(BeginResult::First(Claim { keys, key }))
     }
 }
 
@@ -175,7 +216,7 @@ impl Claim {
                 .with_hint("use a new key to make the calls again, fewer in each request"))
         };
         let bytes = answer.as_ref().map_or(0, Bytes::len);
-        let mut entries = self.entries.lock();
+        let mut entries = self.keys.lock();
         for of in KeyScope::both(&self.key.0) {
             of.make_room(&mut entries, 0, bytes);
         }
@@ -187,7 +228,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let mut entries = self.entries.lock();
+        let mut entries = self.keys.lock();
         if entries.get(&self.key).is_some_and(|entry| entry.answer.is_none()) {
             entries.remove(&self.key);
         }
@@ -286,7 +327,8 @@ mod tests {
     }
 
     fn usage_of(kept: &Idempotency, tenant: &str) -> KeyUsage {
-        KeyScope::Tenant(Some(tenant)).usage(&kept.entries.lock())
+        let keys = kept.tenants.find(&TenantState::of(Some(tenant))).expect("it has keys");
+        KeyScope::Tenant(Some(tenant)).usage(&keys.lock())
     }
 
     #[test]
@@ -318,6 +360,17 @@ mod tests {
             kept.begin(&newest, "key", "route", b"body"),
             Ok(BeginResult::Repeated(_))
         ));
+    }
+
+    #[test]
+    fn old_answers_of_quiet_tenant_are_removed() {
+        let clock = ManualClock::new();
+        let kept = Idempotency::new(Arc::new(clock.clone()));
+        claim(&kept, "acme", 0).expect("room").store(Bytes::new());
+        clock.advance(LIFETIME);
+        claim(&kept, "globex", 0).expect("room").store(Bytes::new());
+        assert!(kept.tenants.find(&TenantState::of(Some("acme"))).is_none());
+        assert_eq!(usage_of(&kept, "globex").keys, 1);
     }
 
     #[test]
