@@ -37,12 +37,22 @@ const CHAT_CUTS: [&str; 6] = [
 ];
 /// Statuses of an incomplete response.
 const RESPONSES_CUTS: [&str; 5] = ["incomplete", "in_progress", "queued", "cancelled", "failed"];
+/// Characters. The longest description of a function in chat completions. Source: the API's error
+/// messages.
+const MAX_DESCRIPTION: usize = 1024;
 /// Keywords that the root of a schema must not have, beside the alternatives, which are merged
 /// before.
 const NOT_AT_TOP: [&str; 3] = ["const", "enum", "not"];
 
 pub(crate) fn chat_tool(definition: &Definition, changes: &mut Changes<'_>) -> Converted {
-    Ok(json!({"type": "function", "function": function(definition, changes)?}))
+    let mut function = function(definition, changes)?;
+    if definition.description.chars().nth(MAX_DESCRIPTION).is_some() {
+        let kept: String = definition.description.chars().take(MAX_DESCRIPTION - 1).collect();
+        function["description"] = (kept + "…").into();
+        let change = format!("cut to {MAX_DESCRIPTION} characters");
+        changes.note("/description", &change, "the API refuses a request with a longer one");
+    }
+    Ok(json!({"type": "function", "function": function}))
 }
 
 pub(crate) fn responses_tool(definition: &Definition, changes: &mut Changes<'_>) -> Converted {

@@ -1,8 +1,8 @@
 //! Tests of lists with a tool that an API cannot express: its note, and the other tools, which
 //! stay.
 //!
-//! They also check the note of a recursive schema that was cut, parts of 0 bytes in every format,
-//! and a sound with the media type of an image.
+//! They also check the note of a recursive schema or a description that was cut, parts of 0 bytes in
+//! every format, and a sound with the media type of an image.
 
 use serde_json::json;
 use toolcell_contract::outcome::{Media, Part, Resource, ResourceContent};
@@ -35,6 +35,20 @@ fn recursion_is_cut_with_a_note() {
         let (_, notes) = gemini(json!({"$ref": circle})).unwrap();
         let has_place = notes.iter().any(|pointer| pointer.starts_with("/parameters"));
         assert!(has_place, "{circle}: {notes:?}");
+    }
+}
+
+#[test]
+fn long_description_is_cut_for_chat_completions() {
+    for (provider, pointer, given, expected) in [
+        (Provider::OpenAi, "/0/function/description", 1024, (1024, 0)),
+        (Provider::OpenAi, "/0/function/description", 1025, (1024, 1)),
+        (Provider::OpenAiResponses, "/0/description", 1025, (1025, 0)),
+    ] {
+        let definition = Definition::new("t", "é".repeat(given)).unwrap();
+        let Conversion { value, notes } = provider.definitions([&definition]).unwrap();
+        let shown = value.pointer(pointer).and_then(Value::as_str).unwrap();
+        assert_eq!((shown.chars().count(), notes.len()), expected, "{provider} {given}");
     }
 }
 
