@@ -11,9 +11,9 @@
 //! change replaces the whole file under a lock, so that several processes can share it.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -128,11 +128,13 @@ impl KeyStoreError {
     pub fn hint(&self) -> String {
         match self {
             Self::File { path, source } => {
+                let dir = path.parent().unwrap_or(path).display();
                 let path = path.display();
-                // Other users can read it, it belongs to another user, or it is a link.
+                // Other users can read it or write to its directory, it belongs to another user, or
+                // it is a link.
                 if source.kind() == io::ErrorKind::Other {
                     format!(
-                        "make it a plain file of yours that only you can read: chmod 600 {path}"
+                        "make it a plain file that only you can read, in a directory that only you can write to: chmod go-w {dir}; chmod 600 {path}"
                     )
                 } else if source.kind() == io::ErrorKind::PermissionDenied {
                     format!(
@@ -338,7 +340,8 @@ fn lock(path: &Path) -> io::Result<File> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".lock");
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        fs::create_dir_all(parent)?;
+        // A file in a directory that others can write to is refused, whatever the umask is.
+        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
     }
     let file = OpenOptions::new()
         .create(true)
@@ -376,7 +379,9 @@ mod tests {
         assert!(tenant(&server, &second.key).is_some());
         let text = fs::read_to_string(&path).unwrap();
         assert!(!text.contains(second.key.expose()) && text.contains(&second.id), "{text}");
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        for (path, mode) in [(&*path, 0o600), (path.parent().unwrap(), 0o700)] {
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, mode);
+        }
         assert_eq!(server.list().unwrap().len(), 1);
         assert!(matches!(command.add("a\nb"), Err(KeyStoreError::InvalidTenant(_))));
     }
