@@ -7,8 +7,9 @@
 //! builds with the versions that belong to this program. The folder must be new or empty, and no
 //! existing file is overwritten.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{ErrorKind as IoError, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
@@ -196,7 +197,9 @@ fn is_free(folder: &Path) -> Result<()> {
 /// Writes a file, which must not exist yet.
 fn write(path: &Path, text: &str) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(Error::file("make the folder", folder))?;
+    // A configuration in a folder that a group can write to is refused, whatever the umask is.
+    let made = DirBuilder::new().recursive(true).mode(0o755).create(folder);
+    made.map_err(Error::file("make the folder", folder))?;
     let opened = OpenOptions::new().write(true).create_new(true).open(path);
     opened.and_then(|mut file| file.write_all(text.as_bytes())).map_err(Error::file("write", path))
 }
