@@ -273,6 +273,13 @@ fn hint(typed: &TypedCall<'_>, error: &ToolError) -> String {
                 "the arguments may be nested too deep for the tool; otherwise it is a bug in the tool: {tell}"
             )
         }
+        ToolError::HandlerRaised(Crash { kind: CrashKind::BrokenAbi, backtrace, .. })
+            if backtrace.iter().any(|frame| frame == "args_sizes_get") =>
+        {
+            "a word of a program for WASI preview 1 has at most 58000 bytes, less 8 for each word: pass a longer text as \
+             `stdin` or in a file"
+                .to_owned()
+        }
         ToolError::HandlerRaised(Crash { kind: CrashKind::HostPanic, .. }) => {
             "this is a bug in toolcell, not in the tool: the message above says where".to_owned()
         }
