@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use rmcp::model::{ContentBlock, ErrorCode, ErrorData};
 use serde_json::json;
-use toolcell::message::Message;
+use toolcell::message::{Failure, Message};
 use toolcell::outcome::{Halt, Output, Part};
 use toolcell::{CallResult, Completion, Json, Outcome, Provider, Refusal};
 
@@ -36,7 +36,12 @@ pub(super) fn of(
     is_modern: bool,
 ) -> Result<ToolResult, ErrorData> {
     let is_structured = is_promised && is_modern;
-    let failed = |text: String, retry: Option<u64>| {
+    let failed = |mut text: String, retry: Option<u64>| {
+        // For a command that was ended, this is what it had printed.
+        let failure = completion.failure();
+        if let Some(data) = failure.as_ref().and_then(Failure::data) {
+            text = format!("{text}\n{data}");
+        }
         let mut result = ToolResult::new(vec![ContentBlock::text(text)], true);
         result.add_meta(META_ERROR, &completion.result);
         if let Some(retry) = retry {
@@ -59,9 +64,7 @@ pub(super) fn of(
             question::as_result(question, is_promised)
         }
         CallResult::Outcome(Outcome::Error(error)) => {
-            let message = error.message.clone();
-            let text = error.data.as_ref().map(|data| format!("{message}\n{data}"));
-            failed(text.unwrap_or(message), error.retry_after_ms)
+            failed(error.message.clone(), error.retry_after_ms)
         }
         CallResult::ToolError(error) => failed(error.to_string(), None),
         CallResult::Refusal(Refusal::Resume(fault)) => return Err(question::refusal(*fault)),
@@ -154,4 +157,29 @@ pub(in crate::mcp) fn error_of(refused: &RequestError) -> ErrorData {
         data["retry_after_ms"] = millis(wait).into();
     }
     ErrorData::new(code, refused.to_string(), Some(data))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails without: the handler's data; the output of a command that was ended.
+    #[test]
+    fn model_reads_data_of_a_failure() {
+        let usage = r#"{"fuel": 5, "wall_us": 1, "peak_memory": 1, "bytes_in": 2, "bytes_out": 0, "host_calls": 0, "log_bytes": 0, "log_bytes_dropped": 0}"#;
+        for (outcome, expected) in [
+            (r#"{"error": {"message": "full", "data": {"free": 0}}}"#, r#"full {"free": 0}"#),
+            (
+                r#"{"tool_error": {"reason": "timeout", "cause": {"kind": "fuel", "budget": 5, "used": 5, "stdout": "part"}, "message": ""}}"#,
+                r#"the tool used up its 5 units of fuel {"stdout":"part"}"#,
+            ),
+        ] {
+            let text =
+                format!(r#"{{"id": "1", "tool": "t", "outcome": {outcome}, "usage": {usage}}}"#);
+            let completion: Completion = serde_json::from_str(&text).unwrap();
+            let result = serde_json::to_value(of(&completion, false, false).unwrap()).unwrap();
+            let shown = result["content"][0]["text"].as_str().unwrap().replace('\n', " ");
+            assert_eq!(shown, expected);
+        }
+    }
 }
