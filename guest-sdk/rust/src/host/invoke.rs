@@ -99,8 +99,8 @@ pub fn call<T: DeserializeOwned>(name: &str, arguments: impl Serialize) -> Resul
     let arguments = serde_json::to_value(arguments).map_err(|error| {
         Error::Unexpected(format!("the arguments cannot be written as JSON: {error}"))
     })?;
-    let mut output = imports::invoke(name, arguments)?;
-    serde_json::from_value(output["value"].take()).map_err(|error| Error::unexpected_value(&error))
+    let output = imports::invoke(name, arguments)?;
+    crate::json::read(&output["value"].to_string()).map_err(|error| Error::unexpected_value(&error))
 }
 
 /// For native tests: sets the function that answers the calls of this thread, from the tool's name

@@ -1,9 +1,9 @@
-//! HTTP, secrets and key-value storage in native tests of a tool.
+//! HTTP, secrets, key-value storage and other tools in native tests of a tool.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use toolcell_guest::{Failure, http, json, kv, secrets};
+use toolcell_guest::{Failure, http, invoke, json, kv, secrets};
 
 #[test]
 fn requests_are_built_and_answered() {
@@ -90,4 +90,12 @@ fn kv_list_spans_pages() {
     assert_eq!(kv::list("n/").collect::<Result<Vec<_>, _>>(), Ok(keys));
     assert_eq!(kv::list("n/4").count(), 50);
     assert_eq!(kv::list("x").next(), None);
+}
+
+/// A tool in Rust that returns a double writes `5.0`.
+#[test]
+fn whole_double_of_another_tool_is_an_integer() {
+    invoke::answer_with(|_, arguments| Ok(arguments.clone()));
+    assert_eq!(invoke::call::<[u32; 1]>("echo", [5.0]), Ok([5]));
+    assert!(invoke::call::<[u32; 1]>("echo", [5.5]).is_err());
 }
