@@ -16,6 +16,8 @@ use crate::print::{Size, Time};
 
 /// The default address of a server.
 const ADDRESS: &str = "127.0.0.1:8700";
+/// The options that have no meaning with `--stdio`.
+const HTTP_ONLY: [&str; 6] = ["listen", "tls_cert", "behind_proxy", "hosts", "origins", "json"];
 
 /// Parses an IP address with a port.
 fn address(text: &str) -> Result<SocketAddr, String> {
@@ -52,10 +54,11 @@ SIGHUP ends the server too, unless this signal is ignored.
 Exit status: 0 it served until a signal ended it, or `--check` found nothing wrong, 2 bad usage, 1 anything else")]
 pub(crate) struct ServeArgs {
     /// Speak MCP on standard input and output, for a client that starts the server by itself
-    #[arg(long, conflicts_with_all = ["listen", "tls_cert", "behind_proxy", "hosts", "origins", "json"])]
+    #[arg(long, conflicts_with_all = HTTP_ONLY)]
     pub(crate) stdio: bool,
     /// With `--stdio`: serve this tenant's tools
-    #[arg(long, value_name = "NAME", requires = "stdio")]
+    // With an option that excludes `--stdio`, clap requires no `--stdio`.
+    #[arg(long, value_name = "NAME", requires = "stdio", conflicts_with_all = HTTP_ONLY)]
     pub(crate) tenant: Option<String>,
     /// Listen at this address
     #[arg(long, value_name = "ADDRESS:PORT", default_value = ADDRESS, value_parser = address)]

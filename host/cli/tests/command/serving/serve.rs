@@ -438,6 +438,9 @@ fn serve_stdio_speaks_mcp() {
         (0, "1 tool, 1 tenant, 0 problems\n"),
         "{checked}"
     );
+    // Over HTTP the key of a request says its tenant.
+    let listens = place.typed(&["serve", "--check", "--listen", "127.0.0.1:0", "--tenant", "acme"]);
+    listens.tells(2, "--tenant");
     let mut client = Client::start(place.command().args(["serve", "--stdio", "--tenant", "acme"]));
     assert_eq!(client.opens()["protocolVersion"], REVISION);
     let called = client.asks("tools/call", &json!({"name": "greet", "arguments": {"name": "Ada"}}));
