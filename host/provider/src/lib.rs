@@ -115,9 +115,10 @@ impl Provider {
     ) -> (Conversion, Option<ProviderError>) {
         let (mut tools, mut notes, mut names, mut first) =
             (Vec::new(), Vec::new(), BTreeSet::new(), None);
+        let mut places = schema::LIST_PLACES;
         for definition in definitions {
             let noted = notes.len();
-            let mut changes = Changes::new(self, &definition.name, &mut notes);
+            let mut changes = Changes::new(self, &definition.name, &mut notes, &mut places);
             let is_new = names.insert(&definition.name);
             match self.definition(definition, is_new, &mut changes) {
                 Ok(tool) => tools.push(tool),

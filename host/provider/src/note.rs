@@ -68,11 +68,18 @@ pub(super) struct Changes<'a> {
     notes: &'a mut Vec<Note>,
     /// The notes of this tool.
     seen: HashSet<Note>,
+    /// The places that the schemas of the list may still have together, beside each tool's own.
+    pub(super) places: &'a mut usize,
 }
 
 impl<'a> Changes<'a> {
-    pub(super) fn new(provider: Provider, tool: &'a str, notes: &'a mut Vec<Note>) -> Self {
-        Self { provider, tool, notes, seen: HashSet::new() }
+    pub(super) fn new(
+        provider: Provider,
+        tool: &'a str,
+        notes: &'a mut Vec<Note>,
+        places: &'a mut usize,
+    ) -> Self {
+        Self { provider, tool, notes, seen: HashSet::new(), places }
     }
 
     pub(super) fn note(&mut self, pointer: &str, change: &str, reason: &str) {

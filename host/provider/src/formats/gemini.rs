@@ -69,11 +69,13 @@ pub(crate) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Conver
         return Err(changes.refusal("/name", "it must begin with a letter or an underscore"));
     }
     let (noted, document) = (changes.count(), definition.parameters.as_ref());
+    let places = *changes.places;
     let parameters =
         Subset::new(Rewrite::new(document, "/parameters", changes)).parameters().or_else(|_| {
             // A schema that is too large with its recursion expanded may fit if it is expanded
             // once.
             changes.truncate(noted);
+            *changes.places = places;
             Subset::new(Rewrite::new(document, "/parameters", changes).with_recursion(1))
                 .parameters()
         })?;

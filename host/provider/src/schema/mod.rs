@@ -14,12 +14,19 @@ use serde_json::{Map, Value, json};
 use toolcell_contract::json::inside;
 use toolcell_contract::schema::decoded;
 
-use super::{Converted, note::Changes};
+use super::{Converted, ProviderError, note::Changes};
 
 /// Bytes of schema that one conversion may process, with references followed: 64 times the largest
 /// schema of a tool. Two references to one place at each of many levels would double the output per
 /// level.
 const MAX_WORK: usize = 4 << 20;
+/// Places, with references followed, that the schemas of one list may have beside each tool's own.
+/// A place takes some 10 us and 2 KB.
+pub(super) const LIST_PLACES: usize = 64 << 10;
+/// Places that the schema of each tool may have, however large those of other tools are.
+const OWN_PLACES: usize = 500;
+/// Places of a schema with all expansions of its recursion. Otherwise it is expanded once.
+const RECURSIVE_PLACES: usize = 4_000;
 /// Comparisons of two listed values that count as a byte of this work.
 const COMPARISONS: usize = 16;
 /// Nested `$ref` and `allOf` at one place. Generated schemas have a handful.
@@ -60,6 +67,7 @@ pub(super) struct Rewrite<'a, 'n> {
     /// Number of expansions of a recursive schema.
     recursion: usize,
     work: usize,
+    places: usize,
     levels: usize,
 }
 
@@ -75,7 +83,7 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         start: &'static str,
         changes: &'a mut Changes<'n>,
     ) -> Self {
-        Self { document, start, changes, recursion: MAX_RECURSION, work: 0, levels: 0 }
+        Self { document, start, changes, recursion: MAX_RECURSION, work: 0, places: 0, levels: 0 }
     }
 
     /// Sets the number of expansions of a recursive schema.
@@ -150,6 +158,7 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         open: &mut Open,
     ) -> Converted<Keywords> {
         self.spend(schema.to_string().len(), at)?;
+        self.take_place(at)?;
         self.levels += 1;
         if self.levels > MAX_HOPS {
             let problem =
@@ -226,8 +235,25 @@ impl<'a, 'n> Rewrite<'a, 'n> {
     /// Charges bytes of schema that are processed or copied.
     pub(super) fn spend(&mut self, bytes: usize, at: &str) -> Converted<()> {
         self.work += bytes;
+        if self.work <= MAX_WORK { Ok(()) } else { Err(self.too_large(at)) }
+    }
+
+    /// Counts a place: first those of the tool, then those of the whole list.
+    fn take_place(&mut self, at: &str) -> Converted<()> {
+        self.places += 1;
+        if self.recursion == MAX_RECURSION && self.places > RECURSIVE_PLACES {
+            return Err(self.too_large(at));
+        }
+        if self.places > OWN_PLACES {
+            let left = self.changes.places.checked_sub(1).ok_or_else(|| self.too_large(at))?;
+            *self.changes.places = left;
+        }
+        Ok(())
+    }
+
+    fn too_large(&self, at: &str) -> ProviderError {
         let problem = "the schema is too large with its references and alternatives expanded";
-        if self.work <= MAX_WORK { Ok(()) } else { Err(self.changes.refusal(at, problem)) }
+        self.changes.refusal(at, problem)
     }
 
     /// Returns the subschema that a reference names.

@@ -38,6 +38,26 @@ fn recursion_is_cut_with_a_note() {
     }
 }
 
+/// Each of these tools alone takes most of what a list may take. A small tool behind them stays.
+#[test]
+fn list_of_exploding_schemas_is_bounded() {
+    let members: serde_json::Map<_, _> =
+        (0..200).map(|n| (format!("m{n}"), json!({"$ref": "#/$defs/Wide"}))).collect();
+    let schema = json!({
+        "properties": {"x": {"$ref": "#/$defs/Wide"}}, "$defs": {"Wide": {"type": "object", "properties": members}},
+    });
+    let tool =
+        |n: u32| Definition::new(format!("t{n}"), "").unwrap().with_parameters(schema.clone());
+    let mut tools: Vec<_> = (0..20).map(tool).collect();
+    tools.push(Definition::new("small", "").unwrap().with_parameters(json!({"type": "object"})));
+    let Conversion { value, notes } = Provider::Gemini.definitions(&tools).unwrap();
+    let names = value[0]["functionDeclarations"].as_array().unwrap().iter();
+    let names: Vec<_> = names.map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["t0", "small"]);
+    let left_out = notes.iter().filter(|note| note.change.contains("left out of the list"));
+    assert_eq!(left_out.count(), 19);
+}
+
 #[test]
 fn long_description_is_cut_for_chat_completions() {
     for (provider, pointer, given, expected) in [

@@ -17,6 +17,7 @@ use axum::extract::{Path, Query};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use toolcell::{Provider, Tool};
 
 use super::Caller;
@@ -68,13 +69,12 @@ pub(super) async fn list(
     let provider = provider(format.as_deref())?;
     let Page { tools, next, .. } = shared.service.tools(&principal, cursor.as_deref()).await?;
     // A page may be empty and have a next one: the format may not express any tool of it.
-    let definitions = tools.iter().map(Tool::definition);
     let (tools, notes) = match provider {
         Some(provider) => {
-            let page = provider.page(definitions);
+            let page = in_turn(move || provider.page(tools.iter().map(Tool::definition))).await?;
             (page.value, page.notes)
         }
-        None => (definitions.map(|definition| json!(definition)).collect(), Vec::new()),
+        None => (tools.iter().map(|tool| json!(tool.definition())).collect(), Vec::new()),
     };
     Ok(Json(Tools { tools, notes, next_cursor: next }))
 }
@@ -94,7 +94,8 @@ pub(super) async fn one(
     let Path(name) = name.map_err(|_| invalid_path())?;
     let tool = shared.service.tool(&principal, &name).await?;
     let Some(provider) = provider else { return Ok(Json(json!(tool.definition()))) };
-    let converted = provider.definitions([tool.definition()]).map_err(|error| {
+    let converted = in_turn(move || provider.definitions([tool.definition()])).await?;
+    let converted = converted.map_err(|error| {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "inexpressible", error.to_string())
             .with_hint(error.hint())
     })?;
@@ -102,6 +103,20 @@ pub(super) async fn one(
     let only =
         tools.as_array().filter(|tools| tools.len() == 1).and_then(|tools| tools.first().cloned());
     Ok(Json(only.unwrap_or(tools)))
+}
+
+/// Converts definitions on a thread that may block, one request at a time. Authors wrote them, and
+/// a page with large schemas can take seconds.
+async fn in_turn<T: Send + 'static>(
+    convert: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Problem> {
+    static TURN: Semaphore = Semaphore::const_new(1);
+    let turn = TURN.acquire().await.map_err(|_| Problem::internal())?;
+    let converted = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        convert()
+    });
+    converted.await.map_err(|_| Problem::internal())
 }
 
 fn provider(format: Option<&str>) -> Result<Option<Provider>, Problem> {
