@@ -102,6 +102,8 @@ def _make(function, name, description, needs, options):
         parameters = _schema.object_of(fields, descriptions)
     except TypeError as error:
         raise TypeError(f"{about}: {error}") from None
+    except RecursionError:
+        raise TypeError(f"{about}: a type that contains itself has no JSON Schema; use `list` or `dict` where it does") from None
     if inspect.iscoroutinefunction(function):
         # What is imported now is part of the component; a call has no files to import from.
         from . import _loop  # noqa: F401
