@@ -203,7 +203,8 @@ fn fault(output: &str, below: &str) -> Error {
 fn author_traceback(output: &str, below: &str) -> String {
     const HEAD: &str = "Traceback (most recent call last):\n";
     let Some(at) = output.rfind(HEAD) else { return output.trim_end().to_owned() };
-    let traceback = output[at + HEAD.len()..].split("\n\nCaused by:").next().unwrap_or_default();
+    let told = &output[at + HEAD.len()..];
+    let (traceback, rest) = told.split_once("\n\nCaused by:\n").unwrap_or((told, ""));
     let mut is_left_out = false;
     let mut lines = Vec::new();
     for line in traceback.trim_end().lines() {
@@ -219,6 +220,11 @@ fn author_traceback(output: &str, below: &str) -> String {
         if !is_left_out {
             lines.push(line.replace("File \"/1/", &format!("File \"{below}")));
         }
+    }
+    // componentize-py cuts a long traceback off before the error, and tells that again.
+    let error = rest.split("\n\n").next().unwrap_or_default();
+    if error.lines().next().is_some_and(|line| !traceback.contains(line.trim())) {
+        lines.extend(error.lines().map(|line| line.trim().to_owned()));
     }
     lines.join("\n")
 }
@@ -249,6 +255,8 @@ mod tests {
         let shown = "  File \"src/tool.py\", line 2, in <module>\n    boom()\nNameError: boom";
         assert_eq!(author_traceback(told, "src/"), shown);
         assert_eq!(author_traceback("no traceback\n", ""), "no traceback");
+        let cut = told.replace("boom()\nNameError: boom\n", "boo");
+        assert_eq!(author_traceback(&cut, "src/"), shown.replace("boom()", "boo"));
     }
 
     #[test]
