@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 import inspect
+import json
 import math
 import types
 import typing
@@ -102,7 +103,7 @@ def value_of(hint, value):
     if hint is int and isinstance(value, float):
         return int(value)
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        return hint(value)
+        return next(_members(hint, value))
     if dataclasses.is_dataclass(hint):
         hints = typing.get_type_hints(hint, include_extras=True)
         return hint(**{name: value_of(hints[name], item) for name, item in value.items()})
@@ -110,6 +111,14 @@ def value_of(hint, value):
         hints = typing.get_type_hints(hint)
         return {name: value_of(hints[name], item) for name, item in value.items()}
     return value
+
+
+def _members(hint, value):
+    """The members of an enumeration that have this JSON value: a tuple is a list there, and Python's `True`, which is 1, is not."""
+    for member in hint:
+        given = json.loads(json.dumps(member.value))
+        if given == value and isinstance(given, bool) == isinstance(value, bool):
+            yield member
 
 
 def fits(hint, value):
@@ -124,8 +133,7 @@ def fits(hint, value):
     if hint in (Any, inspect.Parameter.empty, object):
         return True
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        # Python's `True` is 1, and JSON's is not.
-        return any(member.value == value and isinstance(member.value, bool) == isinstance(value, bool) for member in hint)
+        return any(True for _ in _members(hint, value))
     if hint is bool or isinstance(value, bool):
         return hint is bool and isinstance(value, bool)
     if hint is float:

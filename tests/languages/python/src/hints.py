@@ -16,6 +16,7 @@ class Unit(enum.Enum):
 
 class Level(enum.Enum):
     LOW = 1
+    SPAN = (1, 2)
 
 
 @dataclasses.dataclass
@@ -59,6 +60,7 @@ async def hinted(
     anything: Any,
     bare,
     unit: Unit = Unit.METRE,
+    span: Level = Level.LOW,
     limit: int = 5,
     flag: bool = False,
     nothing: Optional[str] = None,
@@ -78,7 +80,7 @@ HINTED = TOOLS.pop("hinted")
 GIVEN = {
     "text": "a", "ratio": 2, "maybe": 3.0, "choice": 3, "places": [{"name": "Bern"}], "counts": {"a": 1.0},
     "options": {"unit": "ft"}, "either": [1.0], "figures": [{"kind": "circle", "size": 1}, None], "amount": 1e300,
-    "level": True, "described": "b", "anything": {"c": []}, "bare": 1, "unit": "m",
+    "level": True, "described": "b", "anything": {"c": []}, "bare": 1, "unit": "m", "span": [1, 2],
 }
 ENDINGS = {
     "hints": lambda: HINTED.parameters,
