@@ -35,6 +35,8 @@ const SDK: &str = "toolcell";
 const MAX_SOURCE: u64 = 8 << 20;
 /// Bytes of all files of source.
 const MAX_SOURCES: u64 = 64 << 20;
+/// Maximum number of packages of which files for other platforms than browsers are tried.
+const MAX_PAGES: usize = 8;
 
 /// Modules in the runtime's format, by their paths in the project.
 #[derive(Debug, Default, Serialize)]
@@ -48,6 +50,9 @@ pub(crate) struct Modules {
     /// Names and imports that the runtime does not have.
     #[serde(skip)]
     pub(crate) absent: Absent,
+    /// What CommonJS modules require in vain, by their packages.
+    #[serde(skip)]
+    unmet: BTreeSet<(String, String)>,
 }
 
 /// One file of the project or of a package.
@@ -124,16 +129,22 @@ struct Free {
 
 /// Reads the module `entry` of a project and all modules that it imports.
 pub(crate) fn collect(project: &Path, entry: &str) -> Result<Modules> {
-    let modules = collected(project, entry, &BTreeSet::new())?;
-    let pages = modules.absent.of_a_page();
-    if pages.is_empty() {
-        return Ok(modules);
+    let mut modules = collected(project, entry, &BTreeSet::new())?;
+    let mut pages = BTreeSet::new();
+    // Some packages use names of web pages. Their files for other platforms may not, but these may
+    // need Node: each package is tried by itself.
+    for page in modules.absent.of_a_page().into_iter().take(MAX_PAGES) {
+        pages.insert(page.clone());
+        if let Ok(others) = collected(project, entry, &pages)
+            && others.absent.of_a_page().len() < modules.absent.of_a_page().len()
+            && others.unmet.is_subset(&modules.unmet)
+        {
+            modules = others;
+        } else {
+            pages.remove(&page);
+        }
     }
-    // Some packages use names of web pages. Their files for other platforms may not.
-    Ok(match collected(project, entry, &pages) {
-        Ok(others) if others.absent.of_a_page().len() < pages.len() => others,
-        _ => modules,
-    })
+    Ok(modules)
 }
 
 /// Reads the modules. `pages` are packages whose browser files are not used.
@@ -143,7 +154,7 @@ fn collected(project: &Path, entry: &str, pages: &BTreeSet<String>) -> Result<Mo
     let mut resolver = Resolver::new(&root, pages);
     let mut files = BTreeMap::new();
     let mut open = vec![entry.to_owned()];
-    let (mut bytes, mut absent) = (0, Absent::default());
+    let (mut bytes, mut absent, mut unmet) = (0, Absent::default(), BTreeSet::new());
     while let Some(name) = open.pop() {
         if files.contains_key(&name) {
             continue;
@@ -162,6 +173,7 @@ fn collected(project: &Path, entry: &str, pages: &BTreeSet<String>) -> Result<Mo
                 }
                 // The module may not need it: `require` throws when this line runs.
                 (Err(error), Text::CommonJs { .. }) => {
+                    unmet.insert((resolve::package_of(&name).to_owned(), specifier.clone()));
                     missing.insert(specifier.clone(), without(&name, &error));
                 }
                 (Err(error), _) => return Err(error),
@@ -194,7 +206,7 @@ fn collected(project: &Path, entry: &str, pages: &BTreeSet<String>) -> Result<Mo
         }
         files.insert(name, File { text, meanings, missing });
     }
-    Ok(Modules { absent, ..render(&files, entry)? })
+    Ok(Modules { absent, unmet, ..render(&files, entry)? })
 }
 
 /// Returns the text of an error without the file name at its start.
