@@ -1,14 +1,15 @@
 // The second part of the module `toolcell`: what the runtime asks.
 const MAX_DEPTH = 127, MAX_CAUSES = 5;
-// What JSON writes as `{}`, whatever it contains.
-const OPAQUE = new Set(["Map", "Set", "WeakMap", "WeakSet", "Map Iterator", "Set Iterator", "Array Iterator", "Generator", "Promise",
-  "RegExp", "ArrayBuffer", "DataView"].map((name) => `[object ${name}]`));
+// What JSON writes as `{}`, whatever it contains, if it has no properties of its own.
+const OPAQUE = new Set(["Map", "Set", "WeakMap", "WeakSet", "Map Iterator", "Set Iterator", "Array Iterator", "Generator",
+  "AsyncGenerator", "Promise", "RegExp", "ArrayBuffer", "DataView", "Error", "DOMException", "Request", "Response", "Headers", "Blob",
+  "File", "FormData", "ReadableStream", "URLSearchParams"].map((name) => `[object ${name}]`));
 // A method is made when it is read first: here that is in the snapshot, and not in each call.
-const { toString: tag } = Object.prototype, { includes } = String.prototype;
+const { toString: tag } = Object.prototype, { includes } = String.prototype, { keys: namesOf } = Object;
 const transparent = (_, value) => {
   if (typeof value === "bigint") return 0;
   const type = typeof value === "object" && value !== null ? tag.call(value) : "";
-  if (OPAQUE.has(type)) wrong(`the type ${type.slice(8, -1)} has no JSON form`);
+  if (OPAQUE.has(type) && namesOf(value).length === 0) wrong(`the type ${type.slice(8, -1)} has no JSON form`);
   return value;
 };
 // For `stringify`: refuses what JSON would write as something else, and what the host would refuse.
