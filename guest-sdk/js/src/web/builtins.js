@@ -12,6 +12,14 @@ for (const name of Object.getOwnPropertyNames(Date.prototype)) {
   });
 }
 
+// A stack can be set to any value, as where it is a property of the error: packages set `undefined`.
+const { get: stackOf } = Object.getOwnPropertyDescriptor(Error.prototype, "stack");
+Object.defineProperty(Error.prototype, "stack", {
+  get: stackOf,
+  set(value) { Object.defineProperty(this, "stack", { value, configurable: true, writable: true }); },
+  configurable: true,
+});
+
 // An array hands its arguments on.
 for (const type of [Array, Object.getPrototypeOf(Uint8Array)]) {
   method(type, "toLocaleString", function toLocaleString(locales, options) {
