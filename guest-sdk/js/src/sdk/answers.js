@@ -68,8 +68,16 @@ const ending = (value) => {
   const message = value.message === undefined ? undefined : words(value.message);
   return { kind, value: written("result", value.value), message, parts: value.parts?.map(part), endTurn: value.endTurn };
 };
+// What a part has, by its type.
+const PART = { image: ["mimeType", "data"], audio: ["mimeType", "data"], resource_link: ["uri"] };
 const part = (from) => {
   if (typeof from === "string") return { type: "text", text: words(from) };
+  for (const field of PART[from?.type] ?? ["text"]) {
+    const given = from?.[field], isBytes = field === "data";
+    // A text would be sent as its own bytes, also if it is base64.
+    const isFitting = isBytes ? given instanceof ArrayBuffer || ArrayBuffer.isView(given) : typeof given === "string";
+    if (!isFitting) wrong(`output(): a part of the type ${from?.type} has \`${field}\`, which is ${isBytes ? "a Uint8Array" : "a text"}`);
+  }
   const fields = Object.entries(from).map(([name, value]) => [name, name === "data" ? asBytes(value) : wellFormed(value)]);
   return Object.fromEntries(fields);
 };
@@ -77,7 +85,9 @@ const part = (from) => {
 const failure = ({ message, data, retryable, retryAfterMs }) => {
   const { text, problem } = data === undefined ? {} : tried(data);
   const remark = problem === undefined ? "" : ` (its details cannot be written as JSON: ${problem})`;
-  return { kind: "error", message: words(message) + remark, data: text, retryable, retryAfterMs };
+  const after = +(retryAfterMs ?? NaN), mayRetry = retryable === undefined || retryable === null ? undefined : !!retryable;
+  // A time that is no number is left out: 0 would mean at once.
+  return { kind: "error", message: words(message) + remark, data: text, retryable: mayRetry, retryAfterMs: after - after === 0 ? after : undefined };
 };
 // Whether there can be a rejected promise that nothing handles, or work that makes one. Mostly there is neither, and to wait for
 // the end of all work would cost as much as a small handler.

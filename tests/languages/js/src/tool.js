@@ -112,6 +112,9 @@ const endings = {
   used_up: () => { const rows = [1, 2].values(); return { get rows() { return [...rows]; }, next: null }; },
   remote: () => new Proxy({}, { get: (_, name) => (name === "then" ? (resolve) => resolve(42) : undefined) }),
   job_before_end: () => { const list = []; queueMicrotask(() => list.push(1)); return list; },
+  retries: () => { throw new ToolFailure("too many requests", { retryable: 1, retryAfterMs: "1500" }); },
+  base64: () => output("a picture", { parts: [{ type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" }] }),
+  untyped: () => output("a picture", { parts: [{ type: "image", data: new Uint8Array(1) }] }),
   half: () => { throw new ToolFailure("no such \ud800city"); },
   part: () => progress(0.25, 1),
   logs: () => {
