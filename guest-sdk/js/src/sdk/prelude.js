@@ -101,12 +101,17 @@ const granted = (kind, what, Denied = HostError) => {
   throw new Denied("denied", `${what} is not among what the tool needs: add { kind: "${kind}", pattern, reason } to its \`needs\``);
 };
 
+/** What JSON has no form for, as a person reads it. */
+const legible = (_, inner) => {
+  if (typeof inner === "bigint" || (typeof inner === "number" && inner - inner !== 0) || inner instanceof Error) return String(inner);
+  return inner instanceof Map || inner instanceof Set ? [...inner] : inner;
+};
 /** Log lines by level; `console` uses it. */
 const shown = (value) => {
-  if (typeof value === "string") return value;
+  if (typeof value !== "object") return String(value);
   if (value instanceof Error) return described(value);
   try {
-    return stringify(value, (_, inner) => (typeof inner === "bigint" ? String(inner) : inner)) ?? String(value);
+    return stringify(value, legible) ?? String(value);
   } catch {
     return String(value);
   }

@@ -82,6 +82,7 @@ const endings = {
   throws: fail,
   caused,
   throws_text: () => { throw "just a text"; },
+  throws_map: () => { throw new Map([["ratio", NaN], ["why", new RangeError("no")]]); },
   pending: () => new Promise(() => {}),
   lost: () => lose(() => Promise.reject(new RangeError("out of cheese"))),
   lost_later: () => lose(failLater),
