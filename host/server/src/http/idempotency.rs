@@ -64,17 +64,17 @@ type TenantKeys = Arc<TenantPart<Mutex<Entries>>>;
 pub(crate) struct Idempotency {
     clock: Arc<dyn Clock>,
     tenants: PerTenant<Mutex<Entries>>,
-    kept: Mutex<Kept>,
+    active: Mutex<ActiveTenants>,
 }
 
-/// The tenants that have keys, held for as long as they have some.
+/// The keys of the tenants that have some, or a request that begins.
 #[derive(Debug, Default)]
-struct Kept {
+struct ActiveTenants {
     keys: Vec<TenantKeys>,
     swept: Option<Instant>,
 }
 
-impl Kept {
+impl ActiveTenants {
     /// Removes the old answers of all tenants, from time to time.
     fn sweep(&mut self, now: Instant) {
         if self.swept.is_none_or(|swept| now.saturating_duration_since(swept) >= SWEEP) {
@@ -82,7 +82,8 @@ impl Kept {
             self.keys.retain(|keys| {
                 let mut entries = keys.lock();
                 remove_old(&mut entries, now);
-                !entries.is_empty()
+                // A request that has found its tenant's keys is about to add one.
+                Arc::strong_count(keys) > 1 || !entries.is_empty()
             });
         }
     }
@@ -142,7 +143,7 @@ pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 
 impl Idempotency {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, tenants: PerTenant::default(), kept: Mutex::default() }
+        Self { clock, tenants: PerTenant::default(), active: Mutex::default() }
     }
 
     /// Begins a request: claims its key, or returns the stored answer.
@@ -163,14 +164,7 @@ impl Idempotency {
         // Copied before the lock is taken: one for the map, one for the claim.
         let key = (principal.clone(), key.to_owned());
         let own = key.clone();
-        // Locked until the key is claimed, so that the tenant's keys are not forgotten before.
-        let mut kept = self.kept.lock();
-        kept.sweep(now);
-        let tenant = TenantState::of(principal.tenant());
-        let keys = self.tenants.get(&tenant, Mutex::default);
-        if !kept.keys.iter().any(|other| Arc::ptr_eq(other, &keys)) {
-            kept.keys.push(Arc::clone(&keys));
-        }
+        let keys = self.keys_of(principal.state(), now);
         let mut entries = keys.lock();
         remove_old(&mut entries, now);
         if let Some(entry) = entries.get(&key) {
@@ -201,6 +195,18 @@ impl Idempotency {
         entries.insert(own, Entry { request, since: now, answer: None });
         drop(entries);
         Ok(BeginResult::First(Claim { keys, key }))
+    }
+
+    /// Returns the keys of a tenant.
+    fn keys_of(&self, tenant: &Arc<TenantState>, now: Instant) -> TenantKeys {
+        let mut active = self.active.lock();
+        active.sweep(now);
+        if let Some(keys) = self.tenants.find(tenant) {
+            return keys;
+        }
+        let keys = self.tenants.get(tenant, Mutex::default);
+        active.keys.push(Arc::clone(&keys));
+        keys
     }
 }
 
