@@ -128,13 +128,12 @@ impl KeyStoreError {
     pub fn hint(&self) -> String {
         match self {
             Self::File { path, source } => {
-                let dir = path.parent().unwrap_or(path).display();
-                let path = path.display();
+                let (dir, path) = (directory(path).display(), path.display());
                 // Other users can read it or write to its directory, it belongs to another user, or
                 // it is a link.
                 if source.kind() == io::ErrorKind::Other {
                     format!(
-                        "make it a plain file that only you can read, in a directory that only you can write to: chmod go-w {dir}; chmod 600 {path}"
+                        "make it a plain file of yours that only you can read, in a directory of yours that only you can write to: chmod go-w {dir}; chmod 600 {path}"
                     )
                 } else if source.kind() == io::ErrorKind::PermissionDenied {
                     format!(
@@ -335,14 +334,17 @@ fn stamp(path: &Path) -> Option<Stamp> {
     Some((found.dev(), found.ino(), found.len(), found.mode(), written, changed))
 }
 
+/// Returns the directory of a file.
+fn directory(path: &Path) -> &Path {
+    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Waits until no other process changes the file.
 fn lock(path: &Path) -> io::Result<File> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".lock");
-    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        // A file in a directory that others can write to is refused, whatever the umask is.
-        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
-    }
+    // A file in a directory that others can write to is refused, whatever the umask is.
+    DirBuilder::new().recursive(true).mode(0o700).create(directory(path))?;
     let file = OpenOptions::new()
         .create(true)
         .truncate(false)
@@ -402,6 +404,9 @@ mod tests {
             let error = KeyStoreError::File { path: path.clone(), source: kind.into() };
             assert!(error.hint().starts_with(hint), "{kind:?}: {}", error.hint());
         }
+        let error =
+            KeyStoreError::File { path: "keys.json".into(), source: io::ErrorKind::Other.into() };
+        assert!(error.hint().ends_with("chmod go-w .; chmod 600 keys.json"), "{}", error.hint());
     }
 
     #[test]
