@@ -10,6 +10,7 @@
 //! Not here: the choice of the visible tools, in `service/catalogue.rs`.
 
 use std::str::FromStr as _;
+use std::sync::LazyLock;
 
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -18,12 +19,14 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
+use toolcell::tenant::PerTenant;
 use toolcell::{Provider, Tool};
 
 use super::Caller;
 use super::problem::{Problem, Refused};
 use super::schemas::{ListedTool, Note};
 use crate::service::catalogue::Page;
+use crate::tenants::principal::Principal;
 
 /// Characters of a query's fault in an error.
 const QUERY_PROBLEM: usize = 200;
@@ -71,7 +74,8 @@ pub(super) async fn list(
     // A page may be empty and have a next one: the format may not express any tool of it.
     let (tools, notes) = match provider {
         Some(provider) => {
-            let page = in_turn(move || provider.page(tools.iter().map(Tool::definition))).await?;
+            let convert = move || provider.page(tools.iter().map(Tool::definition));
+            let page = in_turn(&principal, convert).await?;
             (page.value, page.notes)
         }
         None => (tools.iter().map(|tool| json!(tool.definition())).collect(), Vec::new()),
@@ -94,7 +98,8 @@ pub(super) async fn one(
     let Path(name) = name.map_err(|_| invalid_path())?;
     let tool = shared.service.tool(&principal, &name).await?;
     let Some(provider) = provider else { return Ok(Json(json!(tool.definition()))) };
-    let converted = in_turn(move || provider.definitions([tool.definition()])).await?;
+    let convert = move || provider.definitions([tool.definition()]);
+    let converted = in_turn(&principal, convert).await?;
     let converted = converted.map_err(|error| {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "inexpressible", error.to_string())
             .with_hint(error.hint())
@@ -106,11 +111,15 @@ pub(super) async fn one(
 }
 
 /// Converts definitions on a thread that may block, one request at a time. Authors wrote them, and
-/// a page with large schemas can take seconds.
+/// a page with large schemas can take seconds. A tenant has one request in the line of all.
 async fn in_turn<T: Send + 'static>(
+    principal: &Principal,
     convert: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Problem> {
+    static OWN_TURNS: LazyLock<PerTenant<Semaphore>> = LazyLock::new(PerTenant::default);
     static TURN: Semaphore = Semaphore::const_new(1);
+    let own = OWN_TURNS.get(principal.state(), || Semaphore::new(1));
+    let _own = own.acquire().await.map_err(|_| Problem::internal())?;
     let turn = TURN.acquire().await.map_err(|_| Problem::internal())?;
     let converted = tokio::task::spawn_blocking(move || {
         let _turn = turn;
