@@ -17,7 +17,8 @@ use crate::print::{Size, Time};
 /// The default address of a server.
 const ADDRESS: &str = "127.0.0.1:8700";
 /// The options that have no meaning with `--stdio`.
-const HTTP_ONLY: [&str; 6] = ["listen", "tls_cert", "behind_proxy", "hosts", "origins", "json"];
+const HTTP_ONLY: [&str; 8] =
+    ["listen", "tls_cert", "tls_key", "behind_proxy", "hosts", "origins", "shutdown_delay", "json"];
 
 /// Parses an IP address with a port.
 fn address(text: &str) -> Result<SocketAddr, String> {
@@ -70,7 +71,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
     /// A proxy in front of the server does TLS
-    #[arg(long, conflicts_with = "tls_cert")]
+    #[arg(long, conflicts_with_all = ["tls_cert", "tls_key"])]
     pub(crate) behind_proxy: bool,
     /// Accept this name in `Host`; `localhost` and the loopback addresses are always accepted
     #[arg(long = "host", value_name = "NAME")]
@@ -80,7 +81,7 @@ pub(crate) struct ServeArgs {
     pub(crate) origins: Vec<String>,
     /// Time in which requests are still accepted once a signal ends the server, while `/ready`
     /// answers 503; none if absent
-    #[arg(long, value_name = "TIME", conflicts_with = "stdio")]
+    #[arg(long, value_name = "TIME")]
     pub(crate) shutdown_delay: Option<Time>,
     /// Time for running calls once a signal ends the server
     #[arg(long, value_name = "TIME", default_value_t = Time(Duration::from_secs(30)))]

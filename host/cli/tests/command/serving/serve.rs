@@ -439,8 +439,10 @@ fn serve_stdio_speaks_mcp() {
         "{checked}"
     );
     // Over HTTP the key of a request says its tenant.
-    let listens = place.typed(&["serve", "--check", "--listen", "127.0.0.1:0", "--tenant", "acme"]);
-    listens.tells(2, "--tenant");
+    for (option, value) in [("--listen", "127.0.0.1:0"), ("--shutdown-delay", "1s")] {
+        let typed = place.typed(&["serve", "--check", option, value, "--tenant", "acme"]);
+        typed.tells(2, "--tenant");
+    }
     let mut client = Client::start(place.command().args(["serve", "--stdio", "--tenant", "acme"]));
     assert_eq!(client.opens()["protocolVersion"], REVISION);
     let called = client.asks("tools/call", &json!({"name": "greet", "arguments": {"name": "Ada"}}));
