@@ -45,7 +45,7 @@ impl Configuration {
                 let (option, instead) = if is_grant {
                     ("--grant", format!("add the grants to [components.{name}.grants]"))
                 } else {
-                    ("--as", format!("leave it out: `as` in [components.{name}] says it"))
+                    ("--as", format!("leave it out, or set `as` in [components.{name}]"))
                 };
                 return Err(Error::usage(
                     format!("`{option}` cannot be used for `{name}`, which `{file}` configures"),
