@@ -61,12 +61,11 @@ impl Redactors {
                 let _ = place.set(Redactor::build(values, pieces));
             }));
         }
-        let made = place.wait().await.clone();
-        self.make_room();
-        made
+        place.wait().await.clone()
     }
 
-    /// Returns the place of the redactor of this name, and true if nobody builds it yet.
+    /// Returns the place of the redactor of this name, and true if it is new: the caller has to
+    /// build it. Removes the redactors for which there is no room.
     fn place(&self, name: blake3::Hash) -> (Place, bool) {
         let mut kept = self.cached.lock();
         kept.retain(|(_, place)| !matches!(place.get(), Some(None)));
@@ -76,17 +75,13 @@ impl Redactors {
             Some(at) => kept.make_contiguous()[..=at].rotate_right(1),
             None => kept.push_front((name, Arc::new(SetOnce::new()))),
         }
-        (Arc::clone(&kept[0].1), found.is_none())
-    }
-
-    fn make_room(&self) {
-        let mut kept = self.cached.lock();
         let size = |(_, place): &(_, Place)| {
             place.get().and_then(Option::as_ref).map_or(0, Redactor::size)
         };
         while kept.len() > 1 && kept.iter().map(size).sum::<usize>() > self.room {
             kept.pop_back();
         }
+        (Arc::clone(&kept[0].1), found.is_none())
     }
 }
 
