@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use toolcell_contract::call::{CallResult, Resume};
-use toolcell_contract::json::{Json, Size, measure};
+use toolcell_contract::json::Size;
 use toolcell_contract::outcome::refusal::{Fault, Refusal, ResumeFault};
 use toolcell_contract::outcome::tool_error::{Crash, ToolError};
 use toolcell_contract::panic_guard::guarded;
@@ -34,11 +34,7 @@ impl Executor {
         tool: &Tool,
         invocation: &mut Arc<Invocation>,
     ) -> Result<(), Rejection> {
-        let mut size = checks::measured(&invocation.call, &invocation.limits)?;
-        if let Some(resume) = &invocation.context.resume {
-            // The answer to a question is also compared with a schema.
-            size.tree += measure(resume.answer.as_str(), Json::MAX_DEPTH).unwrap_or_default().tree;
-        }
+        let size = checks::measured(&invocation.call, &invocation.limits)?;
         let (parsed, room) = if trees::is_large(size) {
             // Boxed, because it is rare and would make the future of every call larger.
             Box::pin(self.parsed_in_turn(tool, invocation, size)).await?

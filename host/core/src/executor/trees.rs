@@ -2,7 +2,8 @@
 //!
 //! A tree takes up to a hundred times the memory of its text. `checking` takes [`room`] before it
 //! parses large arguments; a call whose tree would be 1 MiB or more waits for one of two turns, and
-//! is refused as overloaded if it gets none. A large answer that has a schema waits for a turn too.
+//! is refused as overloaded if it gets none. A large answer of a tool that has a schema for it waits
+//! for a turn too, and so does every answer to a question, whose schema the tool wrote.
 //! The tree of arguments is kept after the check only for a handler (the code of a tool) that reads
 //! it, and all kept trees share a budget of bytes. A server takes a [`JsonReservation`] for other
 //! JSON in requests.
