@@ -99,8 +99,11 @@ pub fn call<T: DeserializeOwned>(name: &str, arguments: impl Serialize) -> Resul
     let arguments = serde_json::to_value(arguments).map_err(|error| {
         Error::Unexpected(format!("the arguments cannot be written as JSON: {error}"))
     })?;
-    let output = imports::invoke(name, arguments)?;
-    crate::json::read(&output["value"].to_string()).map_err(|error| Error::unexpected_value(&error))
+    let value = imports::invoke(name, arguments)?["value"].take();
+    // Written as text only if it does not fit: without `exact-numbers` that can change a number.
+    T::deserialize(&value)
+        .or_else(|error| crate::json::read(&value.to_string()).map_err(|_| error))
+        .map_err(|error| Error::unexpected_value(&error))
 }
 
 /// For native tests: sets the function that answers the calls of this thread, from the tool's name
