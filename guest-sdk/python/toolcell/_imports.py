@@ -17,7 +17,7 @@ _ALWAYS = (
 )
 # Those of mail in other languages: a header in one that `email` does not find silently loses its letters.
 _OF_MAIL = (
-    "big5", "cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "cp874", "euc_jp", "euc_kr",
+    "big5", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "cp874", "euc_jp", "euc_kr",
     "gb18030", "gb2312", "gbk", "iso2022_jp", "iso8859_2", "iso8859_5", "iso8859_7", "iso8859_9", "koi8_r", "koi8_u", "shift_jis",
 )
 # The same, where the module before the colon is loaded.
@@ -37,6 +37,7 @@ _BESIDE = {
     "importlib.resources": ("importlib.readers", "importlib.resources._adapters"),
     "pathlib": ("urllib.parse",),
     "pprint": ("dataclasses",),
+    "shelve": ("dbm",),
     "sqlite3": ("sqlite3.dump",),
     "tarfile": ("bz2", "gzip", "lzma", "zlib"),
     "uuid": ("hashlib",),

@@ -12,7 +12,6 @@ import copy
 import csv
 import dataclasses
 import datetime
-import dbm
 import decimal
 import difflib
 import email
@@ -46,6 +45,7 @@ import queue
 import random
 import re
 import secrets
+import shelve
 import shlex
 import shutil
 import sqlite3
