@@ -116,7 +116,7 @@ def value_of(hint, value):
 def _members(hint, value):
     """The members of an enumeration that have this JSON value: a tuple is a list there, and Python's `True`, which is 1, is not."""
     for member in hint:
-        given = json.loads(json.dumps(member.value))
+        given = json.loads(json.dumps(member.value)) if isinstance(value, (list, dict)) else member.value
         if given == value and isinstance(given, bool) == isinstance(value, bool):
             yield member
 
