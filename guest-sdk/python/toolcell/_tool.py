@@ -67,9 +67,9 @@ def tool(function=None, /, *, name=None, description=None, needs=(), output=None
 
     def make(function):
         _make(function, name, description, needs, {
-            "output": output if output is None or isinstance(output, dict) else _schema.schema_of(output),
-            "attributes": attributes or {}, "read_only": read_only, "idempotent": idempotent, "destructive": destructive,
-            "open_world": open_world, "max_execution_ms": max_execution_ms, "validate": validate, "visible": visible,
+            "output": output, "attributes": attributes or {}, "read_only": read_only, "idempotent": idempotent,
+            "destructive": destructive, "open_world": open_world, "max_execution_ms": max_execution_ms, "validate": validate,
+            "visible": visible,
         })
         return function
 
@@ -100,6 +100,8 @@ def _make(function, name, description, needs, options):
             fields.append((parameter.name, hint, parameter.default))
     try:
         parameters = _schema.object_of(fields, descriptions)
+        if not isinstance(options["output"], (dict, type(None))):
+            options["output"] = _schema.schema_of(options["output"])
     except TypeError as error:
         raise TypeError(f"{about}: {error}") from None
     except RecursionError:
