@@ -116,7 +116,7 @@ pub fn build_with(
     let (size, most) = (component.len() as u64, Engine::MAX_COMPONENT);
     if size > most {
         let message = format!("the component has {size} bytes, and at most {most} can be loaded");
-        let hint = "import less: one function by its path, where a package offers it";
+        let hint = "use fewer packages or only the parts that the tool needs, and embed less data";
         return Err(Error::source(message, hint));
     }
     write(&out, &component)?;
