@@ -100,6 +100,7 @@ pub fn build_with(
         }
         Language::C => {
             let (component, said) = c::build(&folder, &entry, source.is_dir(), tell)?;
+            check_size(&component)?;
             let hint = "correct the name, `TC_JSON` or `TC_NEEDS` of the tool in `TOOLCELL_TOOL`";
             let (names, unenforced) = tools::names(&component, hint)?;
             let texts = std::iter::once(said).chain(unenforced).filter(|text| !text.is_empty());
@@ -113,12 +114,7 @@ pub fn build_with(
         }
         Language::Rust => rust::build(&folder)?,
     };
-    let (size, most) = (component.len() as u64, Engine::MAX_COMPONENT);
-    if size > most {
-        let message = format!("the component has {size} bytes, and at most {most} can be loaded");
-        let hint = "use fewer packages or only the parts that the tool needs, and embed less data";
-        return Err(Error::source(message, hint));
-    }
+    let size = check_size(&component)?;
     write(&out, &component)?;
     Ok(BuildOutput { size, component: out, language, tools, warnings, time: begun.elapsed() })
 }
@@ -203,6 +199,17 @@ fn described(component: &[u8], language: &str, sdk: &[&str]) -> Result<Vec<u8>> 
         vec![(env!("CARGO_PKG_NAME").to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
     added.sdk = sdk.iter().map(|sdk| ((*sdk).to_owned(), String::new())).collect();
     added.to_wasm(component).map_err(Error::internal)
+}
+
+/// Returns the size of a component. Refuses one that is too large to be loaded.
+fn check_size(component: &[u8]) -> Result<u64> {
+    let (size, most) = (component.len() as u64, Engine::MAX_COMPONENT);
+    if size > most {
+        let message = format!("the component has {size} bytes, and at most {most} can be loaded");
+        let hint = "use fewer packages or only the parts that the tool needs, and embed less data";
+        return Err(Error::source(message, hint));
+    }
+    Ok(size)
 }
 
 /// Refuses, before the build starts, to overwrite a file that is not WebAssembly.
