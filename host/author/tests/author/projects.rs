@@ -300,7 +300,10 @@ fn component_that_is_too_large_is_not_written() {
     let place = project(&[("tool.py", "")]);
     let (folder, most) = (place.path(), Engine::MAX_COMPONENT);
     let version = "if [ \"$1\" = --version ]; then echo componentize-py 0.25.1; exit; fi";
-    let made = format!("while [ \"$1\" != -o ]; do shift; done\ntruncate -s {} \"$2\"", most + 1);
+    let made = format!(
+        "while [ \"$1\" != -o ]; do shift; done\ndd if=/dev/null of=\"$2\" bs=1 seek={}",
+        most + 1
+    );
     program(folder, "componentize-py", &format!("{version}\n{made}"));
     let error = build(folder, None).expect_err("no host loads it");
     let expected =
