@@ -5,7 +5,7 @@ const { Error, Function, Object, String } = globalThis;
 const { stringify } = JSON;
 const AsyncFunction = (async () => {}).constructor;
 /** Where an error is in the code. The engine writes two lines before the body of a function that it makes from a text. */
-const PLACE = /<input>:(\d+)/;
+const PLACE = /^ +at .*<input>:(\d+)/m;
 const LINES_BEFORE = 2;
 /** What JavaScript itself asks an object for, besides what every object has. */
 const NO_TOOLS = ["then", "toJSON"];

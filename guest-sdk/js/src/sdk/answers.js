@@ -213,11 +213,12 @@ const NOT_AUTHORED = /\((toolcell|native)[:)]|at native| toolcell:| <input>:|\/\
 // An error for a person: its name and message, the lines of its stack that are the author's, and the errors that caused it.
 const described = (error, depth = 0) => {
   if (error instanceof Unhandled) return words(unhandled(error.reason));
-  if (!(error instanceof Error)) return words(`a value that is not an Error was thrown: ${typeof error === "string" ? error : shown(error)}`);
-  const lines = String(error.stack ?? "").split("\n").filter((line) => line.trim() !== "" && !NOT_AUTHORED.test(line));
+  if (!(error instanceof Error)) return words(`a value that is not an Error was thrown: ${shown(error)}`);
+  const first = errorText.call(error), stack = String(error.stack ?? "");
+  const lines = (stack.startsWith(first) ? stack.slice(first.length) : stack).split("\n").filter((line) => line.trim() !== "" && !NOT_AUTHORED.test(line));
   const causes = [error.cause, error instanceof AggregateError ? error.errors : []].flat().filter((cause) => cause !== undefined).slice(0, MAX_CAUSES);
   const caused = depth < MAX_CAUSES ? causes.map((cause) => `caused by: ${cause instanceof Error ? described(cause, depth + 1) : shown(cause)}`) : [];
-  return words([`${error.name}${error.message === "" ? "" : `: ${error.message}`}`, ...lines.map(authored), ...caused].join("\n"));
+  return words([first, ...lines.map(authored), ...caused].join("\n"));
 };
 // A line of a stack, in the author's own lines where the module was TypeScript.
 const authored = (line) => line.replace(/([^\s()]+):(\d+):\d+/, (place, name, number) => {

@@ -2,6 +2,7 @@
 const runtime = globalThis.__toolcell;
 // Code of a handler may replace the globals. What ends a call does not depend on them.
 const { Error, Promise, String, TypeError, JSON: { parse, stringify } } = globalThis;
+const { toString: errorText } = Error.prototype;
 // A text may contain half of a surrogate pair, which UTF-8 has no form for: the host gets its escape, `\ud83d` for example.
 const escaped = (half) => `\\u${half.charCodeAt(0).toString(16)}`;
 const words = (value) => {

@@ -12,12 +12,22 @@ for (const name of Object.getOwnPropertyNames(Date.prototype)) {
   });
 }
 
-// A stack can be set to any value, as where it is a property of the error: packages set `undefined`.
-const { get: stackOf } = Object.getOwnPropertyDescriptor(Error.prototype, "stack");
+// A stack begins with the error's name and message, as in Node, and can be set to any value: packages set `undefined`.
+const { get: framesOf } = Object.getOwnPropertyDescriptor(Error.prototype, "stack");
+const { captureStackTrace: capture } = Error;
+const withFirstLine = (error, frames) => (typeof frames === "string" ? `${errorText.call(error)}\n${frames}`.trimEnd() : frames);
 Object.defineProperty(Error.prototype, "stack", {
-  get: stackOf,
+  get() { return withFirstLine(this, framesOf.call(this)); },
   set(value) { Object.defineProperty(this, "stack", { value, configurable: true, writable: true }); },
   configurable: true,
+});
+Object.defineProperty(Error, "captureStackTrace", {
+  value: function captureStackTrace(target, above = Error.captureStackTrace) {
+    capture(target, above);
+    const { value } = Object.getOwnPropertyDescriptor(target, "stack");
+    Object.defineProperty(target, "stack", { value: withFirstLine(target, value), configurable: true, writable: true });
+  },
+  configurable: true, writable: true,
 });
 
 // An array hands its arguments on.
