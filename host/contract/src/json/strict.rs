@@ -16,10 +16,14 @@ use serde_json::{Map, Value};
 
 use super::{Json, JsonFault};
 use crate::controls::{bound, enforced};
+use crate::outcome::refusal::shorten;
 
 /// Prefix of the member names that serde_json reserves for itself: a tree with such a name would
 /// not be read as the same tree again.
 const RESERVED: &str = "$serde_json::private::";
+
+/// The most characters of a member's name in an error: the author of the text chooses the name.
+const QUOTE: usize = 60;
 
 /// Bytes that a value takes in an array, which grows by doubling.
 const VALUE_BYTES: u64 = 2 * size_of::<Value>() as u64;
@@ -186,12 +190,13 @@ impl<'de, const KEPT: bool> Visitor<'de> for Strict<KEPT> {
         let mut names = BTreeSet::<String>::new();
         while let Some(name) = members.next_key::<String>()? {
             if name.starts_with(RESERVED) {
-                let problem = format_args!("the member name `{name}` is not allowed");
-                return Err(A::Error::custom(problem));
+                let name = shorten(&name, QUOTE);
+                return Err(A::Error::custom(format!("the member name `{name}` is not allowed")));
             }
             let is_repeated = if KEPT { object.contains_key(&name) } else { names.contains(&name) };
             if is_repeated && enforced!(JsonMembers) {
-                let problem = format_args!("member `{name}` appears twice in one object");
+                let name = shorten(&name, QUOTE);
+                let problem = format!("member `{name}` appears twice in one object");
                 return Err(A::Error::custom(problem));
             }
             let value = members.next_value_seed(self)?;
@@ -237,6 +242,20 @@ mod tests {
         let Size { tree } = measure(&text, Json::MAX_DEPTH).unwrap();
         assert!((1 << 20..(1 << 20) + 1000).contains(&tree), "{tree}");
         assert_eq!(measure("{}", Json::MAX_DEPTH), Ok(Size::default()));
+    }
+
+    #[test]
+    fn error_quotes_the_beginning_of_a_long_name() {
+        let long = "x".repeat(1 << 20);
+        for (text, expected) in [
+            (format!(r#"{{"{long}":1,"{long}":2}}"#), "…` appears twice in one object at"),
+            (format!(r#"{{"{RESERVED}{long}":1}}"#), "…` is not allowed at"),
+        ] {
+            let fault = check(&text).unwrap_err();
+            assert_eq!(parse_strict(&text), Err(fault.clone()));
+            let words = fault.to_string();
+            assert!(words.len() < 200 && words.contains(expected), "{words:.300}");
+        }
     }
 
     #[test]
