@@ -100,6 +100,14 @@ impl Json {
         parse_measured(&exact(self.as_str(), fits)).unwrap_or(Value::Null)
     }
 
+    /// The canonical bytes of [`to_exact_value`](Self::to_exact_value): equal for equal values,
+    /// whatever the spacing, the order of members and the spelling of numbers.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn canonical_bytes(&self) -> Vec<u8> {
+        canonical::bytes(&self.to_exact_value())
+    }
+
     /// Checks the depth and the number of values of a `Json` that an embedder made from a tree.
     #[doc(hidden)]
     pub fn check_size(&self) -> Result<(), JsonFault> {

@@ -124,6 +124,29 @@ async fn stateless_question_returns_input_required() {
     client.end().await.unwrap();
 }
 
+/// A client may parse its arguments and write them again before it repeats the request.
+#[tokio::test]
+async fn stateless_answer_fits_equal_arguments_in_another_notation() {
+    let mut client = Client::stateless(service().0);
+    let params =
+        |arguments: Value| json!({"name": "ask", "arguments": arguments, "_meta": forms()});
+    let asked = client.ask(1, "tools/call", params(json!({"n": 1.0, "m": 2}))).await;
+    for (arguments, fits) in [(json!({"m": 2.0, "n": 1}), true), (json!({"m": 2, "n": 1.5}), false)]
+    {
+        let mut retry = params(arguments);
+        retry["requestState"] = asked["result"]["requestState"].clone();
+        retry["inputResponses"] =
+            json!({"answer": {"action": "accept", "content": {"answer": "blue"}}});
+        let told = client.ask(2, "tools/call", retry).await;
+        if fits {
+            assert_eq!(told["result"]["structuredContent"]["answer"], "blue", "{told}");
+        } else {
+            is_refused(&told, -32602, "resume_other_arguments");
+        }
+    }
+    client.end().await.unwrap();
+}
+
 #[tokio::test]
 async fn cancelled_request_stops_tool_and_gets_no_answer() {
     let (service, _, mut waits) = service();

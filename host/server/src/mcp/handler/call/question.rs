@@ -306,13 +306,12 @@ pub(super) async fn input_required(
     request::to_raw_json(&InputRequiredResult::new(Some(requests), Some(sealed)))
 }
 
-/// Returns the digest of a call's arguments; equal values have equal digests.
+/// Returns the digest of a call's arguments; equal values have equal digests, also if the client
+/// writes `1` where it wrote `1.0` before.
 async fn digest(principal: &Principal, call: &ToolCall) -> Result<String, ErrorData> {
     let _room = tree_room(principal, &call.arguments).await?;
-    let tree = Json::parse(call.arguments.clone())
-        .map(|arguments| arguments.to_exact_value())
-        .unwrap_or_default();
-    Ok(format!("{:x}", Sha256::digest(tree.to_string())))
+    let arguments = Json::parse(call.arguments.clone()).unwrap_or_else(|_| Json::null());
+    Ok(format!("{:x}", Sha256::digest(arguments.canonical_bytes())))
 }
 
 /// Returns the answer of a repeated request to its earlier question.
