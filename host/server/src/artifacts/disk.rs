@@ -169,13 +169,16 @@ impl Store {
         let head = Head { name: name.map(str::to_owned), mime_type: mime_type.to_owned() };
         let size = content.len() as u64;
         self.reserve(&directory, &id, size, part)?;
-        let written = self.write(&directory, &id, &head, content);
+        let written = self.write(&directory, &head, content);
         let expires = self.clock.now() + self.options.lifetime;
+        let path = self.root.join(&directory).join(&id);
         let mut tenants = self.tenants.lock();
         let tenant = tenants.entry(directory).or_default();
         tenant.writing =
             (tenant.writing.0.saturating_sub(size), tenant.writing.1.saturating_sub(1));
-        written?;
+        // Under the lock: otherwise a removal of the earlier artifact with this id, by a request or
+        // because it expired, could remove the new file before the index has it.
+        finish(&written?, &path)?;
         let kept = StoredArtifact { head, size, expires };
         let info = kept.info(&id, self.clock.now());
         tenant.kept.insert(id, kept);
@@ -208,7 +211,8 @@ impl Store {
         Ok(())
     }
 
-    fn write(&self, directory: &str, id: &str, head: &Head, content: &[u8]) -> io::Result<()> {
+    /// Writes an artifact to an unfinished file, flushed to the disk. Returns its path.
+    fn write(&self, directory: &str, head: &Head, content: &[u8]) -> io::Result<PathBuf> {
         let directory = self.root.join(directory);
         create_directory(&directory)?;
         let number = self.written.fetch_add(1, Ordering::Relaxed);
@@ -221,10 +225,12 @@ impl Store {
             file.write_all(&length.to_be_bytes())?;
             file.write_all(&head)?;
             (self.write_content)(&mut file, content)?;
-            file.sync_data()?;
-            fs::rename(&unfinished, directory.join(id))
+            file.sync_data()
         };
-        write().inspect_err(|_| drop(fs::remove_file(&unfinished))).map_err(with_path(&unfinished))
+        write()
+            .inspect_err(|_| drop(fs::remove_file(&unfinished)))
+            .map_err(with_path(&unfinished))?;
+        Ok(unfinished)
     }
 
     /// Calls a closure with a tenant's artifacts, after expired ones are removed.
@@ -384,6 +390,13 @@ impl StoredArtifact {
 
 fn create_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(with_path(path))
+}
+
+/// Gives an unfinished file its name. Removes it if that fails.
+fn finish(unfinished: &Path, path: &Path) -> io::Result<()> {
+    fs::rename(unfinished, path)
+        .inspect_err(|_| drop(fs::remove_file(unfinished)))
+        .map_err(with_path(unfinished))
 }
 
 /// Removes the directory of this process. Succeeds if it is gone already, for example because the

@@ -104,6 +104,44 @@ fn other_tenants_artifact_takes_same_steps_as_unknown() {
     assert!(unread.is_err_and(|error| !matches!(error, ArtifactError::NotFound)));
 }
 
+/// A clock that removes an artifact at one of its next reads.
+#[derive(Debug, Clone, Default)]
+struct Removes {
+    clock: ManualClock,
+    /// The number of reads until the removal, the store and the artifact's id.
+    due: Arc<Mutex<Option<(usize, Artifacts, String)>>>,
+}
+
+impl Clock for Removes {
+    fn now(&self) -> Instant {
+        let due = self.due.lock().take_if(|(reads, ..)| {
+            *reads -= 1;
+            *reads == 0
+        });
+        if let Some((_, store, id)) = due {
+            store.remove(None, &id).expect("an artifact");
+        }
+        self.clock.now()
+    }
+
+    fn sleep_until(&self, at: Instant) -> Sleep {
+        self.clock.sleep_until(at)
+    }
+}
+
+/// A put reads the clock a second time when the content is on the disk and not yet in the index.
+#[test]
+fn content_put_again_during_its_removal_is_kept() {
+    let clock = Removes::default();
+    let (_place, store) = store(clock.clone());
+    let put = || store.put(None, b"text", None, "text/plain").expect("room").id;
+    let id = put();
+    *clock.due.lock() = Some((2, store.clone(), id.clone()));
+    assert_eq!(put(), id);
+    assert!(clock.due.lock().is_none(), "the earlier artifact was removed meanwhile");
+    assert_eq!(store.read(None, &id).expect("the new artifact"), b"text");
+}
+
 /// A sweep covers a tenant that sends no requests and one that is no longer served, and leaves
 /// files that the store did not write.
 #[test]
