@@ -25,7 +25,7 @@ use toolcell::tool::{Handler, HandlerFuture, Invocation, Middleware};
 use toolcell::{CallResult, Outcome, Refusal, Tool};
 
 use super::members::each_member;
-use super::{Artifact, Artifacts, id_of};
+use super::{Artifact, ArtifactError, Artifacts, id_of};
 
 /// The schema format of a property whose value is a reference to an artifact.
 const FORMAT: &str = "toolcell-file";
@@ -153,13 +153,17 @@ fn mount_files(
 ) -> std::io::Result<Result<Mounted, Refusal>> {
     let (mut found, mut faults) = (Vec::new(), Vec::new());
     for (property, uri) in wanted {
-        if let Some(artifact) = id_of(uri).and_then(|id| artifacts.artifact(tenant, id).ok()) {
-            found.push((property, artifact));
-        } else {
-            let pointer = format!("/{}", property.replace('~', "~0").replace('/', "~1"));
-            let got: String = uri.chars().take(100).collect();
-            let expected = format!("the URI of one of your artifacts: {}ID", Artifacts::URI);
-            faults.push(Fault::new(pointer, expected).with_actual(Value::from(got).to_string()));
+        match id_of(uri).map(|id| artifacts.artifact(tenant, id)) {
+            Some(Ok(artifact)) => found.push((property, artifact)),
+            // The arguments are right: the disk has lost the file.
+            Some(Err(ArtifactError::Io(error))) => return Err(error),
+            _ => {
+                let pointer = format!("/{}", property.replace('~', "~0").replace('/', "~1"));
+                let got: String = uri.chars().take(100).collect();
+                let expected = format!("the URI of one of your artifacts: {}ID", Artifacts::URI);
+                let fault = Fault::new(pointer, expected);
+                faults.push(fault.with_actual(Value::from(got).to_string()));
+            }
         }
     }
     if !faults.is_empty() {

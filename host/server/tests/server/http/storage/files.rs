@@ -13,7 +13,8 @@ use crate::setup::{keys, loaded, registry, start, two_tenants};
 async fn component_reads_only_uploads_of_calling_tenant() {
     let engine = Engine::builder().build().expect("an engine");
     let served = two_tenants(&registry(loaded(&engine, bytes("reader")).await));
-    let artifacts = Artifacts::temporary(ArtifactOptions::default()).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let artifacts = Artifacts::open(place.path(), ArtifactOptions::default()).unwrap();
     let service = Service::builder(served).artifacts(artifacts).build().expect("a service");
     let (keys, [acme, globex], _dir) = keys(["acme", "globex"]);
     let address = start(service, Authenticator::api_keys(keys), ListenOptions::default()).await;
@@ -32,4 +33,12 @@ async fn component_reads_only_uploads_of_calling_tenant() {
         let refused = call(&acme, &json!(path)).await;
         assert_eq!(refused["refusal"]["kind"], "invalid_arguments", "{path}");
     }
+    // A file that the disk has damaged is no fault of the arguments.
+    for tenant in std::fs::read_dir(place.path()).unwrap() {
+        let file = tenant.unwrap().path().join(uploaded["id"].as_str().unwrap());
+        if file.exists() {
+            std::fs::write(file, "-").unwrap();
+        }
+    }
+    assert_eq!(call(&acme, &uploaded["uri"]).await["refusal"]["kind"], "unavailable");
 }
