@@ -24,7 +24,7 @@ use crate::approval::trust::Approval;
 use crate::approval::versions::Versions;
 use crate::error::Error;
 use crate::file::resolved::ResolvedComponent;
-use crate::paths::atomic_file::PendingFile;
+use crate::paths::atomic_file::{PendingFile, turn};
 use crate::paths::files;
 use crate::serving::engines::Engines;
 use crate::serving::keys;
@@ -88,6 +88,9 @@ impl Configuration {
             .as_ref()
             .map(|found| found.approved(&new.text(), only.as_ref()))
             .transpose()?;
+        // `prepare` compares the lock with what was read. Until it is replaced, no other process
+        // may replace it.
+        let _turn = turn(&lock.path);
         let written = new.prepare()?;
         if let Some(record) = record {
             record.put()?;

@@ -5,17 +5,21 @@
 //! syncs it to disk; `put` renames it into place, so a caller can prepare several files before it
 //! replaces any. A file that is not renamed into place is removed. If the process was killed, the
 //! next write removes it; such a file is recognised by its name, and because no running process
-//! holds the `flock` on it.
+//! holds the `flock` on it. A writer that first compares the file with what it read takes a
+//! [`turn`], so that no other one replaces the file in between.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use tempfile::NamedTempFile;
 
 /// Attempts at creating a file. Another process may remove each as abandoned before it is locked.
 const ATTEMPTS: usize = 100;
+/// The longest wait for other processes that replace files in the same directory.
+const TURN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A text that is synced to disk, but not renamed into place yet.
 #[derive(Debug)]
@@ -49,6 +53,23 @@ impl PendingFile {
 /// Returns the directory that a path is in.
 pub(super) fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Waits until no other process that calls this replaces files in the directory of `path`. The turn
+/// ends when the value is dropped. `None` where directories cannot be locked, and if another
+/// process, which may be anyone that can read the directory, keeps it locked for too long.
+pub(crate) fn turn(path: &Path) -> Option<File> {
+    let dir = File::open(directory_of(path)).ok()?;
+    let since = Instant::now();
+    loop {
+        match dir.try_lock() {
+            Ok(()) => return Some(dir),
+            Err(TryLockError::WouldBlock) if since.elapsed() < TURN_TIMEOUT => {
+                std::thread::sleep(TURN_TIMEOUT / 200);
+            }
+            Err(_) => return None,
+        }
+    }
 }
 
 /// Creates a file and locks it, which marks it as in use by this process.
@@ -101,5 +122,15 @@ mod tests {
             fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         assert_eq!(names, [".b.lock.new-else", "a.lock"]);
+    }
+
+    #[test]
+    fn turn_keeps_others_out_until_it_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let other = File::open(dir.path()).unwrap();
+        let first = turn(&dir.path().join("a.lock")).expect("a turn");
+        assert!(matches!(other.try_lock(), Err(TryLockError::WouldBlock)));
+        drop(first);
+        other.try_lock().expect("the turn has ended");
     }
 }
