@@ -43,6 +43,8 @@ const MAX_HEAD: usize = 1 << 10;
 const UNFINISHED: &str = ".new-";
 /// The file that the process which uses the directory locks.
 const LOCK: &str = ".lock";
+/// The longest lifetime, 1,000 years: a time after `Duration::MAX` cannot be represented.
+const MAX_LIFETIME: Duration = Duration::from_secs(1000 * 365 * 24 * 60 * 60);
 /// The longest that the lock of a killed process can remain.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -170,7 +172,7 @@ impl Store {
         let size = content.len() as u64;
         self.reserve(&directory, &id, size, part)?;
         let written = self.write(&directory, &head, content);
-        let expires = self.clock.now() + self.options.lifetime;
+        let expires = self.clock.now() + self.options.lifetime.min(MAX_LIFETIME);
         let path = self.root.join(&directory).join(&id);
         let mut tenants = self.tenants.lock();
         let tenant = tenants.entry(directory).or_default();
@@ -351,7 +353,7 @@ impl Tenant {
             );
             let Ok((metadata, head, begin)) = found else { continue };
             let age = SystemTime::now().duration_since(metadata.modified()?).unwrap_or_default();
-            let expires = now + lifetime.saturating_sub(age);
+            let expires = now + lifetime.min(MAX_LIFETIME).saturating_sub(age);
             let size = metadata.len().saturating_sub(begin);
             tenant.kept.insert(name.to_owned(), StoredArtifact { head, size, expires });
         }

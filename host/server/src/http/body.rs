@@ -152,7 +152,7 @@ async fn read_within(
     let end = Instant::now() + BODY_TIME;
     let mut bytes = BytesMut::new();
     loop {
-        let next = (Instant::now() + idle).min(end);
+        let next = (Instant::now() + idle.min(BODY_TIME)).min(end);
         let frame = tokio::time::timeout_at(next, body.frame()).await.map_err(|_| {
             let detail = "the body did not arrive in time";
             Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail)

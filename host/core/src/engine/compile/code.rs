@@ -95,8 +95,8 @@ pub(super) fn linked(
 fn lock_entry(compiler: &Compiler, artifact: &Artifact, bytes: usize) -> Option<EntryLock> {
     let wanted = if compiler.optimise == Optimise::First { Tier::Optimised } else { Tier::Quick };
     let wall = compiler.worker.as_ref().map(|worker| worker.wall(Priority::Foreground, bytes));
-    let until = Instant::now() + wall.unwrap_or(UNBOUNDED_COMPILER);
-    artifact.lock(wanted, || Instant::now() < until)
+    let until = Instant::now().checked_add(wall.unwrap_or(UNBOUNDED_COMPILER));
+    artifact.lock(wanted, || until.is_none_or(|until| Instant::now() < until))
 }
 
 /// Compiles a component, calls `describe` unless the definitions are known, and caches both.

@@ -104,6 +104,15 @@ fn other_tenants_artifact_takes_same_steps_as_unknown() {
     assert!(unread.is_err_and(|error| !matches!(error, ArtifactError::NotFound)));
 }
 
+#[test]
+fn artifacts_may_be_kept_forever() {
+    let place = tempfile::tempdir().expect("a place");
+    let options = ArtifactOptions { lifetime: Duration::MAX, ..ArtifactOptions::default() };
+    let open = || Artifacts::open(place.path(), options).expect("a store");
+    let kept = open().put(None, b"text", None, "text/plain").expect("room");
+    assert_eq!(open().read(None, &kept.id).expect("an artifact"), b"text");
+}
+
 /// A clock that removes an artifact at one of its next reads.
 #[derive(Debug, Clone, Default)]
 struct Removes {
