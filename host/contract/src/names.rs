@@ -1,5 +1,5 @@
 //! Finds similar names: the nearest known name for a hint, and names that can be mistaken for each
-//! other.
+//! other. Shortens long texts of others for messages.
 //!
 //! Errors about an unknown tool, key or option call [`nearest`] with the unknown name and the known
 //! ones, to add "did you mean …?". It also recognises a name behind a namespace that models invent,
@@ -48,6 +48,17 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let measured = candidates.into_iter().map(|candidate| (distance(candidate), candidate));
     let similar = measured.filter(|(distance, _)| *distance <= tolerance);
     similar.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
+}
+
+/// Cuts a text after `most` characters and marks the cut with `…`.
+#[doc(hidden)]
+#[must_use]
+pub fn shorten(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        text.to_owned()
+    } else {
+        text.chars().take(most).chain(['…']).collect()
+    }
 }
 
 /// Returns the hint for an unknown name: the nearest candidate, or `otherwise` if none is similar.

@@ -10,7 +10,7 @@
 use serde_json::json;
 use toolcell_contract::call::ToolCall;
 use toolcell_contract::message::Message;
-use toolcell_contract::outcome::refusal::shorten;
+use toolcell_contract::names::shorten;
 
 use super::{Provider, ProviderError};
 

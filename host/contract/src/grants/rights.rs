@@ -27,7 +27,7 @@ use super::{
 };
 use crate::controls::enforced;
 use crate::definition::{Definition, Need};
-use crate::outcome::refusal::shorten;
+use crate::names::shorten;
 
 pub use request::Request;
 pub use suggestion::{Suggestion, toml_text};

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use super::{Json, JsonFault};
 use crate::controls::{bound, enforced};
-use crate::outcome::refusal::shorten;
+use crate::names::shorten;
 
 /// Prefix of the member names that serde_json reserves for itself: a tree with such a name would
 /// not be read as the same tree again.

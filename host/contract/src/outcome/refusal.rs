@@ -17,8 +17,6 @@ use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-#[doc(hidden)]
-pub use fault::shorten;
 pub use fault::{Fault, FaultKind, LengthUnit};
 
 use crate::json::needed;

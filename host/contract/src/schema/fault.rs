@@ -13,8 +13,8 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::{Map, Number, Value};
 
 use crate::json::{inside, member_name, parse_strict};
-use crate::names;
-use crate::outcome::refusal::{Fault, FaultKind, LengthUnit, Refusal, shorten};
+use crate::names::{self, shorten};
+use crate::outcome::refusal::{Fault, FaultKind, LengthUnit, Refusal};
 
 /// The maximum number of characters that are quoted of an offending value.
 const QUOTE: usize = 60;

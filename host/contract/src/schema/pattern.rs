@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use super::ecma::{self, translate};
 use super::keywords::each_subschema;
 use crate::controls::bound;
-use crate::outcome::refusal::shorten;
+use crate::names::shorten;
 
 /// Bytes of memory of a compiled pattern of weight 1. Ordinary patterns take a few KiB.
 const PATTERN_BYTES: usize = 128 << 10;

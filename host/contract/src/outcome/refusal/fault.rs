@@ -16,10 +16,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Number, Value};
 
-pub use text::shorten;
-
 use super::Refusal;
 use crate::json::{JsonFault, is_default};
+use crate::names::shorten;
 
 /// Characters of one problem that a handler's own check reports. The rest is cut.
 pub(super) const MAX_PROBLEM: usize = 1000;

@@ -25,7 +25,7 @@ use super::pattern::{Pattern, Unusable};
 use super::work::{MAX_BYTES, MAX_PATTERNS};
 use crate::controls::bound;
 use crate::json::inside;
-use crate::outcome::refusal::shorten;
+use crate::names::shorten;
 use loose::{LeftOut, Loose, REVERSED, UNEVALUATED};
 
 /// Keywords that are kept beside a `$ref` where others are ignored, because they assert nothing.

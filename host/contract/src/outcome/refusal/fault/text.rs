@@ -2,8 +2,7 @@
 //!
 //! `Display` of a [`FaultKind`] is the only place where these sentences are made; models, logs and
 //! the JSON form of a fault use it. For a value with several allowed forms it lists the expectation
-//! of each, shortened. [`shorten`] cuts a text after a number of characters and marks the cut;
-//! other modules use it to quote untrusted texts.
+//! of each, shortened.
 
 use std::fmt;
 
@@ -11,6 +10,7 @@ use serde_json::Value;
 
 use super::{FaultKind, LengthUnit};
 use crate::json::JsonFault;
+use crate::names::shorten;
 
 /// Characters of one alternative in the sentence about all of them.
 const MAX_ALTERNATIVE: usize = 160;
@@ -122,14 +122,5 @@ fn article(name: &str) -> String {
         "null" => "null".into(),
         "array" | "object" | "integer" => format!("an {name}"),
         _ => format!("a {name}"),
-    }
-}
-
-/// Cuts a text after `most` characters and marks the cut with `…`.
-pub fn shorten(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        text.to_owned()
-    } else {
-        text.chars().take(most).chain(['…']).collect()
     }
 }
