@@ -318,8 +318,9 @@ impl Endpoint {
             None => events::of_session(None, 0, opened.session.common.read(0)),
             Some(last) => match last.ok().and_then(|last| opened.resume(last)) {
                 Some((stream, next, reader)) => events::of_session(stream, next, reader),
-                // A client would repeat a failed request for ever.
-                None => events::empty_stream(),
+                // As the standard of server-sent events says. After an empty stream, clients
+                // connect again for ever, or take up the common stream once more.
+                None => return Ok(StatusCode::NO_CONTENT.into_response()),
             },
         };
         Ok(with_guard(response, place))

@@ -77,11 +77,6 @@ pub(super) fn single_message(message: &[u8]) -> Response {
     sse(stream::once(std::future::ready(event(message))))
 }
 
-/// Returns a stream that ends at once.
-pub(super) fn empty_stream() -> Response {
-    sse(stream::empty())
-}
-
 /// Streams the messages about a request of the era without sessions, then its answer.
 pub(super) fn of_request(id: RequestId, lasting: DetachedRequest, outbox: Arc<Outbox>) -> Response {
     let start = (outbox.read(0), outbox, id, lasting);
