@@ -47,7 +47,8 @@ pub struct McpOptions {
     pub instructions: Option<String>,
     /// Prompts, resources, completion and further tools.
     pub extension: Arc<dyn McpExtension>,
-    /// The most open sessions of one tenant.
+    /// The most open sessions of one tenant. One more ends the session that was unused for longest,
+    /// if that is at least a minute.
     pub sessions: usize,
     /// The most open streams of one tenant over HTTP: `GET` of a session, and
     /// `subscriptions/listen`.

@@ -239,7 +239,7 @@ impl Endpoint {
         }
         headers::check_method(headers, "initialize").map_err(|text| mismatch(&id, text))?;
         let principal = &handler.principal;
-        let room = self.sessions.places.enter(principal);
+        let room = self.sessions.enter(principal);
         let room = room.ok_or_else(|| self.too_many(principal, SESSIONS, Some(id.clone())))?;
         let opening = handler.initialize(params);
         let (answer, capabilities) =
@@ -323,7 +323,7 @@ impl Endpoint {
                 None => return Ok(StatusCode::NO_CONTENT.into_response()),
             },
         };
-        Ok(with_guard(response, place))
+        Ok(with_guard(response, (place, opened.session)))
     }
 
     /// Ends a session.

@@ -24,12 +24,16 @@ use crate::mcp::{McpOptions, message::raw::Raw, session::Session};
 use crate::observe::metrics::{Metrics, OpenSession};
 use crate::tenants::{principal::Principal, share::Places};
 
+/// The least time without a message after which a session is ended to make room for a new one.
+const UNUSED: Duration = Duration::from_secs(60);
+
 /// All open sessions.
 pub(super) struct Sessions {
     open: Mutex<HashMap<Arc<str>, Opened>>,
-    pub(super) places: Places,
+    places: Places,
     metrics: Metrics,
     idle: Duration,
+    unused: Duration,
     questions: usize,
 }
 
@@ -59,7 +63,34 @@ impl Sessions {
     pub(super) fn new(options: &McpOptions, metrics: Metrics) -> Self {
         let (idle, questions) = (options.session_idle, options.session_questions);
         let places = Places::new(options.sessions);
-        Self { open: Mutex::default(), places, metrics, idle, questions }
+        Self { open: Mutex::default(), places, metrics, idle, unused: UNUSED, questions }
+    }
+
+    /// Takes a place for a session of the principal's tenant. If none is free, it ends the session
+    /// that was unused for longest: many clients end without closing theirs. `None`: all are used.
+    pub(super) fn enter(&self, principal: &Principal) -> Option<Reservation> {
+        self.places.enter(principal).or_else(|| {
+            self.end_unused(principal);
+            self.places.enter(principal)
+        })
+    }
+
+    fn end_unused(&self, principal: &Principal) {
+        let unused_since = |opened: &Opened| {
+            // Running requests and open streams share the session.
+            let is_unused = opened.principal.tenant() == principal.tenant()
+                && Arc::strong_count(&opened.session) == 1;
+            let since = opened.session.idle_since().filter(|_| is_unused)?;
+            (since.elapsed() >= self.unused).then_some(since)
+        };
+        let mut open = self.open.lock();
+        let unused = open.iter().filter_map(|(id, opened)| Some((unused_since(opened)?, id)));
+        let oldest = unused.min().map(|(_, id)| Arc::clone(id));
+        let ended = oldest.and_then(|id| open.remove(&id));
+        drop(open);
+        if let Some(opened) = ended {
+            opened.end();
+        }
     }
 
     /// Opens a session. Returns its id. `None`: the system has no randomness.
@@ -180,10 +211,27 @@ mod tests {
     fn newer_token_extends_its_session() {
         let sessions = Sessions::new(&McpOptions::default(), Metrics::new(InUseSource::default()));
         let of = |expires| Principal::new(Some("acme"), "user:ada").with_expiry(expires);
-        let room = sessions.places.enter(&of(1)).expect("room");
+        let room = sessions.enter(&of(1)).expect("room");
         let id = sessions.open(&of(1), room, Raw::empty()).expect("an id");
         assert!(sessions.find(&id, &of(u64::MAX)).is_some());
         sessions.sweep(|principal| !principal.is_expired());
         assert!(sessions.find(&id, &of(u64::MAX)).is_some());
+    }
+
+    #[test]
+    fn unused_session_makes_room_for_new_one() {
+        let options = McpOptions { sessions: 1, ..McpOptions::default() };
+        let mut sessions = Sessions::new(&options, Metrics::new(InUseSource::default()));
+        let ada = Principal::new(Some("acme"), "user:ada");
+        let room = sessions.enter(&ada).expect("room");
+        let id = sessions.open(&ada, room, Raw::empty()).expect("an id");
+        assert!(sessions.enter(&ada).is_none(), "it was used a moment ago");
+        sessions.unused = Duration::ZERO;
+        let in_use = sessions.find(&id, &ada);
+        assert!(in_use.is_some() && sessions.enter(&ada).is_none(), "it is in use");
+        drop(in_use);
+        assert!(sessions.enter(&Principal::new(Some("globex"), "user:bob")).is_some());
+        assert!(sessions.find(&id, &ada).is_some(), "the other tenant has places of its own");
+        assert!(sessions.enter(&ada).is_some() && sessions.find(&id, &ada).is_none());
     }
 }
