@@ -95,7 +95,7 @@ impl Handler {
             "completion/complete" => self.answer_extended(request, McpExtension::complete).await,
             "resources/list" => adapt_to_era(self.list_resources(request).await?, is_modern),
             "resources/templates/list" => {
-                self.answer_extended(request, McpExtension::list_resource_templates).await
+                adapt_to_era(self.list_resource_templates(request).await?, is_modern)
             }
             "resources/read" => adapt_to_era(self.read_resource(request).await?, is_modern),
             method @ ("resources/subscribe" | "resources/unsubscribe") if !is_modern => {
@@ -186,18 +186,35 @@ impl Handler {
     async fn list_resources(&self, request: &Request) -> Result<ListResourcesResult, ErrorData> {
         let is_first = request.params.member("cursor").is_none();
         let listed = self.extended(request, McpExtension::list_resources).await;
-        let Some(artifacts) = self.service.artifacts().filter(|_| is_first) else {
-            return listed;
-        };
+        let Some(artifacts) = self.service.artifacts() else { return listed };
         let mut listed = match listed {
-            // The extension has no resources of its own.
+            // The extension has no resources of its own: the artifacts are one page.
+            Err(error) if error.code == ErrorCode::METHOD_NOT_FOUND && !is_first => {
+                return Err(resources::invalid_cursor());
+            }
             Err(error) if error.code == ErrorCode::METHOD_NOT_FOUND => {
                 ListResourcesResult::default()
             }
             listed => listed?,
         };
-        listed.resources.extend(resources::list(artifacts, &self.principal).await?);
+        if is_first {
+            listed.resources.extend(resources::list(artifacts, &self.principal).await?);
+        }
         Ok(listed)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: &Request,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let has_artifacts = self.service.artifacts().is_some();
+        match self.extended(request, McpExtension::list_resource_templates).await {
+            // The server has the method, because it has artifacts, but no templates.
+            Err(error) if error.code == ErrorCode::METHOD_NOT_FOUND && has_artifacts => {
+                Ok(ListResourceTemplatesResult::default())
+            }
+            answer => answer,
+        }
     }
 
     async fn read_resource(&self, request: &Request) -> Result<ReadResourceResponse, ErrorData> {

@@ -119,6 +119,13 @@ pub(super) fn not_found() -> ErrorData {
     ErrorData::resource_not_found("there is no such artifact", Some(data))
 }
 
+/// Returns the error of a cursor that no page has.
+pub(super) fn invalid_cursor() -> ErrorData {
+    let hint = "list the resources from the start, without a cursor";
+    let data = json!({"code": "invalid_cursor", "hint": hint});
+    ErrorData::invalid_params("the cursor is not valid", Some(data))
+}
+
 fn resource(info: ArtifactInfo) -> Resource {
     let name = info.name.clone().unwrap_or_else(|| info.link_name());
     let mut resource = Resource::new(info.uri, name);

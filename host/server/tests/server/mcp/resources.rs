@@ -97,6 +97,23 @@ async fn long_content_link_is_listed_and_read_in_both_eras() {
     }
 }
 
+/// A client that sees `resources` among the capabilities calls each of their methods.
+#[tokio::test]
+async fn artifacts_are_one_page_without_templates() {
+    let (service, _, _dir) = service();
+    for (mut client, params) in clients(&service).await {
+        let answer = client.ask(1, "resources/templates/list", params(json!({}))).await;
+        assert_eq!(answer["result"]["resourceTemplates"], json!([]), "{answer}");
+        let answer = client.ask(2, "resources/list", params(json!({"cursor": "next"}))).await;
+        let error = &answer["error"];
+        assert_eq!(
+            (&error["code"], &error["data"]["code"]),
+            (&json!(-32602), &json!("invalid_cursor"))
+        );
+        client.end().await.expect("an end");
+    }
+}
+
 #[tokio::test]
 async fn large_value_text_is_truncated_with_a_link() {
     let whole = table().to_string();
