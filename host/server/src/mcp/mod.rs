@@ -58,7 +58,8 @@ pub struct McpOptions {
     /// The most such questions of all sessions of one tenant.
     pub questions: usize,
     /// Time without a message after which a session ends, even if its requests wait for answers of
-    /// its client.
+    /// its client. A session without a request does not end while a stream that `GET` opened is
+    /// open.
     pub session_idle: Duration,
     /// Time that a tool has to end by itself after a cancel.
     pub stop_grace: Duration,

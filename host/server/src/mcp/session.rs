@@ -6,8 +6,9 @@
 //! [`Session::ask`] opens a question of the server to the client and returns a [`PendingQuestion`],
 //! to which the client's answer is delivered. The number of open questions is bounded.
 //!
-//! A session counts as idle when no request runs, or when every running one waits for an answer of
-//! the client. Not here: the table of all sessions over HTTP, in `mcp/transport/sessions.rs`.
+//! A session counts as idle when no request runs and the client listens to no stream, or when every
+//! running request waits for an answer of the client. Not here: the table of all sessions over
+//! HTTP, in `mcp/transport/sessions.rs`.
 #![expect(deprecated, reason = "clients of the session era use the log of the protocol")]
 
 pub(super) mod client;
@@ -15,7 +16,7 @@ pub(super) mod outbox;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use rmcp::model::{LoggingLevel, RequestId};
@@ -110,7 +111,9 @@ pub(super) struct Session {
     is_notified: AtomicBool,
     open: Mutex<OpenQuestions>,
     most_open: usize,
-    /// The time when the client last sent something, or a request ended.
+    /// The number of streams that the client opened besides those of its requests.
+    listening: AtomicUsize,
+    /// The time when the client last sent something, or a request or a stream ended.
     last: Mutex<Instant>,
 }
 
@@ -135,6 +138,10 @@ pub(super) struct PendingQuestion {
     answer: oneshot::Receiver<Reply>,
 }
 
+/// An open stream, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Listening(Arc<Session>);
+
 impl Session {
     /// Creates a session with at most `most_open` open questions.
     pub(super) fn new(capabilities: Raw, common: Arc<Outbox>, most_open: usize) -> Self {
@@ -148,6 +155,7 @@ impl Session {
             is_notified: AtomicBool::new(false),
             open: Mutex::default(),
             most_open: bound!(OpenQuestions, most_open),
+            listening: AtomicUsize::new(0),
             last: Mutex::new(Instant::now()),
         }
     }
@@ -189,11 +197,29 @@ impl Session {
         *self.last.lock() = Instant::now();
     }
 
-    /// Returns the time since which the session is idle: no request is running, or each waits for
-    /// an answer of the client.
+    /// Counts one more stream of the client.
+    pub(super) fn listen(self: &Arc<Self>) -> Listening {
+        self.listening.fetch_add(1, Ordering::AcqRel);
+        Listening(Arc::clone(self))
+    }
+
+    /// Returns the time since which the session is idle: no request is running and the client
+    /// listens to no stream, or each request waits for an answer of the client.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let waiting = if enforced!(IdleSessions) { self.open.lock().questions.len() } else { 0 };
-        (self.requests.count() <= waiting).then(|| *self.last.lock())
+        let is_idle = match self.requests.count() {
+            0 => self.listening.load(Ordering::Acquire) == 0,
+            running => running <= waiting,
+        };
+        is_idle.then(|| *self.last.lock())
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // First, so that the client has time to connect again.
+        self.0.mark_used();
+        self.0.listening.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

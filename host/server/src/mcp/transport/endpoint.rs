@@ -323,7 +323,7 @@ impl Endpoint {
                 None => return Ok(StatusCode::NO_CONTENT.into_response()),
             },
         };
-        Ok(with_guard(response, (place, opened.session)))
+        Ok(with_guard(response, (place, opened.session.listen())))
     }
 
     /// Ends a session.

@@ -219,6 +219,21 @@ mod tests {
     }
 
     #[test]
+    fn session_is_not_idle_while_its_client_listens() {
+        let options = McpOptions { session_idle: Duration::ZERO, ..McpOptions::default() };
+        let sessions = Sessions::new(&options, Metrics::new(InUseSource::default()));
+        let ada = Principal::new(Some("acme"), "user:ada");
+        let room = sessions.enter(&ada).expect("room");
+        let id = sessions.open(&ada, room, Raw::empty()).expect("an id");
+        let stream = sessions.find(&id, &ada).expect("a session").session.listen();
+        sessions.sweep(|_| true);
+        assert!(sessions.find(&id, &ada).is_some());
+        drop(stream);
+        sessions.sweep(|_| true);
+        assert!(sessions.find(&id, &ada).is_none());
+    }
+
+    #[test]
     fn unused_session_makes_room_for_new_one() {
         let options = McpOptions { sessions: 1, ..McpOptions::default() };
         let mut sessions = Sessions::new(&options, Metrics::new(InUseSource::default()));
