@@ -42,6 +42,8 @@ const LABELS: [&str; 3] = ["label", "title", "name"];
 const MEMBERS: [&str; 2] = ["field", "name"];
 /// The member of such an option that lists the texts to choose from.
 const CHOICES: &str = "choices";
+/// The formats of texts that a form has.
+const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 /// The reason why a question has no form.
 const NO_FORM: &str =
     "its answer is neither one value nor an object of texts, numbers and truth values";
@@ -151,7 +153,7 @@ fn object_schema(mut schema: Value, options: &[Value]) -> Value {
 
 /// Writes the possible texts of a field as `enum`: those of its schema, also if it has one
 /// alternative for each, or those that the option for this field lists. A form has no other way to
-/// express them.
+/// express them. It has a type for each field, and only some formats.
 fn with_choices(field: &mut Value, option: Option<&Value>) {
     let forms = ["oneOf", "anyOf"].into_iter().find_map(|word| {
         let forms = field[word].as_array()?;
@@ -163,6 +165,13 @@ fn with_choices(field: &mut Value, option: Option<&Value>) {
     let listed =
         option.and_then(|option| option[CHOICES].as_array()).filter(|list| are_texts(list));
     let Some(field) = field.as_object_mut() else { return };
+    if field.get("enum").and_then(Value::as_array).is_some_and(are_texts) {
+        field.entry("type").or_insert_with(|| json!("string"));
+    }
+    // The answer is checked against the schema, which has the format.
+    if field.get("format").is_some_and(|format| !FORMATS.iter().any(|known| format == known)) {
+        field.remove("format");
+    }
     if let Some((word, texts, have_titles)) = forms {
         field.insert("type".into(), json!("string"));
         // An `enum` would lose the titles, and a form supports them.
