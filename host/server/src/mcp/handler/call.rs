@@ -110,7 +110,10 @@ pub(super) async fn call(
             }
         }
     }
-    Err(ErrorData::internal_error(format!("the tool asked more than {MAX_ROUNDS} questions"), None))
+    Err(ErrorData::internal_error(
+        format!("the call has no result after {MAX_ROUNDS} questions"),
+        None,
+    ))
 }
 
 /// Returns the question with the fault of its answer, if the call was refused for an invalid
