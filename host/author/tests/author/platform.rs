@@ -160,6 +160,18 @@ fn build_warns_of_unsupported_locales() {
         "tool.js:2: `locale de-CH` is not there in a component: use `en-US`, a call with another one throws\n\
          tool.js:3: `locale fr` is not there in a component: use `en-US`, a call with another one throws"
     );
+    let source = format!("import {{ at }} from \"p\";\n{}", with_handler("at"));
+    let files = [
+        ("tool.js", source.as_str()),
+        (
+            "node_modules/p/index.js",
+            "export const at = () => [new Date(0).toLocaleString(\"sv-SE\"), (1).toLocaleString(\"en\")];",
+        ),
+    ];
+    assert_eq!(
+        build(project(&files).path(), None).expect("it builds").warnings,
+        "node_modules/p/index.js:1: `locale sv-SE` is not there in a component: use `en-US`, a call with another one throws"
+    );
 }
 
 /// Arguments with the expected result: the types of the members, and the members themselves.

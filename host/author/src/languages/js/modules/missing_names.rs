@@ -24,8 +24,11 @@ const PRESENT: &str = "AbortController AbortSignal AggregateError Array ArrayBuf
     queueMicrotask self setImmediate setInterval setTimeout structuredClone undefined unescape";
 /// Names that are defined in a CommonJS module only.
 const COMMON_JS: [&str; 3] = ["exports", "module", "require"];
-/// Names and their alternatives. For packages, only these are reported: their other names may be
-/// used on other platforms only.
+/// What begins the entry of a literal locale, such as `locale de-CH`. A package that names one calls
+/// it on every platform.
+const LOCALE: &str = "locale ";
+/// Names and their alternatives. For packages, only these and locales are reported: their other
+/// names may be used on other platforms only.
 const ALTERNATIVES: [(&str, &str); 16] = [
     ("require", "use import"),
     ("Buffer", "use Uint8Array, TextEncoder, TextDecoder, btoa and atob"),
@@ -69,8 +72,9 @@ impl Absent {
             if *is_asked || name == INTL || (is_common_js && COMMON_JS.contains(&name.as_str())) {
                 continue;
             }
-            let is_told =
-                !is_of_package(file) || ALTERNATIVES.iter().any(|(known, _)| known == name);
+            let is_told = !is_of_package(file)
+                || name.starts_with(LOCALE)
+                || ALTERNATIVES.iter().any(|(known, _)| known == name);
             if is_told && !PRESENT.split_whitespace().any(|present| present == name) {
                 let place = if package.is_empty() { file } else { package };
                 self.names
@@ -99,8 +103,7 @@ impl Absent {
     /// Returns one sentence for each missing name and import.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let names = self.names.iter().map(|((_, name), (file, line))| {
-            let is_locale = name.starts_with("locale ");
-            let other = if is_locale {
+            let other = if name.starts_with(LOCALE) {
                 "use `en-US`, a call with another one throws"
             } else {
                 "nothing defines it"
