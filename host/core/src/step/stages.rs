@@ -32,6 +32,8 @@ use toolcell_contract::limits::Limits;
 const LOCALE: &str = "locale";
 /// The context's extension that asks tools to mention how to stop the turn.
 const SHOW_KILL_HINT: &str = "show_kill_hint";
+/// The most characters of a model's text in a line of the log.
+const LOGGED_CHARS: usize = 200;
 
 /// A call after some stages: a stage has answered it, or it continues.
 pub(super) enum Gated<T> {
@@ -75,7 +77,7 @@ impl Stepper {
             .tightened(&turn.call.limits);
         // 1: checks that it is a call. The problem is logged as a debug string, because it quotes a
         // model.
-        let warn = |problem: &Malformed| tracing::warn!(problem = ?problem.to_string(), "Malformed function call");
+        let warn = |problem: &Malformed| tracing::warn!(problem = ?beginning(&problem.to_string()), "Malformed function call");
         let mut judged =
             call.parse(limits.arguments).inspect_err(warn).map_err(|_| AbortStatus::Error)?;
         if let Some(problem) = &judged.problem {
@@ -90,7 +92,7 @@ impl Stepper {
         let name = judged.call.name.as_str();
         if let Some(allowed) = turn.allowed_names().filter(|allowed| !allowed.contains(name)) {
             // As a debug string, because the name comes from the model.
-            tracing::warn!(tool = ?name, "Function call blocked by deliberate tool mode");
+            tracing::warn!(tool = ?beginning(name), "Function call blocked by deliberate tool mode");
             let response = FunctionResponse::blocked(name, &allowed);
             return Ok(Gated::Closed(Box::new(HistoryEntry::unanswered(judged, response))));
         }
@@ -275,4 +277,9 @@ impl Stepper {
 /// mode has none.
 fn was_dispatched(result: &CallResult) -> bool {
     !matches!(result, CallResult::Refusal(_) | CallResult::ToolError(ToolError::NotFound))
+}
+
+/// Returns the beginning of a text of a model for the log, so that a long text does not fill it.
+fn beginning(text: &str) -> String {
+    text.chars().take(LOGGED_CHARS).collect()
 }

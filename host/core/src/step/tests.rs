@@ -85,6 +85,19 @@ fn step_log_line_depends_on_the_outcome() {
     }
 }
 
+#[test]
+fn step_log_line_has_the_beginning_of_a_long_text_only() {
+    let stepper = Stepper::new(Registry::new());
+    let long = "é".repeat(10_000);
+    let twice = format!("{{\"{long}\": 1, \"{long}\": 2}}");
+    for call in [json!({"name": long}), json!({"name": "greet", "args": twice})] {
+        let lines = lines(&stepper, call);
+        let [(level, line)] = lines.as_slice() else { panic!("{} lines", lines.len()) };
+        assert_eq!(*level, Level::WARN);
+        assert!(line.chars().count() < 300, "{} characters", line.chars().count());
+    }
+}
+
 /// The executor's 30 s do not shorten a step; the turn's limits do.
 #[test]
 fn step_timeout_yields_only_to_turn_limits() {
