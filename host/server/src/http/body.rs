@@ -169,14 +169,19 @@ async fn read_within(
             return Err(too_large());
         }
         if room.grow_to(length as u64, rule).is_err() {
-            let detail = "the server holds as many bytes of requests as it may";
-            let busy = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail);
-            return Err(busy.with_retry_after(Duration::from_secs(1)));
+            return Err(busy());
         }
         bytes.extend_from_slice(&data);
     }
     let resources = RequestResources { room: Mutex::new(room), rule, _place: place };
     Ok(Read { bytes: bytes.freeze(), resources })
+}
+
+/// Returns the problem of a request for whose bytes there is no room now.
+pub(super) fn busy() -> Problem {
+    let detail = "the server holds as many bytes of requests as it may";
+    let busy = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail);
+    busy.with_retry_after(Duration::from_secs(1))
 }
 
 /// Parses the body. Duplicate members, deep nesting and trailing text are refused.

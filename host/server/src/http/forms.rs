@@ -373,6 +373,13 @@ impl RunBody {
 }
 
 impl StepBody {
+    /// Returns the bytes that the calls of this body, which has `body` bytes, copy: each call has
+    /// its own context, and a blocked one is answered with the names of the allowed tools.
+    pub(super) fn copied_bytes(&self, body: usize) -> usize {
+        let calls: usize = self.calls.iter().map(|call| call.as_str().len()).sum();
+        body.saturating_sub(calls).saturating_mul(self.calls.len())
+    }
+
     pub(super) fn request(self, id: &RequestId) -> Result<StepRequest, Problem> {
         let calls = self.calls.iter().enumerate().map(|(at, call)| raw_call(at, call));
         let calls: Result<Vec<RawCall>, Problem> = calls.collect();

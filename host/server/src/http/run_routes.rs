@@ -137,7 +137,13 @@ pub(crate) fn sse(events: impl Stream<Item = Event> + Send + 'static) -> Respons
 ))]
 pub(super) async fn steps(caller: Caller, request: Request) -> Result<Response, Problem> {
     let (key, read) = (key_of(request.headers())?, body::read(&caller.shared, request).await?);
-    let steps = body::parse::<forms::StepBody>(&read.bytes)?.request(&caller.id)?;
+    let steps = body::parse::<forms::StepBody>(&read.bytes)?;
+    if !read.resources.take(steps.copied_bytes(read.bytes.len())) {
+        let busy = body::busy();
+        caller.shared.service.refused(&caller.principal, busy.code);
+        return Err(busy.with_hint("send fewer calls at once, or less beside them"));
+    }
+    let steps = steps.request(&caller.id)?;
     let work = |service: Service, sender| async move {
         let (steps, turn) = service.steps(&sender, steps).await?;
         Ok(TakenSteps { steps, memory: turn.memory() })

@@ -120,6 +120,21 @@ async fn long_number_of_a_step_keeps_its_digits() {
     assert_eq!(told.body.matches("123456789012345678901").count(), 2, "{told:?}");
 }
 
+/// Each call copies what is beside the calls of its request.
+#[tokio::test(flavor = "multi_thread")]
+async fn copies_for_steps_need_room() {
+    let service = serving(&registry([native("one", async |_: Value| json!(1))]));
+    let address = start(service, Authenticator::open(), ListenOptions::default()).await;
+    let steps = async |calls: usize| {
+        let calls = vec![json!({"name": "one", "args": {}}); calls];
+        let body = json!({"calls": calls, "context": {"metadata": "m".repeat(1 << 20)}});
+        ask(address, "POST /v1/steps", JSON, &body.to_string()).await
+    };
+    assert_eq!(steps(2).await.status, 200);
+    steps(100).await.is_refused(503, "busy");
+    assert_eq!(steps(2).await.status, 200, "the room is free again");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn event_is_one_line_whatever_a_tool_writes() {
     let pretty = async |_: Value| Json::parse("{\r\n  \"a\": 1\n}".to_owned()).unwrap();
