@@ -101,6 +101,8 @@ pub(crate) struct Inner {
     pub(crate) bodies: Arc<Share>,
     /// The limit of open requests.
     pub(crate) requests: Arc<Share>,
+    /// The limit of calls whose answer is not sent yet. It is in memory, as their results were.
+    pub(crate) unsent: Arc<Share>,
 }
 
 impl Inner {
@@ -146,8 +148,9 @@ pub fn router(
 ) -> Router {
     let bodies = Share::new(options.bodies as u64);
     let requests = Share::new(options.requests as u64);
+    let unsent = Share::new(service.limits().in_flight as u64);
     let idempotency = Idempotency::new(service.clock());
-    let shared = Arc::new(Inner { service, auth, options, idempotency, bodies, requests });
+    let shared = Arc::new(Inner { service, auth, options, idempotency, bodies, requests, unsent });
     let private = Router::new()
         .route("/v1/tools", get(tools::list))
         .route("/v1/tools/{name}", get(tools::one))

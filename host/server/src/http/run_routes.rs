@@ -25,19 +25,24 @@ use serde::Serialize;
 use serde_json::json;
 use toolcell::run::RunEvent;
 use toolcell::step::{Step, TurnMemory};
+use toolcell::tenant::Reservation;
 use tracing::Instrument as _;
 
+use super::guarded_body::with_guard;
 use super::idempotency::{BeginResult, HEADER, REPLAYED, key_of};
 use super::problem::{Failed, Problem, Refused};
 use super::schemas::{Completion, RunOutcome, Steps};
-use super::{Caller, body, forms};
+use super::{Caller, Shared, body, forms};
 use crate::service::Service;
 use crate::service::runs::RunEvents;
 use crate::tenants::principal::Principal;
 use crate::tenants::refused::RequestError;
+use crate::tenants::share::request_rule;
 
 /// Time without an event after which a comment keeps the connection of a stream open.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// The time after which to retry while the answers to as many calls as allowed are not sent.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// Makes one call and answers with its completion, however the call ended. To answer a question,
 /// repeat the call with `resume`.
@@ -51,7 +56,7 @@ pub(super) async fn call(caller: Caller, request: Request) -> Result<Response, P
     let work = |service: Service, sender| async move {
         service.call(&sender, call).await.map(|response| response.completion)
     };
-    answer_once(caller, key, "calls", read, work).await
+    answer_once(caller, key, ("calls", 1), read, work).await
 }
 
 /// Makes several calls as one run and answers with its outcome.
@@ -62,8 +67,9 @@ pub(super) async fn call(caller: Caller, request: Request) -> Result<Response, P
 pub(super) async fn batch(caller: Caller, request: Request) -> Result<Response, Problem> {
     let (key, read) = (key_of(request.headers())?, body::read(&caller.shared, request).await?);
     let run = body::parse::<forms::RunBody>(&read.bytes)?.request(&caller.id)?;
+    let calls = run.calls.len();
     let work = |service: Service, sender| async move { service.run(&sender, run).await };
-    answer_once(caller, key, "batch", read, work).await
+    answer_once(caller, key, ("batch", calls), read, work).await
 }
 
 /// Makes several calls as one run and answers with its events, as server-sent events. Each is one
@@ -144,11 +150,12 @@ pub(super) async fn steps(caller: Caller, request: Request) -> Result<Response, 
         return Err(busy.with_hint("send fewer calls at once, or less beside them"));
     }
     let steps = steps.request(&caller.id)?;
+    let calls = steps.calls.len();
     let work = |service: Service, sender| async move {
         let (steps, turn) = service.steps(&sender, steps).await?;
         Ok(TakenSteps { steps, memory: turn.memory() })
     };
-    answer_once(caller, key, "steps", read, work).await
+    answer_once(caller, key, ("steps", calls), read, work).await
 }
 
 /// The answer to steps. Written without a tree, which would round long numbers.
@@ -175,11 +182,11 @@ pub(super) async fn cancel(
 }
 
 /// Runs the work of a request, or returns the answer of the first request with the same idempotency
-/// key.
+/// key. The calls of the request count until the answer is sent.
 async fn answer_once<F, T>(
     Caller { shared, principal, .. }: Caller,
     key: Option<String>,
-    route: &'static str,
+    (route, calls): (&'static str, usize),
     read: body::Read,
     work: impl FnOnce(Service, Principal) -> F,
 ) -> Result<Response, Problem>
@@ -197,7 +204,8 @@ where
     let held = body::kept_by_work(resources);
     let Some(key) = key else {
         drop(bytes);
-        return Ok(json_response(work.await?));
+        let room = room_for_answer(&shared, &principal, calls)?;
+        return Ok(with_guard(json_response(work.await?), room));
     };
     match shared.idempotency.begin(&principal, &key, route, &bytes)? {
         BeginResult::Repeated(answer) => {
@@ -207,6 +215,7 @@ where
         }
         BeginResult::First(claim) => {
             drop(bytes);
+            let room = room_for_answer(&shared, &principal, calls)?;
             // A task of its own: it continues if the client disconnects, and keeps the slot of its
             // request.
             let work = async move {
@@ -216,9 +225,31 @@ where
                 Ok::<_, Problem>(answer)
             };
             let task = tokio::spawn(work.in_current_span());
-            Ok(json_response(task.await.map_err(|_| Problem::internal())??))
+            let answer = task.await.map_err(|_| Problem::internal())??;
+            Ok(with_guard(json_response(answer), room))
         }
     }
+}
+
+/// Reserves room for the answer to these calls.
+fn room_for_answer(
+    shared: &Shared,
+    principal: &Principal,
+    calls: usize,
+) -> Result<Reservation, Problem> {
+    let (service, limits) = (&shared.service, shared.service.limits());
+    let mut room = shared.unsent.hold(principal.state());
+    // The service refuses more calls than a request can have.
+    let is_possible = calls <= limits.calls_per_request.min(limits.in_flight);
+    let rule = request_rule(service.is_shared());
+    if is_possible && room.grow_to(calls as u64, rule).is_err() {
+        // The server may have another reason.
+        service.check(principal)?;
+        let refused = RequestError::Overloaded { retry_after: RETRY };
+        service.refused(principal, refused.code());
+        return Err(refused.into());
+    }
+    Ok(room)
 }
 
 fn json_response(body: Bytes) -> Response {

@@ -8,7 +8,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use toolcell::tool::Invocation;
 use toolcell::{Executor, Json, Limits, Tenant, ToolCall};
 use toolcell_server::service::RunRequest;
-use toolcell_server::{Authenticator, ListenOptions, Principal, ServedTools, Service};
+use toolcell_server::{
+    Authenticator, ListenOptions, Principal, ServedTools, Service, ServiceLimits,
+};
 use toolcell_test_guests::rows;
 
 use super::client::{JSON, Reply, ask, connect, get, request};
@@ -133,6 +135,27 @@ async fn copies_for_steps_need_room() {
     assert_eq!(steps(2).await.status, 200);
     steps(100).await.is_refused(503, "busy");
     assert_eq!(steps(2).await.status, 200, "the room is free again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_count_until_their_answer_is_read() {
+    let long = native("long", async |_: Value| json!("x".repeat(900_000)));
+    let limits = ServiceLimits { in_flight: 32, ..ServiceLimits::default() };
+    let service = Service::builder(ServedTools::new(&registry([long]))).limits(limits);
+    let service = service.build().unwrap();
+    let address = start(service.clone(), Authenticator::open(), ListenOptions::default()).await;
+    let calls =
+        |count| json!({"calls": vec![json!({"name": "long", "arguments": {}}); count]}).to_string();
+    let batch = async || ask(address, "POST /v1/batch", JSON, &calls(1)).await;
+    let mut unread = connect(address, request("POST /v1/batch", JSON, &calls(32)).as_bytes()).await;
+    assert_eq!(unread.read_u8().await.unwrap(), b'H');
+    assert_eq!(service.running(), 0, "the calls have ended");
+    // Their answer is longer than what the buffers of the connection hold.
+    batch().await.is_refused(429, "overloaded");
+    drop(unread);
+    while batch().await.status == 429 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
