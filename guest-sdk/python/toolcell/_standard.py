@@ -61,6 +61,10 @@ def _known_locale(category, locale=None):
     return _set_locale(category, locale)
 
 
+def _no_process(*_, **__):
+    raise OSError("a component has no processes")
+
+
 def _no_socket(event, arguments):
     if event.startswith("socket.") and not _host.state.is_in_cell:
         raise OSError(f"{event}: a component has no sockets: use `fetch` of toolcell")
@@ -118,4 +122,7 @@ def install():
     """Takes their place. A socket that was tried while a module is loaded would leave a handle that no call has."""
     hashlib.pbkdf2_hmac = _pbkdf2
     _locale.setlocale = _known_locale
+    # Packages name these while they are loaded: simpleeval forbids the one, and platformdirs imports the other. 0 is the owner of
+    # each file here.
+    os.system, os.getuid = _no_process, lambda: 0
     sys.addaudithook(_no_socket)
