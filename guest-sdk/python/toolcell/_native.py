@@ -17,7 +17,8 @@ _ALTERNATIVES = {
     "orjson": "use `json`",
     "pandas": "use `csv` and `statistics`",
     "pydantic_core": "use a dataclass or a TypedDict, or install `pydantic<2`",
-    "rpds": "use jsonschema before 4.18",
+    # From 4 on, jsonschema cannot check schemas of draft 7 with the `urljoin` of this Python.
+    "rpds": "use fastjsonschema, or jsonschema before 4",
 }
 _CLIENTS = ("aiohttp", "httpx", "requests", "urllib3")
 
