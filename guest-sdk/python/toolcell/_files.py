@@ -20,7 +20,7 @@ from importlib.machinery import SourceFileLoader
 from . import _component
 
 # Bytes of one package's files, compressed, and as they are.
-_MOST = 8 << 20
+_MOST = 12 << 20
 _MOST_READ = 32 << 20
 # Bytes of the list of a distribution's files that is read.
 _MOST_LISTED = 1 << 20

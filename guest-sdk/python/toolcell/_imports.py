@@ -4,6 +4,7 @@ import ast
 import codecs
 import importlib
 import importlib.util
+import os
 import sys
 
 from . import _component, _host, _native
@@ -20,9 +21,15 @@ _OF_MAIL = (
     "big5", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "cp874", "euc_jp", "euc_kr",
     "gb18030", "gb2312", "gbk", "iso2022_jp", "iso8859_2", "iso8859_5", "iso8859_7", "iso8859_9", "koi8_r", "koi8_u", "shift_jis",
 )
+# All of Python. What guesses an encoding tries each of them; without some it silently finds another one.
+_CODECS = tuple(
+    f"encodings.{name[:-3]}" for name in os.listdir(f"{_component.STANDARD}encodings") if name.endswith(".py") and name[0] != "_"
+)
 # The same, where the module before the colon is loaded.
 _BESIDE = {
     "argparse": ("_colorize", "difflib", "shutil", "textwrap"),
+    "chardet": _CODECS,
+    "charset_normalizer": _CODECS,
     "concurrent.futures": ("concurrent.futures.thread",),
     "dbm": ("dbm.dumb", "dbm.sqlite3"),
     "email": (
