@@ -24,7 +24,7 @@ def schema_of(hint):
     if isinstance(hint, type) and hint in _PLAIN:
         return {"type": _PLAIN[hint]}
     if origin is Literal:
-        return {"enum": list(arguments)}
+        return _one_of(hint, arguments)
     if origin in _UNIONS:
         return {"anyOf": [schema_of(argument) for argument in arguments]}
     if hint is list or origin is list:
@@ -34,7 +34,7 @@ def schema_of(hint):
             raise TypeError(f"the keys of {hint} must be of the type str, as in JSON")
         return {"type": "object"} | ({"additionalProperties": schema_of(arguments[1])} if arguments else {})
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        return {"enum": [member.value for member in hint]}
+        return _one_of(hint, hint)
     if dataclasses.is_dataclass(hint):
         hints = typing.get_type_hints(hint, include_extras=True)
         fields = [(field.name, hints[field.name], _default(field)) for field in dataclasses.fields(hint) if field.init]
@@ -46,6 +46,15 @@ def schema_of(hint):
         f"the type {hint!r} has no JSON Schema; use str, int, float, bool, list, dict, Optional, Literal, "
         "an Enum, a dataclass or a TypedDict"
     )
+
+
+def _one_of(hint, members):
+    values = [member.value if isinstance(member, enum.Enum) else member for member in members]
+    try:
+        json.dumps(values, allow_nan=False)
+    except (TypeError, ValueError):
+        raise TypeError(f"a value of {hint!r} has no JSON form") from None
+    return {"enum": values}
 
 
 def object_of(fields, descriptions=None):
@@ -88,6 +97,8 @@ def value_of(hint, value):
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         return value_of(arguments[0], value)
+    if origin is Literal:
+        return next(_members(arguments, value), value)
     if origin in _UNIONS:
         # A number with a point is a `float` if the union has it, and else can be an `int`.
         for argument in sorted(arguments, key=lambda argument: argument is int and isinstance(value, float)):
@@ -113,10 +124,12 @@ def value_of(hint, value):
     return value
 
 
-def _members(hint, value):
-    """The members of an enumeration that have this JSON value: a tuple is a list there, and Python's `True`, which is 1, is not."""
-    for member in hint:
-        given = json.loads(json.dumps(member.value)) if isinstance(value, (list, dict)) else member.value
+def _members(members, value):
+    """The members of an enumeration or a `Literal` that have this JSON value: a tuple is a list there, and Python's `True`, which
+    is 1, is not."""
+    for member in members:
+        given = member.value if isinstance(member, enum.Enum) else member
+        given = json.loads(json.dumps(given)) if isinstance(value, (list, dict)) else given
         if given == value and isinstance(given, bool) == isinstance(value, bool):
             yield member
 
@@ -129,7 +142,7 @@ def fits(hint, value):
     if origin in _UNIONS:
         return any(fits(argument, value) for argument in arguments)
     if origin is Literal:
-        return value in arguments
+        return any(True for _ in _members(arguments, value))
     if hint in (Any, inspect.Parameter.empty, object):
         return True
     if isinstance(hint, type) and issubclass(hint, enum.Enum):

@@ -49,6 +49,7 @@ async def hinted(
     ratio: float,
     maybe: Optional[int],
     choice: Literal["a", 3],
+    level_or_flag: Literal[1, Unit.FOOT] | bool,
     places: list[Place],
     counts: dict[str, int],
     options: Options,
@@ -78,7 +79,7 @@ async def hinted(
 
 HINTED = TOOLS.pop("hinted")
 GIVEN = {
-    "text": "a", "ratio": 2, "maybe": 3.0, "choice": 3, "places": [{"name": "Bern"}], "counts": {"a": 1.0},
+    "text": "a", "ratio": 2, "maybe": 3.0, "choice": 3.0, "level_or_flag": "ft", "places": [{"name": "Bern"}], "counts": {"a": 1.0},
     "options": {"unit": "ft"}, "either": [1.0], "figures": [{"kind": "circle", "size": 1}, None], "amount": 1e300,
     "level": True, "described": "b", "anything": {"c": []}, "bare": 1, "unit": "m", "span": [1, 2],
 }
