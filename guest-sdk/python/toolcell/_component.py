@@ -178,6 +178,8 @@ def _part(part):
         return abi.Part_Image(media) if kind == "image" else abi.Part_Audio(media)
     if kind == "resource_link":
         return abi.Part_ResourceLink(abi.Link(part["uri"], part.get("name"), part.get("description"), part.get("mime_type")))
+    if kind != "text":
+        raise ValueError(f"the type of a part is text, image, audio or resource_link, not {kind!r}")
     return abi.Part_Text(_endings.words(part["text"]))
 
 

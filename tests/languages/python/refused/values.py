@@ -1,4 +1,4 @@
-# tool 'check': a value of <enum 'Day'> has no JSON form
+# TypeError: tool 'check': a value of <enum 'Day'> has no JSON form
 import datetime
 import enum
 

@@ -152,6 +152,7 @@ endings = {
     "value": lambda: {"list": [1, 2.5, "three"], "nothing": None, "yes": True},
     "nothing": lambda: None,
     "text": lambda: Output("text", message="a message", parts=["a part"]),
+    "unknown part": lambda: Output("text", parts=[{"type": "resource", "uri": "a:b", "text": "a part"}]),
     "promise": promise,
     "failure": failure,
     "halt": lambda: halt("done", {"total": 3}),

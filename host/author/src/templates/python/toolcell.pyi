@@ -85,7 +85,11 @@ class InvokeError(HostError):
 
 @dataclass
 class Output:
-    """A result with a message for a person, with further parts, or after which the model need not speak. Return it."""
+    """A result with a message for a person, with further parts, or after which the model need not speak. Return it.
+
+    A part is a text, or a dict with a `type`: `text` (`text`), `image` or `audio` (`mime_type`, and `data` as bytes),
+    `resource_link` (`uri`; `name`, `description` and `mime_type` if wanted).
+    """
 
     value: Any
     message: str | None = ...
