@@ -32,11 +32,16 @@ use crate::service::request_id::RequestId;
 use crate::service::runs::{RunRequest, StepRequest};
 use crate::tenants::refused::RequestError;
 
+/// The most characters of a call's id. Each event of the call repeats it, also those that wait to
+/// be read.
+const MAX_CALL_ID: usize = 256;
+
 /// One call.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CallBody {
     /// The id of the call, which the completion repeats. Absent: the id of the request.
+    #[schema(max_length = 256)]
     id: Option<String>,
     /// The tool's name.
     name: String,
@@ -167,6 +172,7 @@ fn all_members<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 struct RunCall {
     /// The id of the call, which its message repeats. Absent: `call-1` for the first call, and so
     /// on.
+    #[schema(max_length = 256)]
     id: Option<String>,
     /// The tool's name.
     name: String,
@@ -338,7 +344,8 @@ fn options(
 impl CallBody {
     pub(super) fn request(self, id: &RequestId) -> Result<CallRequest, Problem> {
         let arguments = self.arguments.map_or_else(String::new, text);
-        let call = ToolCall::new(self.id.unwrap_or_else(|| id.to_string()), self.name, arguments);
+        let own = checked_id(self.id, || "id".to_owned())?;
+        let call = ToolCall::new(own.unwrap_or_else(|| id.to_string()), self.name, arguments);
         let options = options(self.context, self.resume, &self.limits)?;
         Ok(CallRequest { request_id: Some(id.clone()), options, ..CallRequest::new(call) })
     }
@@ -353,10 +360,13 @@ impl RunBody {
             return Err(invalid_option("resume", problem));
         }
         let call = |(at, call): (usize, RunCall)| {
-            let id = call.id.unwrap_or_else(|| format!("call-{}", at + 1));
-            ToolCall::new(id, call.name, text(call.arguments))
+            let id = checked_id(call.id, || format!("calls[{at}].id"))?;
+            let id = id.unwrap_or_else(|| format!("call-{}", at + 1));
+            Ok(ToolCall::new(id, call.name, text(call.arguments)))
         };
-        let mut request = RunRequest::new(self.calls.into_iter().enumerate().map(call));
+        let calls: Result<Vec<ToolCall>, Problem> =
+            self.calls.into_iter().enumerate().map(call).collect();
+        let mut request = RunRequest::new(calls?);
         request.request_id = Some(id.clone());
         request.options.call = options(self.context, self.resume, &self.limits)?;
         request.options.max_concurrency = self
@@ -430,6 +440,18 @@ fn raw_call(at: usize, call: &Json) -> Result<RawCall, Problem> {
         super::body::invalid_member(&format!("calls[{at}].resume{member}"), error.inner())
     })?;
     Ok(raw.with_resume(Resume { answer, state }))
+}
+
+/// Refuses an id that is too long.
+fn checked_id(
+    id: Option<String>,
+    path: impl FnOnce() -> String,
+) -> Result<Option<String>, Problem> {
+    if id.as_ref().is_some_and(|id| id.chars().count() > MAX_CALL_ID) {
+        let error = de::Error::custom(format!("expected at most {MAX_CALL_ID} characters"));
+        return Err(super::body::invalid_member(&path(), &error));
+    }
+    Ok(id)
 }
 
 /// Returns arguments as text: the content of a string, or the JSON text of another value.

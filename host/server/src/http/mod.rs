@@ -101,7 +101,8 @@ pub(crate) struct Inner {
     pub(crate) bodies: Arc<Share>,
     /// The limit of open requests.
     pub(crate) requests: Arc<Share>,
-    /// The limit of calls whose answer is not sent yet. It is in memory, as their results were.
+    /// The limit of calls whose answer is not sent yet: twice that of running calls, because an
+    /// answer counts for a moment after it was read.
     pub(crate) unsent: Arc<Share>,
 }
 
@@ -148,7 +149,7 @@ pub fn router(
 ) -> Router {
     let bodies = Share::new(options.bodies as u64);
     let requests = Share::new(options.requests as u64);
-    let unsent = Share::new(service.limits().in_flight as u64);
+    let unsent = Share::new(service.limits().in_flight.saturating_mul(2) as u64);
     let idempotency = Idempotency::new(service.clock());
     let shared = Arc::new(Inner { service, auth, options, idempotency, bodies, requests, unsent });
     let private = Router::new()

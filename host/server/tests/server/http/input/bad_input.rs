@@ -190,6 +190,15 @@ async fn invalid_member_is_named_by_its_path() {
             assert!(detail.starts_with(&format!("{before}{told}")), "{body}: {detail}");
         }
     }
+    let (long, name, arguments) = ("i".repeat(257), "echo", json!({}));
+    let call = json!({"id": long, "name": name, "arguments": arguments});
+    for (path, body, member) in
+        [("calls", call.clone(), "id"), ("batch", json!({"calls": [call]}), "calls[0].id")]
+    {
+        let reply = fixture.post(&format!("/v1/{path}"), "", &body.to_string()).await;
+        let told = format!("the body does not fit: `{member}`: expected at most 256 characters");
+        assert_eq!((reply.status, reply.json()["detail"].as_str()), (400, Some(&*told)));
+    }
     // A null counts as absent for an optional member.
     for body in [r#"{"name": "echo", "resume": null}"#, r#"{"name": "echo", "arguments": null}"#] {
         assert_eq!(fixture.call(&fixture.acme, "", body).await.status, 200, "{body}");

@@ -65,7 +65,8 @@ async fn body_takes_room_as_it_arrives_within_tenant_share() {
 async fn running_call_keeps_the_room_of_its_body() {
     let http = HttpOptions { bodies: 12 << 10, ..HttpOptions::default() };
     let mut fixture = Fixture::with_http(ListenOptions::default(), http).await;
-    let long = json!({"name": "wait", "id": "i".repeat(5 << 10)}).to_string();
+    let context = json!({"metadata": "m".repeat(5 << 10)});
+    let long = json!({"name": "wait", "context": context}).to_string();
     let running = fixture.begin(&fixture.acme, "x-request-id: long\r\n", &long);
     assert_eq!(fixture.waits.recv().await, Some("started"));
     let more = format!("{ECHO}{}", " ".repeat(3 << 10));
