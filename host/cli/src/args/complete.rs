@@ -24,6 +24,14 @@ use crate::print::Result;
 
 /// The environment variable by which the shell's script requests completions.
 const VARIABLE: &str = "TOOLCELL_COMPLETE";
+/// The end of the function in bash's script. Only the name of a file has such a character; bash
+/// then quotes it, so that a name such as `$(…)` is not run.
+const BASH_QUOTES: &str = r#"
+    if [[ "${COMPREPLY[*]-}" == *[!A-Za-z0-9_./=:"$IFS"-]* ]]; then
+        compopt -o filenames
+    fi
+}
+"#;
 
 /// Answers a shell's request for completions and ends the process. Returns if there is no request.
 pub(crate) fn answer() {
@@ -37,7 +45,8 @@ pub(crate) fn script(shell: Shell) -> Result<String> {
     if let Some(completer) = Shells::builtins().completer(&name) {
         completer.write_registration(VARIABLE, "toolcell", "toolcell", "toolcell", &mut script)?;
     }
-    Ok(String::from_utf8_lossy(&script).trim_end().to_owned())
+    let script = String::from_utf8_lossy(&script).trim_end().to_owned();
+    Ok(if shell == Shell::Bash { script.replacen("\n}\n", BASH_QUOTES, 1) } else { script })
 }
 
 /// Completes a component: its name in the configuration, or its file.

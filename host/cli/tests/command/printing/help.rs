@@ -1,5 +1,6 @@
 //! Help, version and shell completion.
 
+use std::fs;
 use std::process::Command;
 
 use toolcell_test_guests::rows;
@@ -53,6 +54,29 @@ fn names_are_completed() {
         !completed(&["run", "desk", "book"]).iter().any(|name| name == "book_table"),
         "an unusable configuration"
     );
+}
+
+/// A name of a file could be code for the shell that completes it.
+#[test]
+fn bash_quotes_completed_file_names() {
+    let place = Place::new("");
+    let complete = r#"toolcell() { "$0" "$@"; }
+compopt() { echo "$2"; }
+eval "$(toolcell completions bash)"
+COMP_WORDS=(toolcell list "$1") COMP_CWORD=2
+_clap_complete_toolcell toolcell "$1" list
+printf '%s\n' "${COMPREPLY[@]}""#;
+    for (file, quotes) in
+        [("plain-1.wasm", ""), ("a$(id).wasm", "filenames\n"), ("b c.wasm", "filenames\n")]
+    {
+        fs::write(place.path().join(file), "").expect("a place");
+        let mut bash = Command::new("bash");
+        bash.current_dir(place.path()).env("XDG_STATE_HOME", place.state());
+        let program = command().get_program().to_owned();
+        bash.args(["--norc", "-c", complete]).arg(program).arg(&file[..2]);
+        let shown = place.shown(&mut bash);
+        assert_eq!(shown.stdout, format!("nospace\n{quotes}{file}\n"), "{shown}");
+    }
 }
 
 /// `-h` fits on a screen: no examples, no lists, and each option in one line.
