@@ -278,7 +278,7 @@ impl Suggestion {
         let private = self.http.iter().filter(|(_, networks)| !networks.is_empty()).map(|(rule, networks)| {
             let networks = networks.iter().cloned().collect::<Vec<_>>().join(", ");
             format!(
-                "`{rule}` is not on the public internet: a grant with `private` lets the tool connect to {networks}"
+                "`{rule}` is not on the public internet: a grant with `private_networks` lets the tool connect to {networks}"
             )
         });
         let root = self.directories.contains_key("/").then(|| {
