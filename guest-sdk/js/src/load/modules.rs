@@ -8,6 +8,7 @@ use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
 use rquickjs::{Ctx, Error, Module, Result};
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::sdk;
 
@@ -38,6 +39,10 @@ impl Modules {
     }
 }
 
+/// The end of the name of a module that hands on another one, imported as
+/// `with { type: "json" }`: QuickJS takes one module with and without attributes for two.
+const TYPED: &str = " with attributes";
+
 /// The resolver and loader of QuickJS for [`Modules`].
 #[derive(Clone)]
 pub(crate) struct Known(pub(crate) Rc<Modules>);
@@ -54,7 +59,9 @@ impl Resolver for Known {
             return Ok(name.to_owned());
         }
         let target = self.0.imports.get(base).and_then(|imports| imports.get(name));
-        target.cloned().ok_or_else(|| Error::new_resolving(base, name))
+        let is_own = base.strip_suffix(TYPED) == Some(name);
+        let target = target.cloned().or_else(|| is_own.then(|| name.to_owned()));
+        target.ok_or_else(|| Error::new_resolving(base, name))
     }
 }
 
@@ -63,8 +70,12 @@ impl Loader for Known {
         &mut self,
         ctx: &Ctx<'js>,
         name: &str,
-        _: Option<ImportAttributes<'js>>,
+        attributes: Option<ImportAttributes<'js>>,
     ) -> Result<Module<'js, Declared>> {
+        if attributes.is_some() {
+            let source = format!("export {{ default }} from {};", json!(name));
+            return Module::declare(ctx.clone(), format!("{name}{TYPED}"), source);
+        }
         let source = self.0.take(name).ok_or_else(|| Error::new_loading(name))?;
         Module::declare(ctx.clone(), name, source)
     }

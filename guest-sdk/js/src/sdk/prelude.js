@@ -44,17 +44,26 @@ class Ending {
     Object.assign(this, { kind }, fields);
   }
 }
+const options = (of, given, known) => {
+  for (const option in given) {
+    if (!known.includes(option)) wrong(`${of}: there is no option \`${option}\`; the options are ${known.join(", ")}`);
+  }
+  return given;
+};
 
 /** Suspends the agent's loop until a person answers. Return it. */
-export const askUser = (question, { options, answerSchema, state } = {}) =>
-  new Ending("ask_user", { question: String(question), options, answerSchema, state });
+export const askUser = (question, given = {}) =>
+  new Ending("ask_user", { question: String(question), ...options("askUser()", given, ["options", "answerSchema", "state"]) });
 
 /** Ends the agent's loop with a result. Return it. */
 export const halt = (reason, result) => new Ending("halt", { reason: String(reason), result });
 
 /** A result with a message, with parts, or after which the model need not speak. Return it. */
-export const output = (value, { message, parts, endTurn } = {}) =>
-  new Ending("ok", { value, message, parts, endTurn: Boolean(endTurn) });
+export const output = (value, given = {}) => {
+  const { message, parts, endTurn } = options("output()", given, ["message", "parts", "endTurn"]);
+  if (parts !== undefined && !Array.isArray(parts)) wrong("output(): `parts` is a list");
+  return new Ending("ok", { value, message, parts, endTurn: Boolean(endTurn) });
+};
 
 const wrong = (what) => {
   throw new TypeError(what);
@@ -67,9 +76,7 @@ export function tool(definition) {
   const { name, description, handler } = definition;
   if (typeof name !== "string" || !NAME.test(name)) wrong("tool(): `name` has 1 to 64 of the characters A-Z, a-z, 0-9, _ and -");
   const about = `tool ${stringify(name)}`;
-  for (const option in definition) {
-    if (!OPTIONS.includes(option)) wrong(`${about}: there is no option \`${option}\`; the options are ${OPTIONS.join(", ")}`);
-  }
+  options(about, definition, OPTIONS);
   if (tools.has(name)) wrong(`${about}: two tools have this name`);
   if (typeof description !== "string" || description.trim() === "") wrong(`${about}: \`description\` is missing: the model reads it to choose the tool`);
   if (typeof handler !== "function") wrong(`${about}: \`handler\` is not a function`);

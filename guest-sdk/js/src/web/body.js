@@ -252,7 +252,7 @@ globalThis.Response = class Response extends Body {
   }
   static error() { const made = new Response(null); made.#fields = { ...made.#fields, status: 0, type: "error" }; return made; }
   static redirect(url, status = 302) {
-    if (![301, 302, 303, 307, 308].includes(status)) throw new RangeError(`Response.redirect: ${status} is no redirect`);
+    if (!REDIRECTS.includes(status)) throw new RangeError(`Response.redirect: ${status} is no redirect`);
     return new Response(null, { status, headers: { location: new URL(String(url)).href } });
   }
   get status() { return this.#fields.status; }

@@ -9,11 +9,13 @@ const land = (number) => {
   try {
     const { head, body } = host.finish(number);
     const { status, headers } = of(head);
+    if (flight.redirect === "error" && REDIRECTS.includes(status)) wrong(`fetch(): ${flight.url} redirects (status ${status})`);
     flight.resolve(fetched(decoded(body, headers), { status, headers, url: flight.url }));
   } catch (error) {
     flight.reject(error);
   }
 };
+const REDIRECTS = [301, 302, 303, 307, 308];
 const CODINGS = ["gzip", "x-gzip", "deflate", "br"];
 /** A body without its content codings. The headers stay as they came. */
 const decoded = (bytes, headers) => {
@@ -44,7 +46,7 @@ export const fetch = async (input, init = {}) => {
       reject(signal.reason);
     };
     signal.addEventListener("abort", abort, { once: true });
-    flights.set(started, { resolve, reject, url, done: () => signal.removeEventListener("abort", abort) });
+    flights.set(started, { resolve, reject, url: url.replace(/#.*/, ""), redirect: request.redirect, done: () => signal.removeEventListener("abort", abort) });
   });
 };
 globalThis.fetch = fetch;

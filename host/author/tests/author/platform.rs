@@ -201,9 +201,10 @@ fn together(count: usize) -> u16 {
             (0..count).map(|_| read(listener.accept().expect("a connection").0)).collect();
         for (mut connection, path) in arrived {
             let length = path.len();
+            let status = if path == "/moved" { "302 Found" } else { "200 OK" };
             let _ = write!(
                 connection,
-                "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{path}"
+                "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{path}"
             );
         }
     });
@@ -266,7 +267,7 @@ fn error_names_native_code_of_a_package() {
 /// The server answers only when all requests have arrived.
 #[test]
 fn requests_run_concurrently() {
-    let port = together(4);
+    let port = together(5);
     let rule: HttpRule = format!("GET http://127.0.0.1:{port}").parse().expect("a rule");
     let mut grants = Grants::default();
     grants.http = vec![rule.with_private(["127.0.0.0/8".parse().expect("a network")])];
@@ -277,10 +278,15 @@ const needs = [{{ kind: "http", pattern: `GET ${{server}}`, reason: "to ask it" 
 export default tool({{ name: "probe", description: "Asks.", needs, handler: async () => {{
   const given = await fetch(`${{server}}/never`, {{ signal: AbortSignal.abort() }}).catch((error) => error.name);
   const all = [..."abcd"].map((path) => fetch(`${{server}}/${{path}}`).then((response) => response.text()));
+  all.push(fetch(`${{server}}/moved`, {{ redirect: "error" }}).catch((error) => error.message.slice(-12)));
   return [given, ...await Promise.all(all)];
 }} }});
 "#
     );
     let answer = called(&source, grants, "{}");
-    assert_eq!(answer["ok"]["value"], json!(["AbortError", "/a", "/b", "/c", "/d"]), "{answer}");
+    assert_eq!(
+        answer["ok"]["value"],
+        json!(["AbortError", "/a", "/b", "/c", "/d", "(status 302)"]),
+        "{answer}"
+    );
 }
