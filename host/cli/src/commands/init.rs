@@ -146,12 +146,14 @@ fn name(file: &str, taken: &BTreeMap<String, FoundFile>) -> String {
         .map(|char| if is_plain(&char) { char } else { '-' })
         .take(Definition::MAX_NAME)
         .collect();
-    let plain = if plain.is_empty() { "component".to_owned() } else { plain };
+    // A word that begins with `-` is an option of a command.
+    let plain = plain.trim_start_matches('-');
+    let plain = if plain.is_empty() { "component" } else { plain };
     let numbered = (2..).map(|number| {
         let end = format!("-{number}");
         format!("{}{end}", &plain[..plain.len().min(Definition::MAX_NAME - end.len())])
     });
-    let mut names = std::iter::once(plain.clone()).chain(numbered);
+    let mut names = std::iter::once(plain.to_owned()).chain(numbered);
     names.find(|name| !taken.contains_key(name)).unwrap_or_default()
 }
 

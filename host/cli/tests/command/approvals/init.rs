@@ -43,18 +43,21 @@ fn init_sets_kind_of_components_without_tools() {
     let place = place(&[
         ("hello.wasm", &hello),
         ("math.wasm", &existing::math()),
-        ("module.wasm", &command_module()),
+        ("-module.wasm", &command_module()),
         ("program.wasm", &program),
     ]);
-    symlink("module.wasm", place.path().join("same.wasm")).expect("a place");
+    symlink("-module.wasm", place.path().join("same.wasm")).expect("a place");
     let shown = place.typed(&["init"]);
     shown.tells(0, "component: math: math.wasm, used as `functions`\n");
     let text = written(&place);
-    for (name, kind) in
-        [("hello", ""), ("math", "functions"), ("module", "command"), ("program", "command")]
-    {
+    for (name, file, kind) in [
+        ("hello", "hello", ""),
+        ("math", "math", "functions"),
+        ("module", "-module", "command"),
+        ("program", "program", "command"),
+    ] {
         let kind = if kind.is_empty() { String::new() } else { format!("as = \"{kind}\"\n") };
-        let section = format!("[components.{name}]\npath = \"{name}.wasm\"\n{kind}\n");
+        let section = format!("[components.{name}]\npath = \"{file}.wasm\"\n{kind}\n");
         assert!(text.contains(&section), "{section}\n{text}");
     }
     let printed: Vec<Vec<_>> =
