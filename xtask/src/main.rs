@@ -27,7 +27,7 @@ cargo xtask platform  the answers of tests/platform, compared with those of Node
 cargo xtask packaging  the systemd unit by `systemd-analyze`, the container file by hadolint
 cargo xtask lint    formatting, lints, documentation, packages, and the licences and sources of the dependencies
 cargo xtask measure  sizes, module cycles, names and pages against their goals; `--json` prints them as JSON
-cargo xtask js-runtime  the JavaScript runtime of `toolcell build`, built anew with Zig
+cargo xtask js-runtime  the JavaScript runtime of `toolcell build`, built anew with Zig and Binaryen
 cargo xtask package the packages as a registry would get them, compiled from their own files
 ";
 

@@ -3,8 +3,9 @@
 //!
 //! QuickJS is C: Zig's compiler, from the Python package `ziglang`, compiles it. `ZIG_PYTHON` names
 //! the Python that has it. Then `wasm-opt` of Binaryen, from the npm package `binaryen`, optimises
-//! each module; `WASM_OPT` names the program if it is not in `PATH`. A file beside the modules holds the digest of their sources, so that a
-//! test without Zig notices sources that were changed and not built.
+//! each module; `WASM_OPT` names the program if it is not in `PATH`. A file beside the modules
+//! holds the digest of their sources, so that a test without Zig notices sources that were changed
+//! and not built.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

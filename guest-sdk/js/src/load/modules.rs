@@ -39,9 +39,9 @@ impl Modules {
     }
 }
 
-/// The end of the name of a module that hands on another one, imported as
+/// The end of the name of a module that exports another one again, for imports such as
 /// `with { type: "json" }`: QuickJS takes one module with and without attributes for two.
-const TYPED: &str = " with attributes";
+const TYPED: &str = " with a type";
 
 /// The resolver and loader of QuickJS for [`Modules`].
 #[derive(Clone)]
@@ -53,15 +53,15 @@ impl Resolver for Known {
         _: &Ctx<'js>,
         base: &str,
         name: &str,
-        _: Option<ImportAttributes<'js>>,
+        attributes: Option<ImportAttributes<'js>>,
     ) -> Result<String> {
-        if name == sdk::NAME {
+        if name == sdk::NAME || base.strip_suffix(TYPED) == Some(name) {
             return Ok(name.to_owned());
         }
         let target = self.0.imports.get(base).and_then(|imports| imports.get(name));
-        let is_own = base.strip_suffix(TYPED) == Some(name);
-        let target = target.cloned().or_else(|| is_own.then(|| name.to_owned()));
-        target.ok_or_else(|| Error::new_resolving(base, name))
+        let target = target.ok_or_else(|| Error::new_resolving(base, name))?;
+        let has_type = attributes.is_some_and(|it| matches!(it.get_type(), Ok(Some(_))));
+        Ok(if has_type { format!("{target}{TYPED}") } else { target.clone() })
     }
 }
 
@@ -70,11 +70,11 @@ impl Loader for Known {
         &mut self,
         ctx: &Ctx<'js>,
         name: &str,
-        attributes: Option<ImportAttributes<'js>>,
+        _: Option<ImportAttributes<'js>>,
     ) -> Result<Module<'js, Declared>> {
-        if attributes.is_some() {
-            let source = format!("export {{ default }} from {};", json!(name));
-            return Module::declare(ctx.clone(), format!("{name}{TYPED}"), source);
+        if let Some(own) = name.strip_suffix(TYPED) {
+            let source = format!("export {{ default }} from {};", json!(own));
+            return Module::declare(ctx.clone(), name, source);
         }
         let source = self.0.take(name).ok_or_else(|| Error::new_loading(name))?;
         Module::declare(ctx.clone(), name, source)

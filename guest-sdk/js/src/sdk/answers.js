@@ -5,7 +5,7 @@ const OPAQUE = new Set(["Map", "Set", "WeakMap", "WeakSet", "Map Iterator", "Set
   "AsyncGenerator", "Promise", "RegExp", "ArrayBuffer", "DataView", "Error", "DOMException", "Request", "Response", "Headers", "Blob",
   "File", "FormData", "ReadableStream", "URLSearchParams"].map((name) => `[object ${name}]`));
 // A method is made when it is read first: here that is in the snapshot, and not in each call.
-const { toString: tag } = Object.prototype, { includes } = String.prototype, { keys: namesOf } = Object;
+const { toString: tag } = Object.prototype, { includes } = String.prototype;
 const transparent = (_, value) => {
   if (typeof value === "bigint") return 0;
   const type = typeof value === "object" && value !== null ? tag.call(value) : "";
@@ -69,17 +69,17 @@ const ending = (value) => {
   return { kind, value: written("result", value.value), message, parts: value.parts?.map(part), endTurn: value.endTurn };
 };
 // What a part has, by its type.
-const PART = { image: ["mimeType", "data"], audio: ["mimeType", "data"], resource_link: ["uri"] };
+const PART = { __proto__: null, text: ["text"], image: ["mimeType", "data"], audio: ["mimeType", "data"], resource_link: ["uri"] };
 const part = (from) => {
   if (typeof from === "string") return { type: "text", text: words(from) };
-  for (const field of PART[from?.type] ?? ["text"]) {
+  const fields = PART[from?.type] ?? wrong(`output(): the type of a part is ${namesOf(PART).join(", ")}, not ${from?.type}`);
+  for (const field of fields) {
     const given = from?.[field], isBytes = field === "data";
     // A text would be sent as its own bytes, also if it is base64.
     const isFitting = isBytes ? given instanceof ArrayBuffer || ArrayBuffer.isView(given) : typeof given === "string";
     if (!isFitting) wrong(`output(): a part of the type ${from?.type} has \`${field}\`, which is ${isBytes ? "a Uint8Array" : "a text"}`);
   }
-  const fields = Object.entries(from).map(([name, value]) => [name, name === "data" ? asBytes(value) : wellFormed(value)]);
-  return Object.fromEntries(fields);
+  return Object.fromEntries(Object.entries(from).map(([name, value]) => [name, name === "data" ? asBytes(value) : wellFormed(value)]));
 };
 // A failure always leaves the tool: details that cannot be written become a remark in its message.
 const failure = ({ message, data, retryable, retryAfterMs }) => {

@@ -2,7 +2,7 @@
 const runtime = globalThis.__toolcell;
 // Code of a handler may replace the globals. What ends a call does not depend on them.
 const { Error, Promise, String, TypeError, JSON: { parse, stringify } } = globalThis;
-const { toString: errorText } = Error.prototype;
+const { toString: errorText } = Error.prototype, { keys: namesOf } = Object, { isArray } = Array;
 // A text may contain half of a surrogate pair, which UTF-8 has no form for: the host gets its escape, `\ud83d` for example.
 const escaped = (half) => `\\u${half.charCodeAt(0).toString(16)}`;
 const words = (value) => {
@@ -45,7 +45,7 @@ class Ending {
   }
 }
 const options = (of, given, known) => {
-  for (const option in given) {
+  for (const option of namesOf(given ?? {})) {
     if (!known.includes(option)) wrong(`${of}: there is no option \`${option}\`; the options are ${known.join(", ")}`);
   }
   return given;
@@ -61,7 +61,7 @@ export const halt = (reason, result) => new Ending("halt", { reason: String(reas
 /** A result with a message, with parts, or after which the model need not speak. Return it. */
 export const output = (value, given = {}) => {
   const { message, parts, endTurn } = options("output()", given, ["message", "parts", "endTurn"]);
-  if (parts !== undefined && !Array.isArray(parts)) wrong("output(): `parts` is a list");
+  if (parts !== undefined && parts !== null && !isArray(parts)) wrong("output(): `parts` is a list");
   return new Ending("ok", { value, message, parts, endTurn: Boolean(endTurn) });
 };
 

@@ -215,7 +215,9 @@ globalThis.Request = class Request extends Body {
     const headers = new Headers(init.headers ?? from?.headers);
     if (type !== undefined && !headers.has("content-type")) headers.set("content-type", type);
     const signal = init.signal ?? from?.signal ?? new AbortController().signal;
-    this.#fields = { method, url: String(url), headers, signal, secret: init.secret ?? from?.secret, timeoutMs: init.timeoutMs ?? from?.timeoutMs, redirect: init.redirect ?? from?.redirect ?? "follow" };
+    const redirect = init.redirect ?? from?.redirect ?? "follow";
+    if (!["follow", "error", "manual"].includes(redirect)) wrong(`Request: there is no \`redirect\` ${redirect}`);
+    this.#fields = { method, url: String(url), headers, signal, secret: init.secret ?? from?.secret, timeoutMs: init.timeoutMs ?? from?.timeoutMs, redirect };
   }
   get method() { return this.#fields.method; }
   get url() { return this.#fields.url; }

@@ -15,17 +15,19 @@ for (const name of Object.getOwnPropertyNames(Date.prototype)) {
 // A stack begins with the error's name and message, as in Node, and can be set to any value: packages set `undefined`.
 const { get: framesOf } = Object.getOwnPropertyDescriptor(Error.prototype, "stack");
 const { captureStackTrace: capture } = Error;
-const withFirstLine = (error, frames) => (typeof frames === "string" ? `${errorText.call(error)}\n${frames}`.trimEnd() : frames);
+// What `Error.prepareStackTrace` returned is a whole stack.
+const withFirstLine = (error, frames) => (frames === "" || frames?.startsWith?.("    at ") ? `${errorText.call(error)}\n${frames}`.trimEnd() : frames);
+const setStack = function (value) { Object.defineProperty(this, "stack", { value, configurable: true, writable: true }); };
 Object.defineProperty(Error.prototype, "stack", {
   get() { return withFirstLine(this, framesOf.call(this)); },
-  set(value) { Object.defineProperty(this, "stack", { value, configurable: true, writable: true }); },
-  configurable: true,
+  set: setStack, configurable: true,
 });
 Object.defineProperty(Error, "captureStackTrace", {
   value: function captureStackTrace(target, above = Error.captureStackTrace) {
     capture(target, above);
-    const { value } = Object.getOwnPropertyDescriptor(target, "stack");
-    Object.defineProperty(target, "stack", { value: withFirstLine(target, value), configurable: true, writable: true });
+    const frames = Object.getOwnPropertyDescriptor(target, "stack")?.value;
+    // Written when it is read, as in Node: a class sets its name after this.
+    Object.defineProperty(target, "stack", { get: () => withFirstLine(target, frames), set: setStack, configurable: true });
   },
   configurable: true, writable: true,
 });

@@ -32,7 +32,7 @@ const copied = (value, known) => {
   if (value instanceof Error) {
     const copy = keep(Object.create((ERROR_TYPES[value.name] ?? Error).prototype));
     for (const name of ["stack", "message", "cause"]) {
-      if (Object.hasOwn(value, name)) Object.defineProperty(copy, name, { configurable: true, writable: true, value: copied(value[name], known) });
+      if (name === "stack" || Object.hasOwn(value, name)) Object.defineProperty(copy, name, { configurable: true, writable: true, value: copied(value[name], known) });
     }
     return copy;
   }

@@ -117,6 +117,8 @@ const endings = {
   base64: () => output("a picture", { parts: [{ type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" }] }),
   misspelt: () => { try { output(1, { mesage: "one" }); } catch (error) { return error.message; } },
   stack: () => new RangeError("out of\ncheese").stack.split("\n").slice(0, 3),
+  custom: () => { throw new Own("out of cheese"); },
+  foreign: () => output("a resource", { parts: [{ type: "resource", uri: "a:b", text: "c" }] }),
   imported: async () => [await import("./words.json", { with: { type: "json" } }), await import("./words.json")].map((module) => module.default),
   untyped: () => output("a picture", { parts: [{ type: "image", data: new Uint8Array(1) }] }),
   half: () => { throw new ToolFailure("no such \ud800city"); },
@@ -152,6 +154,13 @@ const endings = {
   random: () => Math.random(),
 };
 
+class Own extends Error {
+  constructor(message) {
+    super(message);
+    Error.captureStackTrace(this, Own);
+    this.name = "Own";
+  }
+}
 const bottomless = () => {
   let list = [];
   for (let depth = 0; depth < 100000; depth += 1) list = [list];
