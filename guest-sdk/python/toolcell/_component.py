@@ -164,6 +164,8 @@ def _outcome(value):
     if not isinstance(value, _endings.Output):
         value = _endings.Output(value)
     message = None if value.message is None else _endings.words(value.message)
+    if isinstance(value.parts, str):
+        raise TypeError("`parts` is a list of parts, not a text")
     parts = [_part(part) for part in value.parts]
     return abi.Outcome_Ok(abi.Output(_endings.written("result", value.value), message, parts, bool(value.end_turn), []))
 
@@ -172,7 +174,7 @@ def _part(part):
     """A text, or a dict: {"type": "text" | "image" | "audio" | "resource_link", …}."""
     if isinstance(part, str):
         return abi.Part_Text(_endings.words(part))
-    kind = part["type"]
+    kind = part.get("type")
     if kind in ("image", "audio"):
         media = abi.Media(part["mime_type"], bytes(part["data"]))
         return abi.Part_Image(media) if kind == "image" else abi.Part_Audio(media)

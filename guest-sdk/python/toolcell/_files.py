@@ -21,7 +21,7 @@ from . import _component
 
 # Bytes of one package's files, compressed, and as they are.
 _MOST = 12 << 20
-_MOST_READ = 32 << 20
+_MOST_READ = 48 << 20
 # Bytes of the list of a distribution's files that is read.
 _MOST_LISTED = 1 << 20
 _OMITTED_FOLDERS = ("__pycache__", "test", "tests")
