@@ -4,9 +4,8 @@
 //! answers to HTTP requests and to calls of other tools, secrets, key-value data, a clock, and an
 //! [`Expect`] with the expected ending. [`find`] returns the case files of a project folder.
 //! [`read`] parses one: JSON if its name ends in `.json`, otherwise YAML. It refuses files over 16
-//! MiB, unknown and repeated members, two cases with one name, and answers that contradict
-//! themselves; the error names the file. An [`Expect`] is also written; its unset members are left
-//! out.
+//! MiB, unknown members, two cases with one name, and answers that contradict themselves; the error
+//! names the file. An [`Expect`] is also written; its unset members are left out.
 //!
 //! Not here: the execution of cases, in `run.rs`, and the rewriting of a file, in `rewrite.rs`.
 
@@ -320,22 +319,16 @@ pub fn read(path: &Path) -> Result<Suite, Error> {
     Ok(suite)
 }
 
-/// Parses the text of a file of cases. After the suite, the text is read as a
-/// [`serde_norway::Value`], which refuses a repeated member also in free JSON such as `arguments`,
-/// where [`Value`] would keep the last one.
+/// Parses the text of a file of cases.
 pub(super) fn parse(path: &Path, text: &str) -> Result<Suite, String> {
     if has_extension(path, &["json"]) {
         // The parser would take a list for the members in their order.
         if text.trim_start().starts_with('[') {
             return Err("it is a list, expected {\"cases\": […]}".to_owned());
         }
-        let suite = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let repeated = serde_json::from_str::<serde_norway::Value>(text);
-        repeated.map(|_| suite).map_err(|error| error.to_string())
+        serde_json::from_str(text).map_err(|error| error.to_string())
     } else {
         bounds::check(text)?;
-        let suite = serde_norway::from_str(text).map_err(|error| error.to_string())?;
-        let repeated = serde_norway::from_str::<serde_norway::Value>(text);
-        repeated.map(|_| suite).map_err(|error| error.to_string())
+        serde_norway::from_str(text).map_err(|error| error.to_string())
     }
 }

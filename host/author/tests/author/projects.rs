@@ -183,10 +183,6 @@ fn faulty_case_files_are_refused() {
     fs::write(&list, r#"[{"name": "a"}]"#).expect("written");
     let error = read(&list).expect_err("a list").to_string();
     assert!(error.ends_with(r#": it is a list, expected {"cases": […]}"#), "{error}");
-    let twice = r#"{"cases": [{"name": "a", "arguments": {"b": 1, "b": 2}}]}"#;
-    fs::write(&list, twice).expect("written");
-    let error = read(&list).expect_err("a member twice").to_string();
-    assert!(error.contains(r#": duplicate entry with key "b""#), "{error}");
     fs::File::create(&file).and_then(|file| file.set_len((16 << 20) + 1)).expect("written");
     let error = read(&file).expect_err("it is too large").to_string();
     assert!(error.contains("it has 16777217 bytes, and at most 16777216 are read"), "{error}");
