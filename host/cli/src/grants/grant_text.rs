@@ -360,16 +360,18 @@ fn free_name(config: &Config, path: &Path) -> String {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let name: String =
         stem.chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).take(60).collect();
-    let name = if name.is_empty() { "NAME".to_owned() } else { name };
+    // A word that begins with `-` is an option of a command.
+    let name = name.trim_start_matches('-');
+    let name = if name.is_empty() { "NAME" } else { name };
     let numbered = (2..).map(|number| format!("{name}-{number}"));
-    let mut names = std::iter::once(name.clone()).chain(numbered);
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
     let is_written = |name: &str| {
         config
             .components
             .get(name)
             .is_some_and(|written| written.development != Some(Development::CommandLine))
     };
-    names.find(|name| !is_written(name)).unwrap_or(name)
+    names.find(|name| !is_written(name)).unwrap_or_default()
 }
 
 /// Returns a component's path as the configuration has to write it: relative to the configuration's
