@@ -155,7 +155,7 @@ fn mount_files(
     for (property, uri) in wanted {
         match id_of(uri).map(|id| artifacts.artifact(tenant, id)) {
             Some(Ok(artifact)) => found.push((property, artifact)),
-            // The arguments are right: the disk has lost the file.
+            // The arguments are right: the file cannot be read.
             Some(Err(ArtifactError::Io(error))) => return Err(error),
             _ => {
                 let pointer = format!("/{}", property.replace('~', "~0").replace('/', "~1"));

@@ -202,14 +202,17 @@ where
     let body::Read { bytes, resources } = read;
     // The calls are in memory until they have ended.
     let held = body::kept_by_work(resources);
+    // The answer to steps can repeat what is beside the calls, once for each.
+    let kept = move |held| (route == "steps").then_some(held);
     let Some(key) = key else {
         drop(bytes);
         let room = room_for_answer(&shared, &principal, calls)?;
-        return Ok(with_guard(json_response(work.await?), room));
+        return Ok(with_guard(json_response(work.await?), (room, kept(held))));
     };
     match shared.idempotency.begin(&principal, &key, route, &bytes)? {
         BeginResult::Repeated(answer) => {
-            let mut response = json_response(answer);
+            let room = room_for_answer(&shared, &principal, calls)?;
+            let mut response = with_guard(json_response(answer), room);
             response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
             Ok(response)
         }
@@ -221,12 +224,11 @@ where
             let work = async move {
                 let answer = work.await?;
                 claim.store(answer.clone());
-                drop(held);
-                Ok::<_, Problem>(answer)
+                Ok::<_, Problem>((answer, kept(held)))
             };
             let task = tokio::spawn(work.in_current_span());
-            let answer = task.await.map_err(|_| Problem::internal())??;
-            Ok(with_guard(json_response(answer), room))
+            let (answer, held) = task.await.map_err(|_| Problem::internal())??;
+            Ok(with_guard(json_response(answer), (room, held)))
         }
     }
 }

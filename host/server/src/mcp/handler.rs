@@ -211,7 +211,10 @@ impl Handler {
         match self.extended(request, McpExtension::list_resource_templates).await {
             // The server has the method, because it has artifacts, but no templates.
             Err(error) if error.code == ErrorCode::METHOD_NOT_FOUND && has_artifacts => {
-                Ok(ListResourceTemplatesResult::default())
+                match request.params.member("cursor") {
+                    Some(_) => Err(resources::invalid_cursor()),
+                    None => Ok(ListResourceTemplatesResult::default()),
+                }
             }
             answer => answer,
         }

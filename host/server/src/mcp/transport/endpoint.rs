@@ -238,12 +238,12 @@ impl Endpoint {
             return Err(BadMessage::request(Some(id), text).into());
         }
         headers::check_method(headers, "initialize").map_err(|text| mismatch(&id, text))?;
-        let principal = &handler.principal;
-        let room = self.sessions.enter(principal);
-        let room = room.ok_or_else(|| self.too_many(principal, SESSIONS, Some(id.clone())))?;
         let opening = handler.initialize(params);
         let (answer, capabilities) =
             opening.map_err(|error| BadMessage { id: Some(id.clone()), error })?;
+        let principal = &handler.principal;
+        let room = self.sessions.enter(principal);
+        let room = room.ok_or_else(|| self.too_many(principal, SESSIONS, Some(id.clone())))?;
         let Some(name) = self.sessions.open(principal, room, capabilities) else {
             let error = ErrorData::internal_error("the system has no randomness", None);
             let bad = BadMessage { id: Some(id), error };

@@ -69,13 +69,17 @@ impl Sessions {
     /// Takes a place for a session of the principal's tenant. If none is free, it ends the session
     /// that was unused for longest: many clients end without closing theirs. `None`: all are used.
     pub(super) fn enter(&self, principal: &Principal) -> Option<Reservation> {
-        self.places.enter(principal).or_else(|| {
-            self.end_unused(principal);
-            self.places.enter(principal)
-        })
+        loop {
+            let room = self.places.enter(principal);
+            // Another client may take the place of the session that was ended.
+            if room.is_some() || !self.end_unused(principal) {
+                return room;
+            }
+        }
     }
 
-    fn end_unused(&self, principal: &Principal) {
+    /// Ends the session of a tenant that was unused for longest. Returns false if all are used.
+    fn end_unused(&self, principal: &Principal) -> bool {
         let unused_since = |opened: &Opened| {
             // Running requests and open streams share the session.
             let is_unused = opened.principal.tenant() == principal.tenant()
@@ -88,9 +92,11 @@ impl Sessions {
         let oldest = unused.min().map(|(_, id)| Arc::clone(id));
         let ended = oldest.and_then(|id| open.remove(&id));
         drop(open);
+        let is_ended = ended.is_some();
         if let Some(opened) = ended {
             opened.end();
         }
+        is_ended
     }
 
     /// Opens a session. Returns its id. `None`: the system has no randomness.

@@ -104,12 +104,12 @@ async fn artifacts_are_one_page_without_templates() {
     for (mut client, params) in clients(&service).await {
         let answer = client.ask(1, "resources/templates/list", params(json!({}))).await;
         assert_eq!(answer["result"]["resourceTemplates"], json!([]), "{answer}");
-        let answer = client.ask(2, "resources/list", params(json!({"cursor": "next"}))).await;
-        let error = &answer["error"];
-        assert_eq!(
-            (&error["code"], &error["data"]["code"]),
-            (&json!(-32602), &json!("invalid_cursor"))
-        );
+        for method in ["resources/list", "resources/templates/list"] {
+            let answer = client.ask(2, method, params(json!({"cursor": "next"}))).await;
+            let error = &answer["error"];
+            let told = (&error["code"], &error["data"]["code"]);
+            assert_eq!(told, (&json!(-32602), &json!("invalid_cursor")), "{method}");
+        }
         client.end().await.expect("an end");
     }
 }
